@@ -1,0 +1,40 @@
+# One object library a layer, so that the build itself shows who may use whom.
+
+# Flags that every target of Tutti is compiled with.
+add_library(tutti_flags INTERFACE)
+target_include_directories(tutti_flags INTERFACE
+  ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(tutti_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror
+  -fvisibility=hidden -fno-omit-frame-pointer)
+if(TUTTI_SANITIZE)
+  target_compile_options(tutti_flags INTERFACE -fsanitize=${TUTTI_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(tutti_flags INTERFACE -fsanitize=${TUTTI_SANITIZE})
+endif()
+
+# tutti_layer(NAME SOURCES ... [USES other layers] [LINKS libraries])
+# Declares the layer src/NAME as library tutti_NAME (slashes become underscores).
+function(tutti_layer name)
+  cmake_parse_arguments(arg "" "" "SOURCES;USES;LINKS" ${ARGN})
+  string(REPLACE "/" "_" id ${name})
+  add_library(tutti_${id} OBJECT ${arg_SOURCES})
+  target_link_libraries(tutti_${id} PUBLIC tutti_flags fmt::fmt)
+  foreach(used ${arg_USES})
+    string(REPLACE "/" "_" used_id ${used})
+    target_link_libraries(tutti_${id} PUBLIC tutti_${used_id})
+  endforeach()
+  target_link_libraries(tutti_${id} PUBLIC ${arg_LINKS})
+  set_property(GLOBAL APPEND PROPERTY TUTTI_LAYERS tutti_${id})
+endfunction()
+
+# tutti_test(NAME SOURCES ... [LABELS ...] [TIMEOUT seconds]): one GoogleTest binary over all of Tutti.
+function(tutti_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LABELS;LINKS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE tutti_all ${arg_LINKS} GTest::gtest GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
+    PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+endfunction()

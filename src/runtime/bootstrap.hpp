@@ -1,0 +1,34 @@
+// How the ranks of a job find each other, before there is a network of our own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tutti/status.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::runtime {
+
+using Bytes = std::vector<std::byte>;
+
+/// The out-of-band exchange of a job: every rank contributes bytes, every rank gets them all.
+/// Calls are collective and must come in the same order on all ranks. Used from one thread.
+class Bootstrap {
+ public:
+  virtual ~Bootstrap() = default;
+  virtual Rank rank() const = 0;
+  virtual std::uint32_t size() const = 0;
+  /// How the ranks found each other, for messages: "env:// at 127.0.0.1:29500".
+  virtual std::string description() const = 0;
+  /// Gathers every rank's `mine` (any length, may differ) by rank. A timeout names the ranks that
+  /// did not come.
+  virtual Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
+                                               Nanoseconds timeout) = 0;
+};
+
+}  // namespace tutti::runtime
