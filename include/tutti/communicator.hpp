@@ -1,0 +1,149 @@
+// Tutti's C++ interface: a communicator, nonblocking collectives on it, and requests to wait for.
+//
+//   auto comm = tutti::Communicator::create();             // finds its ranks from the environment
+//   if (!comm) { std::cerr << comm.status().to_string(); return 1; }
+//   auto request = comm->allgather(mine, all);              // returns at once
+//   ...compute...
+//   if (auto status = request.wait(); !status) { ... }      // names rank, phase and what is missing
+//
+// Thread safety: a communicator may be used by several threads, but the collectives must be called
+// in the same order on all ranks. No exception crosses this interface.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tutti/status.hpp"
+#include "tutti/units.hpp"
+
+#if defined(__GNUC__)
+#define TUTTI_EXPORT __attribute__((visibility("default")))
+#else
+#define TUTTI_EXPORT
+#endif
+
+namespace tutti {
+
+namespace runtime {
+class Bootstrap;
+class CommunicatorState;
+class Progress;
+struct RequestState;
+}  // namespace runtime
+
+namespace device {
+class Device;
+}
+
+/// How a collective is carried out.
+enum class Algorithm {
+  automatic,  ///< what the runtime finds best
+  multicast,  ///< reliable multicast (K1-K9)
+  ring,       ///< ring Allgather, pipelined chain Broadcast, point to point
+};
+
+/// Options of one call.
+struct CollectiveOptions {
+  Algorithm algorithm = Algorithm::automatic;
+  /// The caller waits at once: the background thread is not woken for this call.
+  bool will_wait = false;
+};
+
+/// How far a collective is at this rank.
+struct ProgressReport {
+  std::uint64_t chunks_present = 0;
+  std::uint64_t chunks_total = 0;
+  bool done = false;
+};
+
+/// A collective under way. Its buffers are Tutti's until it is done. Dropping a request does not
+/// cancel the collective.
+class TUTTI_EXPORT Request {
+ public:
+  Request() = default;
+  /// Whether it is over; gives it a little progress if not.
+  bool test();
+  /// Waits for the end; returns its status.
+  Status wait();
+  /// Waits for at most `timeout`. Code::timeout: it goes on, and may be waited for again.
+  Status wait_for(Nanoseconds timeout);
+  ProgressReport progress() const;
+
+ private:
+  friend class Communicator;
+  explicit Request(std::shared_ptr<runtime::RequestState> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<runtime::RequestState> state_;
+};
+
+/// What a communicator is created with. All ranks must agree on the fields marked (all).
+struct CommunicatorOptions {
+  std::string interface;               ///< name or address; "": TUTTI_INTERFACE, else chosen
+  bool ipv6 = false;                   ///< (all)
+  std::uint32_t subgroups = 1;         ///< multicast subgroups, S of row K9 (all)
+  std::uint32_t chains = 1;            ///< chains of the sequencer, M of row K7 (all)
+  std::uint32_t chunk_bytes = 0;       ///< 0: what the smallest MTU allows
+  std::uint64_t window_bytes = 0;      ///< 0: what the receive buffers hold
+  bool authenticate = true;            ///< keyed tag on every datagram; false: CRC-32C (all)
+  bool always_barrier = false;         ///< ready barrier before every collective (all)
+  Nanoseconds peer_timeout{3'000'000'000};     ///< a silent neighbour is lost after this
+  Nanoseconds create_timeout{30'000'000'000};  ///< for the ranks to come together
+  std::shared_ptr<device::Device> device;      ///< instead of `ip`: the simulator, a fault decorator
+};
+
+/// A group of ranks that run collectives together. Movable handle; the last one closes.
+class TUTTI_EXPORT Communicator {
+ public:
+  /// Creates a communicator; collective. Returns when every rank has heard every other on every
+  /// multicast subgroup, or with the reason why not.
+  static Result<Communicator> create(const CommunicatorOptions& options = {});
+  /// The same over a bootstrap of the caller's.
+  static Result<Communicator> create(runtime::Bootstrap& bootstrap,
+                                     const CommunicatorOptions& options);
+  /// Another communicator of the same ranks, served by the same progress thread; collective.
+  Result<Communicator> duplicate(runtime::Bootstrap& bootstrap,
+                                 const CommunicatorOptions& options) const;
+
+  Communicator(Communicator&&) noexcept;
+  Communicator& operator=(Communicator&&) noexcept;
+  ~Communicator();
+
+  Rank rank() const;
+  std::uint32_t size() const;
+
+  /// Sends root's `buffer` to every rank's `buffer`, of the same size everywhere.
+  Result<Request> broadcast(std::span<std::byte> buffer, Rank root,
+                            const CollectiveOptions& options = {});
+  /// Gathers every rank's `own` into everybody's `all` (size() * own.size() bytes), by rank. In
+  /// place: `own` is the rank's part of `all`.
+  Result<Request> allgather(std::span<const std::byte> own, std::span<std::byte> all,
+                            const CollectiveOptions& options = {});
+  /// Completes when every rank has called it.
+  Result<Request> barrier(const CollectiveOptions& options = {});
+
+  /// Calls `callback` from the progress thread at the end of the request, once.
+  Status on_completion(Request& request, std::function<void(const Status&)> callback);
+
+  /// Ends every collective here and on the peers with an error.
+  void abort(const std::string& reason);
+
+  /// Every protocol and device counter by name.
+  std::vector<std::pair<std::string, std::uint64_t>> counters() const;
+  /// The last collectives with state and progress, as JSON.
+  std::string flight_record() const;
+  /// What the communicator runs on, in a few lines: device, interface, group, limits.
+  std::string describe() const;
+
+ private:
+  explicit Communicator(std::shared_ptr<runtime::CommunicatorState> state);
+
+  std::shared_ptr<runtime::CommunicatorState> state_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,77 @@
+// A bitmap in whole words: set, test, and walk the runs of clear bits.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+namespace tutti {
+
+/// A half-open run of indices [first, last).
+struct Range {
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+
+  constexpr std::uint32_t size() const { return last - first; }
+  constexpr bool empty() const { return first >= last; }
+  friend constexpr bool operator==(Range, Range) = default;
+};
+
+/// A fixed number of bits, all clear at first.
+class Bitmap {
+ public:
+  Bitmap() = default;
+  explicit Bitmap(std::size_t bits) : words_((bits + 63) / 64) {}
+
+  bool test(std::uint32_t bit) const { return (words_[bit / 64] >> (bit % 64) & 1) != 0; }
+  /// Sets a bit; returns whether it was clear.
+  bool set(std::uint32_t bit) {
+    const std::uint64_t mask = std::uint64_t{1} << (bit % 64);
+    const bool was_clear = (words_[bit / 64] & mask) == 0;
+    words_[bit / 64] |= mask;
+    return was_clear;
+  }
+  void clear(std::uint32_t bit) { words_[bit / 64] &= ~(std::uint64_t{1} << (bit % 64)); }
+  std::uint64_t word(std::size_t at) const { return words_[at]; }
+  std::size_t word_count() const { return words_.size(); }
+
+  /// The first run of clear bits within `within`; empty where all are set.
+  Range first_clear_run(Range within) const {
+    const std::uint32_t first = find(within, 0);
+    return {first, find({first, within.last}, ~std::uint64_t{0})};
+  }
+  /// The first clear bit within `within`, or within.last.
+  std::uint32_t first_clear(Range within) const { return find(within, 0); }
+  std::uint32_t count(Range within) const {
+    std::uint32_t set_bits = 0;
+    for (std::uint32_t at = within.first; at < within.last;) {
+      const std::uint32_t end = std::min(within.last, (at / 64 + 1) * 64);
+      set_bits += static_cast<std::uint32_t>(std::popcount(words_[at / 64] & mask(at, end)));
+      at = end;
+    }
+    return set_bits;
+  }
+
+ private:
+  /// Bits [from, to) of the word that holds both.
+  static std::uint64_t mask(std::uint32_t from, std::uint32_t to) {
+    const std::uint64_t upper = to % 64 == 0 ? ~std::uint64_t{0} : (std::uint64_t{1} << (to % 64)) - 1;
+    return upper & (~std::uint64_t{0} << (from % 64));
+  }
+  /// The first bit in `within` that differs from `skip`'s (0: first clear; ~0: first set).
+  std::uint32_t find(Range within, std::uint64_t wanted_is_set) const {
+    for (std::uint32_t at = within.first; at < within.last;) {
+      const std::uint32_t end = std::min(within.last, (at / 64 + 1) * 64);
+      const std::uint64_t candidates =
+          (wanted_is_set != 0 ? words_[at / 64] : ~words_[at / 64]) & mask(at, end);
+      if (candidates != 0) return at / 64 * 64 + static_cast<std::uint32_t>(std::countr_zero(candidates));
+      at = end;
+    }
+    return within.last;
+  }
+
+  std::vector<std::uint64_t> words_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,393 @@
+#include "device/ip/endpoint.hpp"
+
+#include <sys/epoll.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "device/ip/group.hpp"
+
+namespace tutti::device::ip {
+
+namespace {
+
+constexpr std::uint32_t kUdpBytes = 8;
+constexpr std::uint32_t kIpv4Bytes = 20;
+constexpr std::uint32_t kIpv6Bytes = 40;
+constexpr std::uint32_t kMaxUdpPayload = 65507;
+constexpr std::uint32_t kChunkGranule = 32;  // chunks start on a vector register's boundary
+constexpr std::size_t kAddressFixedBytes = 16;
+
+// What of the receive buffer is payload where datagrams come one by one (measured: 0.43 of it for
+// 1000-byte datagrams, 0.9 for offloaded ones); the rest is the kernel's overhead.
+constexpr double kPayloadShare = 0.4;
+
+std::uint32_t datagram_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
+  const std::uint32_t ip = family == AF_INET6 ? kIpv6Bytes : kIpv4Bytes;
+  const std::uint32_t floor = ip + kUdpBytes + wire::kHeaderBytes + kMinFrameBytes;
+  return std::min(std::max(mtu_bytes, floor) - ip - kUdpBytes, kMaxUdpPayload);
+}
+
+// A frame's tag is taken in two parts, because its data lie in the user's memory, apart from its
+// header: the near part of a long frame is its first 64 bytes, a short frame is near as a whole.
+constexpr std::size_t kShortFrameBytes = 256;
+constexpr std::size_t kNearBytes = 64;
+static_assert(kRcHeaderMax <= kShortFrameBytes && kRcWriteImmediateHeaderBytes <= kNearBytes);
+
+constexpr std::size_t near_bytes(std::size_t frame_bytes) {
+  return frame_bytes <= kShortFrameBytes ? frame_bytes : kNearBytes;
+}
+
+std::uint64_t frame_tag(const wire::Integrity& integrity, const std::byte* header,
+                        std::span<const std::byte> near, std::span<const std::byte> rest) {
+  const std::uint64_t first = integrity.tag(header, near);
+  if (rest.empty()) return first;
+  // The first tag and the length stand in for the header of the second part.
+  std::byte link[wire::kIntegrityHeaderBytes];
+  const std::uint64_t size = rest.size();
+  std::memcpy(link, &first, 8);
+  std::memcpy(link + 8, &size, 8);
+  return integrity.tag(link, rest);
+}
+
+std::uint32_t random_word() {
+  std::uint32_t word = 0;
+  return ::getrandom(&word, sizeof word, 0) == sizeof word ? word : 0x7475'7474u;
+}
+
+Result<wire::Integrity> make_integrity(const EndpointOptions& options) {
+  if (options.secret.empty()) return wire::Integrity::crc();
+  return wire::Integrity::keyed(options.secret, options.communicator);
+}
+
+}  // namespace
+
+std::uint32_t chunk_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
+  const std::uint32_t payload = datagram_bytes_for_mtu(mtu_bytes, family) -
+                                static_cast<std::uint32_t>(wire::kHeaderBytes);
+  return payload / kChunkGranule * kChunkGranule;
+}
+
+Result<std::unique_ptr<Endpoint>> IpDevice::open(const EndpointOptions& options) {
+  return IpEndpoint::open(options_, options);
+}
+
+void CompletionQueue::push(const Completion& completion) {
+  entries_.push_back({completion, bytes_.size(), completion.payload.size()});
+  bytes_.insert(bytes_.end(), completion.payload.begin(), completion.payload.end());
+}
+
+std::size_t CompletionQueue::take(std::span<Completion> out) {
+  if (taken_ == entries_.size()) {
+    entries_.clear();
+    bytes_.clear();
+    taken_ = 0;
+    return 0;
+  }
+  const std::size_t count = std::min(out.size(), entries_.size() - taken_);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Entry& entry = entries_[taken_++];
+    out[i] = entry.completion;
+    out[i].payload = std::span<const std::byte>(bytes_).subspan(entry.offset, entry.size);
+  }
+  return count;
+}
+
+Result<std::unique_ptr<Endpoint>> IpEndpoint::open(const IpOptions& ip,
+                                                   const EndpointOptions& options) {
+  if (options.subgroups == 0 || options.subgroups > wire::kMaxSubgroups) {
+    return failure(Code::invalid_argument, "{} subgroups: give 1 to {}", options.subgroups,
+                   wire::kMaxSubgroups);
+  }
+  auto interface = choose_interface(ip.interface, ip.local_only, ip.family);
+  if (!interface) return interface.status();
+  auto integrity = make_integrity(options);
+  if (!integrity) return integrity.status();
+  auto probe = open_udp(ip.family);
+  if (!probe) return probe.status();
+  std::unique_ptr<IpEndpoint> endpoint(new IpEndpoint(ip, options, *interface, *integrity,
+                                                      probe_send_offload(probe->get())));
+  if (Status status = endpoint->open_sockets(); !status) return status;
+  return std::unique_ptr<Endpoint>(std::move(endpoint));
+}
+
+IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
+                       const Interface& interface, wire::Integrity integrity, bool offload)
+    : ip_(ip),
+      options_(options),
+      interface_(interface),
+      integrity_(std::move(integrity)),
+      incarnation_(random_word()),
+      peers_(options.size),
+      sender_(offload) {
+  using enum Capability;
+  for (const Capability one : {multicast_ud, reliable_send, write, write_immediate, read}) {
+    capabilities_.bits |= static_cast<std::uint32_t>(one);
+  }
+  capabilities_.immediate_bits = 64;
+  capabilities_.max_send_batch = DatagramSender::kMaxBatch;
+  capabilities_.max_chunk_bytes = chunk_bytes_for_mtu(interface_.mtu_bytes, ip.family);
+  if (ip_.max_chunk_bytes != 0) {
+    capabilities_.max_chunk_bytes = std::min(capabilities_.max_chunk_bytes, ip_.max_chunk_bytes);
+  }
+}
+
+Status IpEndpoint::open_sockets() {
+  epoll_ = Descriptor(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_.valid()) return system_failure(errno, "creating an epoll descriptor");
+  if (Status status = open_unicast(); !status) return status;
+  const auto subgroups = static_cast<int>(options_.subgroups);
+  const GroupSettings settings{.rank = options_.rank,
+                               .size = options_.size,
+                               .communicator = options_.communicator,
+                               .shared_host = options_.local_ranks.size() > 1,
+                               .send_buffer_bytes = ip_.send_buffer_bytes / subgroups,
+                               .receive_buffer_bytes = ip_.receive_buffer_bytes / subgroups};
+  std::uint64_t smallest = UINT64_MAX;
+  for (std::uint32_t s = 0; s < options_.subgroups; ++s) {
+    const SocketAddress group = group_address(options_.group_seed, options_.communicator, s,
+                                              ip_.family, interface_.index);
+    auto pair = IpMulticastQueuePair::open(settings, interface_, group, s, integrity_);
+    if (!pair) return pair.status();
+    smallest = std::min(smallest, (*pair)->receive_buffer_bytes());
+    groups_.push_back(std::move(*pair));
+    epoll_event event{.events = EPOLLIN, .data = {.u32 = s + 1}};
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, groups_.back()->receive_descriptor(), &event) != 0) {
+      return system_failure(errno, "watching a multicast socket");
+    }
+  }
+  capabilities_.receive_window_bytes =
+      static_cast<std::uint64_t>(static_cast<double>(smallest) * kPayloadShare) * options_.subgroups;
+  return {};
+}
+
+Status IpEndpoint::open_unicast() {
+  auto socket = open_udp(ip_.family);
+  if (!socket) return socket.status();
+  unicast_ = std::move(*socket);
+  enlarge_receive_buffer(unicast_.get(), 8 << 20);
+  (void)set_option(unicast_.get(), SOL_SOCKET, SO_SNDBUF, 1 << 20, "SO_SNDBUF");
+  enable_receive_offload(unicast_.get());
+  if (::bind(unicast_.get(), interface_.address.get(), interface_.address.length()) != 0) {
+    return system_failure(errno, "binding to {}", interface_.address.to_string());
+  }
+  socklen_t length = interface_.address.length();
+  if (::getsockname(unicast_.get(), interface_.address.get(), &length) != 0) {
+    return system_failure(errno, "reading the port of the unicast socket");
+  }
+  epoll_event event{.events = EPOLLIN, .data = {.u32 = 0}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, unicast_.get(), &event) != 0) {
+    return system_failure(errno, "watching the unicast socket");
+  }
+  return {};
+}
+
+std::vector<std::byte> IpEndpoint::address() const {
+  std::vector<std::byte> bytes(kAddressFixedBytes);
+  std::memcpy(bytes.data(), &capabilities_.max_chunk_bytes, 4);
+  std::memcpy(bytes.data() + 4, &incarnation_, 4);
+  std::memcpy(bytes.data() + 8, &capabilities_.receive_window_bytes, 8);
+  const std::vector<std::byte> socket = interface_.address.encode();
+  bytes.insert(bytes.end(), socket.begin(), socket.end());
+  return bytes;
+}
+
+Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
+  if (addresses.size() != peers_.size()) {
+    return failure(Code::invalid_argument, "{} addresses for {} ranks", addresses.size(),
+                   peers_.size());
+  }
+  for (std::size_t r = 0; r < addresses.size(); ++r) {
+    const std::vector<std::byte>& bytes = addresses[r];
+    if (bytes.size() < kAddressFixedBytes) {
+      return failure(Code::invalid_argument, "rank {}'s address has only {} bytes", r, bytes.size());
+    }
+    std::uint32_t chunk = 0;
+    std::uint64_t window = 0;
+    std::memcpy(&chunk, bytes.data(), 4);
+    std::memcpy(&peers_[r].incarnation, bytes.data() + 4, 4);
+    std::memcpy(&window, bytes.data() + 8, 8);
+    auto socket = SocketAddress::decode(std::span(bytes).subspan(kAddressFixedBytes));
+    if (!socket) return failure(Code::invalid_argument, "rank {}: {}", r, socket.status().message());
+    if (socket->family() != ip_.family) {
+      return failure(Code::invalid_argument, "rank {} uses {}, we another IP version", r,
+                     socket->to_string());
+    }
+    if (chunk < kChunkGranule || chunk > kMaxUdpPayload) {
+      return failure(Code::invalid_argument, "rank {} announces chunks of {} bytes", r, chunk);
+    }
+    peers_[r].address = *socket;
+    capabilities_.max_chunk_bytes = std::min(capabilities_.max_chunk_bytes, chunk);
+    capabilities_.receive_window_bytes = std::min(capabilities_.receive_window_bytes, window);
+  }
+  // A link-local peer is reached by our own interface.
+  if (ip_.family == AF_INET6) {
+    for (Peer& peer : peers_) {
+      reinterpret_cast<sockaddr_in6*>(peer.address.get())->sin6_scope_id =
+          reinterpret_cast<const sockaddr_in6*>(interface_.address.get())->sin6_scope_id;
+    }
+  }
+  rc_.max_frame_bytes = std::max<std::uint32_t>(capabilities_.max_chunk_bytes, kMinFrameBytes);
+  rc_.peer_timeout = options_.peer_timeout;
+  rc_.own_incarnation = incarnation_;
+  return check(rc_);
+}
+
+std::size_t IpEndpoint::max_message_bytes() const { return rc_.max_message_bytes; }
+
+RcChannel& IpEndpoint::channel(Rank rank) {
+  Peer& peer = peers_[index(rank)];
+  if (!peer.channel) {
+    RcConfig config = rc_;
+    config.peer_incarnation = peer.incarnation;
+    peer.channel = std::make_unique<RcChannel>(rank, config, memory_, rc_counters_);
+    open_.push_back(rank);
+  }
+  return *peer.channel;
+}
+
+Status IpEndpoint::post(Instant now, const WorkRequest& request) {
+  if (index(request.peer) >= peers_.size() || request.peer == options_.rank) {
+    return failure(Code::invalid_argument, "rank {} is not a peer of rank {} (of {})",
+                   index(request.peer), index(options_.rank), peers_.size());
+  }
+  now_ = now;
+  return channel(request.peer).post(now, request);
+}
+
+std::size_t IpEndpoint::poll(Instant now, std::span<Completion> completions) {
+  now_ = now;
+  receive(now);
+  for (const Rank rank : open_) {
+    RcChannel& one = *peers_[index(rank)].channel;
+    if (one.next_deadline() <= now) one.on_timer(now, completions_);
+  }
+  transmit(now);
+  collect_probes();
+  return completions_.take(completions);
+}
+
+void IpEndpoint::receive(Instant now) {
+  // A bounded number of calls, so that a flood cannot keep the worker here.
+  constexpr int kMaxCalls = 8;
+  for (int i = 0; i < kMaxCalls && batch_.receive(unicast_.get()) > 0; ++i) {
+    for (auto datagram = batch_.next(); !datagram.empty(); datagram = batch_.next()) {
+      on_datagram(now, datagram);
+    }
+  }
+}
+
+void IpEndpoint::on_datagram(Instant now, std::span<const std::byte> datagram) {
+  const auto header = wire::decode(datagram);
+  if (!header || header->kind != wire::PacketKind::reliable ||
+      header->communicator != options_.communicator || index(header->source) >= peers_.size() ||
+      header->source == options_.rank || header->psn != index(options_.rank)) {
+    ++counters_.rejected_foreign;
+    return;
+  }
+  const auto payload = datagram.subspan(wire::kHeaderBytes);
+  const std::size_t near = near_bytes(payload.size());
+  if (frame_tag(integrity_, datagram.data(), payload.first(near), payload.subspan(near)) !=
+      header->tag) {
+    ++counters_.rejected_integrity;
+    return;
+  }
+  channel(header->source).on_frame(now, payload, completions_);
+}
+
+void IpEndpoint::transmit(Instant now) {
+  blocked_ = false;
+  for (std::size_t i = 0; i < open_.size() && !blocked_; ++i) {
+    Peer& peer = peers_[index(open_[i])];
+    if (peer.channel->has_output(now)) transmit_to(now, open_[i], peer);
+  }
+}
+
+void IpEndpoint::transmit_to(Instant now, Rank rank, Peer& peer) {
+  RcChannel& rc = *peer.channel;
+  OutgoingFrame frame;
+  while (rc.next_frame(now, frame)) {
+    const unsigned copies = ip_.tap ? ip_.tap->copies(options_.rank, rank) : 1;
+    for (unsigned copy = 0; copy < copies; ++copy) {
+      if (!sender_.fits(wire::kHeaderBytes + frame.size()) && !flush(peer, rc)) {
+        rc.take_back(frame);
+        return;
+      }
+      std::byte* header = sender_.header_slot();
+      wire::encode({.kind = wire::PacketKind::reliable,
+                    .communicator = options_.communicator,
+                    .source = options_.rank,
+                    .epoch = peer.transmissions++,
+                    .psn = index(rank)},
+                   header);
+      std::byte* body = header + wire::kHeaderBytes;
+      std::memcpy(body, frame.header.data(), frame.header_bytes);
+      // What is short, and the start of what is long, moves next to the header.
+      const std::size_t near = near_bytes(frame.size());
+      const std::size_t moved = near - frame.header_bytes;
+      if (moved > 0) std::memcpy(body + frame.header_bytes, frame.payload.data(), moved);
+      const auto rest = frame.payload.subspan(moved);
+      wire::encode_tag(frame_tag(integrity_, header, {body, near}, rest), header);
+      sender_.add(wire::kHeaderBytes + near, rest);
+      in_batch_.push_back(frame);
+    }
+  }
+  flush(peer, rc);
+}
+
+bool IpEndpoint::flush(Peer& peer, RcChannel& rc) {
+  auto sent = sender_.flush(unicast_.get(), &peer.address);
+  // An unreachable network is a loss to the channel, which gives up after the peer timeout.
+  const std::size_t accepted = sent ? *sent : in_batch_.size();
+  for (std::size_t i = in_batch_.size(); i > accepted; --i) rc.take_back(in_batch_[i - 1]);
+  blocked_ = accepted < in_batch_.size();
+  in_batch_.clear();
+  return !blocked_;
+}
+
+void IpEndpoint::collect_probes() {
+  for (auto& group : groups_) {
+    for (const ProbeArrival& probe : group->take_probes()) {
+      completions_.push(
+          {.opcode = Opcode::probe, .peer = probe.source, .immediate = probe.subgroup});
+    }
+  }
+}
+
+void IpEndpoint::watch(Rank peer, bool on) { channel(peer).watch(on, now_); }
+
+Instant IpEndpoint::next_deadline() const {
+  Instant deadline = kNever;
+  for (const Rank rank : open_) {
+    deadline = std::min(deadline, peers_[index(rank)].channel->next_deadline());
+  }
+  return deadline;
+}
+
+void IpEndpoint::notify_when_sendable(bool on) {
+  for (std::uint32_t s = 0; s < groups_.size(); ++s) {
+    epoll_event event{.events = EPOLLOUT, .data = {.u32 = 0x1000 + s}};
+    const int operation = on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
+    (void)::epoll_ctl(epoll_.get(), operation, groups_[s]->send_descriptor(), &event);
+  }
+}
+
+EndpointCounters IpEndpoint::counters() const {
+  EndpointCounters sum = counters_;
+  for (const auto& group : groups_) group->add_to(sum);
+  sum.reliable_frames_sent = rc_counters_.frames_sent;
+  sum.reliable_frames_resent = rc_counters_.frames_resent;
+  sum.reliable_frames_received = rc_counters_.frames_received;
+  sum.reliable_frames_duplicate = rc_counters_.frames_duplicate;
+  sum.reliable_bytes_sent = rc_counters_.bytes_sent;
+  sum.read_bytes_served = rc_counters_.read_bytes_served;
+  sum.rejected_foreign += rc_counters_.rejected_malformed + rc_counters_.rejected_incarnation;
+  sum.send_calls += sender_.calls();
+  sum.receive_calls += batch_.calls();
+  return sum;
+}
+
+}  // namespace tutti::device::ip

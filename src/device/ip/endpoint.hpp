@@ -1,0 +1,105 @@
+// One rank's sockets in one communicator.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "device/device.hpp"
+#include "device/ip/datagram_batch.hpp"
+#include "device/ip/datagram_sender.hpp"
+#include "device/ip/interface.hpp"
+#include "device/ip/ip_device.hpp"
+#include "device/ip/memory_table.hpp"
+#include "device/ip/multicast_queue_pair.hpp"
+#include "device/ip/rc_channel.hpp"
+#include "wire/integrity.hpp"
+
+namespace tutti::device::ip {
+
+/// Completions in the order of arrival, with the messages' bytes.
+class CompletionQueue final : public CompletionSink {
+ public:
+  void push(const Completion& completion) override;
+  /// Moves out as many as fit; their payloads stay valid until the next `take`.
+  std::size_t take(std::span<Completion> out);
+  bool empty() const { return taken_ == entries_.size(); }
+
+ private:
+  struct Entry {
+    Completion completion;
+    std::size_t offset;
+    std::size_t size;
+  };
+
+  std::vector<Entry> entries_;
+  std::vector<std::byte> bytes_;
+  std::size_t taken_ = 0;
+};
+
+class IpEndpoint final : public Endpoint {
+ public:
+  static Result<std::unique_ptr<Endpoint>> open(const IpOptions& ip, const EndpointOptions& options);
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  std::vector<std::byte> address() const override;
+  Status connect(std::span<const std::vector<std::byte>> addresses) override;
+  std::uint32_t subgroup_count() const override { return static_cast<std::uint32_t>(groups_.size()); }
+  MulticastQueuePair& multicast(std::uint32_t subgroup) override { return *groups_[subgroup]; }
+  Result<MemoryKey> register_memory(std::span<std::byte> memory) override { return memory_.add(memory); }
+  void deregister_memory(MemoryKey key) override { memory_.remove(key); }
+  std::size_t max_message_bytes() const override;
+  Status post(Instant now, const WorkRequest& request) override;
+  std::size_t poll(Instant now, std::span<Completion> completions) override;
+  void watch(Rank peer, bool on) override;
+  Instant next_deadline() const override;
+  int wait_descriptor() const override { return epoll_.get(); }
+  void notify_when_sendable(bool on) override;
+  EndpointCounters counters() const override;
+
+ private:
+  struct Peer {
+    SocketAddress address;
+    std::uint32_t incarnation = 0;
+    std::uint32_t transmissions = 0;  ///< datagrams sent to it: makes every header unique
+    std::unique_ptr<RcChannel> channel;
+  };
+
+  IpEndpoint(const IpOptions& ip, const EndpointOptions& options, const Interface& interface,
+             wire::Integrity integrity, bool offload);
+
+  Status open_sockets();
+  Status open_unicast();
+  RcChannel& channel(Rank rank);
+  void receive(Instant now);
+  void on_datagram(Instant now, std::span<const std::byte> datagram);
+  void transmit(Instant now);
+  void transmit_to(Instant now, Rank rank, Peer& peer);
+  bool flush(Peer& peer, RcChannel& channel);
+  void collect_probes();
+
+  IpOptions ip_;
+  EndpointOptions options_;
+  Interface interface_;
+  wire::Integrity integrity_;
+  Capabilities capabilities_;
+  std::uint32_t incarnation_;
+  Descriptor unicast_;
+  Descriptor epoll_;
+  std::vector<std::unique_ptr<IpMulticastQueuePair>> groups_;
+  std::vector<Peer> peers_;
+  std::vector<Rank> open_;  ///< peers that have a channel
+  RcConfig rc_;
+  RcCounters rc_counters_;
+  MemoryTable memory_;
+  DatagramBatch batch_{4};
+  DatagramSender sender_;
+  std::vector<OutgoingFrame> in_batch_;
+  CompletionQueue completions_;
+  Instant now_{};
+  bool blocked_ = false;  ///< the unicast send queue was full
+  EndpointCounters counters_;
+};
+
+}  // namespace tutti::device::ip

@@ -1,0 +1,48 @@
+// The memory of one endpoint that its peers may read and write, by key.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "device/device.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::device::ip {
+
+/// Registered regions. A key is never valid again after its region is gone: it carries the slot in
+/// its low half and a count of the slot's uses, never 0, in its high half. Used by one thread.
+class MemoryTable {
+ public:
+  /// Registers memory, which stays the caller's. Fails with resource_exhausted beyond 2^32 regions.
+  Result<MemoryKey> add(std::span<std::byte> memory);
+  /// Ends a registration; false where the key was not valid.
+  bool remove(MemoryKey key);
+  /// `length` bytes from `offset` of the region; nothing where the key is not valid or the range
+  /// does not lie within the region.
+  std::optional<std::span<std::byte>> resolve(std::uint64_t key, std::uint64_t offset,
+                                              std::uint64_t length) const {
+    const std::uint64_t slot = key & 0xffff'ffffu;
+    if (slot >= regions_.size()) return std::nullopt;
+    const Region& region = regions_[slot];
+    if (!region.live || region.uses != key >> 32) return std::nullopt;
+    if (offset > region.memory.size() || length > region.memory.size() - offset)
+      return std::nullopt;
+    return region.memory.subspan(offset, length);
+  }
+  std::size_t size() const { return regions_.size() - free_.size(); }
+
+ private:
+  struct Region {
+    std::span<std::byte> memory;
+    std::uint32_t uses = 0;
+    bool live = false;
+  };
+
+  std::vector<Region> regions_;
+  std::vector<std::uint32_t> free_;
+};
+
+}  // namespace tutti::device::ip

@@ -1,0 +1,245 @@
+#include "device/ip/multicast_queue_pair.hpp"
+
+#include <linux/filter.h>
+#include <linux/sock_diag.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.hpp"
+
+namespace tutti::device::ip {
+
+namespace {
+
+/// Drops in the kernel what this rank itself sent: loopback delivers it whatever IP_MULTICAST_LOOP
+/// says, and a rank that shares its host needs the loop switched on.
+Status drop_own_datagrams(int fd, Rank me) {
+  constexpr std::uint32_t kUdpHeaderBytes = 8;
+  // The filter loads in network order what the header holds in little-endian order.
+  const std::uint32_t own = __builtin_bswap32(index(me));
+  std::array<sock_filter, 4> program{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kUdpHeaderBytes + wire::kSourceOffset),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, own, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+      BPF_STMT(BPF_RET | BPF_K, 0xffff'ffffu),
+  }};
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  if (::setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0) return {};
+  return system_failure(errno, "attaching the filter of own datagrams");
+}
+
+Status join_group(int fd, const Interface& interface, const SocketAddress& group) {
+  if (group.family() == AF_INET6) {
+    ipv6_mreq request{};
+    request.ipv6mr_multiaddr = reinterpret_cast<const sockaddr_in6*>(group.get())->sin6_addr;
+    request.ipv6mr_interface = interface.index;
+    if (::setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &request, sizeof request) == 0) return {};
+  } else {
+    ip_mreqn request{};
+    request.imr_multiaddr = reinterpret_cast<const sockaddr_in*>(group.get())->sin_addr;
+    request.imr_ifindex = static_cast<int>(interface.index);
+    if (::setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof request) == 0) return {};
+  }
+  return system_failure(errno, "joining group {} on {}", group.to_string(), interface.name);
+}
+
+Status select_interface(int fd, const Interface& interface, int family) {
+  if (family == AF_INET6) {
+    return set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(interface.index),
+                      "IPV6_MULTICAST_IF");
+  }
+  ip_mreqn request{};
+  request.imr_ifindex = static_cast<int>(interface.index);
+  request.imr_address = reinterpret_cast<const sockaddr_in*>(interface.address.get())->sin_addr;
+  if (::setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &request, sizeof request) == 0) return {};
+  return system_failure(errno, "choosing {} for multicast", interface.name);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<IpMulticastQueuePair>> IpMulticastQueuePair::open(
+    const GroupSettings& settings, const Interface& interface, const SocketAddress& group,
+    std::uint32_t subgroup, wire::Integrity integrity) {
+  auto probe = open_udp(group.family());
+  if (!probe) return probe.status();
+  std::unique_ptr<IpMulticastQueuePair> pair(new IpMulticastQueuePair(
+      settings, subgroup, std::move(integrity), probe_send_offload(probe->get())));
+  if (Status status = pair->open_receive(interface, group); !status) return status;
+  if (Status status = pair->open_send(interface, group); !status) return status;
+  return pair;
+}
+
+Status IpMulticastQueuePair::open_receive(const Interface& interface, const SocketAddress& group) {
+  auto socket = open_udp(group.family());
+  if (!socket) return socket.status();
+  receive_ = std::move(*socket);
+  const int fd = receive_.get();
+  // Several ranks of one host listen to the same group and port.
+  if (Status s = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !s) return s;
+  if (group.family() == AF_INET) {
+    if (Status s = set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL"); !s) return s;
+  }
+  receive_buffer_bytes_ = enlarge_receive_buffer(fd, settings_.receive_buffer_bytes);
+  enable_receive_offload(fd);
+  if (Status s = drop_own_datagrams(fd, settings_.rank); !s) return s;
+  if (::bind(fd, group.get(), group.length()) != 0) {
+    return system_failure(errno, "binding to group {}", group.to_string());
+  }
+  return join_group(fd, interface, group);
+}
+
+Status IpMulticastQueuePair::open_send(const Interface& interface, const SocketAddress& group) {
+  auto socket = open_udp(group.family());
+  if (!socket) return socket.status();
+  send_ = std::move(*socket);
+  const int fd = send_.get();
+  const bool six = group.family() == AF_INET6;
+  if (Status s = select_interface(fd, interface, group.family()); !s) return s;
+  const int level = six ? IPPROTO_IPV6 : IPPROTO_IP;
+  const int loop = settings_.shared_host ? 1 : 0;
+  looped_back_ = settings_.shared_host || interface.loopback;
+  Status s = set_option(fd, level, six ? IPV6_MULTICAST_LOOP : IP_MULTICAST_LOOP, loop,
+                        "MULTICAST_LOOP");
+  if (!s) return s;
+  s = set_option(fd, level, six ? IPV6_MULTICAST_HOPS : IP_MULTICAST_TTL, 8, "MULTICAST_TTL");
+  if (!s) return s;
+  s = set_option(fd, SOL_SOCKET, SO_SNDBUF, settings_.send_buffer_bytes, "SO_SNDBUF");
+  if (!s) return s;
+  if (::connect(fd, group.get(), group.length()) == 0) return {};
+  return system_failure(errno,
+                        "no route to group {} by {}; remedy: ip route add 224.0.0.0/4 dev {}",
+                        group.to_string(), interface.name, interface.name);
+}
+
+void IpMulticastQueuePair::write_header(wire::PacketKind kind, std::uint32_t epoch,
+                                        std::uint32_t psn, std::span<const std::byte> payload) {
+  std::byte* header = sender_.header_slot();
+  wire::encode({.kind = kind,
+                .subgroup = static_cast<std::uint8_t>(subgroup_),
+                .communicator = settings_.communicator,
+                .source = settings_.rank,
+                .epoch = epoch,
+                .psn = psn},
+               header);
+  wire::encode_tag(integrity_.tag(header, payload), header);
+  sender_.add(wire::kHeaderBytes, payload);
+}
+
+Result<std::uint32_t> IpMulticastQueuePair::post(const ChunkRun& run) {
+  std::uint32_t accepted = 0;
+  std::size_t offset = 0;
+  std::uint32_t psn = run.first_psn;
+  while (offset < run.data.size()) {
+    std::size_t batch_bytes = 0;
+    while (offset + batch_bytes < run.data.size()) {
+      const std::size_t at = offset + batch_bytes;
+      const std::size_t size = std::min<std::size_t>(run.chunk_bytes, run.data.size() - at);
+      if (!sender_.fits(wire::kHeaderBytes + size)) break;
+      write_header(wire::PacketKind::chunk, run.epoch,
+                   psn + static_cast<std::uint32_t>(sender_.count()), run.data.subspan(at, size));
+      batch_bytes += size;
+    }
+    const std::size_t count = sender_.count();
+    auto sent = sender_.flush(send_.get(), nullptr);
+    if (!sent) return sent.status();
+    const std::size_t bytes = std::min(batch_bytes, *sent * run.chunk_bytes);
+    accepted += static_cast<std::uint32_t>(*sent);
+    psn += static_cast<std::uint32_t>(*sent);
+    offset += bytes;
+    counters_.multicast_datagrams_sent += *sent;
+    counters_.multicast_bytes_sent += bytes;
+    if (*sent < count) {
+      ++counters_.send_queue_full;
+      break;
+    }
+  }
+  return accepted;
+}
+
+std::uint64_t IpMulticastQueuePair::unsent_bytes() {
+  int bytes = 0;
+  return ::ioctl(send_.get(), SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<std::uint64_t>(bytes)
+                                                                  : 0;
+}
+
+std::size_t IpMulticastQueuePair::poll(std::span<ReceivedChunk> chunks) {
+  if (!batch_.pending() && batch_.receive(receive_.get()) == 0) return 0;
+  std::size_t filled = 0;
+  while (filled < chunks.size()) {
+    const std::span<const std::byte> datagram = batch_.next();
+    if (datagram.empty()) break;
+    if (accept(datagram, chunks[filled])) ++filled;
+  }
+  return filled;
+}
+
+bool IpMulticastQueuePair::accept(std::span<const std::byte> datagram, ReceivedChunk& chunk) {
+  const auto header = wire::decode(datagram);
+  if (!header || header->communicator != settings_.communicator ||
+      header->subgroup != subgroup_ || index(header->source) >= settings_.size) {
+    ++counters_.rejected_foreign;
+    return false;
+  }
+  const auto payload = datagram.subspan(wire::kHeaderBytes);
+  if (header->kind == wire::PacketKind::chunk) {
+    ++counters_.multicast_datagrams_received;
+    chunk = {header->epoch, header->psn, header->source, payload, datagram.data()};
+    return true;
+  }
+  if (header->kind != wire::PacketKind::probe || !payload.empty()) {
+    ++counters_.rejected_foreign;
+  } else if (integrity_.tag(datagram.data(), payload) != header->tag) {
+    ++counters_.rejected_integrity;
+  } else {
+    probes_.push_back({header->source, subgroup_});
+  }
+  return false;
+}
+
+bool IpMulticastQueuePair::place(const ReceivedChunk& chunk, std::byte* destination) {
+  std::uint64_t expected = 0;
+  std::memcpy(&expected, chunk.header + wire::kTagOffset, sizeof expected);
+  const std::uint64_t actual =
+      destination == nullptr ? integrity_.tag(chunk.header, chunk.payload)
+                             : integrity_.copy_and_tag(destination, chunk.header, chunk.payload);
+  if (actual != expected) {
+    ++counters_.rejected_integrity;
+    return false;
+  }
+  counters_.multicast_bytes_received += chunk.payload.size();
+  return true;
+}
+
+Status IpMulticastQueuePair::post_probe(std::uint32_t attempt) {
+  write_header(wire::PacketKind::probe, attempt, 0, {});
+  auto sent = sender_.flush(send_.get(), nullptr);
+  return sent ? Status() : sent.status();
+}
+
+void IpMulticastQueuePair::add_to(EndpointCounters& counters) const {
+  counters.multicast_datagrams_sent += counters_.multicast_datagrams_sent;
+  counters.multicast_bytes_sent += counters_.multicast_bytes_sent;
+  counters.multicast_datagrams_received += counters_.multicast_datagrams_received;
+  counters.multicast_bytes_received += counters_.multicast_bytes_received;
+  counters.rejected_foreign += counters_.rejected_foreign;
+  counters.rejected_integrity += counters_.rejected_integrity;
+  counters.send_queue_full += counters_.send_queue_full;
+  counters.send_calls += sender_.calls();
+  counters.receive_calls += batch_.calls();
+  std::array<std::uint32_t, SK_MEMINFO_VARS> memory{};
+  socklen_t length = sizeof memory;
+  if (::getsockopt(receive_.get(), SOL_SOCKET, SO_MEMINFO, memory.data(), &length) == 0) {
+    // The filter of own datagrams drops too; those are no losses.
+    const std::uint64_t own = looped_back_ ? sender_.messages() : 0;
+    const std::uint64_t drops = memory[SK_MEMINFO_DROPS];
+    counters.kernel_drops += drops > own ? drops - own : 0;
+  }
+}
+
+}  // namespace tutti::device::ip

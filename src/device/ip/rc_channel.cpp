@@ -1,0 +1,776 @@
+#include "device/ip/rc_channel.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/circular.hpp"
+#include "base/error.hpp"
+
+namespace tutti::device::ip {
+namespace {
+
+constexpr std::size_t kFirstWorks = 32;
+/// Open READs, and refusals of WRITEs beside them.
+constexpr std::uint32_t kResponseSlots = 2 * kMaxOpenReads;
+/// Frames that a receiver lets pass before it acknowledges without being asked.
+constexpr std::uint32_t kAcknowledgeEvery = 16;
+constexpr int kKeepalivesPerTimeout = 5;
+
+SendWindowLimits window_limits(const RcConfig& config) {
+  SendWindowLimits limits;
+  limits.initial_sequence = config.initial_sequence;
+  limits.max_frames = config.window_bytes / config.max_frame_bytes;
+  limits.rto_min = config.rto_min;
+  limits.rto_max = config.rto_max;
+  return limits;
+}
+
+bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(a);
+  const auto second = reinterpret_cast<std::uintptr_t>(b);
+  return first < second + b_bytes && second < first + a_bytes;
+}
+
+}  // namespace
+
+Status check(const RcConfig& config) {
+  if (config.max_frame_bytes < kMinFrameBytes) {
+    return failure(Code::invalid_argument,
+                   "reliable frames of {} bytes are too short; use {} or more",
+                   config.max_frame_bytes, kMinFrameBytes);
+  }
+  if (config.rto_min.count() <= 0 || config.rto_max < config.rto_min) {
+    return failure(Code::invalid_argument,
+                   "retransmission time-outs of {} .. {} ns are no range; use 0 < least <= most",
+                   config.rto_min.count(), config.rto_max.count());
+  }
+  if (config.ack_delay.count() < 0 || config.ack_delay >= config.rto_min) {
+    return failure(Code::invalid_argument,
+                   "an acknowledgement delay of {} ns must stay below the retransmission time-out "
+                   "of {} ns",
+                   config.ack_delay.count(), config.rto_min.count());
+  }
+  if (config.peer_timeout <= config.rto_min) {
+    return failure(Code::invalid_argument,
+                   "a peer timeout of {} ns leaves no time to send again; use more than {} ns",
+                   config.peer_timeout.count(), config.rto_min.count());
+  }
+  const std::uint32_t most_requests = std::uint32_t{1} << 24;
+  if (config.max_queued_requests == 0 || config.max_queued_requests > most_requests) {
+    return failure(Code::invalid_argument, "a queue of {} requests; use 1 .. {}",
+                   config.max_queued_requests, most_requests);
+  }
+  return {};
+}
+
+RcChannel::RcChannel(Rank peer, const RcConfig& config, MemoryTable& memory, RcCounters& counters)
+    : peer_(peer),
+      config_(config),
+      memory_(memory),
+      counters_(counters),
+      inline_buffers_(kInlineSendBytes, config.max_queued_requests),
+      send_(window_limits(config)),
+      receive_(config.initial_sequence),
+      early_buffers_(config.max_frame_bytes, config.early_buffers) {}
+
+// ---------------------------------------------------------------------------------------------
+// The own requests
+
+Status RcChannel::post(Instant now, const WorkRequest& request) {
+  if (failed_) {
+    return failure(Code::peer_failed, "the connection to rank {} is lost; abort the communicator",
+                   index(peer_));
+  }
+  if (request.opcode > Opcode::read) {
+    return failure(Code::invalid_argument, "opcode {} to rank {} cannot be posted",
+                   static_cast<int>(request.opcode), index(peer_));
+  }
+  const bool is_send = request.opcode == Opcode::send;
+  if (is_send && request.local.size() > config_.max_message_bytes) {
+    return failure(Code::invalid_argument,
+                   "a message of {} bytes to rank {} exceeds {}; use a WRITE", request.local.size(),
+                   index(peer_), config_.max_message_bytes);
+  }
+  if (end_work_ - first_work_ >= config_.max_queued_requests) {
+    return failure(Code::resource_exhausted,
+                   "{} requests to rank {} are queued; await completions before posting more",
+                   config_.max_queued_requests, index(peer_));
+  }
+  const bool was_attentive = attentive();
+  if (end_work_ - first_work_ == works_.size()) grow_works();
+  Work& added = work(end_work_++);
+  added = Work{};
+  added.request = request;
+  if (request.opcode == Opcode::read) added.answer_bytes = request.local.size();
+  if (is_send && !request.local.empty() && request.local.size() <= kInlineSendBytes) {
+    added.inline_copy = inline_buffers_.take();  // never null: as many as requests
+    std::memcpy(added.inline_copy, request.local.data(), request.local.size());
+    added.request.local = {added.inline_copy, request.local.size()};
+  }
+  begin_attention(now, was_attentive);
+  return {};
+}
+
+void RcChannel::grow_works() {
+  std::vector<Work> grown(works_.empty() ? kFirstWorks : 2 * works_.size());
+  for (std::uint32_t operation = first_work_; operation != end_work_; ++operation) {
+    grown[operation & (grown.size() - 1)] = work(operation);
+  }
+  works_.swap(grown);
+}
+
+RcChannel::Work* RcChannel::open_work(std::uint32_t operation) {
+  if (operation - first_work_ >= end_work_ - first_work_) return nullptr;
+  return &work(operation);
+}
+
+bool RcChannel::finished(const Work& done) const {
+  if (!done.all_cut || done.frames > 0) return false;
+  return done.request.opcode != Opcode::read || done.answered;
+}
+
+void RcChannel::complete_finished(CompletionSink& sink) {
+  while (first_work_ != next_work_ && finished(work(first_work_))) {
+    complete_head(work(first_work_).code, sink);
+  }
+}
+
+void RcChannel::complete_head(Code code, CompletionSink& sink) {
+  Work& done = work(first_work_++);
+  if (done.inline_copy != nullptr) inline_buffers_.give_back(done.inline_copy);
+  const WorkRequest& request = done.request;
+  if (code == Code::ok && !request.signaled && request.opcode != Opcode::read) return;
+  Completion completion;
+  completion.opcode = request.opcode;
+  completion.code = code;
+  completion.peer = peer_;
+  completion.work_id = request.work_id;
+  sink.push(completion);
+}
+
+void RcChannel::finish_read(Work& read) {
+  read.answered = true;
+  --open_reads_;
+  acknowledge_at_once_ = true;
+}
+
+// ---------------------------------------------------------------------------------------------
+// What to send
+
+bool RcChannel::may_cut_work() const {
+  if (next_work_ == end_work_) return false;
+  return work(next_work_).request.opcode != Opcode::read || open_reads_ < kMaxOpenReads;
+}
+
+bool RcChannel::has_new_frame() const {
+  if (!send_.may_send_new()) return false;
+  return ping_wanted_ || first_response_ != end_response_ || may_cut_work();
+}
+
+bool RcChannel::acknowledge_now(Instant now) const {
+  return acknowledge_at_once_ || acknowledge_at_ <= now;
+}
+
+bool RcChannel::has_output(Instant now) const {
+  if (failed_) return false;
+  return send_.may_resend() || has_new_frame() || acknowledge_now(now);
+}
+
+bool RcChannel::next_frame(Instant now, OutgoingFrame& frame) {
+  if (failed_) return false;
+  // What is missing here is news that a number on a data frame cannot carry, so it goes first.
+  if (receive_.gap() && acknowledge_now(now)) {
+    fill_acknowledgement(frame);
+  } else if (send_.may_resend()) {
+    const std::uint32_t sequence = send_.resend(now);
+    counters_.frames_resent += send_.resent(sequence) ? 1 : 0;
+    fill(sequence, frame);
+  } else if (has_new_frame()) {
+    FrameRecord record;
+    cut_next(record);
+    fill(send_.send_new(now, record), frame);
+  } else if (acknowledge_now(now)) {
+    fill_acknowledgement(frame);
+  } else {
+    return false;
+  }
+  ++counters_.frames_sent;
+  counters_.bytes_sent += frame.payload.size();
+  return true;
+}
+
+void RcChannel::take_back(const OutgoingFrame& frame) {
+  --counters_.frames_sent;
+  counters_.bytes_sent -= frame.payload.size();
+  acknowledge_at_once_ = true;  // what the frame told the peer is not told
+  if (!frame.sequenced) {
+    --counters_.acks_sent;
+    return;
+  }
+  if (send_.resent(frame.sequence)) --counters_.frames_resent;
+  send_.take_back(frame.sequence);
+}
+
+void RcChannel::cut_next(FrameRecord& record) {
+  const bool response = first_response_ != end_response_;
+  const bool own = may_cut_work();
+  // Neither a peer that reads much nor a queue of own work keeps the other waiting.
+  response_turn_ = response && (response_turn_ || !own);
+  if (response_turn_) {
+    cut_response(record);
+    response_turn_ = false;
+  } else if (own) {
+    cut_work(record);
+    response_turn_ = true;
+  } else {
+    record.kind = RcKind::empty;
+    ++counters_.pings_sent;
+  }
+  ping_wanted_ = false;  // any frame that must be acknowledged asks for a sign of life
+}
+
+void RcChannel::cut_response(FrameRecord& record) {
+  Response& response = responses_[first_response_ % kResponseSlots];
+  record.kind = response.kind;
+  record.operation = response.operation;
+  if (response.kind == RcKind::read_response) {
+    const std::uint64_t room = config_.max_frame_bytes - kRcReadResponseHeaderBytes;
+    record.key = response.key;
+    record.offset = response.offset;
+    record.position = response.position;
+    record.bytes = static_cast<std::uint32_t>(std::min(room, response.length - response.position));
+    response.position += record.bytes;
+    const bool gone =
+        response.length > 0 && !memory_.resolve(response.key, response.offset, response.length);
+    if (gone) record.kind = RcKind::refused;
+    if (!gone && response.position < response.length) return;
+  }
+  ++first_response_;
+}
+
+void RcChannel::cut_work(FrameRecord& record) {
+  Work& cut = work(next_work_);
+  record.operation = next_work_;
+  if (cut.request.opcode == Opcode::read) {
+    cut_reads(record);
+    return;
+  }
+  cut_data(cut, record);
+  if (cut.all_cut) ++next_work_;
+}
+
+void RcChannel::cut_data(Work& cut, FrameRecord& record) {
+  const std::uint64_t left = cut.request.local.size() - cut.cut_bytes;
+  std::uint64_t bytes = 0;
+  if (cut.request.opcode == Opcode::send) {
+    record.kind = RcKind::send;
+    bytes = std::min<std::uint64_t>(left, config_.max_frame_bytes - kRcSendHeaderBytes);
+  } else if (cut.request.opcode == Opcode::write) {
+    record.kind = RcKind::write;
+    bytes = std::min<std::uint64_t>(left, config_.max_frame_bytes - kRcWriteHeaderBytes);
+  } else if (left <= config_.max_frame_bytes - kRcWriteImmediateHeaderBytes) {
+    record.kind = RcKind::write_immediate;
+    bytes = left;
+  } else {
+    // The last frame keeps a byte: one without data would not show a bad key.
+    record.kind = RcKind::write;
+    bytes = std::min<std::uint64_t>(left - 1, config_.max_frame_bytes - kRcWriteHeaderBytes);
+  }
+  record.position = cut.cut_bytes;
+  record.bytes = static_cast<std::uint32_t>(bytes);
+  cut.cut_bytes += bytes;
+  ++cut.frames;
+  const bool last_kind =
+      cut.request.opcode != Opcode::write_immediate || record.kind == RcKind::write_immediate;
+  cut.all_cut = last_kind && cut.cut_bytes == cut.request.local.size();
+}
+
+void RcChannel::cut_reads(FrameRecord& record) {
+  record.kind = RcKind::read_request;
+  while (record.ranges < kRcMaxReadRanges && may_cut_work()) {
+    Work& read = work(next_work_);
+    if (read.request.opcode != Opcode::read) return;
+    read.frames = 1;
+    read.all_cut = true;
+    ++open_reads_;
+    ++next_work_;
+    ++record.ranges;
+  }
+}
+
+RcFrame RcChannel::new_frame(RcKind kind) const {
+  RcFrame frame;
+  frame.kind = kind;
+  frame.source_incarnation = config_.own_incarnation;
+  frame.destination_incarnation = config_.peer_incarnation;
+  frame.acknowledged = receive_.expected();
+  return frame;
+}
+
+void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
+  FrameRecord& record = send_.record(sequence);
+  RcFrame out = new_frame(record.kind);
+  out.sequence = sequence;
+  frame.sequence = sequence;
+  frame.sequenced = true;
+  frame.payload = {};
+  switch (record.kind) {
+    case RcKind::send:
+    case RcKind::write:
+    case RcKind::write_immediate:
+      fill_work(record, out, frame);
+      break;
+    case RcKind::read_response:
+      fill_response(record, out, frame);
+      break;
+    case RcKind::read_request:
+      out.count = record.ranges;
+      break;
+    case RcKind::ack:
+    case RcKind::empty:
+    case RcKind::refused:
+      break;
+  }
+  if (out.kind == RcKind::refused) {
+    out.operation = record.operation;
+    out.count = static_cast<std::uint16_t>(Code::invalid_argument);
+  }
+  // Asking whenever the sender would have to wait keeps a small window from waiting for the
+  // receiver's delay, and asking four times a window keeps it from running dry.
+  const std::uint32_t spacing = std::min(send_.window_frames() / 4, kAcknowledgeEvery);
+  const bool goes_on = send_.may_resend() || has_new_frame();
+  out.acknowledge_now = !goes_on || out.kind == RcKind::empty || ++since_ack_request_ >= spacing;
+  if (out.acknowledge_now) since_ack_request_ = 0;
+  out.fresh = !receive_.gap() && unacknowledged_arrivals_ > 0;
+  frame.header_bytes = encode(out, frame.header.data());
+  for (std::uint32_t i = 0; out.kind == RcKind::read_request && i < record.ranges; ++i) {
+    const std::uint32_t operation = record.operation + i;
+    const WorkRequest& read = work(operation).request;
+    encode_range({operation, read.remote_key.key, read.remote_offset, read.local.size()},
+                 frame.header.data() + frame.header_bytes);
+    frame.header_bytes += kRcReadRangeBytes;
+  }
+  if (!receive_.gap()) {  // the number tells all that there is to tell
+    unacknowledged_arrivals_ = 0;
+    acknowledge_at_once_ = false;
+    acknowledge_at_ = kNever;
+  }
+}
+
+void RcChannel::fill_work(const FrameRecord& record, RcFrame& out, OutgoingFrame& frame) {
+  const Work& source = work(record.operation);
+  if (source.code != Code::ok) {  // refused: only its sequence number still matters
+    out.kind = RcKind::empty;
+    return;
+  }
+  const WorkRequest& request = source.request;
+  frame.payload = request.local.subspan(record.position, record.bytes);
+  if (record.kind == RcKind::send) {
+    out.message_bytes = static_cast<std::uint32_t>(request.local.size());
+    out.offset = record.position;
+    return;
+  }
+  out.operation = record.operation;
+  out.key = request.remote_key.key;
+  out.offset = request.remote_offset + record.position;
+  out.remaining = request.local.size() - record.position;
+  if (record.kind == RcKind::write_immediate) out.immediate = request.immediate;
+}
+
+void RcChannel::fill_response(FrameRecord& record, RcFrame& out, OutgoingFrame& frame) {
+  out.operation = record.operation;
+  out.offset = record.position;
+  if (record.bytes == 0) return;
+  const auto data = memory_.resolve(record.key, record.offset + record.position, record.bytes);
+  if (data) {
+    frame.payload = *data;
+    return;
+  }
+  record.kind = RcKind::refused;  // and stays so: the key will not come back
+  out.kind = RcKind::refused;
+  out.offset = 0;
+}
+
+void RcChannel::fill_acknowledgement(OutgoingFrame& frame) {
+  RcFrame out = new_frame(RcKind::ack);
+  out.fresh = unacknowledged_arrivals_ > 0;
+  out.count = static_cast<std::uint16_t>(receive_.word_count());
+  frame.header_bytes = encode(out, frame.header.data());
+  for (std::size_t i = 0; i < out.count; ++i) {
+    encode_word(receive_.word(i), frame.header.data() + frame.header_bytes);
+    frame.header_bytes += kRcWordBytes;
+  }
+  frame.payload = {};
+  frame.sequence = 0;
+  frame.sequenced = false;
+  ++counters_.acks_sent;
+  unacknowledged_arrivals_ = 0;
+  acknowledge_at_once_ = false;
+  acknowledge_at_ = kNever;
+}
+
+// ---------------------------------------------------------------------------------------------
+// What arrived
+
+void RcChannel::on_frame(Instant now, std::span<const std::byte> bytes, CompletionSink& sink) {
+  if (failed_) return;
+  ++counters_.frames_received;
+  const std::optional<RcFrame> frame = decode_rc(bytes);
+  if (!frame) {
+    ++counters_.rejected_malformed;
+    return;
+  }
+  if (frame->source_incarnation != config_.peer_incarnation ||
+      frame->destination_incarnation != config_.own_incarnation) {
+    ++counters_.rejected_incarnation;
+    return;
+  }
+  last_heard_ = now;
+  ping_wanted_ = false;
+  const auto acknowledged = [this](const FrameRecord& record) { on_acknowledged(record); };
+  if (!send_.acknowledge(now, *frame, acknowledged)) {
+    ++counters_.rejected_malformed;
+    return;
+  }
+  if (frame->kind != RcKind::ack) on_sequenced(now, *frame, bytes, sink);
+  complete_finished(sink);
+}
+
+void RcChannel::on_acknowledged(const FrameRecord& record) {
+  switch (record.kind) {
+    case RcKind::send:
+    case RcKind::write:
+    case RcKind::write_immediate:
+      --work(record.operation).frames;
+      return;
+    case RcKind::read_request:
+      for (std::uint32_t i = 0; i < record.ranges; ++i) --work(record.operation + i).frames;
+      return;
+    case RcKind::read_response:
+      counters_.read_bytes_served += record.bytes;
+      return;
+    case RcKind::ack:
+    case RcKind::empty:
+    case RcKind::refused:
+      return;
+  }
+}
+
+void RcChannel::on_sequenced(Instant now, const RcFrame& frame, std::span<const std::byte> bytes,
+                             CompletionSink& sink) {
+  const bool had_gap = receive_.gap();
+  switch (receive_.classify(frame.sequence)) {
+    case ReceiveWindow::Arrival::duplicate:
+      ++counters_.frames_duplicate;
+      acknowledge_at_once_ = true;
+      return;
+    case ReceiveWindow::Arrival::beyond:
+      ++counters_.frames_dropped_early;
+      acknowledge_at_once_ = true;
+      return;
+    case ReceiveWindow::Arrival::next:
+      if (!accept_next(frame, sink)) {
+        acknowledge_at_once_ = true;
+        return;
+      }
+      receive_.advance();
+      refusing_ = false;
+      run_early(sink);
+      break;
+    case ReceiveWindow::Arrival::early:
+      if (!accept_early(frame, bytes)) {
+        acknowledge_at_once_ = true;
+        return;
+      }
+      receive_.mark(frame.sequence);
+      break;
+  }
+  ++unacknowledged_arrivals_;
+  if (frame.acknowledge_now || had_gap || receive_.gap() ||
+      unacknowledged_arrivals_ >= kAcknowledgeEvery) {
+    acknowledge_at_once_ = true;
+  }
+  acknowledge_at_ = std::min(acknowledge_at_, now + config_.ack_delay);
+}
+
+bool RcChannel::accept_next(const RcFrame& frame, CompletionSink& sink) {
+  std::byte* placed = nullptr;
+  switch (frame.kind) {
+    case RcKind::send:
+      deliver_message(frame, sink);
+      return true;
+    case RcKind::write:
+    case RcKind::write_immediate:
+      if (!accept_write(frame, placed)) {
+        refuse_write(frame);
+        return false;
+      }
+      if (frame.operation != refused_operation_) refused_any_ = false;
+      if (frame.kind == RcKind::write_immediate) {
+        deliver_immediate(frame.operation, frame.immediate, sink);
+      }
+      return true;
+    case RcKind::read_request:
+      accept_read(frame);
+      return true;
+    case RcKind::read_response:
+      accept_answer(frame);
+      return true;
+    case RcKind::refused:
+      accept_refusal(frame);
+      return true;
+    case RcKind::ack:
+    case RcKind::empty:
+      return true;
+  }
+  return true;
+}
+
+bool RcChannel::accept_early(const RcFrame& frame, std::span<const std::byte> bytes) {
+  if (early_.empty()) early_.resize(kRcReceiveWindowFrames);
+  Early added;
+  added.kind = frame.kind;
+  switch (frame.kind) {
+    case RcKind::send:
+    case RcKind::read_request:
+      added.kept = bytes.size() <= early_buffers_.buffer_bytes() ? early_buffers_.take() : nullptr;
+      if (added.kept == nullptr) {
+        ++counters_.frames_dropped_early;
+        return false;
+      }
+      std::memcpy(added.kept, bytes.data(), bytes.size());
+      added.kept_bytes = static_cast<std::uint32_t>(bytes.size());
+      break;
+    case RcKind::write:
+    case RcKind::write_immediate:
+      // A bad key is refused when the frame is sent again in its turn.
+      if (!accept_write(frame, added.placed)) return false;
+      added.placed_bytes = static_cast<std::uint32_t>(frame.payload.size());
+      added.operation = frame.operation;
+      added.immediate = frame.immediate;
+      break;
+    case RcKind::read_response:
+      accept_answer(frame);
+      break;
+    case RcKind::refused:
+      accept_refusal(frame);
+      break;
+    case RcKind::ack:
+    case RcKind::empty:
+      break;
+  }
+  early(frame.sequence) = added;
+  return true;
+}
+
+void RcChannel::run_early(CompletionSink& sink) {
+  while (receive_.gap() && receive_.received(receive_.expected())) {
+    const Early& next = early(receive_.expected());
+    if (next.kind == RcKind::write_immediate) {
+      deliver_immediate(next.operation, next.immediate, sink);
+    }
+    if (next.kept != nullptr) {
+      const std::optional<RcFrame> frame = decode_rc({next.kept, next.kept_bytes});
+      if (next.kind == RcKind::send) deliver_message(*frame, sink);
+      if (next.kind == RcKind::read_request) accept_read(*frame);
+      early_buffers_.give_back(next.kept);
+    }
+    receive_.advance();
+  }
+}
+
+bool RcChannel::accept_write(const RcFrame& frame, std::byte*& placed) {
+  if (frame.remaining == 0) return true;
+  // The rest of the operation must fit, not only this frame: it is written whole or not at all.
+  const auto region = memory_.resolve(frame.key, frame.offset, frame.remaining);
+  if (!region) return false;
+  placed = region->data();
+  const bool is_last = !circular_before(frame.sequence + 1, receive_.end());
+  if (is_last) {
+    std::memcpy(placed, frame.payload.data(), frame.payload.size());
+  } else {
+    place_under_later(frame.payload, placed, frame.sequence + 1);
+  }
+  return true;
+}
+
+void RcChannel::place_under_later(std::span<const std::byte> data, std::byte* to,
+                                  std::uint32_t later) {
+  // Data posted later that came earlier stays on top.
+  for (; later != receive_.end() && !data.empty(); ++later) {
+    if (!receive_.received(later)) continue;
+    const Early& top = early(later);
+    if (top.placed_bytes == 0 || !overlap(to, data.size(), top.placed, top.placed_bytes)) continue;
+    if (top.placed > to) {
+      place_under_later(data.first(static_cast<std::size_t>(top.placed - to)), to, later + 1);
+    }
+    const std::byte* top_end = top.placed + top.placed_bytes;
+    if (top_end >= to + data.size()) return;
+    const auto skipped = static_cast<std::size_t>(top_end - to);
+    data = data.subspan(skipped);
+    to += skipped;
+  }
+  if (!data.empty()) std::memcpy(to, data.data(), data.size());
+}
+
+void RcChannel::refuse_write(const RcFrame& frame) {
+  if (refusing_) return;
+  Response refusal;
+  refusal.kind = RcKind::refused;
+  refusal.operation = frame.operation;
+  if (!push_response(refusal)) return;
+  ++counters_.refused_operations;
+  refusing_ = true;
+  refused_any_ = true;
+  refused_operation_ = frame.operation;
+}
+
+void RcChannel::deliver_immediate(std::uint32_t operation, std::uint64_t immediate,
+                                  CompletionSink& sink) {
+  acknowledge_at_once_ = true;
+  if (refused_any_ && operation == refused_operation_) return;
+  Completion completion;
+  completion.opcode = Opcode::receive;
+  completion.peer = peer_;
+  completion.immediate = immediate;
+  sink.push(completion);
+}
+
+void RcChannel::deliver_message(const RcFrame& frame, CompletionSink& sink) {
+  const bool continues = frame.offset == 0 || frame.offset == message_.size();
+  if (!continues || frame.message_bytes > config_.max_message_bytes) {
+    ++counters_.rejected_malformed;
+    message_.clear();
+    return;
+  }
+  std::span<const std::byte> message = frame.payload;
+  if (message.size() != frame.message_bytes) {
+    if (frame.offset == 0) message_.clear();
+    message_.insert(message_.end(), message.begin(), message.end());
+    if (message_.size() != frame.message_bytes) return;
+    message = message_;
+  }
+  acknowledge_at_once_ = true;
+  Completion completion;
+  completion.opcode = Opcode::receive;
+  completion.peer = peer_;
+  completion.payload = message;
+  sink.push(completion);
+  message_.clear();
+}
+
+void RcChannel::accept_read(const RcFrame& frame) {
+  for (std::size_t i = 0; i < frame.count; ++i) {
+    const RcReadRange range = range_at(frame, i);
+    Response response;
+    response.operation = range.operation;
+    response.key = range.key;
+    response.offset = range.offset;
+    response.length = range.length;
+    if (range.length > 0 && !memory_.resolve(range.key, range.offset, range.length)) {
+      response.kind = RcKind::refused;
+      ++counters_.refused_operations;
+    }
+    // Full only where a peer opens more READs than the protocol allows.
+    if (!push_response(response)) ++counters_.rejected_malformed;
+  }
+}
+
+bool RcChannel::push_response(const Response& response) {
+  if (responses_.empty()) responses_.resize(kResponseSlots);
+  if (end_response_ - first_response_ >= kResponseSlots) return false;
+  responses_[end_response_++ % kResponseSlots] = response;
+  return true;
+}
+
+void RcChannel::accept_answer(const RcFrame& frame) {
+  Work* read = open_work(frame.operation);
+  if (read == nullptr || read->request.opcode != Opcode::read || !read->all_cut) return;
+  const std::size_t bytes = frame.payload.size();
+  const std::span<std::byte> local = read->request.local;
+  if (read->answered || frame.offset > local.size() || bytes > local.size() - frame.offset) return;
+  if (bytes > 0) std::memcpy(local.data() + frame.offset, frame.payload.data(), bytes);
+  read->answer_bytes -= std::min<std::uint64_t>(read->answer_bytes, bytes);
+  if (read->answer_bytes == 0) finish_read(*read);
+}
+
+void RcChannel::accept_refusal(const RcFrame& frame) {
+  Work* refused = open_work(frame.operation);
+  if (refused == nullptr || refused->request.opcode == Opcode::send) return;
+  if (refused->request.opcode == Opcode::read) {
+    if (!refused->all_cut || refused->answered) return;
+    refused->code = refusal_code(frame);
+    finish_read(*refused);
+    return;
+  }
+  if (refused->frames == 0) return;  // not asked yet, or wholly acknowledged
+  refused->code = refusal_code(frame);
+  if (!refused->all_cut) {  // then it is the one being cut: the rest stays here
+    refused->all_cut = true;
+    ++next_work_;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Time and signs of life
+
+bool RcChannel::waiting() const {
+  return first_work_ != end_work_ || first_response_ != end_response_ || send_.unacknowledged();
+}
+
+bool RcChannel::quiet() const { return !waiting() && !acknowledge_at_once_; }
+
+void RcChannel::begin_attention(Instant now, bool was_attentive) {
+  if (!was_attentive && attentive()) attentive_since_ = now;
+}
+
+void RcChannel::watch(bool on, Instant now) {
+  const bool was_attentive = attentive();
+  watched_ = on;
+  begin_attention(now, was_attentive);
+}
+
+void RcChannel::on_timer(Instant now, CompletionSink& sink) {
+  if (failed_) return;
+  if (attentive() && now - silent_since() >= config_.peer_timeout) {
+    fail(Code::peer_failed, sink);
+    return;
+  }
+  const std::uint64_t timeouts = send_.timeouts();
+  send_.on_timer(now);
+  counters_.timeouts += send_.timeouts() - timeouts;
+  const Nanoseconds keepalive = config_.peer_timeout / kKeepalivesPerTimeout;
+  if (attentive() && !send_.unacknowledged() && now - silent_since() >= keepalive) {
+    ping_wanted_ = true;
+  }
+}
+
+Instant RcChannel::next_deadline() const {
+  if (failed_) return kNever;
+  Instant deadline = std::min(send_.deadline(), acknowledge_at_);
+  if (!attentive()) return deadline;
+  deadline = std::min(deadline, silent_since() + config_.peer_timeout);
+  if (send_.unacknowledged() || ping_wanted_) return deadline;
+  return std::min(deadline, silent_since() + config_.peer_timeout / kKeepalivesPerTimeout);
+}
+
+void RcChannel::fail(Code code, CompletionSink& sink) {
+  if (failed_) return;
+  failed_ = true;
+  next_work_ = end_work_;
+  while (first_work_ != end_work_) {
+    // An operation that the peer refused keeps that answer.
+    const Code own = work(first_work_).code;
+    complete_head(own == Code::ok ? code : own, sink);
+  }
+  open_reads_ = 0;
+  first_response_ = end_response_;
+  Completion completion;
+  completion.opcode = Opcode::failure;
+  completion.code = code;
+  completion.peer = peer_;
+  sink.push(completion);
+}
+
+}  // namespace tutti::device::ip

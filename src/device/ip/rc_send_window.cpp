@@ -1,0 +1,192 @@
+#include "device/ip/rc_send_window.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace tutti::device::ip {
+
+SendWindow::SendWindow(const SendWindowLimits& limits)
+    : limits_(limits),
+      max_window_(std::clamp<std::uint32_t>(limits.max_frames, kMinWindow, kRcReceiveWindowFrames)),
+      oldest_(limits.initial_sequence),
+      next_(limits.initial_sequence),
+      window_(max_window_) {}
+
+std::uint32_t SendWindow::send_new(Instant now, const FrameRecord& record) {
+  if (slots_.empty()) {
+    // Twice the window, so that one missing frame does not stall those behind it at once.
+    slots_.resize(std::min<std::size_t>(std::bit_ceil(2 * max_window_), kRcReceiveWindowFrames));
+    mask_ = static_cast<std::uint32_t>(slots_.size()) - 1;
+  }
+  const std::uint32_t sequence = next_++;
+  Slot& slot = slot_of(sequence);
+  slot.record = record;
+  slot.resent = false;
+  launch(now, sequence);
+  return sequence;
+}
+
+std::uint32_t SendWindow::resend(Instant now) {
+  const std::uint32_t at = lost_.head;
+  Slot& slot = slots_[at];
+  if (flying_.count >= window_ && allowance_ > 0) --allowance_;
+  remove(lost_, at);
+  slot.resent = slot.resent || !slot.taken_back;
+  // The slots hold the numbers oldest_ .. oldest_ + size - 1, each at its own place.
+  const std::uint32_t sequence = oldest_ + ((at - oldest_) & mask_);
+  launch(now, sequence);
+  return sequence;
+}
+
+void SendWindow::launch(Instant now, std::uint32_t sequence) {
+  Slot& slot = slot_of(sequence);
+  slot.taken_back = false;
+  slot.sent_at = now;
+  slot.transmission = ++transmissions_;
+  append_flying(sequence & mask_);
+}
+
+void SendWindow::take_back(std::uint32_t sequence) {
+  const std::uint32_t at = sequence & mask_;
+  if (sequence - oldest_ >= next_ - oldest_ || slots_[at].state != State::flying) return;
+  remove(flying_, at);
+  slots_[at].taken_back = true;
+  append_lost(at);
+}
+
+void SendWindow::append_flying(std::uint32_t at) {
+  slots_[at].state = State::flying;
+  slots_[at].previous = flying_.tail;
+  slots_[at].next = kNone;
+  (flying_.tail == kNone ? flying_.head : slots_[flying_.tail].next) = at;
+  flying_.tail = at;
+  ++flying_.count;
+}
+
+void SendWindow::append_lost(std::uint32_t at) {
+  slots_[at].state = State::lost;
+  // The oldest number goes first: it is what the receiver can make use of at once. Losses are found
+  // nearly in that order, so the walk is short.
+  const std::uint32_t age = (at - oldest_) & mask_;
+  std::uint32_t after = lost_.tail;
+  while (after != kNone && ((after - oldest_) & mask_) > age) after = slots_[after].previous;
+  const std::uint32_t before = after == kNone ? lost_.head : slots_[after].next;
+  slots_[at].previous = after;
+  slots_[at].next = before;
+  (after == kNone ? lost_.head : slots_[after].next) = at;
+  (before == kNone ? lost_.tail : slots_[before].previous) = at;
+  ++lost_.count;
+}
+
+void SendWindow::remove(List& list, std::uint32_t at) {
+  const Slot& slot = slots_[at];
+  (slot.previous == kNone ? list.head : slots_[slot.previous].next) = slot.next;
+  (slot.next == kNone ? list.tail : slots_[slot.next].previous) = slot.previous;
+  --list.count;
+}
+
+void SendWindow::settle(std::uint32_t at, Evidence& evidence) {
+  Slot& slot = slots_[at];
+  remove(slot.state == State::flying ? flying_ : lost_, at);
+  slot.state = State::acknowledged;
+  ++evidence.frames;
+  if (slot.taken_back) return;
+  Slot*& latest = slot.resent ? evidence.latest_resent : evidence.latest;
+  if (latest == nullptr || slot.transmission > latest->transmission) latest = &slot;
+}
+
+void SendWindow::finish_acknowledge(Instant now, bool fresh, const Evidence& evidence) {
+  backoff_ = 0;
+  growth_ += evidence.frames;
+  if (growth_ >= window_) {
+    growth_ = 0;
+    window_ = std::min(window_ + 1, max_window_);
+  }
+  const Slot* once = evidence.latest;
+  const Slot* resent = evidence.latest_resent;
+  if (once != nullptr) {
+    // Only an arrival of just now times the round trip: after lost acknowledgements it is told
+    // late.
+    const bool timed = resent == nullptr || resent->transmission < once->transmission;
+    if (fresh && timed) sample_round_trip(now - once->sent_at);
+    latest_arrived_ = std::max(latest_arrived_, once->transmission);
+  }
+  // What came back sooner than a round trip after a retransmission answers an earlier one.
+  if (resent != nullptr &&
+      (round_trip_.count() == 0 || now - resent->sent_at >= least_round_trip_)) {
+    latest_arrived_ = std::max(latest_arrived_, resent->transmission);
+  }
+  detect_losses(now);
+}
+
+void SendWindow::sample_round_trip(Nanoseconds sample) {
+  least_round_trip_ = std::min(least_round_trip_, sample);
+  if (round_trip_.count() == 0) {
+    round_trip_ = sample;
+    variation_ = sample / 2;
+    return;
+  }
+  const Nanoseconds difference = sample > round_trip_ ? sample - round_trip_ : round_trip_ - sample;
+  variation_ += (difference - variation_) / 4;
+  round_trip_ += (sample - round_trip_) / 8;
+}
+
+Nanoseconds SendWindow::timeout() const {
+  const Nanoseconds base =
+      std::clamp(round_trip_ + 4 * variation_, limits_.rto_min, limits_.rto_max);
+  return std::min(base * (std::int64_t{1} << std::min(backoff_, kMaxBackoff)), limits_.rto_max);
+}
+
+Nanoseconds SendWindow::reorder_time() const {
+  if (round_trip_.count() == 0) return limits_.rto_min;
+  return round_trip_ + round_trip_ / 4 + kReorderTime;
+}
+
+void SendWindow::begin_loss_epoch() {
+  window_ = std::max(window_ / 2, kMinWindow);
+  growth_ = 0;
+  epoch_end_ = transmissions_;
+  allowance_ = kMinWindow;
+}
+
+void SendWindow::mark_lost(std::uint32_t at) {
+  Slot& slot = slots_[at];
+  if (slot.transmission > epoch_end_) begin_loss_epoch();
+  remove(flying_, at);
+  append_lost(at);
+}
+
+void SendWindow::detect_losses(Instant now) {
+  while (flying_.head != kNone) {
+    const Slot& slot = slots_[flying_.head];
+    if (slot.transmission >= latest_arrived_) return;
+    const bool overtaken = latest_arrived_ - slot.transmission >= kReorderTolerance;
+    if (!overtaken && now - slot.sent_at < reorder_time()) return;
+    mark_lost(flying_.head);
+  }
+}
+
+void SendWindow::on_timer(Instant now) {
+  detect_losses(now);
+  if (flying_.head == kNone || deadline() > now) return;
+  ++timeouts_;
+  mark_lost(timed_frame());
+  allowance_ = std::max<std::uint32_t>(allowance_, 1);
+  last_timeout_ = now;
+  ++backoff_;
+}
+
+std::uint32_t SendWindow::timed_frame() const {
+  // The frame that the receiver waits for: it takes that one even where it has no room for others.
+  const std::uint32_t oldest = oldest_ & mask_;
+  return slots_[oldest].state == State::flying ? oldest : flying_.head;
+}
+
+Instant SendWindow::deadline() const {
+  if (flying_.head == kNone) return kNever;
+  const Slot& slot = slots_[flying_.head];
+  if (slot.transmission < latest_arrived_) return slot.sent_at + reorder_time();
+  return std::max(slots_[timed_frame()].sent_at, last_timeout_) + timeout();
+}
+
+}  // namespace tutti::device::ip

@@ -1,0 +1,134 @@
+#include "device/ip/socket.hpp"
+
+#include <arpa/inet.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.hpp"
+
+namespace tutti::device::ip {
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+SocketAddress SocketAddress::v4(in_addr address, std::uint16_t port) {
+  SocketAddress result;
+  auto* in = reinterpret_cast<sockaddr_in*>(&result.storage_);
+  in->sin_family = AF_INET;
+  in->sin_addr = address;
+  in->sin_port = htons(port);
+  return result;
+}
+
+SocketAddress SocketAddress::v6(const in6_addr& address, std::uint16_t port, std::uint32_t scope) {
+  SocketAddress result;
+  auto* in = reinterpret_cast<sockaddr_in6*>(&result.storage_);
+  in->sin6_family = AF_INET6;
+  in->sin6_addr = address;
+  in->sin6_port = htons(port);
+  in->sin6_scope_id = scope;
+  return result;
+}
+
+SocketAddress SocketAddress::from(const sockaddr* address) {
+  SocketAddress result;
+  const std::size_t length =
+      address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  std::memcpy(&result.storage_, address, length);
+  return result;
+}
+
+socklen_t SocketAddress::length() const {
+  return family() == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+}
+
+std::uint16_t SocketAddress::port() const {
+  // The port lies at the same place in both families.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&storage_)->sin_port);
+}
+
+void SocketAddress::set_port(std::uint16_t port) {
+  reinterpret_cast<sockaddr_in*>(&storage_)->sin_port = htons(port);
+}
+
+std::vector<std::byte> SocketAddress::encode() const {
+  const bool six = family() == AF_INET6;
+  std::vector<std::byte> bytes(1 + 2 + (six ? 16 : 4));
+  const std::uint16_t host_port = port();
+  bytes[0] = static_cast<std::byte>(six ? 6 : 4);
+  std::memcpy(bytes.data() + 1, &host_port, 2);
+  if (six) {
+    std::memcpy(bytes.data() + 3, &reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_addr, 16);
+  } else {
+    std::memcpy(bytes.data() + 3, &reinterpret_cast<const sockaddr_in*>(&storage_)->sin_addr, 4);
+  }
+  return bytes;
+}
+
+Result<SocketAddress> SocketAddress::decode(std::span<const std::byte> bytes) {
+  const bool four = bytes.size() == 7 && bytes[0] == std::byte{4};
+  const bool six = bytes.size() == 19 && bytes[0] == std::byte{6};
+  if (!four && !six) {
+    return failure(Code::invalid_argument, "a socket address of {} bytes is not one", bytes.size());
+  }
+  std::uint16_t port = 0;
+  std::memcpy(&port, bytes.data() + 1, 2);
+  if (four) {
+    in_addr address{};
+    std::memcpy(&address, bytes.data() + 3, 4);
+    return v4(address, port);
+  }
+  in6_addr address{};
+  std::memcpy(&address, bytes.data() + 3, 16);
+  return v6(address, port, 0);
+}
+
+std::string SocketAddress::to_string() const {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (family() == AF_INET6) {
+    ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_addr, text,
+                sizeof text);
+    return fmt::format("[{}]:{}", text, port());
+  }
+  ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&storage_)->sin_addr, text, sizeof text);
+  return fmt::format("{}:{}", text, port());
+}
+
+Status set_option(int fd, int level, int option, int value, const char* name) {
+  if (::setsockopt(fd, level, option, &value, sizeof value) == 0) return {};
+  return system_failure(errno, "socket option {} = {}", name, value);
+}
+
+int get_option(int fd, int level, int option) {
+  int value = -1;
+  socklen_t length = sizeof value;
+  return ::getsockopt(fd, level, option, &value, &length) == 0 ? value : -1;
+}
+
+std::uint64_t enlarge_receive_buffer(int fd, int bytes) {
+  // The forced option is the only one that passes net.core.rmem_max; it needs CAP_NET_ADMIN.
+  if (::setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) != 0) {
+    (void)::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+  }
+  const int granted = get_option(fd, SOL_SOCKET, SO_RCVBUF);
+  return granted < 0 ? 0 : static_cast<std::uint64_t>(granted);
+}
+
+Result<Descriptor> open_udp(int family) {
+  Descriptor socket(::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return system_failure(errno, "opening a UDP socket");
+  return socket;
+}
+
+}  // namespace tutti::device::ip

@@ -1,0 +1,352 @@
+#include "engine/communicator_context.hpp"
+
+#include <algorithm>
+
+#include "base/circular.hpp"
+#include "base/error.hpp"
+
+namespace tutti::engine {
+
+using protocol::Message;
+using protocol::MessageKind;
+
+namespace {
+
+constexpr std::size_t kMaxPendingMessages = 1 << 16;
+
+}  // namespace
+
+void Operation::on_chunk(Instant, const device::ReceivedChunk&, device::MulticastQueuePair&) {
+  ++context().counters().chunks_malformed;
+}
+
+void Operation::on_early_chunk(Instant, std::uint32_t, Rank, std::span<const std::byte>) {
+  ++context().counters().chunks_malformed;
+}
+
+void Operation::on_completion(Instant, const device::Completion&) {}
+
+CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Settings& settings,
+                                         std::unique_ptr<device::Endpoint> endpoint,
+                                         std::vector<std::string> names)
+    : rank_(rank),
+      size_(size),
+      settings_(settings),
+      endpoint_(std::move(endpoint)),
+      names_(std::move(names)),
+      chunk_bytes_(endpoint_->capabilities().max_chunk_bytes),
+      window_bytes_(endpoint_->capabilities().receive_window_bytes),
+      early_(window_bytes_),
+      bytes_per_second_(settings.assumed_bytes_per_second) {
+  if (settings.chunk_bytes != 0) chunk_bytes_ = std::min(chunk_bytes_, settings.chunk_bytes);
+  if (settings.window_bytes != 0) window_bytes_ = std::min(window_bytes_, settings.window_bytes);
+}
+
+bool CommunicatorContext::poll(Instant now) {
+  take_submissions(now);
+  if (!failed_.ok()) {
+    // The news of the failure still has to reach the others.
+    endpoint_->poll(now, completions_);
+    return false;
+  }
+  bool worked = poll_endpoint(now);
+  worked |= poll_multicast(now);
+  worked |= poll_operations(now);
+  if (!failing_.ok()) {
+    settle_failure(now);
+    return true;
+  }
+  return worked;
+}
+
+bool CommunicatorContext::poll_endpoint(Instant now) {
+  const std::size_t count = endpoint_->poll(now, completions_);
+  for (std::size_t i = 0; i < count; ++i) on_completion(now, completions_[i]);
+  return count > 0;
+}
+
+bool CommunicatorContext::poll_multicast(Instant now) {
+  bool worked = false;
+  for (std::uint32_t s = 0; s < endpoint_->subgroup_count(); ++s) {
+    device::MulticastQueuePair& pair = endpoint_->multicast(s);
+    const std::size_t count = pair.poll(chunks_);
+    for (std::size_t i = 0; i < count; ++i) on_chunk(now, chunks_[i], pair);
+    if (count > 0) pair.release();
+    worked |= count > 0;
+  }
+  return worked;
+}
+
+void CommunicatorContext::on_completion(Instant now, const device::Completion& completion) {
+  switch (completion.opcode) {
+    case device::Opcode::receive:
+      on_message(now, completion.peer, completion.payload);
+      return;
+    case device::Opcode::probe:
+      probes_.push_back({completion.peer, static_cast<std::uint32_t>(completion.immediate)});
+      return;
+    case device::Opcode::failure:
+      on_peer_failure(completion.peer);
+      return;
+    default:
+      if (Operation* operation = find(static_cast<std::uint32_t>(completion.work_id >> 32))) {
+        operation->on_completion(now, completion);
+      }
+  }
+}
+
+void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std::byte> bytes) {
+  ++counters_.messages_received;
+  const auto message = protocol::decode(bytes);
+  if (!message) {
+    ++counters_.messages_rejected;
+    return;
+  }
+  if (message->kind == MessageKind::failed) {
+    if (message->argument < size_) {
+      const Rank lost = rank_of(message->argument);
+      fail(failure(Code::peer_failed, "{} is lost, as {} reports", name_of(lost), name_of(from)),
+           false);
+    }
+    return;
+  }
+  if (Operation* operation = find(message->epoch)) {
+    operation->on_message(now, from, *message);
+  } else if (circular_before(message->epoch, next_epoch_)) {
+    if (message->kind == MessageKind::fetch_request) answer_gone(now, from, *message);
+  } else if (pending_.size() < kMaxPendingMessages) {
+    pending_.push_back({from, *message});
+  } else {
+    ++counters_.messages_rejected;
+  }
+}
+
+void CommunicatorContext::answer_gone(Instant now, Rank from, const Message& message) {
+  Message answer = message;
+  answer.kind = MessageKind::fetch_gone;
+  outbox_.send(from, answer);
+  send(now, outbox_);
+}
+
+void CommunicatorContext::on_chunk(Instant now, const device::ReceivedChunk& chunk,
+                                   device::MulticastQueuePair& pair) {
+  if (Operation* operation = find(chunk.epoch)) {
+    operation->on_chunk(now, chunk, pair);
+    return;
+  }
+  if (circular_before(chunk.epoch, next_epoch_)) {
+    ++counters_.chunks_stale;
+    return;
+  }
+  bool damaged = false;
+  if (early_.keep(chunk, pair, damaged)) {
+    ++counters_.chunks_early;
+  } else {
+    ++(damaged ? counters_.chunks_damaged : counters_.chunks_early_dropped);
+  }
+}
+
+void CommunicatorContext::on_peer_failure(Rank peer) {
+  lost_ = peer;
+  fail(failure(Code::peer_failed,
+               "{} does not answer: it has died, is stopped, or cannot be reached from {}",
+               name_of(peer), name_of(rank_)),
+       true);
+}
+
+void CommunicatorContext::take_submissions(Instant now) {
+  if (submitted_.empty()) return;
+  for (auto& operation : submitted_.take_all()) {
+    if (failed_.ok()) {
+      queued_.push_back(std::move(operation));
+    } else {
+      complete(*operation, failure(Code::aborted, "the communicator failed before: {}",
+                                   failed_.message()));
+    }
+  }
+  if (failed_.ok()) begin_operations(now);
+}
+
+bool CommunicatorContext::barrier_needed(const Operation& operation) {
+  // The same decision on all ranks: it follows from the sequence of collectives alone. Bytes stay
+  // unconfirmed until a later collective, or a barrier, proves that everybody has consumed them.
+  const std::uint64_t bytes = operation.multicast_bytes();
+  const bool lossless = endpoint_->capabilities().has(device::Capability::lossless);
+  const bool barrier = bytes > 0 && (settings_.always_barrier || lossless ||
+                                     unconfirmed_bytes_ + bytes > window_bytes_);
+  unconfirmed_bytes_ = barrier || operation.confirms_earlier() ? bytes : unconfirmed_bytes_ + bytes;
+  return barrier;
+}
+
+void CommunicatorContext::begin_operations(Instant now) {
+  while (!queued_.empty()) {
+    const bool clear = std::all_of(active_.begin(), active_.end(),
+                                   [](const auto& one) { return one->locally_complete(); });
+    if (!clear) return;
+    active_.push_back(std::move(queued_.front()));
+    queued_.pop_front();
+    Operation& operation = *active_.back();
+    const std::uint32_t epoch = next_epoch_++;
+    const Description& what = operation.description();
+    ++counters_.collectives_started;
+    recorder_.begin(epoch, what.operation, what.algorithm, what.root, what.bytes, now);
+    watch_neighbours(true);
+    operation.begin(now, epoch, barrier_needed(operation), *this);
+    if (!early_.empty()) {
+      for (const EarlyStore::Chunk& chunk : early_.take(epoch)) {
+        operation.on_early_chunk(now, chunk.psn, chunk.source, chunk.payload);
+      }
+    }
+    if (pending_.empty()) continue;
+    std::vector<PendingMessage> rest;
+    for (PendingMessage& one : std::exchange(pending_, {})) {
+      if (one.message.epoch == epoch) {
+        operation.on_message(now, one.from, one.message);
+      } else {
+        rest.push_back(one);
+      }
+    }
+    pending_.insert(pending_.end(), rest.begin(), rest.end());
+  }
+}
+
+bool CommunicatorContext::poll_operations(Instant now) {
+  bool worked = false;
+  for (std::size_t i = 0; i < active_.size() && failing_.ok();) {
+    Operation& operation = *active_[i];
+    worked |= operation.poll(now);
+    if (!failing_.ok()) break;
+    if (!operation.done()) {
+      ++i;
+      continue;
+    }
+    recorder_.enter(operation.epoch(), observe::Phase::done, now);
+    operation.finish();
+    const std::unique_ptr<Operation> over = std::move(active_[i]);
+    active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (active_.empty() && queued_.empty()) watch_neighbours(false);
+    complete(*over, {});
+    worked = true;
+  }
+  if (failing_.ok() && !queued_.empty()) begin_operations(now);
+  // What the operations posted goes out now rather than with the next round.
+  if (worked && failing_.ok()) poll_endpoint(now);
+  return worked;
+}
+
+void CommunicatorContext::complete(Operation& operation, const Status& status) {
+  ++(status.ok() ? counters_.collectives_completed : counters_.collectives_failed);
+  Completion& completion = *operation.completion();
+  completion.status = status;
+  if (completion.callback) completion.callback(status);
+  completion.done.store(true, std::memory_order_release);
+  completion.done.notify_all();
+}
+
+void CommunicatorContext::watch_neighbours(bool on) {
+  if (on == watching_ || size_ < 2) return;
+  watching_ = on;
+  const std::uint32_t me = index(rank_);
+  endpoint_->watch(rank_of((me + 1) % size_), on);
+  if (size_ > 2) endpoint_->watch(rank_of((me + size_ - 1) % size_), on);
+}
+
+Operation* CommunicatorContext::find(std::uint32_t epoch) {
+  for (const auto& operation : active_) {
+    if (operation->epoch() == epoch) return operation.get();
+  }
+  return nullptr;
+}
+
+Status CommunicatorContext::failure_of(Instant now, const Operation& operation,
+                                       const Status& cause) const {
+  const Description& what = operation.description();
+  std::string text = fmt::format("{} #{} ({}", what.operation, operation.epoch(), what.algorithm);
+  if (what.root != kNoRank) text += fmt::format(", root {}", index(what.root));
+  text += fmt::format(", {} bytes) at {} in phase {} after {:.3f} s: {}", what.bytes, name_of(rank_),
+                      observe::to_string(operation.phase()),
+                      static_cast<double>((now - operation.started()).count()) / 1e9,
+                      cause.message());
+  const std::string missing = operation.missing();
+  if (!missing.empty()) text += "; missing here: " + missing;
+  return Status(cause.code(), text);
+}
+
+void CommunicatorContext::fail(const Status& status, bool tell_peers) {
+  // The first finding is the cause; what follows from it is not.
+  if (!failing_.ok()) return;
+  failing_ = status;
+  tell_peers_ = tell_peers;
+}
+
+void CommunicatorContext::abort(const std::string& reason) {
+  lost_ = rank_;
+  fail(failure(Code::aborted, "aborted by {}: {}", name_of(rank_), reason), true);
+}
+
+void CommunicatorContext::settle_failure(Instant now) {
+  const Status status = failing_;
+  failed_ = status;
+  if (tell_peers_) {
+    for (std::uint32_t r = 0; r < size_; ++r) {
+      if (rank_of(r) == rank_ || rank_of(r) == lost_) continue;
+      outbox_.send(rank_of(r), MessageKind::failed, 0, index(lost_));
+    }
+    send(now, outbox_);
+    endpoint_->poll(now, completions_);
+  }
+  for (auto& operation : active_) {
+    recorder_.enter(operation->epoch(), observe::Phase::failed, now);
+    const Status why = failure_of(now, *operation, status);
+    operation->finish();
+    complete(*operation, why);
+  }
+  active_.clear();
+  for (auto& operation : queued_) {
+    complete(*operation, failure(Code::aborted, "not begun: {}", status.message()));
+  }
+  queued_.clear();
+}
+
+void CommunicatorContext::send(Instant now, protocol::Outbox& outbox) {
+  std::array<std::byte, protocol::kMaxMessageBytes> bytes;
+  for (const protocol::Outbox::Item& item : outbox.items()) {
+    const std::size_t size = protocol::encode(item.message, bytes.data());
+    ++counters_.messages_sent;
+    // A refusal means that the connection is lost; its completion says so too.
+    (void)endpoint_->post(now, {.opcode = device::Opcode::send,
+                                .peer = item.to,
+                                .local = std::span(bytes).first(size),
+                                .signaled = false});
+  }
+  outbox.clear();
+}
+
+void CommunicatorContext::observe_rate(std::uint64_t bytes, Nanoseconds time) {
+  if (time.count() <= 0 || bytes < 65536) return;
+  const auto sample =
+      static_cast<std::uint64_t>(static_cast<double>(bytes) * 1e9 / static_cast<double>(time.count()));
+  bytes_per_second_ = (bytes_per_second_ * 3 + std::max<std::uint64_t>(sample, 1)) / 4;
+}
+
+std::string CommunicatorContext::name_of(Rank rank) const {
+  if (index(rank) < names_.size() && !names_[index(rank)].empty()) {
+    return fmt::format("rank {} ({})", index(rank), names_[index(rank)]);
+  }
+  return fmt::format("rank {}", index(rank));
+}
+
+bool CommunicatorContext::blocked() const {
+  return std::any_of(active_.begin(), active_.end(),
+                     [](const auto& operation) { return operation->blocked(); });
+}
+
+Instant CommunicatorContext::next_deadline() const {
+  Instant deadline = endpoint_->next_deadline();
+  for (const auto& operation : active_) {
+    deadline = std::min(deadline, operation->next_deadline());
+  }
+  return deadline;
+}
+
+}  // namespace tutti::engine

@@ -1,0 +1,135 @@
+// One communicator at one rank, as the engine runs it: its endpoint, the collectives in flight, and
+// what their machines share. Poll-driven: never blocks, sleeps or reads a clock.
+//
+// Collectives run in the order of submission, which is the same on all ranks; that order numbers
+// them (the epoch). The data phases of two collectives never overlap at one rank: the next begins
+// when this one has everything here, while its handshake and its neighbours' fetches go on.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/device.hpp"
+#include "engine/early_store.hpp"
+#include "engine/operation.hpp"
+#include "engine/settings.hpp"
+#include "engine/submission_queue.hpp"
+#include "observe/counters.hpp"
+#include "observe/flight_recorder.hpp"
+#include "protocol/cutoff.hpp"
+#include "protocol/message.hpp"
+#include "tutti/status.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::engine {
+
+class CommunicatorContext {
+ public:
+  CommunicatorContext(Rank rank, std::uint32_t size, const Settings& settings,
+                      std::unique_ptr<device::Endpoint> endpoint, std::vector<std::string> names);
+
+  /// Hands over a collective. Any thread; lock-free.
+  void submit(std::unique_ptr<Operation> operation) { submitted_.push(std::move(operation)); }
+  bool has_submissions() const { return !submitted_.empty(); }
+
+  /// One round of work; returns whether there was any.
+  bool poll(Instant now);
+  /// When `poll` must be called though nothing arrives.
+  Instant next_deadline() const;
+  /// Whether data waits for room in a send queue.
+  bool blocked() const;
+  /// Collectives that are not over.
+  bool busy() const { return !queued_.empty() || !active_.empty() || !submitted_.empty(); }
+
+  /// Ends everything with an error, at the end of the current or next `poll`; `tell_peers`: the
+  /// other ranks hear which rank is lost.
+  void fail(const Status& status, bool tell_peers);
+  /// Ends everything here and, naming this rank, on the peers.
+  void abort(const std::string& reason);
+  const Status& failure_status() const { return failed_; }
+
+  // For operations.
+  Rank rank() const { return rank_; }
+  std::uint32_t size() const { return size_; }
+  const Settings& settings() const { return settings_; }
+  device::Endpoint& endpoint() { return *endpoint_; }
+  const device::Endpoint& endpoint() const { return *endpoint_; }
+  observe::Counters& counters() { return counters_; }
+  const observe::Counters& counters() const { return counters_; }
+  observe::FlightRecorder& recorder() { return recorder_; }
+  const observe::FlightRecorder& recorder() const { return recorder_; }
+  protocol::Jitter& jitter() { return jitter_; }
+  /// Bytes per second that multicast data arrived at lately.
+  std::uint64_t bytes_per_second() const { return bytes_per_second_; }
+  void observe_rate(std::uint64_t bytes, Nanoseconds time);
+  std::uint64_t window_bytes() const { return window_bytes_; }
+  std::uint32_t chunk_bytes() const { return chunk_bytes_; }
+  /// Empties an outbox onto the reliable connections.
+  void send(Instant now, protocol::Outbox& outbox);
+  /// "rank 2 (host b)".
+  std::string name_of(Rank rank) const;
+  /// A probe has come (membership).
+  struct Probe {
+    Rank source;
+    std::uint32_t subgroup;
+  };
+  /// Moves out the probes and, while membership is being confirmed, the messages of epoch 0.
+  std::vector<Probe> take_probes() { return std::exchange(probes_, {}); }
+
+ private:
+  struct PendingMessage {
+    Rank from;
+    protocol::Message message;
+  };
+
+  bool poll_endpoint(Instant now);
+  bool poll_multicast(Instant now);
+  void on_completion(Instant now, const device::Completion& completion);
+  void on_message(Instant now, Rank from, std::span<const std::byte> bytes);
+  void on_chunk(Instant now, const device::ReceivedChunk& chunk, device::MulticastQueuePair& pair);
+  void on_peer_failure(Rank peer);
+  void take_submissions(Instant now);
+  void begin_operations(Instant now);
+  bool barrier_needed(const Operation& operation);
+  bool poll_operations(Instant now);
+  void complete(Operation& operation, const Status& status);
+  void answer_gone(Instant now, Rank from, const protocol::Message& message);
+  void watch_neighbours(bool on);
+  void settle_failure(Instant now);
+  Operation* find(std::uint32_t epoch);
+  Status failure_of(Instant now, const Operation& operation, const Status& cause) const;
+
+  Rank rank_;
+  std::uint32_t size_;
+  Settings settings_;
+  std::unique_ptr<device::Endpoint> endpoint_;
+  std::vector<std::string> names_;
+  std::uint32_t chunk_bytes_;
+  std::uint64_t window_bytes_;
+  SubmissionQueue submitted_;
+  std::deque<std::unique_ptr<Operation>> queued_;
+  std::vector<std::unique_ptr<Operation>> active_;
+  std::uint32_t next_epoch_ = 1;
+  std::uint64_t unconfirmed_bytes_ = 0;  ///< multicast, and not known to be consumed by all
+  std::vector<PendingMessage> pending_;
+  EarlyStore early_;
+  protocol::Jitter jitter_;
+  std::uint64_t bytes_per_second_;
+  observe::Counters counters_;
+  observe::FlightRecorder recorder_;
+  Status failed_;         ///< settled: nothing runs any more
+  Status failing_;        ///< noted, not settled yet
+  bool tell_peers_ = false;
+  Rank lost_ = kNoRank;  ///< the peer whose loss this rank found itself
+  protocol::Outbox outbox_;
+  std::vector<Probe> probes_;
+  std::array<device::Completion, 64> completions_;
+  std::array<device::ReceivedChunk, 256> chunks_;
+  bool watching_ = false;
+};
+
+}  // namespace tutti::engine

@@ -1,0 +1,596 @@
+#include "engine/multicast_operation.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "engine/communicator_context.hpp"
+
+namespace tutti::engine {
+
+namespace {
+
+// How soon a full send queue is looked at again.
+constexpr Nanoseconds kQueueRetry{200'000};
+constexpr Nanoseconds kQueueRetryMin{20'000};
+
+}  // namespace
+
+using protocol::Block;
+using protocol::LostRun;
+using protocol::Message;
+using protocol::MessageKind;
+using protocol::ReadOrder;
+
+MulticastOperation::MulticastOperation(const Description& description, std::span<std::byte> buffer,
+                                       std::span<const std::byte> own, bool gather)
+    : Operation(description), buffer_(buffer), own_(own), gather_(gather) {}
+
+std::unique_ptr<MulticastOperation> MulticastOperation::broadcast(std::span<std::byte> buffer,
+                                                                  Rank root) {
+  return std::unique_ptr<MulticastOperation>(new MulticastOperation(
+      {"broadcast", "multicast", root, buffer.size()}, buffer, buffer, false));
+}
+
+std::unique_ptr<MulticastOperation> MulticastOperation::allgather(std::span<const std::byte> own,
+                                                                  std::span<std::byte> receive) {
+  return std::unique_ptr<MulticastOperation>(new MulticastOperation(
+      {"allgather", "multicast", kNoRank, receive.size()}, receive, own, true));
+}
+
+void MulticastOperation::build_layout() {
+  const std::uint64_t window = context().window_bytes();
+  const std::uint32_t subgroups = context().endpoint().subgroup_count();
+  const std::uint64_t block_bytes = gather_ ? own_.size() : buffer_.size();
+  const std::uint64_t pulse = std::max<std::uint64_t>(window / context().settings().pulses_in_flight, 1);
+  layout_ = protocol::BlockLayout(context().chunk_bytes(), subgroups, std::min(block_bytes, pulse));
+  if (!gather_) {
+    layout_.add(description().root, 0, buffer_.size());
+    if (description().root == context().rank()) own_block_ = 0;
+    return;
+  }
+  for (std::uint32_t r = 0; r < context().size(); ++r) {
+    layout_.add(rank_of(r), r * own_.size(), own_.size());
+  }
+  own_block_ = index(context().rank());
+}
+
+void MulticastOperation::start(Instant now, bool barrier) {
+  build_layout();
+  if (layout_.chunk_count() == 0) {
+    handshake_ = nullptr;  // nothing to move: complete as it is
+    map_ = std::make_unique<protocol::ChunkMap>(layout_);
+    return;
+  }
+  const Rank me = context().rank();
+  const std::uint32_t size = context().size();
+  const Settings& settings = context().settings();
+  map_ = std::make_unique<protocol::ChunkMap>(layout_);
+  const auto senders = static_cast<std::uint32_t>(layout_.blocks().size());
+  sequencer_ = std::make_unique<protocol::Sequencer>(senders, settings.chains);
+  cutoff_ = std::make_unique<protocol::Cutoff>(settings.cutoff, context().jitter());
+  scanner_ = std::make_unique<protocol::LossScanner>(*map_);
+  fetch_ = std::make_unique<protocol::FetchRing>(me, size, epoch(), *map_, settings.fetch);
+  credits_ = std::make_unique<protocol::CreditWindow>(
+      me, size, epoch(), *map_, settings.chains, context().window_bytes() / layout_.chunk_bytes(),
+      settings.pulses_in_flight);
+  handshake_ = std::make_unique<protocol::Handshake>(me, size, epoch());
+  begun_.resize(layout_.blocks().size());
+  place_own_block();
+  completion()->chunks_total = layout_.chunk_count();
+  context().recorder().enter(epoch(), observe::Phase::ready, now);
+  if (size == 1) {
+    become_ready(now);
+    return;
+  }
+  if (barrier) {
+    barrier_ = std::make_unique<protocol::ReadyBarrier>(me, size, epoch());
+    barrier_->start(outbox_);
+    ++context().counters().ready_by_barrier;
+  } else {
+    ++context().counters().ready_by_credit;
+    become_ready(now);
+  }
+  flush(now);
+}
+
+void MulticastOperation::place_own_block() {
+  if (own_block_ == kNoBlock) return;
+  const Block& block = layout_.blocks()[own_block_];
+  std::byte* place = buffer_.data() + block.offset_bytes;
+  if (place != own_.data() && !own_.empty()) std::memcpy(place, own_.data(), own_.size());
+  map_->mark_run(own_block_, block.psns);
+  dirty_ = true;
+  if (context().size() == 1) return;
+  sent_all_ = posted_all_ = block.psns.empty();
+  fetch_->withhold(block.psns);
+  for (std::uint32_t s = 0; s < layout_.subgroups(); ++s) {
+    cursors_.push_back(block.psns.first + s * layout_.slice_chunks());
+  }
+  activated_ = sequencer_->first(rank_of(own_block_));
+}
+
+void MulticastOperation::become_ready(Instant now) {
+  ready_ = dirty_ = true;
+  ready_at_ = last_arrival_ = now;
+  const std::uint64_t bytes = buffer_.size();
+  cutoff_->arm(now, Nanoseconds(static_cast<std::int64_t>(
+                        static_cast<double>(bytes) * 1e9 /
+                        static_cast<double>(context().bytes_per_second()))));
+  next_tick_ = now + context().settings().reorder_delay;
+  context().counters().ready_phase_ns += static_cast<std::uint64_t>((now - started()).count());
+  context().recorder().enter(epoch(), observe::Phase::data, now);
+}
+
+// ---- receiving ------------------------------------------------------------------------------------
+
+bool MulticastOperation::plausible(std::uint32_t psn, Rank source, std::size_t bytes) {
+  if (psn >= layout_.chunk_count() || !fetch_) return false;
+  const Range last = layout_.blocks()[last_block_].psns;
+  if (psn < last.first || psn >= last.last) last_block_ = layout_.block_of(psn);
+  const Block& block = layout_.blocks()[last_block_];
+  return block.root == source && layout_.length_of(block, psn) == bytes;
+}
+
+void MulticastOperation::on_chunk(Instant now, const device::ReceivedChunk& chunk,
+                                  device::MulticastQueuePair& queue_pair) {
+  observe::Counters& counters = context().counters();
+  if (!plausible(chunk.psn, chunk.source, chunk.payload.size())) {
+    ++counters.chunks_malformed;
+    return;
+  }
+  const std::uint32_t b = last_block_;
+  const Block& block = layout_.blocks()[b];
+  if (map_->has(b, chunk.psn)) {
+    ++counters.chunks_duplicate;
+    return;
+  }
+  if (!queue_pair.place(chunk, buffer_.data() + layout_.offset_of(block, chunk.psn))) {
+    ++counters.chunks_damaged;
+    return;
+  }
+  if (chunk.psn + 1 < map_->horizon(b, layout_.subgroup_of(block, chunk.psn))) {
+    ++counters.chunks_out_of_order;
+  }
+  map_->mark(block, b, chunk.psn);
+  ++counters.chunks_received;
+  on_marked(now, b);
+}
+
+void MulticastOperation::on_early_chunk(Instant now, std::uint32_t psn, Rank source,
+                                        std::span<const std::byte> payload) {
+  if (!plausible(psn, source, payload.size())) {
+    ++context().counters().chunks_malformed;
+    return;
+  }
+  const std::uint32_t b = last_block_;
+  const Block& block = layout_.blocks()[b];
+  if (map_->has(b, psn)) {
+    ++context().counters().chunks_duplicate;
+    return;
+  }
+  std::memcpy(buffer_.data() + layout_.offset_of(block, psn), payload.data(), payload.size());
+  map_->mark(block, b, psn);
+  ++context().counters().chunks_received;
+  on_marked(now, b);
+}
+
+void MulticastOperation::on_marked(Instant now, std::uint32_t block_index) {
+  const bool begun = begun_[block_index];
+  if (!begun) begin_block(block_index);
+  dirty_ = true;
+  if (now == last_arrival_) return;
+  // The wait for a block's first chunk says how late its sender was, not how uneven the stream is.
+  if (begun) context().jitter().observe(now - last_arrival_);
+  last_arrival_ = now;
+  cutoff_->progress(now);
+}
+
+void MulticastOperation::begin_block(std::uint32_t block_index) {
+  begun_[block_index] = true;
+  // A sender is activated only when its predecessor has sent everything.
+  const Rank before = sequencer_->predecessor(rank_of(block_index));
+  if (before != kNoRank) scanner_->ended(index(before));
+}
+
+// ---- messages ---------------------------------------------------------------------------------------
+
+void MulticastOperation::on_message(Instant now, Rank from, const Message& message) {
+  if (!fetch_) return;
+  bool legal = true;
+  switch (message.kind) {
+    case MessageKind::barrier:
+      legal = barrier_ && barrier_->on_message(from, message.argument, outbox_);
+      if (legal && barrier_->done() && !ready_) become_ready(now);
+      break;
+    case MessageKind::activate:
+      legal = own_block_ != kNoBlock && from == sequencer_->predecessor(context().rank());
+      activated_ = activated_ || legal;
+      break;
+    case MessageKind::fetch_request:
+      legal = fetch_->on_request(from, message, key(), outbox_);
+      break;
+    case MessageKind::fetch_ready:
+    case MessageKind::fetch_later:
+    case MessageKind::fetch_lack:
+    case MessageKind::fetch_gone:
+      legal = fetch_->on_answer(now, from, message, outbox_, orders_);
+      order_reads(now);
+      break;
+    case MessageKind::loss_hint:
+      legal = fetch_->on_hint(now, message, again_);
+      break;
+    case MessageKind::final:
+      legal = handshake_->on_final(from);
+      if (legal && !received_all()) cut_off(now, protocol::CutoffReason::neighbour_finished);
+      break;
+    case MessageKind::credit:
+      legal = credits_->on_credit(from, message.argument, outbox_);
+      break;
+    case MessageKind::grant:
+      legal = credits_->on_grant(message.argument);
+      ++context().counters().credits_granted;
+      break;
+    default:
+      legal = false;
+  }
+  if (!legal) ++context().counters().messages_rejected;
+  flush(now);
+}
+
+// ---- sending ----------------------------------------------------------------------------------------
+
+bool MulticastOperation::send_some(Instant now) {
+  blocked_ = false;
+  bool worked = false;
+  if (!again_.empty()) worked |= send_again();
+  if (ready_ && activated_ && !sent_all_) worked |= send_block(now);
+  return worked;
+}
+
+bool MulticastOperation::post_run(std::uint32_t subgroup, Range psns, std::uint32_t& accepted) {
+  const Block& block = layout_.blocks()[own_block_];
+  const std::span<const std::byte> data(own_);
+  const std::uint64_t at = layout_.offset_of(block, psns.first) - block.offset_bytes;
+  auto posted = context().endpoint().multicast(subgroup).post(
+      {.epoch = epoch(),
+       .first_psn = psns.first,
+       .data = data.subspan(at, layout_.bytes_of(block, psns)),
+       .chunk_bytes = layout_.chunk_bytes()});
+  if (!posted) {
+    context().fail(posted.status(), false);
+    return false;
+  }
+  accepted = *posted;
+  if (accepted < psns.size()) {
+    blocked_ = true;
+    retry_after_ = kQueueRetry;
+    ++context().counters().send_queue_full;
+  }
+  return true;
+}
+
+bool MulticastOperation::send_again() {
+  bool worked = false;
+  while (!again_.empty() && !blocked_) {
+    Range& range = again_.back();
+    const Block& block = layout_.blocks()[own_block_];
+    const std::uint32_t slice = layout_.slice_chunks();
+    const std::uint32_t in_slice = slice - (range.first - block.psns.first) % slice;
+    const Range run{range.first, std::min(range.last, range.first + in_slice)};
+    std::uint32_t accepted = 0;
+    if (!post_run(layout_.subgroup_of(block, run.first), run, accepted)) return true;
+    context().counters().chunks_multicast_again += accepted;
+    context().counters().bytes_multicast_again +=
+        layout_.bytes_of(block, {run.first, run.first + accepted});
+    range.first += accepted;
+    if (range.empty()) again_.pop_back();
+    worked |= accepted > 0;
+  }
+  return worked;
+}
+
+Range MulticastOperation::next_run(std::uint32_t subgroup, std::uint32_t limit) const {
+  const Block& block = layout_.blocks()[own_block_];
+  const std::uint32_t at = cursors_[subgroup];
+  if (at >= limit) return {at, at};
+  const std::uint32_t in_segment = (at - block.psns.first) % layout_.segment_chunks();
+  const std::uint32_t slice_left = (subgroup + 1) * layout_.slice_chunks() - in_segment;
+  const std::uint32_t batch = context().endpoint().capabilities().max_send_batch;
+  return {at, std::min({limit, at + slice_left, at + batch})};
+}
+
+std::uint32_t MulticastOperation::lowest_unsent() const {
+  const std::uint32_t end = layout_.blocks()[own_block_].psns.last;
+  std::uint32_t lowest = end;
+  for (const std::uint32_t cursor : cursors_) lowest = std::min(lowest, cursor);
+  return lowest;
+}
+
+bool MulticastOperation::send_block(Instant now) {
+  const Block& block = layout_.blocks()[own_block_];
+  const std::uint32_t limit = credits_->limit(own_block_);
+  bool worked = false;
+  for (std::uint32_t s = 0; s < layout_.subgroups() && !blocked_; ++s) {
+    const Range run = next_run(s, limit);
+    if (run.empty()) continue;
+    std::uint32_t accepted = 0;
+    if (!post_run(s, run, accepted)) return true;
+    cursors_[s] += accepted;
+    context().counters().chunks_sent += accepted;
+    worked |= accepted > 0;
+    // Past the end of a slice lie the other subgroups' slices of this segment.
+    const std::uint32_t in_segment = (cursors_[s] - block.psns.first) % layout_.segment_chunks();
+    if (in_segment == (s + 1) * layout_.slice_chunks() % layout_.segment_chunks()) {
+      cursors_[s] += layout_.segment_chunks() - layout_.slice_chunks();
+    }
+  }
+  const std::uint32_t lowest = lowest_unsent();
+  posted_all_ = lowest >= block.psns.last;
+  fetch_->withhold({std::min(lowest, block.psns.last), block.psns.last});
+  const bool stalled = !posted_all_ && lowest >= limit;
+  if (stalled && stalled_since_ == Instant{}) {
+    stalled_since_ = now;
+    ++context().counters().credit_stalls;
+    repeat_after_ = cutoff_->alpha();
+    next_repeat_ = now + repeat_after_;
+  } else if (worked && stalled_since_ != Instant{}) {
+    context().counters().credit_stall_ns += static_cast<std::uint64_t>((now - stalled_since_).count());
+    stalled_since_ = {};
+    next_repeat_ = kNever;
+  }
+  if (posted_all_) finish_sending(now);
+  return worked;
+}
+
+void MulticastOperation::finish_sending(Instant now) {
+  std::uint64_t unsent = 0;
+  for (std::uint32_t s = 0; s < layout_.subgroups(); ++s) {
+    unsent += context().endpoint().multicast(s).unsent_bytes();
+  }
+  // What still waits in this host's queue keeps the link busy while the activation travels; more of
+  // it would pile up in the switch, once for every turn of the chain.
+  const std::uint64_t threshold = context().settings().activation_threshold_bytes;
+  if (unsent > threshold) {
+    blocked_ = true;
+    retry_after_ = std::clamp(
+        Nanoseconds(static_cast<std::int64_t>(static_cast<double>(unsent - threshold) * 1e9 /
+                                              static_cast<double>(context().bytes_per_second()))),
+        kQueueRetryMin, kQueueRetry);
+    return;
+  }
+  if (!told_) {
+    told_ = true;
+    const Rank next = gather_ ? sequencer_->successor(context().rank()) : kNoRank;
+    if (next != kNoRank) {
+      outbox_.send(next, MessageKind::activate, epoch());
+      ++context().counters().activations;
+    }
+  }
+  sent_all_ = true;
+  dirty_ = true;
+  repeat_after_ = cutoff_->alpha();
+  next_repeat_ = now + repeat_after_;
+}
+
+// Until the right neighbour says that it has everything, the last chunk sent is repeated now and
+// then: whoever lost the tail of our block, or all of it, learns that it was sent.
+void MulticastOperation::repeat_tail(Instant now) {
+  if (now < next_repeat_ || own_block_ == kNoBlock) return;
+  repeat_after_ = std::min(repeat_after_ * 2, Nanoseconds(100'000'000));
+  next_repeat_ = now + repeat_after_;
+  for (std::uint32_t s = 0; s < layout_.subgroups(); ++s) {
+    const Block& block = layout_.blocks()[own_block_];
+    std::uint32_t last = block.psns.last;
+    // The last chunk of this subgroup that was sent.
+    while (last > block.psns.first &&
+           (last - 1 >= cursors_[s] || layout_.subgroup_of(block, last - 1) != s)) {
+      --last;
+    }
+    if (last > block.psns.first) again_.push_back({last - 1, last});
+  }
+}
+
+// ---- recovery ---------------------------------------------------------------------------------------
+
+void MulticastOperation::tick(Instant now) {
+  if (!ready_ || received_all() || now < next_tick_) return;
+  next_tick_ = now + context().settings().reorder_delay;
+  scanner_->tick(lost_);
+  declare(now);
+}
+
+void MulticastOperation::declare(Instant now) {
+  if (lost_.empty()) return;
+  for (const LostRun& run : lost_) fetch_->lost(run);
+  lost_.clear();
+  dirty_ = true;
+  fetch_->poll(now, outbox_);
+}
+
+void MulticastOperation::check_cutoff(Instant now) {
+  if (!ready_ || received_all() || !cutoff_->expired(now)) return;
+  cut_off(now, protocol::CutoffReason::silence);
+}
+
+void MulticastOperation::cut_off(Instant now, protocol::CutoffReason reason) {
+  observe::Counters& counters = context().counters();
+  if (reason == protocol::CutoffReason::neighbour_finished) {
+    ++counters.cutoff_neighbour_finished;
+    for (std::uint32_t b = 0; b < layout_.blocks().size(); ++b) scanner_->ended(b);
+    return;
+  }
+  // A block of which nothing came may belong to a rank that is late; its sender repeats its tail
+  // until we have it, which shows that it was sent.
+  bool any = false;
+  for (std::uint32_t b = 0; b < layout_.blocks().size(); ++b) {
+    if (!begun_[b]) continue;
+    Range rest = layout_.blocks()[b].psns;
+    while (!rest.empty()) {
+      const Range missing = map_->first_missing(b, rest);
+      if (missing.empty()) break;
+      lost_.push_back({b, missing});
+      rest.first = missing.last;
+      any = true;
+    }
+  }
+  if (any) ++counters.cutoff_silence;
+  declare(now);
+}
+
+std::uint64_t MulticastOperation::key() {
+  if (!registered_) {
+    if (auto key = context().endpoint().register_memory(buffer_)) {
+      key_ = *key;
+      registered_ = true;
+    }
+  }
+  return key_.key;
+}
+
+void MulticastOperation::order_reads(Instant now) {
+  for (const ReadOrder& order : orders_) post_read(now, order);
+  orders_.clear();
+}
+
+void MulticastOperation::post_read(Instant now, const ReadOrder& order) {
+  std::uint32_t slot = 0;
+  while (slot < reads_.size() && reads_[slot].open) ++slot;
+  if (slot == reads_.size()) reads_.emplace_back();
+  const Block& block = layout_.blocks()[order.block_index];
+  const std::uint64_t offset = layout_.offset_of(block, order.psns.first);
+  const std::uint64_t bytes = layout_.bytes_of(block, order.psns);
+  const Status posted = context().endpoint().post(
+      now, {.opcode = device::Opcode::read,
+            .peer = order.from,
+            .work_id = std::uint64_t{epoch()} << 32 | slot,
+            .local = buffer_.subspan(offset, bytes),
+            .remote_key = {order.key},
+            .remote_offset = offset});
+  if (!posted.ok()) {
+    fetch_->on_read_end(order, false, 0);
+    return;
+  }
+  reads_[slot] = {order, true};
+  ++open_reads_;
+}
+
+void MulticastOperation::on_completion(Instant now, const device::Completion& completion) {
+  const auto slot = static_cast<std::uint32_t>(completion.work_id);
+  if (completion.opcode != device::Opcode::read || slot >= reads_.size() || !reads_[slot].open) return;
+  Read& read = reads_[slot];
+  read.open = false;
+  --open_reads_;
+  const bool success = completion.code == Code::ok;
+  std::uint64_t bytes = 0;
+  if (success) {
+    const Block& block = layout_.blocks()[read.order.block_index];
+    bytes = layout_.bytes_of(block, read.order.psns);
+    map_->mark_run(read.order.block_index, read.order.psns);
+    on_marked(now, read.order.block_index);
+  }
+  fetch_->on_read_end(read.order, success, bytes);
+}
+
+// ---- driving ----------------------------------------------------------------------------------------
+
+bool MulticastOperation::poll(Instant now) {
+  if (!fetch_) return false;
+  polled_at_ = now;
+  bool worked = send_some(now);
+  tick(now);
+  check_cutoff(now);
+  if (!handshake_->heard()) repeat_tail(now);
+  if (dirty_) {
+    dirty_ = false;
+    completion()->chunks_present.store(map_->marked(), std::memory_order_relaxed);
+    if (fetch_->has_deferred()) fetch_->serve_deferred(key(), outbox_);
+    credits_->consume(*fetch_, outbox_);
+    if (locally_complete() && !handshake_->told()) {
+      data_end_ = now;
+      context().counters().data_phase_ns += static_cast<std::uint64_t>((now - ready_at_).count());
+      context().observe_rate(buffer_.size(), now - ready_at_);
+      context().recorder().enter(epoch(), observe::Phase::handshake, now);
+      handshake_->finish(outbox_);
+    }
+  }
+  if (!fetch_->idle()) fetch_->poll(now, outbox_);
+  worked |= !outbox_.empty();
+  flush(now);
+  return worked;
+}
+
+void MulticastOperation::flush(Instant now) {
+  if (!outbox_.empty()) context().send(now, outbox_);
+}
+
+Instant MulticastOperation::next_deadline() const {
+  if (!fetch_) return kNever;
+  Instant deadline = fetch_->next_deadline();
+  if (ready_ && !received_all()) {
+    deadline = std::min({deadline, next_tick_, cutoff_->deadline()});
+  }
+  if (!handshake_->heard()) deadline = std::min(deadline, next_repeat_);
+  // A full queue in this host is looked at again soon: no event tells that it has drained.
+  if (blocked_) deadline = std::min(deadline, polled_at_ + retry_after_);
+  return deadline;
+}
+
+bool MulticastOperation::locally_complete() const {
+  // A receiver does not need the barrier, but others may need its messages.
+  return !fetch_ || (ready_ && sent_all_ && received_all());
+}
+
+bool MulticastOperation::done() const {
+  if (!fetch_) return true;
+  return locally_complete() && handshake_->done() && open_reads_ == 0 && again_.empty();
+}
+
+void MulticastOperation::finish() {
+  if (!fetch_) return;
+  fold_counters();
+  context().recorder().progress(epoch(), map_->marked(), layout_.chunk_count());
+  if (registered_) context().endpoint().deregister_memory(key_);
+  registered_ = false;
+}
+
+void MulticastOperation::fold_counters() {
+  observe::Counters& sum = context().counters();
+  const protocol::FetchCounters& fetch = fetch_->counters();
+  sum.chunks_lost += fetch.chunks_lost;
+  sum.chunks_fetched += fetch.chunks_read;
+  sum.bytes_fetched += fetch.bytes_read;
+  sum.fetch_ranges_asked += fetch.ranges_asked;
+  sum.fetch_ranges_served += fetch.ranges_served;
+  sum.fetch_ranges_deferred += fetch.ranges_deferred;
+  sum.fetch_targets_skipped += fetch.targets_skipped;
+  sum.loss_hints_sent += fetch.hints_sent;
+}
+
+observe::Phase MulticastOperation::phase() const {
+  if (!ready_) return observe::Phase::ready;
+  return locally_complete() ? observe::Phase::handshake : observe::Phase::data;
+}
+
+std::string MulticastOperation::missing() const {
+  constexpr int kMaxRuns = 6;
+  if (!fetch_) return {};
+  std::string text;
+  int runs = 0;
+  for (std::uint32_t b = 0; b < layout_.blocks().size(); ++b) {
+    const Block& block = layout_.blocks()[b];
+    Range rest = block.psns;
+    while (!rest.empty()) {
+      const Range missing = map_->first_missing(b, rest);
+      if (missing.empty()) break;
+      rest.first = missing.last;
+      if (++runs > kMaxRuns) return text + ", ...";
+      text += fmt::format("{}rank {}'s chunks {}-{} of {}", text.empty() ? "" : ", ",
+                          index(block.root), missing.first - block.psns.first,
+                          missing.last - 1 - block.psns.first, block.psns.size());
+    }
+  }
+  return text;
+}
+
+}  // namespace tutti::engine

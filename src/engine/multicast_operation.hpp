@@ -1,0 +1,139 @@
+// Reliable multicast Broadcast and Allgather (K1-K9): the fast path by multicast, the slow path by
+// the fetch ring. The two differ in their blocks only: one root's, or one of every rank.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/operation.hpp"
+#include "protocol/block_layout.hpp"
+#include "protocol/chunk_map.hpp"
+#include "protocol/credit_window.hpp"
+#include "protocol/cutoff.hpp"
+#include "protocol/fetch_ring.hpp"
+#include "protocol/handshake.hpp"
+#include "protocol/loss_scanner.hpp"
+#include "protocol/ready_barrier.hpp"
+#include "protocol/sequencer.hpp"
+
+namespace tutti::engine {
+
+class MulticastOperation final : public Operation {
+ public:
+  /// A broadcast of `buffer` from `root`; the caller's until completion.
+  static std::unique_ptr<MulticastOperation> broadcast(std::span<std::byte> buffer, Rank root);
+  /// Every rank's `own` (receive.size() / size bytes) to everybody's `receive`, by rank. `own` may be
+  /// the rank's own place in `receive`.
+  static std::unique_ptr<MulticastOperation> allgather(std::span<const std::byte> own,
+                                                       std::span<std::byte> receive);
+
+  std::uint64_t multicast_bytes() const override { return buffer_.size(); }
+  bool confirms_earlier() const override { return gather_ && !buffer_.empty(); }
+  void on_message(Instant now, Rank from, const protocol::Message& message) override;
+  void on_chunk(Instant now, const device::ReceivedChunk& chunk,
+                device::MulticastQueuePair& queue_pair) override;
+  void on_early_chunk(Instant now, std::uint32_t psn, Rank source,
+                      std::span<const std::byte> payload) override;
+  void on_completion(Instant now, const device::Completion& completion) override;
+  bool poll(Instant now) override;
+  Instant next_deadline() const override;
+  bool blocked() const override { return blocked_; }
+  bool locally_complete() const override;
+  bool done() const override;
+  void finish() override;
+  observe::Phase phase() const override;
+  std::string missing() const override;
+
+ protected:
+  void start(Instant now, bool barrier) override;
+
+ private:
+  struct Read {
+    protocol::ReadOrder order;
+    bool open = false;
+  };
+  static constexpr std::uint32_t kNoBlock = 0xffff'ffffu;
+
+  MulticastOperation(const Description& description, std::span<std::byte> buffer,
+                     std::span<const std::byte> own, bool gather);
+
+  // Set-up.
+  void build_layout();
+  void place_own_block();
+  void become_ready(Instant now);
+
+  // Receiving.
+  bool plausible(std::uint32_t psn, Rank source, std::size_t bytes);
+  void on_marked(Instant now, std::uint32_t block_index);
+  void begin_block(std::uint32_t block_index);
+  bool received_all() const { return map_ && map_->complete(); }
+
+  // Sending.
+  bool send_some(Instant now);
+  bool send_again();
+  bool send_block(Instant now);
+  bool post_run(std::uint32_t subgroup, Range psns, std::uint32_t& accepted);
+  Range next_run(std::uint32_t subgroup, std::uint32_t limit) const;
+  std::uint32_t lowest_unsent() const;
+  void finish_sending(Instant now);
+  void repeat_tail(Instant now);
+
+  // Recovery.
+  void tick(Instant now);
+  void declare(Instant now);
+  void check_cutoff(Instant now);
+  void cut_off(Instant now, protocol::CutoffReason reason);
+  void order_reads(Instant now);
+  void post_read(Instant now, const protocol::ReadOrder& order);
+  std::uint64_t key();
+  void fold_counters();
+
+  void flush(Instant now);
+
+  std::span<std::byte> buffer_;
+  std::span<const std::byte> own_;
+  bool gather_;
+
+  protocol::BlockLayout layout_;
+  std::unique_ptr<protocol::ChunkMap> map_;
+  std::unique_ptr<protocol::Sequencer> sequencer_;
+  std::unique_ptr<protocol::ReadyBarrier> barrier_;
+  std::unique_ptr<protocol::Cutoff> cutoff_;
+  std::unique_ptr<protocol::LossScanner> scanner_;
+  std::unique_ptr<protocol::FetchRing> fetch_;
+  std::unique_ptr<protocol::CreditWindow> credits_;
+  std::unique_ptr<protocol::Handshake> handshake_;
+  protocol::Outbox outbox_;
+
+  std::uint32_t own_block_ = kNoBlock;
+  std::uint32_t last_block_ = 0;         ///< of the last chunk: most chunks follow one another
+  std::vector<bool> begun_;              ///< blocks of which something came
+  bool ready_ = false;
+  bool activated_ = false;
+  bool posted_all_ = true;
+  bool sent_all_ = true;
+  bool blocked_ = false;
+  bool dirty_ = false;                   ///< chunks came since the machines last looked
+  bool told_ = false;
+  std::vector<std::uint32_t> cursors_;   ///< next PSN to send, a subgroup each
+  std::vector<Range> again_;             ///< to multicast once more
+  Instant ready_at_{};
+  Instant data_end_{};
+  Instant stalled_since_{};
+  Instant next_tick_ = kNever;
+  Instant next_repeat_ = kNever;
+  Nanoseconds repeat_after_{};
+  Instant last_arrival_{};
+  Instant polled_at_{};
+  Nanoseconds retry_after_{};
+  std::vector<protocol::LostRun> lost_;
+  std::vector<protocol::ReadOrder> orders_;
+  std::vector<Read> reads_;
+  std::uint32_t open_reads_ = 0;
+  device::MemoryKey key_;
+  bool registered_ = false;
+};
+
+}  // namespace tutti::engine

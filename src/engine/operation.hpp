@@ -1,0 +1,104 @@
+// One collective in flight at one rank, as the engine sees it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "device/device.hpp"
+#include "observe/counters.hpp"
+#include "observe/flight_recorder.hpp"
+#include "protocol/message.hpp"
+#include "tutti/status.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::engine {
+
+class CommunicatorContext;
+
+/// What the application sees of a collective. Written by the engine, read by any thread.
+struct Completion {
+  std::atomic<bool> done{false};
+  Status status;                         ///< valid once done
+  std::function<void(const Status&)> callback;  ///< called by the engine's thread, once, at the end
+  std::atomic<std::uint64_t> chunks_present{0};
+  std::atomic<std::uint64_t> chunks_total{0};
+};
+
+/// What an operation is, for messages and records.
+struct Description {
+  const char* operation = "";   ///< "allgather"
+  const char* algorithm = "";   ///< "multicast"
+  Rank root = kNoRank;
+  std::uint64_t bytes = 0;
+};
+
+/// Base of all collectives: fed by the engine with messages, chunks and completions; driven by
+/// `poll`. Used by the engine's thread only.
+class Operation {
+ public:
+  explicit Operation(Description description)
+      : description_(description), completion_(std::make_shared<Completion>()) {}
+  virtual ~Operation() = default;
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  const Description& description() const { return description_; }
+  const std::shared_ptr<Completion>& completion() const { return completion_; }
+  std::uint32_t epoch() const { return epoch_; }
+  Instant started() const { return started_; }
+
+  /// Payload that all ranks together multicast: what the ready policy counts. The same on all ranks.
+  virtual std::uint64_t multicast_bytes() const { return 0; }
+  /// Whether finishing this operation proves that every rank had finished the ones before.
+  virtual bool confirms_earlier() const { return false; }
+
+  /// Begins. `barrier`: the ready barrier must run before data is sent.
+  void begin(Instant now, std::uint32_t epoch, bool barrier, CommunicatorContext& context) {
+    epoch_ = epoch;
+    started_ = now;
+    context_ = &context;
+    start(now, barrier);
+  }
+  virtual void on_message(Instant now, Rank from, const protocol::Message& message) = 0;
+  /// A chunk of this collective; false where it was a duplicate or could not be placed.
+  virtual void on_chunk(Instant now, const device::ReceivedChunk& chunk,
+                        device::MulticastQueuePair& queue_pair);
+  /// A chunk that had come before `begin`, already verified.
+  virtual void on_early_chunk(Instant now, std::uint32_t psn, Rank source,
+                              std::span<const std::byte> payload);
+  /// A work request of this operation has ended.
+  virtual void on_completion(Instant now, const device::Completion& completion);
+  /// Sends, checks timers; returns whether anything was done.
+  virtual bool poll(Instant now) = 0;
+  /// When `poll` must run though nothing arrives.
+  virtual Instant next_deadline() const { return kNever; }
+  /// Whether `poll` has data to send that the send queue did not take.
+  virtual bool blocked() const { return false; }
+
+  /// Everything that this rank receives has come, and everything that it sends was sent: the next
+  /// operation may begin while this one still serves its neighbours.
+  virtual bool locally_complete() const = 0;
+  virtual bool done() const = 0;
+  /// The operation is over, well or not: lets go of registered memory.
+  virtual void finish() {}
+  virtual observe::Phase phase() const = 0;
+  /// What is missing here, in words: "block 2: chunks 120-355 of 512".
+  virtual std::string missing() const { return {}; }
+
+ protected:
+  virtual void start(Instant now, bool barrier) = 0;
+  CommunicatorContext& context() { return *context_; }
+  const CommunicatorContext& context() const { return *context_; }
+
+ private:
+  Description description_;
+  std::shared_ptr<Completion> completion_;
+  CommunicatorContext* context_ = nullptr;
+  std::uint32_t epoch_ = 0;
+  Instant started_{};
+};
+
+}  // namespace tutti::engine

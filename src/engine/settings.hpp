@@ -1,0 +1,25 @@
+// What an engine may be tuned by. Every value has a unit in its name or type.
+#pragma once
+
+#include <cstdint>
+
+#include "protocol/cutoff.hpp"
+#include "protocol/fetch_ring.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::engine {
+
+struct Settings {
+  std::uint32_t chains = 1;               ///< M of the sequencer (K7)
+  std::uint32_t chunk_bytes = 0;          ///< 0: the device's largest
+  std::uint64_t window_bytes = 0;         ///< 0: what every receiver has posted
+  std::uint32_t pulses_in_flight = 4;     ///< k (T4)
+  bool always_barrier = false;            ///< true: the ready barrier runs before every collective
+  Nanoseconds reorder_delay{1'000'000};   ///< reordering that is forgiven before a chunk is lost
+  protocol::Cutoff::Settings cutoff;
+  protocol::FetchRing::Settings fetch;
+  std::uint64_t assumed_bytes_per_second = 1'250'000'000;  ///< until measured: 10 Gbit/s
+  std::uint64_t activation_threshold_bytes = 24 * 1024;    ///< successor starts when less is unsent
+};
+
+}  // namespace tutti::engine

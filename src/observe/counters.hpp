@@ -1,0 +1,55 @@
+// Counts of everything the protocol does, per communicator. Tests assert by them which path ran and
+// what it cost; operators see by them why a collective was slow.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tutti::observe {
+
+struct Counters {
+  std::uint64_t collectives_started = 0;
+  std::uint64_t collectives_completed = 0;
+  std::uint64_t collectives_failed = 0;
+  std::uint64_t chunks_sent = 0;
+  std::uint64_t chunks_received = 0;     ///< placed for the first time
+  std::uint64_t chunks_duplicate = 0;
+  std::uint64_t chunks_stale = 0;        ///< of a finished collective
+  std::uint64_t chunks_early = 0;        ///< of a collective that this rank had not started: kept
+  std::uint64_t chunks_early_dropped = 0;  ///< the same, beyond what may be kept
+  std::uint64_t chunks_out_of_order = 0;
+  std::uint64_t chunks_malformed = 0;    ///< PSN, source or length contradict the collective
+  std::uint64_t chunks_damaged = 0;      ///< integrity did not hold
+  std::uint64_t chunks_lost = 0;         ///< declared lost at this rank
+  std::uint64_t chunks_fetched = 0;
+  std::uint64_t bytes_fetched = 0;
+  std::uint64_t chunks_multicast_again = 0;
+  std::uint64_t bytes_multicast_again = 0;
+  std::uint64_t fetch_ranges_asked = 0;
+  std::uint64_t fetch_ranges_served = 0;
+  std::uint64_t fetch_ranges_deferred = 0;
+  std::uint64_t fetch_targets_skipped = 0;
+  std::uint64_t loss_hints_sent = 0;
+  std::uint64_t cutoff_silence = 0;
+  std::uint64_t cutoff_neighbour_finished = 0;
+  std::uint64_t ready_by_barrier = 0;
+  std::uint64_t ready_by_credit = 0;
+  std::uint64_t credit_stalls = 0;       ///< times that a sender had to wait for credits
+  std::uint64_t credit_stall_ns = 0;
+  std::uint64_t credits_granted = 0;
+  std::uint64_t send_queue_full = 0;
+  std::uint64_t activations = 0;
+  std::uint64_t messages_sent = 0;
+  std::uint64_t messages_received = 0;
+  std::uint64_t messages_rejected = 0;   ///< malformed, or from a rank that may not say that
+  std::uint64_t ready_phase_ns = 0;
+  std::uint64_t data_phase_ns = 0;
+  std::uint64_t handshake_phase_ns = 0;
+};
+
+/// Every counter by name, in declaration order.
+std::vector<std::pair<std::string, std::uint64_t>> list(const Counters& counters);
+
+}  // namespace tutti::observe

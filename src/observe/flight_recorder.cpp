@@ -1,0 +1,77 @@
+#include "observe/flight_recorder.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace tutti::observe {
+
+const char* to_string(Phase phase) {
+  static constexpr const char* kNames[] = {"queued", "ready", "data", "handshake", "done", "failed"};
+  return kNames[static_cast<std::size_t>(phase)];
+}
+
+FlightRecord& FlightRecorder::begin(std::uint32_t epoch, const char* operation,
+                                    const char* algorithm, Rank root, std::uint64_t bytes,
+                                    Instant now) {
+  FlightRecord& record = ring_[epoch % kRecords];
+  record = {.epoch = epoch,
+            .operation = operation,
+            .algorithm = algorithm,
+            .root = root,
+            .bytes = bytes,
+            .started = now};
+  record.entered[0] = now;
+  ++count_;
+  return record;
+}
+
+FlightRecord* FlightRecorder::find(std::uint32_t epoch) {
+  FlightRecord& record = ring_[epoch % kRecords];
+  return count_ > 0 && record.epoch == epoch ? &record : nullptr;
+}
+
+void FlightRecorder::enter(std::uint32_t epoch, Phase phase, Instant now) {
+  FlightRecord* record = find(epoch);
+  if (record == nullptr) return;
+  record->phase = phase;
+  record->entered[static_cast<std::size_t>(phase)] = now;
+}
+
+void FlightRecorder::progress(std::uint32_t epoch, std::uint64_t present, std::uint64_t total) {
+  FlightRecord* record = find(epoch);
+  if (record == nullptr) return;
+  record->chunks_present = present;
+  record->chunks_total = total;
+}
+
+std::string FlightRecorder::to_json(Rank rank, std::uint32_t size, Instant now) const {
+  nlohmann::json collectives = nlohmann::json::array();
+  std::vector<const FlightRecord*> records;
+  for (const FlightRecord& record : ring_) {
+    if (record.operation[0] != '\0') records.push_back(&record);
+  }
+  std::sort(records.begin(), records.end(), [](const FlightRecord* a, const FlightRecord* b) {
+    return a->started < b->started;
+  });
+  for (const FlightRecord* record : records) {
+    nlohmann::json phases = nlohmann::json::object();
+    for (std::size_t p = 0; p < record->entered.size(); ++p) {
+      if (record->entered[p].nanoseconds == 0) continue;
+      phases[to_string(static_cast<Phase>(p))] = (record->entered[p] - record->started).count();
+    }
+    nlohmann::json one = {{"sequence", record->epoch},
+                          {"operation", record->operation},
+                          {"algorithm", record->algorithm},
+                          {"bytes", record->bytes},
+                          {"state", to_string(record->phase)},
+                          {"chunks_present", record->chunks_present},
+                          {"chunks_total", record->chunks_total},
+                          {"age_ns", (now - record->started).count()},
+                          {"phase_entered_ns", phases}};
+    if (record->root != kNoRank) one["root"] = index(record->root);
+    collectives.push_back(std::move(one));
+  }
+  return nlohmann::json{{"rank", index(rank)}, {"size", size}, {"collectives", collectives}}.dump(1);
+}
+
+}  // namespace tutti::observe

@@ -1,0 +1,45 @@
+#include "protocol/cutoff.hpp"
+
+#include <algorithm>
+
+namespace tutti::protocol {
+
+const char* to_string(CutoffReason reason) {
+  switch (reason) {
+    case CutoffReason::none: return "none";
+    case CutoffReason::silence: return "silence";
+    case CutoffReason::neighbour_finished: return "neighbour finished";
+  }
+  return "?";
+}
+
+void Jitter::observe(Nanoseconds gap) {
+  // An eighth of the new value, as round-trip estimators do; a gap counts at once when it is larger.
+  const std::int64_t sample = gap.count();
+  smoothed_ns_ = sample > smoothed_ns_ ? (smoothed_ns_ + sample) / 2
+                                       : smoothed_ns_ + (sample - smoothed_ns_) / 8;
+}
+
+Cutoff::Cutoff(const Settings& settings, const Jitter& jitter)
+    : settings_(settings),
+      alpha_(std::clamp(jitter.smoothed() * settings.jitter_multiple, settings.alpha_floor,
+                        settings.alpha_ceiling)) {}
+
+void Cutoff::arm(Instant now, Nanoseconds expected) {
+  armed_ = true;
+  earliest_ = now + expected + alpha_;
+  last_progress_ = now;
+}
+
+Instant Cutoff::deadline() const {
+  if (!armed_) return kNever;
+  return std::max(earliest_, last_progress_ + alpha_);
+}
+
+bool Cutoff::expired(Instant now) {
+  if (now < deadline()) return false;
+  earliest_ = now + alpha_;
+  return true;
+}
+
+}  // namespace tutti::protocol

@@ -1,0 +1,245 @@
+#include "protocol/fetch_ring.hpp"
+
+#include <algorithm>
+
+namespace tutti::protocol {
+
+namespace {
+
+/// Collects ranges into as few messages to one rank as possible.
+class Batch {
+ public:
+  Batch(Outbox& outbox, Rank to, MessageKind kind, std::uint32_t epoch, std::uint64_t argument = 0)
+      : outbox_(outbox), to_(to) {
+    message_.kind = kind;
+    message_.epoch = epoch;
+    message_.argument = argument;
+  }
+  void add(Range range) {
+    if (message_.add(range)) return;
+    flush();
+    message_.add(range);
+  }
+  void flush() {
+    if (message_.range_count > 0) outbox_.send(to_, message_);
+    message_.range_count = 0;
+  }
+
+ private:
+  Outbox& outbox_;
+  Rank to_;
+  Message message_;
+};
+
+}  // namespace
+
+FetchRing::FetchRing(Rank me, std::uint32_t size, std::uint32_t epoch, const ChunkMap& map,
+                     const Settings& settings)
+    : me_(me), size_(size), epoch_(epoch), map_(&map), settings_(settings) {
+  const std::uint32_t chunks = map.layout().chunk_count();
+  declared_ = Bitmap(chunks);
+  reading_ = Bitmap(chunks);
+  again_ = Bitmap(chunks);
+}
+
+void FetchRing::lost(const LostRun& run) {
+  Range fresh{run.psns.first, run.psns.first};
+  const auto close = [&] {
+    if (!fresh.empty()) asks_.push_back({run.block_index, fresh, first_target(), {}, false});
+  };
+  for (std::uint32_t psn = run.psns.first; psn < run.psns.last; ++psn) {
+    if (declared_.set(psn)) {
+      ++counters_.chunks_lost;
+      fresh.last = psn + 1;
+      continue;
+    }
+    close();
+    fresh = {psn + 1, psn + 1};
+  }
+  close();
+}
+
+bool FetchRing::wanted(const Ask& ask) const {
+  return !map_->first_missing(ask.block_index, ask.psns).empty();
+}
+
+Rank FetchRing::next_target(const Ask& ask) const {
+  const Rank root = map_->layout().blocks()[ask.block_index].root;
+  return ask.target == root ? first_target() : left_of(ask.target);
+}
+
+void FetchRing::poll(Instant now, Outbox& outbox) {
+  if (asks_.empty()) return;
+  std::erase_if(asks_, [this](const Ask& ask) { return !wanted(ask); });
+  for (Ask& ask : asks_) {
+    if (!ask.sent || now - ask.heard < settings_.patience) continue;
+    ask.target = next_target(ask);
+    ask.sent = false;
+    ++counters_.targets_skipped;
+  }
+  for (std::size_t i = 0; i < asks_.size(); ++i) {
+    if (asks_[i].sent) continue;
+    // One request carries everything that goes to the same target.
+    Batch batch(outbox, asks_[i].target, MessageKind::fetch_request, epoch_);
+    for (std::size_t j = i; j < asks_.size(); ++j) {
+      Ask& ask = asks_[j];
+      if (ask.sent || ask.target != asks_[i].target) continue;
+      batch.add(ask.psns);
+      ask.sent = true;
+      ask.heard = now;
+      ++counters_.ranges_asked;
+    }
+    batch.flush();
+  }
+}
+
+bool FetchRing::split(const Message& message, std::vector<LostRun>& runs) const {
+  const BlockLayout& layout = map_->layout();
+  for (const Range range : message.range_list()) {
+    if (range.last > layout.chunk_count()) return false;
+    const std::uint32_t block = layout.block_of(range.first);
+    if (range.last > layout.blocks()[block].psns.last) return false;
+    runs.push_back({block, range});
+  }
+  return true;
+}
+
+bool FetchRing::on_answer(Instant now, Rank from, const Message& message, Outbox& outbox,
+                          std::vector<ReadOrder>& reads) {
+  std::vector<LostRun> runs;
+  if (!split(message, runs)) return false;
+  for (Ask& ask : asks_) {
+    if (ask.target == from) ask.heard = now;
+  }
+  for (const LostRun& run : runs) {
+    const Rank root = map_->layout().blocks()[run.block_index].root;
+    if (message.kind == MessageKind::fetch_ready) {
+      order_reads(from, message.argument, run, reads);
+    } else if (message.kind == MessageKind::fetch_lack && from != root) {
+      Batch batch(outbox, root, MessageKind::loss_hint, epoch_);
+      batch.add(run.psns);
+      batch.flush();
+      ++counters_.hints_sent;
+    } else if (message.kind == MessageKind::fetch_gone) {
+      for (Ask& ask : asks_) {
+        if (ask.target != from || ask.block_index != run.block_index) continue;
+        ask.target = next_target(ask);
+        ask.sent = false;
+        ++counters_.targets_skipped;
+      }
+    }
+  }
+  return true;
+}
+
+void FetchRing::order_reads(Rank from, std::uint64_t key, const LostRun& run,
+                            std::vector<ReadOrder>& reads) {
+  Range rest = run.psns;
+  while (!rest.empty()) {
+    Range missing = map_->first_missing(run.block_index, rest);
+    if (missing.empty()) return;
+    rest.first = missing.last;
+    // Leave out what another answer already had read.
+    while (!missing.empty()) {
+      const std::uint32_t from_psn = reading_.first_clear(missing);
+      std::uint32_t to_psn = from_psn;
+      while (to_psn < missing.last && reading_.set(to_psn)) ++to_psn;
+      if (from_psn < to_psn) reads.push_back({from, key, run.block_index, {from_psn, to_psn}});
+      missing.first = std::max(to_psn, from_psn + 1);
+    }
+  }
+}
+
+void FetchRing::on_read_end(const ReadOrder& order, bool success, std::uint64_t bytes) {
+  for (std::uint32_t psn = order.psns.first; psn < order.psns.last; ++psn) reading_.clear(psn);
+  if (success) {
+    counters_.chunks_read += order.psns.size();
+    counters_.bytes_read += bytes;
+    return;
+  }
+  for (Ask& ask : asks_) {
+    const bool touched = ask.psns.first < order.psns.last && order.psns.first < ask.psns.last;
+    if (!touched || ask.target != order.from) continue;
+    ask.target = next_target(ask);
+    ask.sent = false;
+    ++counters_.targets_skipped;
+  }
+}
+
+bool FetchRing::on_request(Rank from, const Message& message, std::uint64_t key, Outbox& outbox) {
+  std::vector<LostRun> runs;
+  if (!split(message, runs)) return false;
+  Batch ready(outbox, from, MessageKind::fetch_ready, epoch_, key);
+  Batch later(outbox, from, MessageKind::fetch_later, epoch_);
+  Batch lack(outbox, from, MessageKind::fetch_lack, epoch_);
+  for (const LostRun& run : runs) {
+    Range rest = run.psns;
+    while (!rest.empty()) {
+      const Range missing = first_unavailable(run.block_index, rest);
+      if (rest.first < missing.first) {
+        ready.add({rest.first, missing.first});
+        ++counters_.ranges_served;
+      }
+      if (!missing.empty()) {
+        (declared_.test(missing.first) ? lack : later).add(missing);
+        deferred_.push_back({from, run.block_index, missing});
+        ++counters_.ranges_deferred;
+      }
+      rest.first = missing.last;
+    }
+  }
+  ready.flush();
+  later.flush();
+  lack.flush();
+  return true;
+}
+
+Range FetchRing::first_unavailable(std::uint32_t block_index, Range psns) const {
+  Range missing = map_->first_missing(block_index, psns);
+  if (missing.empty()) missing = {psns.last, psns.last};
+  // What is withheld is marked as present, so the two never overlap.
+  const Range held{std::max(withheld_.first, psns.first), std::min(withheld_.last, psns.last)};
+  return !held.empty() && held.first < missing.first ? held : missing;
+}
+
+void FetchRing::serve_deferred(std::uint64_t key, Outbox& outbox) {
+  std::erase_if(deferred_, [&](const Deferred& waiting) {
+    if (!first_unavailable(waiting.block_index, waiting.psns).empty()) return false;
+    Batch batch(outbox, waiting.from, MessageKind::fetch_ready, epoch_, key);
+    batch.add(waiting.psns);
+    batch.flush();
+    ++counters_.ranges_served;
+    return true;
+  });
+}
+
+bool FetchRing::on_hint(Instant now, const Message& message, std::vector<Range>& again) {
+  std::vector<LostRun> runs;
+  if (!split(message, runs)) return false;
+  if (now - again_since_ > settings_.linger) {
+    again_ = Bitmap(map_->layout().chunk_count());
+    again_since_ = now;
+  }
+  for (const LostRun& run : runs) {
+    if (map_->layout().blocks()[run.block_index].root != me_) return false;
+    for (std::uint32_t psn = run.psns.first; psn < run.psns.last; ++psn) {
+      if (!again_.set(psn)) continue;
+      if (!again.empty() && again.back().last == psn) {
+        ++again.back().last;
+      } else {
+        again.push_back({psn, psn + 1});
+      }
+    }
+  }
+  return true;
+}
+
+Instant FetchRing::next_deadline() const {
+  Instant deadline = kNever;
+  for (const Ask& ask : asks_) {
+    deadline = std::min(deadline, ask.sent ? ask.heard + settings_.patience : Instant{});
+  }
+  return deadline;
+}
+
+}  // namespace tutti::protocol

@@ -1,0 +1,123 @@
+// The slow path (K5): missing chunks are asked for at the left neighbour, range by range and block
+// by block, and read from it when it says that it has them.
+//
+// Recovery is per source block, because in an Allgather every rank may have lost something: "answer
+// when you are complete" would deadlock. For a block the ring ends at its root, which always has it.
+//  - A responder that lacks a range says "later" (it has not come yet) or "lack" (lost here too), and
+//    "ready" when it has it.
+//  - "Lack" means shared loss: the requester tells the block's root, which multicasts the range once
+//    more; a repeat within the linger time is ignored.
+//  - A silent responder is skipped: the next to the left, finally the root, then round again.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "protocol/chunk_map.hpp"
+#include "protocol/loss_scanner.hpp"
+#include "protocol/message.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::protocol {
+
+/// Bytes to read from a peer now.
+struct ReadOrder {
+  Rank from = kNoRank;
+  std::uint64_t key = 0;
+  std::uint32_t block_index = 0;
+  Range psns;
+};
+
+/// What the slow path did (reliability of a collective is judged by it).
+struct FetchCounters {
+  std::uint64_t ranges_asked = 0;
+  std::uint64_t chunks_lost = 0;       ///< declared lost at this rank
+  std::uint64_t ranges_served = 0;     ///< answered "ready"
+  std::uint64_t ranges_deferred = 0;   ///< answered "later" or "lack"
+  std::uint64_t hints_sent = 0;
+  std::uint64_t targets_skipped = 0;   ///< silent or finished neighbours passed over
+  std::uint64_t chunks_read = 0;
+  std::uint64_t bytes_read = 0;
+};
+
+class FetchRing {
+ public:
+  struct Settings {
+    Nanoseconds patience{100'000'000};  ///< a responder silent for longer is skipped
+    Nanoseconds linger{5'000'000};      ///< a range multicast again is not repeated within this
+  };
+
+  FetchRing(Rank me, std::uint32_t size, std::uint32_t epoch, const ChunkMap& map,
+            const Settings& settings);
+
+  // As requester.
+  /// Chunks that will not come by themselves. Those already asked for are left alone.
+  void lost(const LostRun& run);
+  /// Sends what is due: new requests, and requests to the next target where one fell silent.
+  void poll(Instant now, Outbox& outbox);
+  /// A responder's answer. False: it names ranges outside the collective.
+  bool on_answer(Instant now, Rank from, const Message& message, Outbox& outbox,
+                 std::vector<ReadOrder>& reads);
+  /// A read has ended; on success its chunks are to be marked by the caller first.
+  void on_read_end(const ReadOrder& order, bool success, std::uint64_t bytes);
+  /// Nothing that was lost is still missing.
+  bool idle() const { return asks_.empty(); }
+  /// Whether a chunk has been declared lost here (so it no longer occupies anybody's staging).
+  bool declared(std::uint32_t psn) const { return declared_.test(psn); }
+
+  // As responder.
+  /// PSNs of our own block that have not been multicast yet: asked for, they come "later", by
+  /// multicast, rather than twice.
+  void withhold(Range psns) { withheld_ = psns; }
+  /// A right-hand rank misses ranges. `key`: of this rank's buffer. False: ranges out of bounds.
+  bool on_request(Rank from, const Message& message, std::uint64_t key, Outbox& outbox);
+  /// Chunks have come: answers what had to wait for them.
+  void serve_deferred(std::uint64_t key, Outbox& outbox);
+  bool has_deferred() const { return !deferred_.empty(); }
+
+  // As root.
+  /// Ranges of our own block that two ranks or more lack: appends what to multicast again.
+  bool on_hint(Instant now, const Message& message, std::vector<Range>& again);
+
+  Instant next_deadline() const;
+  const FetchCounters& counters() const { return counters_; }
+
+ private:
+  struct Ask {
+    std::uint32_t block_index;
+    Range psns;
+    Rank target;
+    Instant heard;  ///< when the target was last asked, or answered
+    bool sent = false;
+  };
+  struct Deferred {
+    Rank from;
+    std::uint32_t block_index;
+    Range psns;
+  };
+
+  /// Splits ranges by block and checks them; false where one is out of bounds.
+  bool split(const Message& message, std::vector<LostRun>& runs) const;
+  Rank first_target() const { return left_of(me_); }
+  Rank left_of(Rank rank) const { return rank_of((index(rank) + size_ - 1) % size_); }
+  Rank next_target(const Ask& ask) const;
+  Range first_unavailable(std::uint32_t block_index, Range psns) const;
+  bool wanted(const Ask& ask) const;
+  void order_reads(Rank from, std::uint64_t key, const LostRun& run, std::vector<ReadOrder>& reads);
+
+  Rank me_;
+  std::uint32_t size_;
+  std::uint32_t epoch_;
+  const ChunkMap* map_;
+  Settings settings_;
+  Bitmap declared_;  ///< by PSN
+  Bitmap reading_;   ///< by PSN: a read is under way
+  Bitmap again_;     ///< by PSN: multicast again within the linger time
+  Instant again_since_{};
+  Range withheld_{};
+  std::vector<Ask> asks_;
+  std::vector<Deferred> deferred_;
+  FetchCounters counters_;
+};
+
+}  // namespace tutti::protocol

@@ -1,0 +1,48 @@
+// The final handshake (K6): tell the left neighbour that we have everything, hear the same from the
+// right one. Then nobody will read from us, and the buffer is the user's.
+#pragma once
+
+#include <cstdint>
+
+#include "protocol/message.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::protocol {
+
+class Handshake {
+ public:
+  Handshake(Rank me, std::uint32_t size, std::uint32_t epoch)
+      : left_(rank_of((index(me) + size - 1) % size)),
+        right_(rank_of((index(me) + 1) % size)),
+        epoch_(epoch),
+        alone_(size == 1),
+        heard_(alone_) {}
+
+  /// We have every chunk.
+  void finish(Outbox& outbox) {
+    if (told_) return;
+    told_ = true;
+    if (!alone_) outbox.send(left_, MessageKind::final, epoch_);
+  }
+  /// False: only the right neighbour may say so.
+  bool on_final(Rank from) {
+    if (from != right_) return false;
+    heard_ = true;
+    return true;
+  }
+  bool told() const { return told_; }
+  bool heard() const { return heard_; }
+  bool done() const { return told_ && heard_; }
+  Rank left() const { return left_; }
+  Rank right() const { return right_; }
+
+ private:
+  Rank left_;
+  Rank right_;
+  std::uint32_t epoch_;
+  bool alone_;
+  bool told_ = false;
+  bool heard_;
+};
+
+}  // namespace tutti::protocol

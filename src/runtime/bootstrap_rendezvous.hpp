@@ -1,0 +1,76 @@
+// What a bootstrap store decides, without its sockets: who may join, when an exchange is complete,
+// and what everybody is told when it will not be.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/bootstrap_frame.hpp"
+#include "runtime/bootstrap_socket.hpp"
+
+namespace tutti::runtime {
+
+/// The state of one job. First every rank says hello and waits for the others; then exchanges
+/// follow one another. The first failure is final: everyone who waits, and everyone who comes
+/// later, is told the same sentence.
+class Rendezvous {
+ public:
+  struct Message {
+    std::uint32_t rank = 0;
+    std::shared_ptr<const Bytes> frame;
+  };
+  enum class Admission { joined, busy, refused };
+  struct Verdict {
+    Admission admission = Admission::refused;
+    Status why;  ///< where refused
+  };
+
+  /// `where` names the store in messages. Without a `size` the first rank that comes sets it.
+  Rendezvous(std::string where, const JobToken& token, std::optional<std::uint32_t> size);
+
+  /// A rank comes. It waits for the others from now on.
+  Verdict hello(const Hello& hello, Deadline now);
+  /// A rank that has joined contributes. A failure means that it broke the protocol or that the
+  /// job has failed: tell it and drop it.
+  Status contribute(std::uint32_t rank, Gather gather, Deadline now);
+  /// The connection of a rank that had joined has ended.
+  void leave(std::uint32_t rank);
+  /// Fails the job where a rank has waited longer than it was willing to.
+  void expire(Deadline now);
+  /// When expire() has something to do; Deadline::max() for never.
+  Deadline next_deadline() const;
+  /// What to send since the last call, in order.
+  std::vector<Message> take_messages();
+
+ private:
+  enum class Presence : std::uint8_t { absent, present, left };
+  struct Member {
+    Presence presence = Presence::absent;
+    bool waiting = false;  ///< for the others to come, or for the exchange to complete
+    Deadline deadline = Deadline::max();
+    Nanoseconds timeout{0};
+    Bytes contribution;
+  };
+
+  Status check(const Hello& hello) const;
+  void wait(Member& member, Nanoseconds timeout, Nanoseconds remaining, Deadline now);
+  void complete();
+  void fail(const Status& status);
+  void tell_waiting(const std::shared_ptr<const Bytes>& frame);
+  std::vector<std::uint32_t> ranks_that_do_not_wait() const;
+
+  std::string where_;
+  JobToken token_;
+  std::vector<Member> members_;  ///< empty until the size is known
+  std::uint32_t waiting_ = 0;
+  std::size_t contributed_bytes_ = 0;
+  bool joined_ = false;
+  std::uint32_t exchange_ = 0;
+  std::optional<Status> failure_;
+  std::vector<Message> messages_;
+};
+
+}  // namespace tutti::runtime

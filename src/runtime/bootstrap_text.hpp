@@ -1,0 +1,26 @@
+// The words in which the bootstrap names ranks and durations.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tutti/units.hpp"
+
+namespace tutti::runtime {
+
+/// "rank 3", "ranks 3, 5-7"; `ranks` ascending. Very long lists end in "and N more".
+std::string describe_ranks(std::span<const std::uint32_t> ranks);
+
+/// "30 s", "1.5 s", "250 ms".
+std::string describe_duration(Nanoseconds duration);
+
+/// A whole decimal number without sign, blanks or trailing text, at most `max`; else nothing.
+std::optional<std::uint64_t> parse_number(std::string_view text, std::uint64_t max);
+
+/// `count` random bytes of the system, in lower-case hexadecimal.
+std::string random_hex(std::size_t count);
+
+}  // namespace tutti::runtime

@@ -1,0 +1,16 @@
+// The host's monotonic clock: the only place where the library reads the time.
+#pragma once
+
+#include <ctime>
+
+#include "tutti/units.hpp"
+
+namespace tutti::runtime {
+
+inline Instant now() {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return {time.tv_sec * 1'000'000'000 + time.tv_nsec};
+}
+
+}  // namespace tutti::runtime

@@ -1,0 +1,207 @@
+#include "tutti/communicator.hpp"
+
+#include "base/error.hpp"
+#include "engine/barrier_operation.hpp"
+#include "engine/multicast_operation.hpp"
+#include "engine/ring_operation.hpp"
+#include "runtime/bootstrap_detect.hpp"
+#include "runtime/clock.hpp"
+#include "runtime/communicator_state.hpp"
+
+namespace tutti {
+
+namespace {
+
+Status no_request() { return failure(Code::invalid_argument, "this request is empty"); }
+
+/// Runs what may throw (allocation, the callback of a user) and turns it into a Status.
+template <typename Work>
+auto guarded(Work&& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return failure(Code::resource_exhausted, "out of memory");
+  } catch (const std::exception& error) {
+    return failure(Code::internal, "{}", error.what());
+  }
+}
+
+}  // namespace
+
+// ---- Request --------------------------------------------------------------------------------------
+
+bool Request::test() {
+  if (!state_) return true;
+  if (!state_->completion->done.load(std::memory_order_acquire)) {
+    state_->communicator->progress()->poll();
+  }
+  return state_->completion->done.load(std::memory_order_acquire);
+}
+
+Status Request::wait() {
+  if (!state_) return no_request();
+  state_->communicator->progress()->wait(*state_->completion, kNever);
+  return state_->completion->status;
+}
+
+Status Request::wait_for(Nanoseconds timeout) {
+  if (!state_) return no_request();
+  const Instant deadline = runtime::now() + timeout;
+  if (state_->communicator->progress()->wait(*state_->completion, deadline)) {
+    return state_->completion->status;
+  }
+  const ProgressReport report = progress();
+  return failure(Code::timeout, "not complete after {:.3f} s at rank {}: {} of {} chunks are here",
+                 static_cast<double>(timeout.count()) / 1e9, index(state_->communicator->rank()),
+                 report.chunks_present, report.chunks_total);
+}
+
+ProgressReport Request::progress() const {
+  if (!state_) return {};
+  const engine::Completion& completion = *state_->completion;
+  return {completion.chunks_present.load(std::memory_order_relaxed),
+          completion.chunks_total.load(std::memory_order_relaxed),
+          completion.done.load(std::memory_order_acquire)};
+}
+
+// ---- Communicator ---------------------------------------------------------------------------------
+
+Communicator::Communicator(std::shared_ptr<runtime::CommunicatorState> state)
+    : state_(std::move(state)) {}
+Communicator::Communicator(Communicator&&) noexcept = default;
+Communicator& Communicator::operator=(Communicator&&) noexcept = default;
+Communicator::~Communicator() = default;
+
+Result<Communicator> Communicator::create(const CommunicatorOptions& options) {
+  return guarded([&]() -> Result<Communicator> {
+    auto bootstrap = runtime::detect(options.create_timeout);
+    if (!bootstrap) return bootstrap.status();
+    return create(**bootstrap, options);
+  });
+}
+
+Result<Communicator> Communicator::create(runtime::Bootstrap& bootstrap,
+                                          const CommunicatorOptions& options) {
+  return guarded([&]() -> Result<Communicator> {
+    auto state = runtime::CommunicatorState::create(bootstrap, options, nullptr, 0);
+    if (!state) return state.status();
+    return Communicator(std::move(*state));
+  });
+}
+
+Result<Communicator> Communicator::duplicate(runtime::Bootstrap& bootstrap,
+                                             const CommunicatorOptions& options) const {
+  return guarded([&]() -> Result<Communicator> {
+    auto state = runtime::CommunicatorState::create(bootstrap, options, state_->progress(),
+                                                    state_->next_number());
+    if (!state) return state.status();
+    return Communicator(std::move(*state));
+  });
+}
+
+Rank Communicator::rank() const { return state_->rank(); }
+std::uint32_t Communicator::size() const { return state_->size(); }
+
+Result<Request> Communicator::broadcast(std::span<std::byte> buffer, Rank root,
+                                        const CollectiveOptions& options) {
+  return guarded([&]() -> Result<Request> {
+    if (index(root) >= size()) {
+      return failure(Code::invalid_argument, "broadcast: root {} is not a rank (there are {})",
+                     index(root), size());
+    }
+    std::unique_ptr<engine::Operation> operation;
+    if (options.algorithm == Algorithm::ring) {
+      operation = engine::RingOperation::broadcast(buffer, root);
+    } else {
+      operation = engine::MulticastOperation::broadcast(buffer, root);
+    }
+    auto request = state_->submit(std::move(operation), options.will_wait);
+    if (!request) return request.status();
+    return Request(*request);
+  });
+}
+
+Result<Request> Communicator::allgather(std::span<const std::byte> own, std::span<std::byte> all,
+                                        const CollectiveOptions& options) {
+  return guarded([&]() -> Result<Request> {
+    if (all.size() != own.size() * size()) {
+      return failure(Code::invalid_argument,
+                     "allgather: the receive buffer has {} bytes; {} ranks x {} bytes need {}",
+                     all.size(), size(), own.size(), own.size() * size());
+    }
+    std::unique_ptr<engine::Operation> operation;
+    if (options.algorithm == Algorithm::ring) {
+      operation = engine::RingOperation::allgather(own, all);
+    } else {
+      operation = engine::MulticastOperation::allgather(own, all);
+    }
+    auto request = state_->submit(std::move(operation), options.will_wait);
+    if (!request) return request.status();
+    return Request(*request);
+  });
+}
+
+Result<Request> Communicator::barrier(const CollectiveOptions& options) {
+  return guarded([&]() -> Result<Request> {
+    auto request =
+        state_->submit(std::make_unique<engine::BarrierOperation>(), options.will_wait);
+    if (!request) return request.status();
+    return Request(*request);
+  });
+}
+
+Status Communicator::on_completion(Request& request, std::function<void(const Status&)> callback) {
+  if (!request.state_) return no_request();
+  engine::Completion& completion = *request.state_->completion;
+  // The engine is held still meanwhile, so that the end cannot slip in between.
+  state_->progress()->exclusive([&] {
+    if (completion.done.load(std::memory_order_acquire)) {
+      callback(completion.status);
+    } else {
+      completion.callback = std::move(callback);
+    }
+  });
+  return {};
+}
+
+void Communicator::abort(const std::string& reason) {
+  state_->progress()->exclusive([&] {
+    state_->context().abort(reason);
+    state_->context().poll(runtime::now());
+  });
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() const {
+  return state_->progress()->exclusive([&] {
+    auto all = observe::list(state_->context().counters());
+    const device::EndpointCounters device = state_->context().endpoint().counters();
+    all.insert(all.end(), {{"device_multicast_datagrams_sent", device.multicast_datagrams_sent},
+                           {"device_multicast_bytes_sent", device.multicast_bytes_sent},
+                           {"device_multicast_datagrams_received", device.multicast_datagrams_received},
+                           {"device_multicast_bytes_received", device.multicast_bytes_received},
+                           {"device_reliable_frames_sent", device.reliable_frames_sent},
+                           {"device_reliable_frames_resent", device.reliable_frames_resent},
+                           {"device_reliable_frames_received", device.reliable_frames_received},
+                           {"device_reliable_frames_duplicate", device.reliable_frames_duplicate},
+                           {"device_reliable_bytes_sent", device.reliable_bytes_sent},
+                           {"device_read_bytes_served", device.read_bytes_served},
+                           {"device_rejected_foreign", device.rejected_foreign},
+                           {"device_rejected_integrity", device.rejected_integrity},
+                           {"device_send_calls", device.send_calls},
+                           {"device_receive_calls", device.receive_calls},
+                           {"device_send_queue_full", device.send_queue_full},
+                           {"device_kernel_drops", device.kernel_drops}});
+    return all;
+  });
+}
+
+std::string Communicator::flight_record() const {
+  return state_->progress()->exclusive([&] {
+    const auto& context = state_->context();
+    return context.recorder().to_json(context.rank(), context.size(), runtime::now());
+  });
+}
+
+std::string Communicator::describe() const { return state_->describe(); }
+
+}  // namespace tutti

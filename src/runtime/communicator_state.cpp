@@ -1,0 +1,196 @@
+#include "runtime/communicator_state.hpp"
+
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include "base/error.hpp"
+#include "device/ip/ip_device.hpp"
+#include "engine/barrier_operation.hpp"
+#include "protocol/membership.hpp"
+#include "runtime/clock.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+constexpr Nanoseconds kProbeInterval{5'000'000};
+constexpr Nanoseconds kSpinShared{20'000};   // more ranks than cores: hand the core over soon
+constexpr Nanoseconds kSpinOwn{100'000};
+
+std::shared_ptr<device::Device> make_device(const CommunicatorOptions& options, bool local_only) {
+  if (options.device) return options.device;
+  device::ip::IpOptions ip;
+  ip.interface = options.interface;
+  if (ip.interface.empty()) {
+    if (const char* name = std::getenv("TUTTI_INTERFACE")) ip.interface = name;
+  }
+  ip.family = options.ipv6 ? AF_INET6 : AF_INET;
+  ip.local_only = local_only;
+  return std::make_shared<device::ip::IpDevice>(ip);
+}
+
+std::vector<std::string> host_names(const std::vector<Hello>& hellos) {
+  std::vector<std::string> names;
+  for (const Hello& hello : hellos) names.push_back(fmt::format("{}:{}", hello.host, hello.process));
+  return names;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
+    Bootstrap& bootstrap, const CommunicatorOptions& options, std::shared_ptr<Progress> progress,
+    std::uint16_t number) {
+  std::shared_ptr<CommunicatorState> state(new CommunicatorState());
+  state->number_ = number;
+  state->bootstrap_ = bootstrap.description();
+  state->progress_ = std::move(progress);
+  if (Status status = state->open(bootstrap, options); !status) return status;
+  if (Status status = state->confirm_membership(options.create_timeout); !status) return status;
+  if (!state->progress_) {
+    const auto ranks_here = std::count_if(
+        state->hellos_.begin(), state->hellos_.end(),
+        [&](const Hello& one) { return one.network == state->hellos_[index(bootstrap.rank())].network; });
+    const bool own_core = static_cast<unsigned>(ranks_here) <= std::thread::hardware_concurrency();
+    auto created = Progress::create(own_core ? kSpinOwn : kSpinShared);
+    if (!created) return created.status();
+    state->progress_ = *created;
+  }
+  if (Status status = state->progress_->add(*state->context_); !status) return status;
+  state->served_ = true;
+  return state;
+}
+
+CommunicatorState::~CommunicatorState() {
+  if (served_) progress_->remove(*context_);
+}
+
+Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& options) {
+  const Rank me = bootstrap.rank();
+  const std::uint32_t size = bootstrap.size();
+  if (options.subgroups == 0 || options.chains == 0) {
+    return failure(Code::invalid_argument, "subgroups and chains start at 1 (given: {} and {})",
+                   options.subgroups, options.chains);
+  }
+  auto greetings = bootstrap.allgather(make_hello(options, number_).encode(), options.create_timeout);
+  if (!greetings) return greetings.status();
+  for (std::size_t r = 0; r < greetings->size(); ++r) {
+    auto hello = Hello::decode((*greetings)[r]);
+    if (!hello) return failure(Code::invalid_argument, "rank {}: {}", r, hello.status().message());
+    hellos_.push_back(std::move(*hello));
+  }
+  if (Status status = check_agreement(hellos_); !status) return status;
+
+  device::EndpointOptions endpoint_options{.rank = me,
+                                           .size = size,
+                                           .communicator = number_,
+                                           .subgroups = options.subgroups,
+                                           .secret = {},
+                                           .group_seed = hellos_[0].secret,
+                                           .local_ranks = {},
+                                           .peer_timeout = options.peer_timeout};
+  if (options.authenticate) endpoint_options.secret = hellos_[0].secret;
+  for (std::uint32_t r = 0; r < size; ++r) {
+    if (hellos_[r].network == hellos_[index(me)].network) {
+      endpoint_options.local_ranks.push_back(rank_of(r));
+    }
+  }
+  const bool local_only = endpoint_options.local_ranks.size() == size;
+  const std::shared_ptr<device::Device> device = make_device(options, local_only);
+  device_ = device->name();
+  auto endpoint = device->open(endpoint_options);
+  // A rank that cannot open its endpoint says so, or the others would wait for it.
+  Bytes address;
+  if (endpoint) address = (*endpoint)->address();
+  auto addresses = bootstrap.allgather(address, options.create_timeout);
+  if (!endpoint) return endpoint.status();
+  if (!addresses) return addresses.status();
+  for (std::size_t r = 0; r < addresses->size(); ++r) {
+    if ((*addresses)[r].empty()) {
+      return failure(Code::peer_failed, "rank {} ({}) could not open its network endpoint; its own "
+                     "message says why", r, hellos_[r].host);
+    }
+  }
+  if (Status status = (*endpoint)->connect(*addresses); !status) return status;
+
+  engine::Settings settings;
+  settings.chains = options.chains;
+  settings.chunk_bytes = options.chunk_bytes;
+  settings.window_bytes = options.window_bytes;
+  settings.always_barrier = options.always_barrier;
+  context_ = std::make_unique<engine::CommunicatorContext>(me, size, settings, std::move(*endpoint),
+                                                           host_names(hellos_));
+  return {};
+}
+
+Status CommunicatorState::confirm_membership(Nanoseconds timeout) {
+  if (size() == 1) return {};
+  const std::uint32_t subgroups = context_->endpoint().subgroup_count();
+  protocol::Membership membership(rank(), size(), subgroups);
+  auto barrier = std::make_unique<engine::BarrierOperation>();
+  const std::shared_ptr<engine::Completion> everybody = barrier->completion();
+  const Instant deadline = now() + timeout;
+  Instant next_probe{};
+  std::uint32_t attempt = 0;
+  while (!everybody->done.load(std::memory_order_acquire)) {
+    const Instant at = now();
+    if (at >= deadline) break;
+    if (at >= next_probe) {
+      for (std::uint32_t s = 0; s < subgroups; ++s) {
+        const Status sent = context_->endpoint().multicast(s).post_probe(attempt);
+        if (!sent.ok()) return sent;
+      }
+      ++attempt;
+      next_probe = at + kProbeInterval;
+    }
+    context_->poll(at);
+    for (const auto& probe : context_->take_probes()) {
+      membership.on_probe(probe.source, probe.subgroup);
+    }
+    // Whoever hears everybody says so; when all have said it, all hear all.
+    if (barrier && membership.complete()) context_->submit(std::move(barrier));
+    pollfd ready{context_->endpoint().wait_descriptor(), POLLIN, 0};
+    if (ready.fd >= 0) (void)::poll(&ready, 1, 1);
+  }
+  if (everybody->done.load(std::memory_order_acquire)) return everybody->status;
+  std::vector<std::uint32_t> deaf;
+  for (const Rank one : membership.missing()) deaf.push_back(index(one));
+  if (deaf.empty()) {
+    return failure(Code::timeout,
+                   "rank {} hears every rank's multicast, but another rank does not, after {} s; that "
+                   "rank's own message names what it misses",
+                   index(rank()), timeout.count() / 1'000'000'000);
+  }
+  return failure(Code::timeout,
+                 "rank {} ({}) hears no multicast from rank(s) {} after {} s. Remedies: the switch "
+                 "needs an IGMP querier where it snoops; a firewall must let UDP to 239.192.0.0/14 "
+                 "pass; TUTTI_INTERFACE must name the same network on all hosts (`tutti info`)",
+                 index(rank()), hellos_[index(rank())].host, fmt::join(deaf, ", "),
+                 timeout.count() / 1'000'000'000);
+}
+
+Result<std::shared_ptr<RequestState>> CommunicatorState::submit(
+    std::unique_ptr<engine::Operation> operation, bool will_wait) {
+  auto request = std::make_shared<RequestState>();
+  request->completion = operation->completion();
+  request->communicator = shared_from_this();
+  progress_->submit(*context_, std::move(operation), will_wait);
+  return request;
+}
+
+std::string CommunicatorState::describe() const {
+  const device::Capabilities& capabilities = context_->endpoint().capabilities();
+  return fmt::format(
+      "rank {} of {}, ranks found by {}\ndevice {}, chunks of {} bytes, {} subgroup(s), {} chain(s)\n"
+      "receive window {} bytes, datagrams carry {}\n",
+      index(context_->rank()), context_->size(), bootstrap_, device_, context_->chunk_bytes(),
+      context_->endpoint().subgroup_count(), context_->settings().chains,
+      capabilities.receive_window_bytes,
+      hellos_[0].authenticate ? "a keyed tag" : "a CRC-32C (authentication is off)");
+}
+
+}  // namespace tutti::runtime

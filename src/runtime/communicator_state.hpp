@@ -1,0 +1,65 @@
+// What a communicator handle holds: the engine's context, the progress that serves it, and how it
+// came about.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/communicator_context.hpp"
+#include "runtime/bootstrap.hpp"
+#include "runtime/hello.hpp"
+#include "runtime/progress.hpp"
+#include "tutti/communicator.hpp"
+
+namespace tutti::runtime {
+
+class CommunicatorState;
+
+/// What a request handle holds.
+struct RequestState {
+  std::shared_ptr<engine::Completion> completion;
+  std::shared_ptr<CommunicatorState> communicator;
+};
+
+class CommunicatorState : public std::enable_shared_from_this<CommunicatorState> {
+ public:
+  /// The whole way from a bootstrap to a working communicator. `progress` null: its own.
+  static Result<std::shared_ptr<CommunicatorState>> create(Bootstrap& bootstrap,
+                                                           const CommunicatorOptions& options,
+                                                           std::shared_ptr<Progress> progress,
+                                                           std::uint16_t number);
+  ~CommunicatorState();
+
+  Rank rank() const { return context_->rank(); }
+  std::uint32_t size() const { return context_->size(); }
+  std::uint16_t number() const { return number_; }
+  /// The number of the next duplicate: the same on all ranks, since duplication is collective.
+  std::uint16_t next_number() { return static_cast<std::uint16_t>(number_ + 1 + duplicates_++); }
+  engine::CommunicatorContext& context() { return *context_; }
+  const std::shared_ptr<Progress>& progress() const { return progress_; }
+  std::string describe() const;
+
+  /// Submits an operation; refused where the communicator has failed.
+  Result<std::shared_ptr<RequestState>> submit(std::unique_ptr<engine::Operation> operation,
+                                               bool will_wait);
+
+ private:
+  CommunicatorState() = default;
+
+  Status open(Bootstrap& bootstrap, const CommunicatorOptions& options);
+  Status confirm_membership(Nanoseconds timeout);
+  Status close_membership(Instant deadline);
+
+  std::shared_ptr<Progress> progress_;
+  std::unique_ptr<engine::CommunicatorContext> context_;
+  bool served_ = false;
+  std::uint16_t number_ = 0;
+  std::uint16_t duplicates_ = 0;
+  std::string bootstrap_;
+  std::string device_;
+  std::vector<Hello> hellos_;
+};
+
+}  // namespace tutti::runtime

@@ -1,0 +1,143 @@
+#include "runtime/hello.hpp"
+
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+constexpr std::size_t kSecretBytes = 32;
+constexpr int kProtocol = 1;
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+/// Boot and network namespace: two processes with the same reach each other by loopback.
+std::string network_identity() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  struct stat status {};
+  if (::stat("/proc/self/ns/net", &status) == 0) boot += ":" + std::to_string(status.st_ino);
+  return boot;
+}
+
+}  // namespace
+
+std::vector<std::byte> Hello::encode() const {
+  std::vector<std::uint8_t> secret_bytes;
+  for (const std::byte byte : secret) secret_bytes.push_back(static_cast<std::uint8_t>(byte));
+  const nlohmann::json json = {{"protocol", kProtocol},
+                               {"host", host},
+                               {"network", network},
+                               {"process", process},
+                               {"subgroups", subgroups},
+                               {"chains", chains},
+                               {"chunk_bytes", chunk_bytes},
+                               {"window_bytes", window_bytes},
+                               {"communicator", communicator},
+                               {"ipv6", ipv6},
+                               {"authenticate", authenticate},
+                               {"always_barrier", always_barrier},
+                               {"secret", secret_bytes}};
+  const std::vector<std::uint8_t> packed = nlohmann::json::to_msgpack(json);
+  const auto* first = reinterpret_cast<const std::byte*>(packed.data());
+  return {first, first + packed.size()};
+}
+
+Result<Hello> Hello::decode(std::span<const std::byte> bytes) {
+  const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  const nlohmann::json json =
+      nlohmann::json::from_msgpack(first, first + bytes.size(), true, /*allow_exceptions=*/false);
+  if (!json.is_object()) return failure(Code::invalid_argument, "the greeting is not one of Tutti's");
+  if (json.value("protocol", 0) != kProtocol) {
+    return failure(Code::invalid_argument, "speaks protocol {}, we speak {}: use one version of Tutti",
+                   json.value("protocol", 0), kProtocol);
+  }
+  Hello hello;
+  try {
+    json.at("host").get_to(hello.host);
+    json.at("network").get_to(hello.network);
+    json.at("process").get_to(hello.process);
+    json.at("subgroups").get_to(hello.subgroups);
+    json.at("chains").get_to(hello.chains);
+    json.at("chunk_bytes").get_to(hello.chunk_bytes);
+    json.at("window_bytes").get_to(hello.window_bytes);
+    json.at("communicator").get_to(hello.communicator);
+    json.at("ipv6").get_to(hello.ipv6);
+    json.at("authenticate").get_to(hello.authenticate);
+    json.at("always_barrier").get_to(hello.always_barrier);
+    for (const auto& byte : json.at("secret")) {
+      hello.secret.push_back(static_cast<std::byte>(byte.get<std::uint8_t>()));
+    }
+  } catch (const nlohmann::json::exception& error) {
+    return failure(Code::invalid_argument, "the greeting is damaged: {}", error.what());
+  }
+  return hello;
+}
+
+Hello make_hello(const CommunicatorOptions& options, std::uint16_t communicator) {
+  Hello hello;
+  hello.host = host_name();
+  hello.network = network_identity();
+  hello.process = static_cast<std::uint32_t>(::getpid());
+  hello.subgroups = options.subgroups;
+  hello.chains = options.chains;
+  hello.chunk_bytes = options.chunk_bytes;
+  hello.window_bytes = options.window_bytes;
+  hello.communicator = communicator;
+  hello.ipv6 = options.ipv6;
+  hello.authenticate = options.authenticate;
+  hello.always_barrier = options.always_barrier;
+  hello.secret.resize(kSecretBytes);
+  std::size_t filled = 0;
+  while (filled < kSecretBytes) {
+    const ssize_t got = ::getrandom(hello.secret.data() + filled, kSecretBytes - filled, 0);
+    if (got > 0) filled += static_cast<std::size_t>(got);
+  }
+  return hello;
+}
+
+Status check_agreement(const std::vector<Hello>& hellos) {
+  const Hello& first = hellos.front();
+  for (std::size_t r = 1; r < hellos.size(); ++r) {
+    const Hello& other = hellos[r];
+    const auto differ = [&](const char* option, auto a, auto b) {
+      return failure(Code::invalid_argument,
+                     "the ranks disagree on {}: {} at rank 0 ({}), {} at rank {} ({}); give all of "
+                     "them the same",
+                     option, a, first.host, b, r, other.host);
+    };
+    if (first.subgroups != other.subgroups) return differ("subgroups", first.subgroups, other.subgroups);
+    if (first.chains != other.chains) return differ("chains", first.chains, other.chains);
+    if (first.chunk_bytes != other.chunk_bytes) {
+      return differ("chunk_bytes", first.chunk_bytes, other.chunk_bytes);
+    }
+    if (first.window_bytes != other.window_bytes) {
+      return differ("window_bytes", first.window_bytes, other.window_bytes);
+    }
+    if (first.ipv6 != other.ipv6) return differ("ipv6", first.ipv6, other.ipv6);
+    if (first.authenticate != other.authenticate) {
+      return differ("authenticate", first.authenticate, other.authenticate);
+    }
+    if (first.always_barrier != other.always_barrier) {
+      return differ("always_barrier", first.always_barrier, other.always_barrier);
+    }
+    if (first.communicator != other.communicator) {
+      return differ("the number of the communicator (created in another order?)", first.communicator,
+                    other.communicator);
+    }
+  }
+  return {};
+}
+
+}  // namespace tutti::runtime

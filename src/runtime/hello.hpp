@@ -1,0 +1,40 @@
+// What the ranks tell each other before there is a network of our own: who is where, and whether
+// they agree on the options that must agree.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tutti/communicator.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::runtime {
+
+struct Hello {
+  std::string host;       ///< for messages
+  std::string network;    ///< identity of the host's network stack: equal means loopback reaches
+  std::uint32_t process = 0;
+  std::uint32_t subgroups = 0;
+  std::uint32_t chains = 0;
+  std::uint32_t chunk_bytes = 0;
+  std::uint64_t window_bytes = 0;
+  std::uint16_t communicator = 0;
+  bool ipv6 = false;
+  bool authenticate = true;
+  bool always_barrier = false;
+  std::vector<std::byte> secret;  ///< rank 0's counts
+
+  std::vector<std::byte> encode() const;
+  static Result<Hello> decode(std::span<const std::byte> bytes);
+};
+
+/// This process, with fresh random bytes for the secret.
+Hello make_hello(const CommunicatorOptions& options, std::uint16_t communicator);
+
+/// Whether all ranks want the same; the failure names the option and two ranks that differ.
+Status check_agreement(const std::vector<Hello>& hellos);
+
+}  // namespace tutti::runtime

@@ -1,0 +1,252 @@
+#include "runtime/progress.hpp"
+
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/error.hpp"
+#include "runtime/clock.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+// How often a parked background thread looks whether the application still drives by itself.
+constexpr auto kParkMin = std::chrono::milliseconds(1);
+constexpr auto kParkMax = std::chrono::milliseconds(50);
+// Blocking is bounded, so that a lost wake-up costs time and nothing else.
+constexpr Nanoseconds kBlockMax{1'000'000'000};
+
+}  // namespace
+
+Result<std::shared_ptr<Progress>> Progress::create(Nanoseconds spin) {
+  std::shared_ptr<Progress> progress(new Progress(spin));
+  if (Status status = progress->open(); !status) return status;
+  return progress;
+}
+
+Status Progress::open() {
+  epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
+  kick_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (epoll_ < 0 || kick_ < 0) return system_failure(errno, "creating the progress descriptors");
+  epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
+  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, kick_, &event) != 0) {
+    return system_failure(errno, "watching the wake-up descriptor");
+  }
+  background_ = std::thread([this] { run_background(); });
+  return {};
+}
+
+Progress::~Progress() {
+  if (background_.joinable()) {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    parked_.notify_all();
+    kick();
+    background_.join();
+  }
+  if (kick_ >= 0) ::close(kick_);
+  if (epoll_ >= 0) ::close(epoll_);
+}
+
+Status Progress::add(engine::CommunicatorContext& context) {
+  return exclusive([&]() -> Status {
+    const int fd = context.endpoint().wait_descriptor();
+    epoll_event event{.events = EPOLLIN, .data = {.ptr = &context}};
+    if (fd >= 0 && ::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) != 0) {
+      return system_failure(errno, "watching a communicator");
+    }
+    contexts_.push_back(&context);
+    return {};
+  });
+}
+
+void Progress::remove(engine::CommunicatorContext& context) {
+  exclusive([&] {
+    const int fd = context.endpoint().wait_descriptor();
+    if (fd >= 0) (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
+    std::erase(contexts_, &context);
+  });
+}
+
+void Progress::submit(engine::CommunicatorContext& context,
+                      std::unique_ptr<engine::Operation> operation, bool will_wait) {
+  context.submit(std::move(operation));
+  if (will_wait) return;
+  bool driven = false;
+  {
+    const std::lock_guard lock(mutex_);
+    driven = driving_;
+    wake_background_ = true;
+  }
+  if (driven) {
+    kick();
+  } else {
+    parked_.notify_one();
+  }
+}
+
+void Progress::acquire() {
+  std::unique_lock lock(mutex_);
+  if (driving_) {
+    wanted_.fetch_add(1);
+    if (background_driving_) kick();
+    changed_.wait(lock, [this] { return !driving_; });
+    wanted_.fetch_sub(1);
+  }
+  driving_ = true;
+  ++drives_;
+}
+
+void Progress::release() {
+  {
+    const std::lock_guard lock(mutex_);
+    driving_ = false;
+  }
+  if (wanted_.load() > 0 || waiters_.load() > 0) changed_.notify_all();
+}
+
+bool Progress::wait(const engine::Completion& completion, Instant deadline) {
+  const auto done = [&] { return completion.done.load(std::memory_order_acquire); };
+  while (!done()) {
+    {
+      std::unique_lock lock(mutex_);
+      if (driving_ && background_driving_) {
+        wanted_.fetch_add(1);
+        kick();
+        changed_.wait(lock, [this] { return !driving_; });
+        wanted_.fetch_sub(1);
+      } else if (driving_) {
+        // Another application thread drives; it tells us about completions and when it leaves.
+        waiters_.fetch_add(1);
+        const auto left = std::max(deadline - now(), Nanoseconds(0));
+        changed_.wait_for(lock, std::min(left, kBlockMax), [&] { return done() || !driving_; });
+        waiters_.fetch_sub(1);
+        if (!driving_ || done() || now() < deadline) continue;
+        return done();
+      }
+      driving_ = true;
+      ++drives_;
+    }
+    Instant idle_since = now();
+    while (!done()) {
+      const bool worked = poll_all();
+      if (done()) break;
+      const Instant at = now();
+      if (worked) {
+        idle_since = at;
+        if (waiters_.load(std::memory_order_relaxed) > 0) changed_.notify_all();
+      } else if (at >= deadline) {
+        break;
+      } else if (at - idle_since < spin_) {
+        ::sched_yield();
+      } else {
+        block(deadline);
+        idle_since = now();
+      }
+    }
+    release();
+    if (!done() && now() >= deadline) return false;
+  }
+  return true;
+}
+
+void Progress::poll() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (driving_) return;
+    driving_ = true;
+    ++drives_;
+  }
+  poll_all();
+  release();
+}
+
+bool Progress::poll_all() {
+  const Instant at = now();
+  bool worked = false;
+  for (engine::CommunicatorContext* context : contexts_) worked |= context->poll(at);
+  return worked;
+}
+
+void Progress::block(Instant deadline) {
+  bool blocked = false;
+  for (engine::CommunicatorContext* context : contexts_) {
+    deadline = std::min(deadline, context->next_deadline());
+    if (context->has_submissions()) return;
+    blocked |= context->blocked();
+  }
+  const Instant at = now();
+  if (deadline <= at) return;
+  const Nanoseconds left = std::min(deadline - at, kBlockMax);
+  const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+  if (blocked) {
+    for (auto* context : contexts_) context->endpoint().notify_when_sendable(true);
+  }
+  std::array<epoll_event, 16> events;
+  const int count = ::epoll_pwait2(epoll_, events.data(), events.size(), &timeout, nullptr);
+  if (blocked) {
+    for (auto* context : contexts_) context->endpoint().notify_when_sendable(false);
+  }
+  for (int i = 0; i < count; ++i) {
+    if (events[i].data.ptr != nullptr) continue;
+    std::uint64_t kicks = 0;
+    (void)!::read(kick_, &kicks, sizeof kicks);
+  }
+}
+
+void Progress::kick() {
+  const std::uint64_t one = 1;
+  (void)!::write(kick_, &one, sizeof one);
+}
+
+bool Progress::background_may_drive(std::unique_lock<std::mutex>& lock) {
+  // Growing pauses while application threads drive by themselves; at once when asked to.
+  auto pause = kParkMin;
+  while (!stop_) {
+    const std::uint64_t seen = drives_;
+    if (!driving_ && wake_background_) return true;
+    parked_.wait_for(lock, pause, [this] { return stop_ || (wake_background_ && !driving_); });
+    if (stop_) return false;
+    if (driving_) {
+      pause = std::min(pause * 2, kParkMax);
+    } else if (wake_background_ || drives_ == seen) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Progress::run_background() {
+  (void)::prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
+  std::unique_lock lock(mutex_);
+  while (background_may_drive(lock)) {
+    driving_ = background_driving_ = true;
+    wake_background_ = false;
+    lock.unlock();
+    while (wanted_.load(std::memory_order_relaxed) == 0) {
+      const bool worked = poll_all();
+      if (worked && waiters_.load(std::memory_order_relaxed) > 0) changed_.notify_all();
+      if (!worked) {
+        {
+          const std::lock_guard guard(mutex_);
+          if (stop_) break;
+        }
+        block(kNever);
+      }
+    }
+    lock.lock();
+    driving_ = background_driving_ = false;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace tutti::runtime

@@ -1,0 +1,94 @@
+// Who drives the engine, and how it waits.
+//
+// One thread at a time polls. An application thread that waits for a request drives by itself:
+// nothing is faster on a busy host than the thread that needs the result. A background thread
+// drives when no application thread does, so that collectives progress, and peers are answered,
+// while the application computes. Nobody spins for longer than a few scheduling quanta: with more
+// ranks than cores a spinning rank would hold up the one it waits for.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "engine/communicator_context.hpp"
+#include "tutti/status.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::runtime {
+
+/// Serves any number of communicators, datagram by datagram (K12). Thread-safe.
+class Progress {
+ public:
+  /// `spin`: how long a driver polls an idle network before it blocks.
+  static Result<std::shared_ptr<Progress>> create(Nanoseconds spin);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// Takes a communicator into the round; it must outlive its removal.
+  Status add(engine::CommunicatorContext& context);
+  void remove(engine::CommunicatorContext& context);
+
+  /// Hands over an operation. `will_wait`: the caller waits at once, so the background thread need
+  /// not be woken.
+  void submit(engine::CommunicatorContext& context, std::unique_ptr<engine::Operation> operation,
+              bool will_wait);
+  /// Drives, or waits for whoever drives, until the completion is done or the deadline passes;
+  /// returns whether it is done.
+  bool wait(const engine::Completion& completion, Instant deadline);
+  /// One round, if nobody else is driving.
+  void poll();
+  /// Runs `work` while nobody drives.
+  template <typename Work>
+  auto exclusive(Work&& work) {
+    Driver driver(*this);
+    return work();
+  }
+
+ private:
+  /// Holds the right to drive.
+  class Driver {
+   public:
+    explicit Driver(Progress& progress) : progress_(progress) { progress_.acquire(); }
+    ~Driver() { progress_.release(); }
+
+   private:
+    Progress& progress_;
+  };
+
+  explicit Progress(Nanoseconds spin) : spin_(spin) {}
+  Status open();
+
+  void acquire();
+  void release();
+  bool poll_all();
+  void block(Instant deadline);
+  void kick();
+  void run_background();
+  bool background_may_drive(std::unique_lock<std::mutex>& lock);
+
+  Nanoseconds spin_;
+  int epoll_ = -1;
+  int kick_ = -1;
+
+  std::mutex mutex_;                 ///< guards the flags below, never held while polling
+  std::condition_variable changed_;  ///< a driver left, or a completion that others wait for came
+  std::condition_variable parked_;   ///< wakes the background thread
+  bool driving_ = false;
+  bool background_driving_ = false;
+  bool wake_background_ = false;
+  bool stop_ = false;
+  std::uint64_t drives_ = 0;         ///< by application threads: tells the background they are active
+  std::atomic<int> wanted_{0};       ///< application threads that want to drive, or exclude driving
+  std::atomic<int> waiters_{0};
+
+  std::vector<engine::CommunicatorContext*> contexts_;  ///< used by the driver only
+  std::thread background_;
+};
+
+}  // namespace tutti::runtime

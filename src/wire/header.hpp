@@ -1,0 +1,73 @@
+// The header in front of every datagram of the `ip` device, and the limits that its widths impose.
+//
+//    0        1        2        3
+//   +--------+--------+-----------------+
+//   |ver|kind|subgroup|  communicator   |
+//   +--------+--------+-----------------+
+//   |              source               |  rank that sent it
+//   +-----------------------------------+
+//   |               epoch               |  chunk: collective sequence number of the communicator
+//   |                                   |  reliable: transmissions to this peer so far; probe: try
+//   +-----------------------------------+
+//   |                psn                |  chunk: index in the whole receive buffer
+//   |                                   |  reliable, probe: destination rank
+//   +-----------------------------------+
+//   |                tag                |  keyed tag, or CRC, over the 16 bytes above and the payload
+//   |                                   |
+//   +-----------------------------------+
+//
+// All fields are little-endian. A chunk sent again carries the same bytes; a reliable frame sent
+// again counts as a new transmission, so that no two frames share a header.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "tutti/units.hpp"
+
+namespace tutti::wire {
+
+enum class PacketKind : std::uint8_t { chunk = 1, reliable = 2, probe = 3 };
+
+inline constexpr std::uint8_t kVersion = 1;
+inline constexpr std::size_t kHeaderBytes = 24;
+inline constexpr std::size_t kTagOffset = 16;
+inline constexpr std::size_t kSourceOffset = 4;  ///< where a kernel filter finds the source rank
+
+struct Header {
+  PacketKind kind = PacketKind::chunk;
+  std::uint8_t subgroup = 0;
+  std::uint16_t communicator = 0;
+  Rank source = kNoRank;
+  std::uint32_t epoch = 0;
+  std::uint32_t psn = 0;
+  std::uint64_t tag = 0;
+
+  friend bool operator==(const Header&, const Header&) = default;
+};
+
+// The fields fill the header, and the limits that the API states fit the fields.
+static_assert(1 + 1 + 2 + 4 + 4 + 4 + 8 == kHeaderBytes);
+inline constexpr std::uint64_t kMaxRanks = std::uint64_t{1} << 31;
+inline constexpr std::uint64_t kMaxChunks = std::uint64_t{1} << 32;
+inline constexpr std::uint32_t kMaxSubgroups = 256;
+
+/// Writes the header, tag included, to 24 bytes.
+void encode(const Header& header, std::byte* out);
+
+/// Writes the tag of an encoded header.
+inline void encode_tag(std::uint64_t tag, std::byte* header) {
+  std::memcpy(header + kTagOffset, &tag, sizeof tag);
+}
+
+/// Reads a header. Nothing for bytes that are too short, of another version or an unknown kind.
+std::optional<Header> decode(std::span<const std::byte> datagram);
+
+/// "chunk comm 3 source 7 epoch 12 psn 99 tag 0x..." for logs and failures.
+std::string to_string(const Header& header);
+
+}  // namespace tutti::wire
