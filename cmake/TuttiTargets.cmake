@@ -12,6 +12,11 @@ if(TUTTI_SANITIZE)
   target_link_options(tutti_flags INTERFACE -fsanitize=${TUTTI_SANITIZE})
 endif()
 
+if(TUTTI_BUILD_FUZZERS)
+  # The layers carry the coverage counters that steer the fuzzer.
+  target_compile_options(tutti_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 # tutti_layer(NAME SOURCES ... [USES other layers] [LINKS libraries])
 # Declares the layer src/NAME as library tutti_NAME (slashes become underscores).
 function(tutti_layer name)
@@ -27,11 +32,15 @@ function(tutti_layer name)
   set_property(GLOBAL APPEND PROPERTY TUTTI_LAYERS tutti_${id})
 endfunction()
 
-# tutti_test(NAME SOURCES ... [LABELS ...] [TIMEOUT seconds]): one GoogleTest binary over all of Tutti.
+# tutti_test(NAME SOURCES ... [LABELS label] [TIMEOUT seconds]): one GoogleTest binary over all of
+# Tutti. Without a label its tests carry the name of their folder: unit, protocol, process ...
 function(tutti_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LABELS;LINKS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
+  endif()
+  if(NOT arg_LABELS)
+    get_filename_component(arg_LABELS ${CMAKE_CURRENT_SOURCE_DIR} NAME)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE tutti_all ${arg_LINKS} GTest::gtest GTest::gtest_main)

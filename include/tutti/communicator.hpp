@@ -87,7 +87,7 @@ struct CommunicatorOptions {
   std::string interface;               ///< name or address; "": TUTTI_INTERFACE, else chosen
   bool ipv6 = false;                   ///< (all)
   std::uint32_t subgroups = 1;         ///< multicast subgroups, S of row K9 (all)
-  std::uint32_t chains = 1;            ///< chains of the sequencer, M of row K7 (all)
+  std::uint32_t chains = 0;            ///< chains of the sequencer, M of row K7; 0: learned (all)
   std::uint32_t chunk_bytes = 0;       ///< 0: what the smallest MTU allows
   std::uint64_t window_bytes = 0;      ///< 0: what the receive buffers hold
   bool authenticate = true;            ///< keyed tag on every datagram; false: CRC-32C (all)

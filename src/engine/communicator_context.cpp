@@ -167,12 +167,12 @@ void CommunicatorContext::take_submissions(Instant now) {
   if (failed_.ok()) begin_operations(now);
 }
 
-bool CommunicatorContext::barrier_needed(const Operation& operation) {
+bool CommunicatorContext::barrier_needed(const Operation& operation, bool votes) {
   // The same decision on all ranks: it follows from the sequence of collectives alone. Bytes stay
   // unconfirmed until a later collective, or a barrier, proves that everybody has consumed them.
   const std::uint64_t bytes = operation.multicast_bytes();
   const bool lossless = endpoint_->capabilities().has(device::Capability::lossless);
-  const bool barrier = bytes > 0 && (settings_.always_barrier || lossless ||
+  const bool barrier = bytes > 0 && (votes || settings_.always_barrier || lossless ||
                                      unconfirmed_bytes_ + bytes > window_bytes_);
   unconfirmed_bytes_ = barrier || operation.confirms_earlier() ? bytes : unconfirmed_bytes_ + bytes;
   return barrier;
@@ -191,7 +191,8 @@ void CommunicatorContext::begin_operations(Instant now) {
     ++counters_.collectives_started;
     recorder_.begin(epoch, what.operation, what.algorithm, what.root, what.bytes, now);
     watch_neighbours(true);
-    operation.begin(now, epoch, barrier_needed(operation), *this);
+    const bool votes = operation.prepare(*this);
+    operation.begin(now, epoch, barrier_needed(operation, votes), *this);
     if (!early_.empty()) {
       for (const EarlyStore::Chunk& chunk : early_.take(epoch)) {
         operation.on_early_chunk(now, chunk.psn, chunk.source, chunk.payload);

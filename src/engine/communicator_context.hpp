@@ -22,6 +22,7 @@
 #include "observe/flight_recorder.hpp"
 #include "protocol/cutoff.hpp"
 #include "protocol/message.hpp"
+#include "protocol/turn_taking.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
@@ -66,6 +67,10 @@ class CommunicatorContext {
   /// Bytes per second that multicast data arrived at lately.
   std::uint64_t bytes_per_second() const { return bytes_per_second_; }
   void observe_rate(std::uint64_t bytes, Nanoseconds time);
+  /// How the senders of this communicator's Allgathers share the network.
+  protocol::TurnTaking& turn_taking() { return turn_taking_; }
+  /// What this rank has to say about that; the engine's operations fill it in.
+  protocol::Vote& vote() { return vote_; }
   std::uint64_t window_bytes() const { return window_bytes_; }
   std::uint32_t chunk_bytes() const { return chunk_bytes_; }
   /// Empties an outbox onto the reliable connections.
@@ -94,7 +99,7 @@ class CommunicatorContext {
   void on_peer_failure(Rank peer);
   void take_submissions(Instant now);
   void begin_operations(Instant now);
-  bool barrier_needed(const Operation& operation);
+  bool barrier_needed(const Operation& operation, bool votes);
   bool poll_operations(Instant now);
   void complete(Operation& operation, const Status& status);
   void answer_gone(Instant now, Rank from, const protocol::Message& message);
@@ -119,6 +124,8 @@ class CommunicatorContext {
   EarlyStore early_;
   protocol::Jitter jitter_;
   std::uint64_t bytes_per_second_;
+  protocol::TurnTaking turn_taking_;
+  protocol::Vote vote_;
   observe::Counters counters_;
   observe::FlightRecorder recorder_;
   Status failed_;         ///< settled: nothing runs any more

@@ -13,6 +13,24 @@ namespace {
 // How soon a full send queue is looked at again.
 constexpr Nanoseconds kQueueRetry{200'000};
 constexpr Nanoseconds kQueueRetryMin{20'000};
+// A paced sender that was late may make up for this much at once.
+constexpr std::uint64_t kCatchUpBytes = 128 * 1024;
+// What all paced senders together put into a switch's queue at the start.
+constexpr std::uint64_t kPacedBurstBytes = 448 * 1024;
+// Paced senders go a little faster than the link, so that it never idles: at most 2 %, and at most so
+// many bytes in all, which a switch's queue takes.
+constexpr std::uint64_t kExcessDivisor = 50;
+constexpr std::uint64_t kExcessBytes = 256 * 1024;
+// A block's rate is measured over at least this much of it.
+constexpr std::uint64_t kMeasuredBytes = 96 * 1024;
+// Data that came at all but a 33rd of the pace kept up with it.
+constexpr std::uint64_t kKeptUpDivisor = 33;
+
+std::uint64_t rate_of(std::uint64_t bytes, Nanoseconds time) {
+  if (time.count() <= 0) return 1;
+  return static_cast<std::uint64_t>(static_cast<double>(bytes) * 1e9 /
+                                    static_cast<double>(time.count())) + 1;
+}
 
 }  // namespace
 
@@ -36,6 +54,21 @@ std::unique_ptr<MulticastOperation> MulticastOperation::allgather(std::span<cons
                                                                   std::span<std::byte> receive) {
   return std::unique_ptr<MulticastOperation>(new MulticastOperation(
       {"allgather", "multicast", kNoRank, receive.size()}, receive, own, true));
+}
+
+bool MulticastOperation::prepare(CommunicatorContext& context) {
+  const std::uint32_t forced = context.settings().chains;
+  chains_ = forced == 0 ? 1 : forced;
+  if (!gather_ || buffer_.empty() || context.size() < 2) return false;
+  plan_ = context.turn_taking().next(buffer_.size());
+  if (forced != 0) {
+    plan_ = {};
+    return false;
+  }
+  // What does not fit the receivers' buffers at once needs the credits of a single stream.
+  if (plan_.at_once && plan_.bytes_per_second == 0 && buffer_.size() > context.window_bytes()) plan_ = {};
+  if (plan_.at_once) chains_ = context.size();
+  return context.turn_taking().votes(buffer_.size());
 }
 
 void MulticastOperation::build_layout() {
@@ -67,12 +100,12 @@ void MulticastOperation::start(Instant now, bool barrier) {
   const Settings& settings = context().settings();
   map_ = std::make_unique<protocol::ChunkMap>(layout_);
   const auto senders = static_cast<std::uint32_t>(layout_.blocks().size());
-  sequencer_ = std::make_unique<protocol::Sequencer>(senders, settings.chains);
+  sequencer_ = std::make_unique<protocol::Sequencer>(senders, chains_);
   cutoff_ = std::make_unique<protocol::Cutoff>(settings.cutoff, context().jitter());
   scanner_ = std::make_unique<protocol::LossScanner>(*map_);
   fetch_ = std::make_unique<protocol::FetchRing>(me, size, epoch(), *map_, settings.fetch);
   credits_ = std::make_unique<protocol::CreditWindow>(
-      me, size, epoch(), *map_, settings.chains, context().window_bytes() / layout_.chunk_bytes(),
+      me, size, epoch(), *map_, chains_, context().window_bytes() / layout_.chunk_bytes(),
       settings.pulses_in_flight);
   handshake_ = std::make_unique<protocol::Handshake>(me, size, epoch());
   begun_.resize(layout_.blocks().size());
@@ -84,7 +117,7 @@ void MulticastOperation::start(Instant now, bool barrier) {
     return;
   }
   if (barrier) {
-    barrier_ = std::make_unique<protocol::ReadyBarrier>(me, size, epoch());
+    barrier_ = std::make_unique<protocol::ReadyBarrier>(me, size, epoch(), context().vote());
     barrier_->start(outbox_);
     ++context().counters().ready_by_barrier;
   } else {
@@ -114,6 +147,10 @@ void MulticastOperation::become_ready(Instant now) {
   ready_ = dirty_ = true;
   ready_at_ = last_arrival_ = now;
   const std::uint64_t bytes = buffer_.size();
+  if (plan_.bytes_per_second > 0) {
+    pace_ = protocol::Pace(now, (plan_.bytes_per_second + excess_rate()) / (context().size() - 1),
+                           kCatchUpBytes);
+  }
   cutoff_->arm(now, Nanoseconds(static_cast<std::int64_t>(
                         static_cast<double>(bytes) * 1e9 /
                         static_cast<double>(context().bytes_per_second()))));
@@ -154,7 +191,57 @@ void MulticastOperation::on_chunk(Instant now, const device::ReceivedChunk& chun
   }
   map_->mark(block, b, chunk.psn);
   ++counters.chunks_received;
+  if (gather_) measure(now, b, chunk.payload.size());
   on_marked(now, b);
+}
+
+// While one rank sends alone, its block arrives at the rate of the link.
+void MulticastOperation::measure(Instant now, std::uint32_t block_index, std::uint64_t bytes) {
+  if (chains_ == 1 && !begun_[block_index]) {
+    block_bytes_seen_ = 0;
+    block_since_ = now;
+    return;
+  }
+  if (block_since_ == Instant{}) block_since_ = now;
+  // What comes with the first batch shares its instant.
+  if (now == block_since_) return;
+  block_bytes_seen_ += bytes;
+  if (chains_ != 1 || block_bytes_seen_ < kMeasuredBytes) return;
+  if (block_rates_.empty()) block_rates_.resize(layout_.blocks().size());
+  block_rates_[block_index] = rate_of(block_bytes_seen_, now - block_since_);
+}
+
+std::uint64_t MulticastOperation::arrival_rate(Instant now) {
+  if (chains_ != 1) return rate_of(block_bytes_seen_, now - block_since_);
+  std::erase(block_rates_, 0);
+  // Blocks too short to be measured alone: taking turns, all together take P N / B.
+  if (block_rates_.empty()) return rate_of(buffer_.size(), now - ready_at_);
+  const auto middle = block_rates_.begin() + static_cast<std::ptrdiff_t>(block_rates_.size() / 2);
+  std::nth_element(block_rates_.begin(), middle, block_rates_.end());
+  return *middle;
+}
+
+void MulticastOperation::cast_vote(Instant now) {
+  constexpr std::uint64_t kLossyShare = 20;  // one chunk in so many
+  protocol::Vote& vote = context().vote();
+  if (fetch_->counters().chunks_lost * kLossyShare > layout_.chunk_count()) vote.lossy = true;
+  if (chains_ == 1) vote.link_bound = queue_filled_;
+  const bool paced = plan_.bytes_per_second > 0;
+  if (buffer_.size() <= protocol::TurnTaking::kSmallBytes || (chains_ != 1 && !paced)) return;
+  std::uint64_t rate = arrival_rate(now);
+  if (paced && rate > plan_.bytes_per_second - plan_.bytes_per_second / kKeptUpDivisor) {
+    // The network kept up with the pace: it may carry more.
+    rate = plan_.bytes_per_second + excess_rate();
+  }
+  const auto kib = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(rate / 1024, protocol::Vote::kNoRate - 1));
+  // The best of several collectives: what disturbs one makes it look slower, never faster.
+  vote.rate_kib = vote.rate_kib == protocol::Vote::kNoRate ? kib : std::max(vote.rate_kib, kib);
+}
+
+std::uint64_t MulticastOperation::excess_rate() const {
+  return std::min(plan_.bytes_per_second / kExcessDivisor,
+                  plan_.bytes_per_second * kExcessBytes / buffer_.size());
 }
 
 void MulticastOperation::on_early_chunk(Instant now, std::uint32_t psn, Rank source,
@@ -201,7 +288,12 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
   switch (message.kind) {
     case MessageKind::barrier:
       legal = barrier_ && barrier_->on_message(from, message.argument, outbox_);
-      if (legal && barrier_->done() && !ready_) become_ready(now);
+      if (legal && barrier_->done() && !ready_) {
+        context().turn_taking().adopt(barrier_->vote());
+        context().vote().lossy = false;
+        context().vote().rate_kib = protocol::Vote::kNoRate;
+        become_ready(now);
+      }
       break;
     case MessageKind::activate:
       legal = own_block_ != kNoBlock && from == sequencer_->predecessor(context().rank());
@@ -263,7 +355,7 @@ bool MulticastOperation::post_run(std::uint32_t subgroup, Range psns, std::uint3
   }
   accepted = *posted;
   if (accepted < psns.size()) {
-    blocked_ = true;
+    blocked_ = queue_filled_ = true;
     retry_after_ = kQueueRetry;
     ++context().counters().send_queue_full;
   }
@@ -297,7 +389,12 @@ Range MulticastOperation::next_run(std::uint32_t subgroup, std::uint32_t limit) 
   const std::uint32_t in_segment = (at - block.psns.first) % layout_.segment_chunks();
   const std::uint32_t slice_left = (subgroup + 1) * layout_.slice_chunks() - in_segment;
   const std::uint32_t batch = context().endpoint().capabilities().max_send_batch;
-  return {at, std::min({limit, at + slice_left, at + batch})};
+  std::uint32_t run = std::min({limit - at, slice_left, batch});
+  if (pace_.limited()) {
+    const std::uint64_t share = kPacedBurstBytes / (context().size() - 1) / layout_.chunk_bytes();
+    run = std::min(run, static_cast<std::uint32_t>(std::max<std::uint64_t>(share, 1)));
+  }
+  return {at, at + run};
 }
 
 std::uint32_t MulticastOperation::lowest_unsent() const {
@@ -314,9 +411,11 @@ bool MulticastOperation::send_block(Instant now) {
   for (std::uint32_t s = 0; s < layout_.subgroups() && !blocked_; ++s) {
     const Range run = next_run(s, limit);
     if (run.empty()) continue;
+    if (!pace_.may_send(now)) break;
     std::uint32_t accepted = 0;
     if (!post_run(s, run, accepted)) return true;
     cursors_[s] += accepted;
+    pace_.sent(now, std::uint64_t{accepted} * layout_.chunk_bytes());
     context().counters().chunks_sent += accepted;
     worked |= accepted > 0;
     // Past the end of a slice lie the other subgroups' slices of this segment.
@@ -343,6 +442,11 @@ bool MulticastOperation::send_block(Instant now) {
   return worked;
 }
 
+std::uint64_t MulticastOperation::activation_threshold_bytes() const {
+  const double lead = static_cast<double>(context().settings().activation_lead.count()) / 1e9;
+  return static_cast<std::uint64_t>(lead * static_cast<double>(context().bytes_per_second()));
+}
+
 void MulticastOperation::finish_sending(Instant now) {
   std::uint64_t unsent = 0;
   for (std::uint32_t s = 0; s < layout_.subgroups(); ++s) {
@@ -350,9 +454,9 @@ void MulticastOperation::finish_sending(Instant now) {
   }
   // What still waits in this host's queue keeps the link busy while the activation travels; more of
   // it would pile up in the switch, once for every turn of the chain.
-  const std::uint64_t threshold = context().settings().activation_threshold_bytes;
+  const std::uint64_t threshold = activation_threshold_bytes();
   if (unsent > threshold) {
-    blocked_ = true;
+    blocked_ = queue_filled_ = true;
     retry_after_ = std::clamp(
         Nanoseconds(static_cast<std::int64_t>(static_cast<double>(unsent - threshold) * 1e9 /
                                               static_cast<double>(context().bytes_per_second()))),
@@ -361,7 +465,7 @@ void MulticastOperation::finish_sending(Instant now) {
   }
   if (!told_) {
     told_ = true;
-    const Rank next = gather_ ? sequencer_->successor(context().rank()) : kNoRank;
+    const Rank next = sequencer_->successor(rank_of(own_block_));
     if (next != kNoRank) {
       outbox_.send(next, MessageKind::activate, epoch());
       ++context().counters().activations;
@@ -511,6 +615,7 @@ bool MulticastOperation::poll(Instant now) {
       context().counters().data_phase_ns += static_cast<std::uint64_t>((now - ready_at_).count());
       context().observe_rate(buffer_.size(), now - ready_at_);
       context().recorder().enter(epoch(), observe::Phase::handshake, now);
+      if (gather_) cast_vote(now);
       handshake_->finish(outbox_);
     }
   }
@@ -533,6 +638,9 @@ Instant MulticastOperation::next_deadline() const {
   if (!handshake_->heard()) deadline = std::min(deadline, next_repeat_);
   // A full queue in this host is looked at again soon: no event tells that it has drained.
   if (blocked_) deadline = std::min(deadline, polled_at_ + retry_after_);
+  if (ready_ && activated_ && !posted_all_ && pace_.limited()) {
+    deadline = std::min(deadline, pace_.next());
+  }
   return deadline;
 }
 

@@ -15,6 +15,7 @@
 #include "protocol/fetch_ring.hpp"
 #include "protocol/handshake.hpp"
 #include "protocol/loss_scanner.hpp"
+#include "protocol/pace.hpp"
 #include "protocol/ready_barrier.hpp"
 #include "protocol/sequencer.hpp"
 
@@ -29,6 +30,7 @@ class MulticastOperation final : public Operation {
   static std::unique_ptr<MulticastOperation> allgather(std::span<const std::byte> own,
                                                        std::span<std::byte> receive);
 
+  bool prepare(CommunicatorContext& context) override;
   std::uint64_t multicast_bytes() const override { return buffer_.size(); }
   bool confirms_earlier() const override { return gather_ && !buffer_.empty(); }
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
@@ -68,6 +70,11 @@ class MulticastOperation final : public Operation {
   bool plausible(std::uint32_t psn, Rank source, std::size_t bytes);
   void on_marked(Instant now, std::uint32_t block_index);
   void begin_block(std::uint32_t block_index);
+  void measure(Instant now, std::uint32_t block_index, std::uint64_t bytes);
+  std::uint64_t arrival_rate(Instant now);
+  void cast_vote(Instant now);
+  std::uint64_t excess_rate() const;
+  std::uint64_t activation_threshold_bytes() const;
   bool received_all() const { return map_ && map_->complete(); }
 
   // Sending.
@@ -110,6 +117,13 @@ class MulticastOperation final : public Operation {
   std::uint32_t own_block_ = kNoBlock;
   std::uint32_t last_block_ = 0;         ///< of the last chunk: most chunks follow one another
   std::vector<bool> begun_;              ///< blocks of which something came
+  protocol::TurnTaking::Plan plan_;
+  std::uint32_t chains_ = 1;
+  protocol::Pace pace_;
+  bool queue_filled_ = false;            ///< our own turn was limited by the link
+  std::uint64_t block_bytes_seen_ = 0;   ///< of the block that is arriving, to measure its rate
+  Instant block_since_{};
+  std::vector<std::uint64_t> block_rates_;
   bool ready_ = false;
   bool activated_ = false;
   bool posted_all_ = true;

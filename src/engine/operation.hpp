@@ -55,6 +55,9 @@ class Operation {
   /// Whether finishing this operation proves that every rank had finished the ones before.
   virtual bool confirms_earlier() const { return false; }
 
+  /// Chooses how to run, before `begin`; returns whether a vote rides on the ready barrier, which
+  /// then has to run. The same on all ranks.
+  virtual bool prepare(CommunicatorContext&) { return false; }
   /// Begins. `barrier`: the ready barrier must run before data is sent.
   void begin(Instant now, std::uint32_t epoch, bool barrier, CommunicatorContext& context) {
     epoch_ = epoch;

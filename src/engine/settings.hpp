@@ -10,7 +10,7 @@
 namespace tutti::engine {
 
 struct Settings {
-  std::uint32_t chains = 1;               ///< M of the sequencer (K7)
+  std::uint32_t chains = 0;               ///< M of the sequencer (K7); 0: learned (TurnTaking)
   std::uint32_t chunk_bytes = 0;          ///< 0: the device's largest
   std::uint64_t window_bytes = 0;         ///< 0: what every receiver has posted
   std::uint32_t pulses_in_flight = 4;     ///< k (T4)
@@ -19,7 +19,7 @@ struct Settings {
   protocol::Cutoff::Settings cutoff;
   protocol::FetchRing::Settings fetch;
   std::uint64_t assumed_bytes_per_second = 1'250'000'000;  ///< until measured: 10 Gbit/s
-  std::uint64_t activation_threshold_bytes = 24 * 1024;    ///< successor starts when less is unsent
+  Nanoseconds activation_lead{300'000};   ///< the successor is activated this long before the end
 };
 
 }  // namespace tutti::engine

@@ -4,8 +4,15 @@
 
 namespace tutti::protocol {
 
-ReadyBarrier::ReadyBarrier(Rank me, std::uint32_t size, std::uint32_t epoch)
-    : me_(index(me)), size_(size), epoch_(epoch) {
+namespace {
+
+// The argument of a barrier message: the round in the low byte, the vote above it.
+constexpr std::uint32_t kRoundBits = 8;
+
+}  // namespace
+
+ReadyBarrier::ReadyBarrier(Rank me, std::uint32_t size, std::uint32_t epoch, const Vote& vote)
+    : me_(index(me)), size_(size), epoch_(epoch), vote_(vote) {
   power_ = std::bit_floor(size);
   rounds_ = static_cast<std::uint32_t>(std::countr_zero(power_));
 }
@@ -13,19 +20,26 @@ ReadyBarrier::ReadyBarrier(Rank me, std::uint32_t size, std::uint32_t epoch)
 void ReadyBarrier::start(Outbox& outbox) {
   started_ = true;
   if (folded()) {
-    outbox.send(rank_of(me_ - power_), MessageKind::barrier, epoch_, kFold);
+    tell(rank_of(me_ - power_), kFold, outbox);
     return;
   }
   advance(outbox);
 }
 
-bool ReadyBarrier::on_message(Rank from, std::uint64_t round, Outbox& outbox) {
+void ReadyBarrier::tell(Rank to, std::uint32_t round, Outbox& outbox) const {
+  outbox.send(to, MessageKind::barrier, epoch_, vote_.pack() << kRoundBits | round);
+}
+
+bool ReadyBarrier::on_message(Rank from, std::uint64_t argument, Outbox& outbox) {
+  const auto round = static_cast<std::uint32_t>(argument & ((1u << kRoundBits) - 1));
   const std::uint32_t sender = index(from);
   const bool legal = (round == kFold && !folded() && sender == me_ + power_) ||
                      (round == kUnfold && folded() && sender == me_ - power_) ||
-                     (round < rounds_ && !folded() && from == partner(static_cast<std::uint32_t>(round)));
+                     (round < rounds_ && !folded() && from == partner(round));
   if (!legal) return false;
+  votes_[round] = Vote::unpack(argument >> kRoundBits);
   if (round == kUnfold) {
+    vote_ = votes_[kUnfold];
     done_ = true;
     return true;
   }
@@ -38,17 +52,18 @@ void ReadyBarrier::advance(Outbox& outbox) {
   if (done_) return;
   const bool fold_arrived = (arrived_ >> kFold & 1) != 0;
   if (has_folded_partner() && !fold_arrived) return;
+  if (has_folded_partner() && next_round_ == 0) vote_ = vote_.combined(votes_[kFold]);
   // Round r's message says that 2^r ranks are ready, so it waits for round r-1's.
   while (next_round_ < rounds_ && (next_round_ == 0 || (arrived_ >> (next_round_ - 1) & 1) != 0)) {
-    outbox.send(partner(next_round_), MessageKind::barrier, epoch_, next_round_);
+    if (next_round_ > 0) vote_ = vote_.combined(votes_[next_round_ - 1]);
+    tell(partner(next_round_), next_round_, outbox);
     ++next_round_;
   }
   const bool last_arrived = rounds_ == 0 || (arrived_ >> (rounds_ - 1) & 1) != 0;
   if (next_round_ < rounds_ || !last_arrived) return;
   done_ = true;
-  if (has_folded_partner()) {
-    outbox.send(rank_of(me_ + power_), MessageKind::barrier, epoch_, kUnfold);
-  }
+  if (rounds_ > 0) vote_ = vote_.combined(votes_[rounds_ - 1]);
+  if (has_folded_partner()) tell(rank_of(me_ + power_), kUnfold, outbox);
 }
 
 }  // namespace tutti::protocol

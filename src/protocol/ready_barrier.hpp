@@ -5,22 +5,27 @@
 // its partner that it is ready and is told the result at the end.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "protocol/message.hpp"
+#include "protocol/turn_taking.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::protocol {
 
 class ReadyBarrier {
  public:
-  ReadyBarrier(Rank me, std::uint32_t size, std::uint32_t epoch);
+  /// `vote`: carried along and combined with everybody's.
+  ReadyBarrier(Rank me, std::uint32_t size, std::uint32_t epoch, const Vote& vote = {});
 
   void start(Outbox& outbox);
-  /// A partner's message of `round`. False: nobody may send me that (a lie, or a bug).
-  bool on_message(Rank from, std::uint64_t round, Outbox& outbox);
+  /// A partner's message: its round and vote. False: nobody may send me that (a lie, or a bug).
+  bool on_message(Rank from, std::uint64_t argument, Outbox& outbox);
   bool started() const { return started_; }
   bool done() const { return done_; }
+  /// Everybody's votes combined; valid once done.
+  const Vote& vote() const { return vote_; }
 
   /// Rounds that a rank of a power-of-two group takes.
   std::uint32_t rounds() const { return rounds_; }
@@ -33,6 +38,7 @@ class ReadyBarrier {
   Rank partner(std::uint32_t round) const { return rank_of(me_ ^ (1u << round)); }
   bool has_folded_partner() const { return me_ + power_ < size_; }
   void advance(Outbox& outbox);
+  void tell(Rank to, std::uint32_t round, Outbox& outbox) const;
 
   std::uint32_t me_;
   std::uint32_t size_;
@@ -41,6 +47,8 @@ class ReadyBarrier {
   std::uint32_t power_ = 1;
   std::uint32_t next_round_ = 0;       ///< the round whose message was sent last, plus one
   std::uint64_t arrived_ = 0;          ///< bit a round
+  Vote vote_;
+  std::array<Vote, kUnfold + 1> votes_{};  ///< by round
   bool started_ = false;
   bool done_ = false;
 };

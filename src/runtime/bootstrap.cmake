@@ -1,4 +1,5 @@
-# The bootstraps of the runtime layer: include() from src/runtime/CMakeLists.txt before tutti_layer.
+# The bootstraps of the runtime layer: include() before tutti_layer(runtime),
+# in the same CMakeLists.txt; the names are relative to this folder.
 set(TUTTI_BOOTSTRAP_SOURCES
   bootstrap_callback.cpp
   bootstrap_detect.cpp
@@ -7,6 +8,7 @@ set(TUTTI_BOOTSTRAP_SOURCES
   bootstrap_file.cpp
   bootstrap_frame.cpp
   bootstrap_local.cpp
+  bootstrap_mpi_presence.cpp
   bootstrap_pmi.cpp
   bootstrap_pmix.cpp
   bootstrap_rendezvous.cpp

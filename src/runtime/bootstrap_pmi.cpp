@@ -7,6 +7,7 @@
 #include <climits>
 
 #include "base/error.hpp"
+#include "runtime/bootstrap_mpi_presence.hpp"
 #include "runtime/bootstrap_store.hpp"
 #include "runtime/bootstrap_text.hpp"
 #include "runtime/bootstrap_unique_id.hpp"
@@ -180,6 +181,13 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmi(const Environment& environ
   if (!*place) {
     return failure(Code::invalid_argument,
                    "pmi:// needs PMI_RANK, PMI_SIZE and PMI_FD, which mpirun of MPICH sets");
+  }
+  if (mpi_presence() != MpiPresence::absent) {
+    return failure(Code::unsupported,
+                   "rank {} uses MPI, which needs the launcher's PMI connection for itself: give "
+                   "MPI_Allgather as the bootstrap callback, or set TUTTI_BOOTSTRAP to tcp:// or "
+                   "env://",
+                   index((*place)->rank));
   }
   auto socket = take_descriptor(environment);
   if (!socket.ok()) return socket.status();

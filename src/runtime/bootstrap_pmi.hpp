@@ -45,8 +45,8 @@ class PmiClient {
 Result<PmiClient::Words> parse_pmi_line(std::string_view line);
 
 /// Rank 0 publishes the unique id of a store through PMI (PMI_FD, PMI_RANK, PMI_SIZE); everything
-/// else goes through that store. Ends the PMI session: a process that also uses MPI under the same
-/// launcher passes MPI's allgather as a callback instead.
+/// else goes through that store. Ends the PMI session, so it is refused in a process that uses MPI
+/// too: such a program gives MPI's allgather as a callback instead.
 Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmi(const Environment& environment,
                                                       Nanoseconds timeout);
 

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "runtime/bootstrap_mpi_presence.hpp"
 #include "runtime/bootstrap_socket.hpp"
 #include "runtime/bootstrap_text.hpp"
 #include "runtime/bootstrap_unique_id.hpp"
@@ -77,7 +78,11 @@ class Session {
   Status open() {
     const Status status = check(library_.init(&self_, nullptr, 0), "PMIx_Init");
     open_ = status.ok();
-    return status;
+    if (open_) return {};
+    return failure(status.code(),
+                   "{}: PMIX_RANK is set, but its launcher cannot be reached from here; start the "
+                   "program with the launcher, or set RANK and WORLD_SIZE",
+                   status.message());
   }
 
   std::uint32_t rank() const { return self_.rank; }
@@ -185,6 +190,13 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmix(const Environment& enviro
     return failure(Code::invalid_argument,
                    "pmix:// needs PMIX_RANK and PMIX_NAMESPACE, which mpirun of Open MPI, prterun "
                    "and srun --mpi=pmix set");
+  }
+  // Our PMIx_Finalize would close the connection that MPI_Init still needs.
+  if (mpi_presence() == MpiPresence::loaded) {
+    return failure(Code::unsupported,
+                   "this process uses MPI, which must open the launcher's PMIx connection first: "
+                   "call this between MPI_Init and MPI_Finalize, or give MPI_Allgather as the "
+                   "bootstrap callback");
   }
   const Deadline deadline = deadline_after(timeout);
   const auto library = load();

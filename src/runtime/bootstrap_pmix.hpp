@@ -13,6 +13,7 @@ namespace tutti::runtime {
 bool pmix_built_in();
 
 /// Rank 0 publishes the unique id of a store through PMIx; everything else goes through that store.
+/// In a process that uses MPI too, only between MPI_Init and MPI_Finalize.
 Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmix(const Environment& environment,
                                                        Nanoseconds timeout);
 

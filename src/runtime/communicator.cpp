@@ -174,6 +174,7 @@ void Communicator::abort(const std::string& reason) {
 std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() const {
   return state_->progress()->exclusive([&] {
     auto all = observe::list(state_->context().counters());
+    all.push_back({"agreed_bytes_per_second", state_->context().turn_taking().agreed_rate()});
     const device::EndpointCounters device = state_->context().endpoint().counters();
     all.insert(all.end(), {{"device_multicast_datagrams_sent", device.multicast_datagrams_sent},
                            {"device_multicast_bytes_sent", device.multicast_bytes_sent},

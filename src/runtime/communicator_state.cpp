@@ -72,10 +72,7 @@ CommunicatorState::~CommunicatorState() {
 Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& options) {
   const Rank me = bootstrap.rank();
   const std::uint32_t size = bootstrap.size();
-  if (options.subgroups == 0 || options.chains == 0) {
-    return failure(Code::invalid_argument, "subgroups and chains start at 1 (given: {} and {})",
-                   options.subgroups, options.chains);
-  }
+  if (options.subgroups == 0) return failure(Code::invalid_argument, "subgroups start at 1");
   auto greetings = bootstrap.allgather(make_hello(options, number_).encode(), options.create_timeout);
   if (!greetings) return greetings.status();
   for (std::size_t r = 0; r < greetings->size(); ++r) {
@@ -185,10 +182,12 @@ Result<std::shared_ptr<RequestState>> CommunicatorState::submit(
 std::string CommunicatorState::describe() const {
   const device::Capabilities& capabilities = context_->endpoint().capabilities();
   return fmt::format(
-      "rank {} of {}, ranks found by {}\ndevice {}, chunks of {} bytes, {} subgroup(s), {} chain(s)\n"
+      "rank {} of {}, ranks found by {}\ndevice {}, chunks of {} bytes, {} subgroup(s), {}\n"
       "receive window {} bytes, datagrams carry {}\n",
       index(context_->rank()), context_->size(), bootstrap_, device_, context_->chunk_bytes(),
-      context_->endpoint().subgroup_count(), context_->settings().chains,
+      context_->endpoint().subgroup_count(),
+      context_->settings().chains == 0 ? std::string("turns learned")
+                                       : fmt::format("{} chain(s)", context_->settings().chains),
       capabilities.receive_window_bytes,
       hellos_[0].authenticate ? "a keyed tag" : "a CRC-32C (authentication is off)");
 }

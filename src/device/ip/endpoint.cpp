@@ -145,7 +145,7 @@ Status IpEndpoint::open_sockets() {
                                .communicator = options_.communicator,
                                .shared_host = options_.local_ranks.size() > 1,
                                .send_buffer_bytes = ip_.send_buffer_bytes / subgroups,
-                               .receive_buffer_bytes = ip_.receive_buffer_bytes / subgroups};
+                               .receive_buffer_bytes = ip_.receive_buffer_bytes};
   std::uint64_t smallest = UINT64_MAX;
   for (std::uint32_t s = 0; s < options_.subgroups; ++s) {
     const SocketAddress group = group_address(options_.group_seed, options_.communicator, s,
@@ -159,8 +159,9 @@ Status IpEndpoint::open_sockets() {
       return system_failure(errno, "watching a multicast socket");
     }
   }
+  // One subgroup's worth: the chunks of a short message may all fall to the first subgroup.
   capabilities_.receive_window_bytes =
-      static_cast<std::uint64_t>(static_cast<double>(smallest) * kPayloadShare) * options_.subgroups;
+      static_cast<std::uint64_t>(static_cast<double>(smallest) * kPayloadShare);
   return {};
 }
 

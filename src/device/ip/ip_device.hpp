@@ -5,7 +5,7 @@
 #include <string>
 
 #include "device/device.hpp"
-#include "device/ip/frame_tap.hpp"
+#include "device/frame_tap.hpp"
 
 namespace tutti::device::ip {
 
@@ -14,7 +14,7 @@ struct IpOptions {
   int family = 2;            ///< AF_INET or AF_INET6
   bool local_only = false;   ///< all ranks are on this host: loopback is chosen
   int send_buffer_bytes = 192 * 1024;     ///< of all subgroups together: what may wait in the host's queue
-  int receive_buffer_bytes = 16 << 20;    ///< of all subgroups together
+  int receive_buffer_bytes = 32 << 20;    ///< of each subgroup; the system's limit may grant less
   std::uint32_t max_chunk_bytes = 0;      ///< 0: what the interface's MTU allows
   std::shared_ptr<FrameTap> tap;          ///< for tests
 };

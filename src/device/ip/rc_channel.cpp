@@ -201,15 +201,17 @@ bool RcChannel::next_frame(Instant now, OutgoingFrame& frame) {
 }
 
 void RcChannel::take_back(const OutgoingFrame& frame) {
-  --counters_.frames_sent;
-  counters_.bytes_sent -= frame.payload.size();
+  if (failed_) return;
   acknowledge_at_once_ = true;  // what the frame told the peer is not told
   if (!frame.sequenced) {
     --counters_.acks_sent;
-    return;
+  } else if (send_.take_back(frame.sequence)) {
+    counters_.frames_resent -= send_.resent(frame.sequence) ? 1 : 0;
+  } else {
+    return;  // taken back before
   }
-  if (send_.resent(frame.sequence)) --counters_.frames_resent;
-  send_.take_back(frame.sequence);
+  --counters_.frames_sent;
+  counters_.bytes_sent -= frame.payload.size();
 }
 
 void RcChannel::cut_next(FrameRecord& record) {

@@ -46,12 +46,13 @@ void SendWindow::launch(Instant now, std::uint32_t sequence) {
   append_flying(sequence & mask_);
 }
 
-void SendWindow::take_back(std::uint32_t sequence) {
+bool SendWindow::take_back(std::uint32_t sequence) {
   const std::uint32_t at = sequence & mask_;
-  if (sequence - oldest_ >= next_ - oldest_ || slots_[at].state != State::flying) return;
+  if (sequence - oldest_ >= next_ - oldest_ || slots_[at].state != State::flying) return false;
   remove(flying_, at);
   slots_[at].taken_back = true;
   append_lost(at);
+  return true;
 }
 
 void SendWindow::append_flying(std::uint32_t at) {

@@ -55,8 +55,8 @@ class SendWindow {
   FrameRecord& record(std::uint32_t sequence) { return slot_of(sequence).record; }
   /// Whether `sequence` was transmitted more than once.
   bool resent(std::uint32_t sequence) { return slot_of(sequence).resent; }
-  /// The frame did not leave after all: it becomes the next to be sent.
-  void take_back(std::uint32_t sequence);
+  /// The frame did not leave after all: it is to be sent again. False where it is not on its way.
+  bool take_back(std::uint32_t sequence);
 
   /// Applies an acknowledgement: everything before `acknowledged`, and what the words of `ack`
   /// (null: none) show beyond it. Calls acknowledged_frame(FrameRecord&) once for each frame that

@@ -3,9 +3,9 @@
 
 #include "tutti/units.hpp"
 
-namespace tutti::device::ip {
+namespace tutti::device {
 
-/// Decides over datagrams of the reliable connections. Used by the endpoint's thread.
+/// Decides over datagrams of the reliable connections. Used by the endpoints' threads.
 class FrameTap {
  public:
   virtual ~FrameTap() = default;
@@ -13,4 +13,4 @@ class FrameTap {
   virtual unsigned copies(Rank from, Rank to) = 0;
 };
 
-}  // namespace tutti::device::ip
+}  // namespace tutti::device

@@ -1,0 +1,168 @@
+#include "bench/bench_command.hpp"
+
+#include <sys/prctl.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "bench/report.hpp"
+#include "exit_status.hpp"
+#include "size_text.hpp"
+
+namespace tutti::app {
+namespace {
+
+constexpr std::uint64_t kMaxSendBytes = std::uint64_t{1} << 36;
+
+void add_size(CLI::App& command, const std::string& names, std::uint64_t& bytes,
+              const std::string& text) {
+  command
+      .add_option_function<std::string>(
+          names,
+          [&bytes, names](const std::string& typed) {
+            const auto size = parse_size(typed);
+            if (!size) throw CLI::ValidationError(names, size.status().message());
+            if (*size > kMaxSendBytes) throw CLI::ValidationError(names, typed + " is too large");
+            bytes = *size;
+          },
+          text + " (" + size_text(bytes) + ")")
+      ->type_name("BYTES");
+}
+
+void add_options(CLI::App& command, BenchOptions& options) {
+  if (options.operation != Operation::barrier) {
+    add_size(command, "-b,--minbytes", options.min_bytes, "Smallest size, of what a rank sends");
+    add_size(command, "-e,--maxbytes", options.max_bytes, "Largest size");
+    auto* factor = command.add_option("-f,--stepfactor", options.step_factor, "Next size: times");
+    factor->check(CLI::Range(std::uint64_t{2}, std::uint64_t{1} << 30))->capture_default_str();
+    add_size(command, "-i,--stepbytes", options.step_bytes, "Next size: plus; 0: by the factor");
+    command.add_option("-c,--check", options.measure.check, "1: check the data")
+        ->capture_default_str();
+  }
+  command.add_option("-n,--iters", options.measure.iterations, "Repetitions that are measured")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command.add_option("-w,--warmup_iters", options.measure.warmup, "Repetitions before")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  command.add_flag("--percentiles", options.percentiles, "Columns for min, p90, p99 and max");
+  command.add_flag("--link-bytes", options.measure.link_bytes,
+                   "Columns for the bytes that the interfaces carry");
+  command.add_option("-J,--json", options.json_path, "Write the results to this file, too");
+  add_session_options(command, options.session);
+}
+
+Status check(const BenchOptions& options) {
+  if (options.min_bytes <= options.max_bytes) return {};
+  return failure(Code::invalid_argument, "--minbytes {} is more than --maxbytes {}",
+                 size_text(options.min_bytes), size_text(options.max_bytes));
+}
+
+std::vector<std::uint64_t> sizes(const BenchOptions& options) {
+  if (options.operation == Operation::barrier) return {0};
+  std::vector<std::uint64_t> list;
+  for (std::uint64_t size = options.min_bytes; size <= options.max_bytes;) {
+    list.push_back(size);
+    if (options.step_bytes != 0) {
+      size += options.step_bytes;
+    } else {
+      size = size == 0 ? 1 : size * options.step_factor;
+    }
+  }
+  return list;
+}
+
+Result<BenchRow> measure_row(const BenchOptions& options, Session& session, std::uint64_t bytes) {
+  const bool gather = options.operation == Operation::allgather;
+  BenchRow row;
+  row.send_bytes = bytes;
+  row.size_bytes = gather ? bytes * session.size() : bytes;
+  ExerciseOptions exercise{.operation = options.operation,
+                           .algorithm = options.session.algorithm,
+                           .root = options.root,
+                           .send_bytes = bytes};
+  if (gather) {
+    MeasureOptions without_link = options.measure;
+    without_link.link_bytes = false;
+    exercise.in_place = false;
+    auto measured = measure(session, exercise, without_link);
+    if (!measured) return measured.status();
+    row.out_of_place = std::move(*measured);
+    exercise.in_place = true;
+  }
+  auto measured = measure(session, exercise, options.measure);
+  if (!measured) return measured.status();
+  row.in_place = std::move(*measured);
+  return row;
+}
+
+Status write_json(const BenchOptions& options, Session& session,
+                  const std::vector<BenchRow>& rows) {
+  if (options.json_path.empty() || !session.is_first()) return {};
+  std::ofstream file(options.json_path);
+  file << to_json(options, session, rows).dump(2) << "\n";
+  file.close();
+  if (file) return {};
+  return failure(Code::system, "--json: {} cannot be written", options.json_path);
+}
+
+Result<std::vector<BenchRow>> measure_rows(const BenchOptions& options, Session& session) {
+  if (index(options.root) >= session.size()) {
+    return failure(Code::invalid_argument, "--root {}: there are {} ranks, from 0",
+                   index(options.root), session.size());
+  }
+  if (session.is_first()) print_header(options, session);
+  std::vector<BenchRow> rows;
+  for (const std::uint64_t bytes : sizes(options)) {
+    auto row = measure_row(options, session, bytes);
+    if (!row) return row.status();
+    if (session.is_first()) print_row(options, *row, session.size());
+    rows.push_back(std::move(*row));
+  }
+  return rows;
+}
+
+int run(const BenchOptions& options) {
+  const std::string name = std::string("bench ") + to_string(options.operation);
+  if (Status status = check(options); !status) return complain(name, status);
+  // A sleep until the common start must not end late.
+  prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+  auto session = Session::create(options.session);
+  if (!session) return complain(name, session.status());
+  auto rows = measure_rows(options, *session);
+  if (!rows) return complain(name, rows.status());
+  if (session->is_first()) print_summary(*rows);
+  Status status = write_json(options, *session, *rows);
+  if (Status end = session->finish(); status.ok()) status = end;
+  if (!status) return complain(name, status);
+  return wrong_bytes(*rows) == 0 ? kExitOk : kExitFailed;
+}
+
+void add_operation(CLI::App& bench, Operation operation, const char* text, int& exit_code) {
+  CLI::App* command = bench.add_subcommand(to_string(operation), text);
+  const auto options = std::make_shared<BenchOptions>();
+  options->operation = operation;
+  add_options(*command, *options);
+  if (operation == Operation::broadcast) {
+    command->add_option_function<std::uint32_t>(
+        "--root,-r", [options](const std::uint32_t& root) { options->root = rank_of(root); },
+        "The rank that sends (0)");
+  }
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, int& exit_code) {
+  CLI::App* bench = app.add_subcommand(
+      "bench", "Time and check a collective, as one process of a job (tutti run, lab, mpirun)");
+  bench->require_subcommand(1);
+  add_operation(*bench, Operation::broadcast, "One rank's message to all", exit_code);
+  add_operation(*bench, Operation::allgather, "Every rank's block to all", exit_code);
+  add_operation(*bench, Operation::barrier, "All wait for all", exit_code);
+}
+
+}  // namespace tutti::app

@@ -1,0 +1,150 @@
+#include "bench/contend_command.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+
+#include "base/error.hpp"
+#include "bench/peers/contender.hpp"
+#include "exit_status.hpp"
+#include "session.hpp"
+#include "version.hpp"
+
+namespace tutti::app {
+namespace {
+
+/// The largest vector or block: what the peers, whose counts are int, can do, too.
+constexpr std::uint64_t kMaxSizeBytes = std::uint64_t{1} << 30;
+
+struct ContendOptions {
+  SessionOptions session;
+  bench::Options measure;
+  std::string rank;
+  std::string ranks;
+  std::string master;
+  std::string rendezvous;
+};
+
+/// The failures of Tutti as the contender's interface wants them.
+void must(const Status& status) {
+  if (!status.ok()) throw std::runtime_error(status.to_string());
+}
+
+class TuttiContender final : public bench::Contender {
+ public:
+  TuttiContender(Session& session, Algorithm algorithm)
+      : session_(session), options_{.algorithm = algorithm, .will_wait = true} {}
+
+  std::string version() const override { return std::string("Tutti ") + app::version(); }
+  int rank() const override { return static_cast<int>(index(session_.rank())); }
+  int ranks() const override { return static_cast<int>(session_.size()); }
+
+  void barrier() override { wait(session_.communicator().barrier(options_)); }
+  void broadcast(std::byte* data, std::size_t bytes) override {
+    wait(session_.communicator().broadcast({data, bytes}, Rank{0}, options_));
+  }
+  void allgather(const std::byte* input, std::byte* output, std::size_t bytes) override {
+    wait(session_.communicator().allgather({input, bytes}, {output, bytes * session_.size()},
+                                           options_));
+  }
+
+  std::vector<std::int64_t> gather(std::int64_t value) override {
+    std::vector<std::int64_t> values = exchange(value);
+    if (!session_.is_first()) values.clear();
+    return values;
+  }
+  std::int64_t share(std::int64_t value) override { return exchange(value).front(); }
+
+ private:
+  static void wait(Result<Request> request) {
+    must(request.status());
+    must(request->wait());
+  }
+  std::vector<std::int64_t> exchange(std::int64_t value) {
+    auto all = session_.exchange(std::vector<std::int64_t>{value});
+    must(all.status());
+    std::vector<std::int64_t> values;
+    for (const auto& one : *all) values.push_back(one.front());
+    return values;
+  }
+
+  Session& session_;
+  CollectiveOptions options_;
+};
+
+/// Puts the rank's place into the variables that the bootstrap reads.
+Status set_place(const ContendOptions& options) {
+  if (options.rank.empty() && options.ranks.empty()) return {};
+  if (options.rank.empty() || options.ranks.empty()) {
+    return failure(Code::invalid_argument, "--rank and --ranks belong together");
+  }
+  setenv("RANK", options.rank.c_str(), 1);
+  setenv("WORLD_SIZE", options.ranks.c_str(), 1);
+  if (!options.rendezvous.empty()) {
+    setenv("TUTTI_BOOTSTRAP", ("file://" + options.rendezvous).c_str(), 1);
+    return {};
+  }
+  if (options.master.empty()) {
+    return failure(Code::invalid_argument, "--rank needs --master or --rendezvous, too");
+  }
+  const std::string first = options.master.substr(0, options.master.find(','));
+  setenv("MASTER_ADDR", first.c_str(), 1);
+  setenv("MASTER_PORT", "29500", 0);
+  return {};
+}
+
+Result<std::int64_t> contend(const ContendOptions& options) {
+  if (Status status = set_place(options); !status) return status;
+  auto session = Session::create(options.session);
+  if (!session) return session.status();
+  TuttiContender contender(*session, options.session.algorithm);
+  try {
+    const std::int64_t wrong_bytes = bench::measure_all(contender, options.measure);
+    if (Status status = session->finish(); !status) return status;
+    return wrong_bytes;
+  } catch (const std::exception& error) {
+    return failure(Code::aborted, "rank {}: {}", index(session->rank()), error.what());
+  }
+}
+
+int run(const ContendOptions& options) {
+  const auto wrong_bytes = contend(options);
+  if (!wrong_bytes) return complain("contend", wrong_bytes.status());
+  if (*wrong_bytes == 0) return kExitOk;
+  return complain("contend", failure(Code::internal, "{} bytes were wrong", *wrong_bytes));
+}
+
+}  // namespace
+
+void add_contend_command(CLI::App& app, int& exit_code) {
+  CLI::App* command =
+      app.add_subcommand("contend", "Be measured beside other libraries (bench/peers/compare.py)");
+  const auto options = std::make_shared<ContendOptions>();
+  bench::Options& measure = options->measure;
+  measure.name = "tutti";
+  command->add_option("--name", measure.name, "The label in the results")->capture_default_str();
+  command->add_option("--operations", measure.operations, "Of none, broadcast, allgather")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"none", "broadcast", "allgather"}));
+  command->add_option("--sizes", measure.sizes, "Bytes of a message or block")
+      ->delimiter(',')
+      ->check(CLI::Range(std::uint64_t{1}, kMaxSizeBytes));
+  command->add_option("--iterations", measure.iterations, "Repetitions that are measured")
+      ->check(CLI::Range(1, 1'000'000));
+  command->add_option("--warmup", measure.warmup, "Repetitions before")
+      ->check(CLI::Range(0, 1'000'000));
+  command->add_option("--gate", measure.gate, "Socket of the orchestrator");
+  command->add_option("--lead-us", measure.lead_us, "From the agreement on a start to the start")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{100'000}));
+  command->add_option("--rank", options->rank, "Without a launcher: this rank");
+  command->add_option("--ranks", options->ranks, "Without a launcher: how many");
+  command->add_option("--master", options->master,
+                      "Without a launcher: rank 0's address (the first of a list)");
+  command->add_option("--rendezvous", options->rendezvous,
+                      "Without a launcher: an empty folder that all ranks see");
+  add_session_options(*command, options->session);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace tutti::app

@@ -1,0 +1,245 @@
+#include "bench/measurement.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include "base/error.hpp"
+#include "bench/interface_bytes.hpp"
+#include "bench/peers/measure.hpp"
+
+namespace tutti::app {
+namespace {
+
+constexpr std::int64_t kFirstLeadNs = 2'000'000;  // from the agreement on a start to that start
+constexpr std::int64_t kLongestLeadNs = 100'000'000;
+constexpr int kAttemptsPerIteration = 3;
+// Beyond this much data per row only every n-th repetition is filled anew and checked.
+constexpr std::uint64_t kCheckedBytes = std::uint64_t{256} << 20;
+constexpr auto kSettle = std::chrono::milliseconds(10);  // for the last acknowledgements
+
+/// What a rank says before each repetition.
+struct Turn {
+  std::int64_t now_ns = 0;
+  std::int64_t was_late = 0;  ///< it learnt the start of the repetition before after that instant
+};
+
+/// The repetitions of one exercise, with a common start each.
+class Repetitions {
+ public:
+  Repetitions(Session& session, Exercise& exercise, int check_every)
+      : session_(session), exercise_(exercise), check_every_(check_every) {}
+
+  /// Adds repetitions until `wanted` had a common start, or too many had none.
+  Status add(int wanted);
+  /// Brings the ranks' results together.
+  Result<Measured> result() const;
+
+ private:
+  Result<bool> agree(int wanted);
+  Status run_one();
+
+  Session& session_;
+  Exercise& exercise_;
+  int check_every_;  ///< 0: never
+  std::uint64_t repetition_ = 0;
+  std::int64_t lead_ns_ = kFirstLeadNs;
+  std::int64_t start_ns_ = 0;
+  bool pending_ = false;  ///< the last repetition is not judged yet
+  bool late_ = false;
+  std::int64_t last_ns_ = 0;
+  std::vector<std::int64_t> own_ns_;
+  int attempts_ = 0;
+  int late_starts_ = 0;
+  int checked_ = 0;
+  std::uint64_t wrong_ = 0;
+};
+
+/// Judges the repetition before and fixes the start of the next; false: enough.
+Result<bool> Repetitions::agree(int wanted) {
+  auto turns = session_.exchange(std::vector<Turn>{{bench::now_ns(), late_ ? 1 : 0}});
+  if (!turns) return turns.status();
+  std::int64_t latest_ns = 0;
+  bool late = false;
+  for (const auto& turn : *turns) {
+    latest_ns = std::max(latest_ns, turn[0].now_ns);
+    late = late || turn[0].was_late != 0;
+  }
+  if (pending_ && late) {
+    ++late_starts_;
+    lead_ns_ = std::min(lead_ns_ * 2, kLongestLeadNs);
+  } else if (pending_) {
+    own_ns_.push_back(last_ns_);
+  }
+  pending_ = false;
+  start_ns_ = latest_ns + lead_ns_;
+  return static_cast<int>(own_ns_.size()) < wanted && attempts_ < wanted * kAttemptsPerIteration;
+}
+
+Status Repetitions::run_one() {
+  late_ = false;
+  if (session_.one_clock()) {
+    late_ = bench::now_ns() > start_ns_;
+    bench::wait_until(start_ns_);
+  } else {
+    if (Status status = session_.finish(); !status) return status;
+    start_ns_ = bench::now_ns();
+  }
+  if (Status status = exercise_.run(); !status) return status;
+  last_ns_ = bench::now_ns() - start_ns_;
+  pending_ = true;
+  ++attempts_;
+  return {};
+}
+
+Status Repetitions::add(int wanted) {
+  own_ns_.clear();
+  attempts_ = late_starts_ = 0;
+  while (true) {
+    ++repetition_;
+    const bool check = check_every_ != 0 && repetition_ % check_every_ == 0;
+    if (check || repetition_ == 1) exercise_.fill(repetition_);
+    auto more = agree(wanted);
+    if (!more) return more.status();
+    if (!*more) return {};
+    if (Status status = run_one(); !status) return status;
+    if (!check) continue;
+    ++checked_;
+    wrong_ += exercise_.count_wrong(repetition_);
+  }
+}
+
+Result<Measured> Repetitions::result() const {
+  std::vector<std::int64_t> mine = own_ns_;
+  mine.push_back(static_cast<std::int64_t>(wrong_));
+  auto all = session_.exchange(mine);
+  if (!all) return all.status();
+  if (own_ns_.empty()) {
+    return failure(Code::timeout,
+                   "no repetition had a common start after {} attempts: this host is too busy",
+                   attempts_);
+  }
+  Measured measured;
+  measured.late_starts = late_starts_;
+  measured.checked = checked_;
+  measured.times_ns.resize(own_ns_.size());
+  for (const auto& rank : *all) {
+    for (std::size_t i = 0; i < own_ns_.size(); ++i) {
+      measured.times_ns[i] = std::max(measured.times_ns[i], rank[i]);
+    }
+    measured.wrong_bytes += static_cast<std::uint64_t>(rank.back());
+  }
+  std::sort(measured.times_ns.begin(), measured.times_ns.end());
+  return measured;
+}
+
+int check_interval(const Exercise& exercise, const MeasureOptions& options) {
+  if (!options.check) return 0;
+  const std::uint64_t repetitions = static_cast<std::uint64_t>(options.iterations + options.warmup);
+  const std::uint64_t every = exercise.received_bytes() * repetitions / kCheckedBytes;
+  return static_cast<int>(std::clamp<std::uint64_t>(every, 1, repetitions));
+}
+
+double ideal_bytes(const ExerciseOptions& exercise, std::uint32_t size) {
+  const double blocks = exercise.operation == Operation::allgather ? size : 1;
+  return static_cast<double>(exercise.send_bytes) * blocks * size;
+}
+
+/// The increase of the interface's counters in a run of operations without anything in between.
+Result<LinkBytes> measure_link(Session& session, Exercise& exercise, const ExerciseOptions& what,
+                               int iterations) {
+  const std::string& interface = session.locations()[index(session.rank())].interface;
+  // A rank that cannot read its counters says so with the others, or they would wait for it.
+  if (auto status = session.exchange(std::vector<int>{0}); !status) return status.status();
+  std::this_thread::sleep_for(kSettle);
+  const auto before = interface_bytes(interface);
+  for (int i = 0; i < iterations; ++i) {
+    if (Status status = exercise.run(); !status) return status;
+  }
+  if (Status status = session.finish(); !status) return status;
+  std::this_thread::sleep_for(kSettle);
+  const auto after = interface_bytes(interface);
+  std::vector<std::uint64_t> mine{0, 0, 0};
+  if (before && after) mine = {1, after->sent - before->sent, after->received - before->received};
+  auto all = session.exchange(mine);
+  if (!all) return all.status();
+  LinkBytes link;
+  std::set<std::string> seen;
+  for (std::size_t r = 0; r < all->size(); ++r) {
+    if ((*all)[r][0] == 0) {
+      return failure(Code::unsupported, "--link-bytes: rank {} cannot read its interface's bytes",
+                     r);
+    }
+    const double sent = static_cast<double>((*all)[r][1]) / iterations;
+    const double received = static_cast<double>((*all)[r][2]) / iterations;
+    link.by_rank.emplace_back(sent, received);
+    link.max_sent = std::max(link.max_sent, sent);
+    link.max_received = std::max(link.max_received, received);
+    const Location& where = session.locations()[r];
+    if (seen.insert(where.network + where.interface).second) link.total += sent + received;
+  }
+  if (seen.size() == session.size()) link.ideal = ideal_bytes(what, session.size());
+  return link;
+}
+
+Result<std::vector<std::pair<std::string, std::uint64_t>>> counter_increase(
+    Session& session, const std::vector<std::pair<std::string, std::uint64_t>>& before) {
+  const auto after = session.communicator().counters();
+  std::vector<std::uint64_t> mine;
+  for (std::size_t i = 0; i < after.size(); ++i) mine.push_back(after[i].second - before[i].second);
+  auto all = session.exchange(mine);
+  if (!all) return all.status();
+  std::vector<std::pair<std::string, std::uint64_t>> sums;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    std::uint64_t sum = 0;
+    for (const auto& rank : *all) sum += rank[i];
+    if (sum != 0) sums.emplace_back(after[i].first, sum);
+  }
+  return sums;
+}
+
+}  // namespace
+
+std::int64_t Measured::percentile_ns(double percent) const {
+  if (times_ns.empty()) return 0;
+  const double place = std::ceil(percent / 100 * static_cast<double>(times_ns.size()));
+  const auto index = static_cast<std::size_t>(std::max(place, 1.0)) - 1;
+  return times_ns[std::min(index, times_ns.size() - 1)];
+}
+
+double Measured::mean_ns() const {
+  if (times_ns.empty()) return 0;
+  const double sum = std::accumulate(times_ns.begin(), times_ns.end(), 0.0);
+  return sum / static_cast<double>(times_ns.size());
+}
+
+Result<Measured> measure(Session& session, const ExerciseOptions& what,
+                         const MeasureOptions& options) {
+  auto exercise = Exercise::create(session.communicator(), what);
+  // A rank without memory says so, or the others would wait for it in the first collective.
+  auto able = session.exchange(std::vector<int>{exercise.ok() ? 1 : 0});
+  if (!exercise) return exercise.status();
+  if (!able) return able.status();
+  for (std::size_t r = 0; r < able->size(); ++r) {
+    if ((*able)[r][0] == 0) return failure(Code::peer_failed, "rank {} has too little memory", r);
+  }
+  const auto before = session.communicator().counters();
+  Repetitions repetitions(session, *exercise, check_interval(*exercise, options));
+  if (Status status = repetitions.add(options.warmup); !status) return status;
+  if (Status status = repetitions.add(options.iterations); !status) return status;
+  auto measured = repetitions.result();
+  if (!measured) return measured.status();
+  auto counters = counter_increase(session, before);
+  if (!counters) return counters.status();
+  measured->counters = std::move(*counters);
+  if (options.link_bytes) {
+    auto link = measure_link(session, *exercise, what, options.iterations);
+    if (!link) return link.status();
+    measured->link = std::move(*link);
+  }
+  return measured;
+}
+
+}  // namespace tutti::app

@@ -1,0 +1,47 @@
+// The results of `tutti bench`: the table that the field knows, and the same as JSON.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/measurement.hpp"
+#include "session.hpp"
+
+namespace tutti::app {
+
+struct BenchOptions {
+  SessionOptions session;
+  MeasureOptions measure;
+  Operation operation = Operation::allgather;
+  Rank root{0};
+  std::uint64_t min_bytes = 1024;  ///< send bytes of a rank
+  std::uint64_t max_bytes = std::uint64_t{4} << 20;
+  std::uint64_t step_factor = 4;
+  std::uint64_t step_bytes = 0;  ///< not 0: added, instead of multiplying by the factor
+  bool percentiles = false;
+  std::string json_path;
+};
+
+/// One size.
+struct BenchRow {
+  std::uint64_t send_bytes = 0;           ///< broadcast: the message; allgather: a rank's block
+  std::uint64_t size_bytes = 0;           ///< what a rank holds in the end
+  std::optional<Measured> out_of_place;   ///< allgather only
+  Measured in_place;
+};
+
+/// The comment lines above the rows.
+void print_header(const BenchOptions& options, Session& session);
+void print_row(const BenchOptions& options, const BenchRow& row, std::uint32_t ranks);
+void print_summary(const std::vector<BenchRow>& rows);
+
+/// Everything, by the schema of docs/bench.md.
+nlohmann::json to_json(const BenchOptions& options, Session& session,
+                       const std::vector<BenchRow>& rows);
+
+std::uint64_t wrong_bytes(const std::vector<BenchRow>& rows);
+
+}  // namespace tutti::app

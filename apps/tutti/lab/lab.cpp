@@ -1,0 +1,657 @@
+#include "lab/lab.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "base/error.hpp"
+#include "lab/descriptor.hpp"
+#include "lab/keeper.hpp"
+#include "lab/remote_socket.hpp"
+#include "lab/rules.hpp"
+#include "lab/state.hpp"
+
+namespace tutti::lab {
+
+namespace {
+
+/// Bytes that a shaped port's queue holds: the switch's buffer per port.
+constexpr int kQueueBytes = 1'000'000;
+constexpr int kDetourQueueBytes = 4'000'000;
+
+std::string name_prefix(const std::string& lab) { return "tutti-" + lab + "-"; }
+
+struct Setting {
+  std::string path;
+  std::string value;
+  bool optional = true;  ///< a kernel without this feature lacks the file, and needs no setting
+};
+
+/// Writes settings under /proc/sys as a process inside the place sees it.
+Status apply_settings(const Place& place, const std::vector<Setting>& settings) {
+  Result<pid_t> pid = fork_into(place, [&settings] {
+    int number = 1;
+    for (const Setting& setting : settings) {
+      const int fd = open(setting.path.c_str(), O_WRONLY | O_CLOEXEC);
+      const bool absent = fd < 0 && errno == ENOENT && setting.optional;
+      const ssize_t length = static_cast<ssize_t>(setting.value.size());
+      const bool written =
+          fd >= 0 && write(fd, setting.value.data(), setting.value.size()) == length;
+      if (!written && !absent) return number;
+      if (fd >= 0) close(fd);
+      ++number;
+    }
+    return 0;
+  });
+  if (!pid) return pid.status();
+  Result<int> failed = wait_for(*pid);
+  if (!failed) return failed.status();
+  if (*failed == 0) return {};
+  const std::size_t index = static_cast<std::size_t>(*failed) - 1;
+  if (index >= settings.size()) {
+    return failure(Code::system, "a namespace of the lab cannot be entered to configure it");
+  }
+  return failure(Code::system, "setting {} cannot be set to '{}' inside the lab",
+                 settings[index].path, settings[index].value);
+}
+
+std::vector<Setting> without_ipv6() {
+  return {{"/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"},
+          {"/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"}};
+}
+
+std::vector<Setting> switch_settings() {
+  std::vector<Setting> settings = without_ipv6();
+  // Where br_netfilter is loaded, every bridged packet would visit iptables: 12-15 % of its cost.
+  for (const char* tables : {"iptables", "ip6tables", "arptables"}) {
+    settings.push_back({fmt::format("/proc/sys/net/bridge/bridge-nf-call-{}", tables), "0"});
+  }
+  return settings;
+}
+
+std::vector<Setting> host_settings(const LabOptions& options) {
+  std::vector<Setting> settings;
+  if (options.ipv6) {
+    // Nobody else can have our addresses: no waiting for duplicates.
+    settings = {{"/proc/sys/net/ipv6/conf/all/accept_dad", "0", false},
+                {"/proc/sys/net/ipv6/conf/default/accept_dad", "0", false}};
+  } else {
+    settings = without_ipv6();
+  }
+  return settings;
+}
+
+/// The bridge alone, which does not ask for members yet.
+std::string bridge_batch() {
+  return "link set lo up\n"
+         "link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 1 mcast_querier 0 "
+         "mcast_query_response_interval 1 mcast_startup_query_interval 100 mcast_igmp_version 3\n";
+}
+
+/// Makes the bridge ask for members. For one response interval, as it was set by an earlier
+/// command, it goes on flooding every group to every port; so the interval is short now and useful
+/// after.
+std::string querier_batch() {
+  return "link set br0 type bridge mcast_querier 1\n"
+         "link set br0 type bridge mcast_query_response_interval 10\n";
+}
+
+/// Above the short response interval of bridge_batch(), 10 ms, and the kernel's timer steps.
+constexpr std::chrono::milliseconds kFloodingEnds{40};
+
+/// The routes of a host. TCP's congestion control belongs to them, since a namespace may not choose
+/// every algorithm as its default.
+std::string routes_batch(const LabOptions& options, int host) {
+  std::string batch = "route add 224.0.0.0/4 dev eth0\n";
+  if (options.congestion_control.empty()) return batch;
+  batch += fmt::format("route replace 10.77.0.0/24 dev eth0 src 10.77.0.{} congctl {}\n", host + 1,
+                       options.congestion_control);
+  if (!options.ipv6) return batch;
+  return batch +
+         fmt::format("route replace fd77::/64 dev eth0 proto kernel metric 256 congctl {}\n",
+                     options.congestion_control);
+}
+
+std::string links_batch(const LabOptions& options, const std::string& prefix) {
+  std::string batch;
+  for (int host = 0; host < options.hosts; ++host) {
+    const std::string port = port_name(host);
+    batch += fmt::format("link add {0} mtu {1} type veth peer name eth0 netns {2}h{3} mtu {1}\n",
+                         port, options.mtu, prefix, host);
+    batch += fmt::format("link set {} master br0\n", port);
+    batch += fmt::format("link set {} type bridge_slave fastleave on\n", port);
+  }
+  return batch;
+}
+
+std::string ports_up_batch(const LabOptions& options) {
+  std::string batch = fmt::format("link set br0 mtu {} up\n", options.mtu);
+  for (int host = 0; host < options.hosts; ++host) {
+    batch += fmt::format("link set {} up\n", port_name(host));
+  }
+  return batch;
+}
+
+std::string shaper(const std::string& device, const LabOptions& options) {
+  return fmt::format("qdisc add dev {} root tbf rate {}bit burst {} limit {}\n", device,
+                     options.rate_bits_per_second, burst_bytes_of(options), kQueueBytes);
+}
+
+/// The namespaces of a lab that have names in /run/netns here: also those of a half-built lab.
+std::vector<std::string> named_namespaces(const std::string& lab) {
+  std::vector<std::string> names;
+  const std::string prefix = name_prefix(lab);
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/run/netns", error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(prefix)) continue;
+    const std::string rest = name.substr(prefix.size());
+    const bool host = rest.size() > 1 && rest[0] == 'h' &&
+                      rest.find_first_not_of("0123456789", 1) == std::string::npos;
+    if (host || rest == "sw") names.push_back(name);
+  }
+  return names;
+}
+
+Result<nlohmann::json> parse_json(const std::string& text, const char* program) {
+  nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
+  if (parsed.is_discarded()) {
+    return failure(Code::system, "the JSON of '{}' cannot be read; is iproute2 too old?", program);
+  }
+  return parsed;
+}
+
+/// A nested unsigned number of a tool's JSON; 0 where it is absent.
+std::uint64_t number_at(const nlohmann::json& json, const char* pointer) {
+  const nlohmann::json::json_pointer path(pointer);
+  if (!json.contains(path) || !json.at(path).is_number_unsigned()) return 0;
+  return json.at(path).get<std::uint64_t>();
+}
+
+/// The host of a port's name "p3"; -1 for other devices.
+int host_of_port(const nlohmann::json& device, const char* key) {
+  const std::string name = device.value(key, "");
+  if (name.size() < 2 || name[0] != 'p') return -1;
+  if (name.find_first_not_of("0123456789", 1) != std::string::npos) return -1;
+  return std::stoi(name.substr(1));
+}
+
+std::string own_descriptor_path(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
+
+/// The user namespace of a keeper where it is another than ours; otherwise an invalid descriptor.
+Result<Descriptor> foreign_user_namespace(pid_t keeper) {
+  const std::string path = fmt::format("/proc/{}/ns/user", keeper);
+  if (namespace_inode(path) == namespace_inode("/proc/self/ns/user")) return Descriptor();
+  Descriptor user(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!user.valid()) return system_failure(errno, "{} cannot be opened", path);
+  return user;
+}
+
+std::string chosen_name() {
+  static std::atomic<int> count{0};
+  return fmt::format("run-{}-{}", getpid(), count++);
+}
+
+}  // namespace
+
+PortBytes PortBytes::since(const PortBytes& earlier) const {
+  return {.host = host,
+          .tx_bytes = tx_bytes - earlier.tx_bytes,
+          .tx_packets = tx_packets - earlier.tx_packets,
+          .rx_bytes = rx_bytes - earlier.rx_bytes,
+          .rx_packets = rx_packets - earlier.rx_packets,
+          .queue_drops = queue_drops - earlier.queue_drops};
+}
+
+/// The lab behind the object, and the steps that build it.
+struct Lab::Parts {
+  LabState state;
+  bool owned = false;              ///< this object takes it down
+  pid_t owner_process = getpid();  ///< a forked copy of the object must not take the lab down
+  std::optional<Keeper> keeper;
+  Descriptor user;  ///< of an attached temporary lab
+  Descriptor switch_network;
+  std::vector<Descriptor> host_networks;
+  bool has_detours = false;
+
+  const LabOptions& options() const { return state.options; }
+  std::string prefix() const { return name_prefix(state.options.name); }
+  Place outside() const { return keeper ? keeper->place() : Place{.user = user.get()}; }
+  Place at_switch() const { return within(switch_network); }
+  Place at_host(int host) const { return within(host_networks[static_cast<std::size_t>(host)]); }
+  Place within(const Descriptor& network) const {
+    return {.user = outside().user, .mount = -1, .network = network.get()};
+  }
+
+  Status check_host(int host) const;
+  Status build();
+  Status make_namespaces();
+  Status open_namespaces();
+  Status make_links();
+  Status configure_host(int host);
+  Status connect_ports();
+  Status wait_for_switch_address() const;
+  Status shape();
+  Status set_offload();
+  Status impair(const Impairments& impairments);
+  Status make_detours(const LabOptions& wanted);
+  Status set_link(int host, const char* direction);
+  Status remove();
+};
+
+Status Lab::Parts::check_host(int host) const {
+  if (host >= 0 && host < options().hosts) return {};
+  return failure(Code::invalid_argument, "host {} is not in lab '{}', which has hosts 0 to {}",
+                 host, options().name, options().hosts - 1);
+}
+
+Status Lab::Parts::make_namespaces() {
+  std::string batch = fmt::format("netns add {}sw\n", prefix());
+  for (int host = 0; host < options().hosts; ++host) {
+    batch += fmt::format("netns add {}h{}\n", prefix(), host);
+  }
+  return run_checked(outside(), {"ip", "-batch", "-"}, batch, "make network namespaces").status();
+}
+
+Status Lab::Parts::open_namespaces() {
+  const auto opened = [this](const std::string& name) {
+    return open(namespace_path(state.keeper, prefix() + name).c_str(), O_RDONLY | O_CLOEXEC);
+  };
+  switch_network.reset(opened("sw"));
+  bool complete = switch_network.valid();
+  for (int host = 0; host < options().hosts; ++host) {
+    host_networks.emplace_back(opened(fmt::format("h{}", host)));
+    complete = complete && host_networks.back().valid();
+  }
+  if (complete) return {};
+  return system_failure(errno, "the namespaces of lab '{}' cannot be opened; take it down",
+                        options().name);
+}
+
+Status Lab::Parts::make_links() {
+  const Place place = at_switch();
+  if (Status status = apply_settings(place, switch_settings()); !status) return status;
+  Status status =
+      run_checked(place, {"ip", "-batch", "-"}, bridge_batch(), "make the switch").status();
+  if (!status) return status;
+  if (options().ipv6) {
+    // A querier for IPv6 must have an address to ask from.
+    status = apply_settings(place, {{"/proc/sys/net/ipv6/conf/br0/accept_dad", "0", false},
+                                    {"/proc/sys/net/ipv6/conf/br0/disable_ipv6", "0", false}});
+    if (!status) return status;
+  }
+  // The peers' namespaces have names only in the keeper's mount namespace.
+  Place with_names = place;
+  with_names.mount = outside().mount;
+  return run_checked(with_names, {"ip", "-batch", "-"}, links_batch(options(), prefix()),
+                     "make the links")
+      .status();
+}
+
+Status Lab::Parts::configure_host(int host) {
+  const std::string number = std::to_string(host + 1);
+  std::string batch = "link set lo up\naddr add 10.77.0." + number + "/24 dev eth0\n";
+  if (options().ipv6) batch += fmt::format("addr add fd77::{:x}/64 dev eth0 nodad\n", host + 1);
+  batch += "link set eth0 up\n" + routes_batch(options(), host);
+  return run_checked(at_host(host), {"ip", "-batch", "-"}, batch, "configure a host").status();
+}
+
+Status Lab::Parts::connect_ports() {
+  const std::vector<std::string> tool{"ip", "-batch", "-"};
+  Status status =
+      run_checked(at_switch(), tool, ports_up_batch(options()), "connect the links").status();
+  if (!status) return status;
+  if (options().ipv6) {
+    if (status = wait_for_switch_address(); !status) return status;
+  }
+  status =
+      run_checked(at_switch(), tool, querier_batch(), "make the switch ask for members").status();
+  if (status.ok()) std::this_thread::sleep_for(kFloodingEnds);
+  return status;
+}
+
+Status Lab::Parts::wait_for_switch_address() const {
+  constexpr std::chrono::milliseconds kStep{5};
+  constexpr int kSteps = 1000;
+  for (int step = 0; step < kSteps; ++step) {
+    Result<std::string> shown = run_checked(
+        at_switch(), {"ip", "-6", "-o", "address", "show", "dev", "br0", "scope", "link"}, {},
+        "read the switch's address");
+    if (!shown) return shown.status();
+    if (shown->find("fe80:") != std::string::npos &&
+        shown->find("tentative") == std::string::npos) {
+      return {};
+    }
+    std::this_thread::sleep_for(kStep);
+  }
+  return failure(Code::timeout,
+                 "the switch of lab '{}' got no IPv6 address in 5 s, so it cannot ask for members; "
+                 "leave IPv6 off",
+                 options().name);
+}
+
+Status Lab::Parts::shape() {
+  if (options().rate_bits_per_second == 0) return {};
+  std::string batch;
+  for (int host = 0; host < options().hosts; ++host) {
+    batch += shaper(port_name(host), options());
+    Status status = run_checked(at_host(host), {"tc", "-batch", "-"}, shaper("eth0", options()),
+                                "shape a host's link (qdisc tbf)")
+                        .status();
+    if (!status) return status;
+  }
+  return run_checked(at_switch(), {"tc", "-batch", "-"}, batch,
+                     "shape the switch's ports (qdisc tbf)")
+      .status();
+}
+
+Status Lab::Parts::set_offload() {
+  if (segmentation_of(options())) return {};
+  for (int host = 0; host < options().hosts; ++host) {
+    Status status = run_checked(at_host(host),
+                                {"ethtool", "-K", "eth0", "tx-udp-segmentation", "off", "tso",
+                                 "off", "gso", "off"},
+                                {}, "switch segmentation off")
+                        .status();
+    if (!status) return status;
+  }
+  return {};
+}
+
+Status Lab::Parts::make_detours(const LabOptions& wanted) {
+  const DetourShape shape = detour_shape(wanted);
+  std::string links;
+  std::string queues;
+  for (int host = 0; host < options().hosts; ++host) {
+    const std::string detour = detour_name(host);
+    if (!has_detours) {
+      links +=
+          fmt::format("link add {0} mtu {1} up type veth peer name {2} mtu {1}\nlink set {2} up\n",
+                      detour, options().mtu, detour_end_name(host));
+    }
+    // Each datagram counts as a full frame (mpu), so that small ones are held up as long.
+    queues +=
+        fmt::format("qdisc replace dev {0} root tbf rate {1}bit burst {2} mpu {2} limit {3}\n",
+                    detour, shape.rate_bits_per_second, shape.frame_bytes, kDetourQueueBytes);
+  }
+  if (!has_detours) {
+    Status status =
+        run_checked(at_switch(), {"ip", "-batch", "-"}, links, "make detours for reordering")
+            .status();
+    if (!status) return status;
+    has_detours = true;
+  }
+  return run_checked(at_switch(), {"tc", "-batch", "-"}, queues,
+                     "slow the detours for reordering (qdisc tbf)")
+      .status();
+}
+
+Status Lab::Parts::impair(const Impairments& impairments) {
+  if (Status status = check_impairments(impairments, options().hosts); !status) return status;
+  LabOptions wanted = options();
+  wanted.impairments = impairments;
+  if (impairments.reorder_percent > 0) {
+    if (Status status = make_detours(wanted); !status) return status;
+  }
+  Status status =
+      run_checked(at_switch(), {"nft", "-f", "-"}, rules_for(impairments, options().hosts),
+                  "impair the links (nftables in the bridge and netdev families)")
+          .status();
+  if (status.ok()) state.options.impairments = impairments;
+  return status;
+}
+
+Status Lab::Parts::set_link(int host, const char* direction) {
+  if (Status status = check_host(host); !status) return status;
+  return run_checked(at_switch(), {"ip", "link", "set", port_name(host), direction}, {},
+                     fmt::format("set the link of host {} {}", host, direction))
+      .status();
+}
+
+Status Lab::Parts::build() {
+  if (Status status = make_namespaces(); !status) return status;
+  if (Status status = open_namespaces(); !status) return status;
+  for (int host = 0; host < options().hosts; ++host) {
+    Status status = apply_settings(at_host(host), host_settings(options()));
+    if (!status) return status;
+  }
+  if (Status status = make_links(); !status) return status;
+  for (int host = 0; host < options().hosts; ++host) {
+    if (Status status = configure_host(host); !status) return status;
+  }
+  if (Status status = set_offload(); !status) return status;
+  if (Status status = shape(); !status) return status;
+  if (options().impairments.any()) {
+    if (Status status = impair(options().impairments); !status) return status;
+  }
+  return connect_ports();
+}
+
+Status Lab::Parts::remove() {
+  std::set<ino_t> inodes;
+  const auto add = [&inodes](const Descriptor& network) {
+    if (network.valid()) inodes.insert(namespace_inode(own_descriptor_path(network.get())));
+  };
+  add(switch_network);
+  for (const Descriptor& network : host_networks) add(network);
+  inodes.erase(0);
+  if (!inodes.empty()) end_processes_in(inodes);
+  switch_network.reset();
+  host_networks.clear();
+  if (!keeper) return remove_lab(options().name);
+  keeper.reset();
+  forget(options().name);
+  return {};
+}
+
+Lab::Lab(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Lab::Lab(Lab&&) noexcept = default;
+
+Lab& Lab::operator=(Lab&& other) noexcept {
+  std::swap(parts_, other.parts_);
+  return *this;
+}
+
+Lab::~Lab() {
+  if (!parts_ || !parts_->owned || parts_->owner_process != getpid()) return;
+  (void)parts_->remove();
+}
+
+Result<Lab> Lab::create(const LabOptions& options) {
+  if (Status status = check_options(options); !status) return status;
+  if (options.persistent && geteuid() != 0) {
+    return failure(
+        Code::unsupported,
+        "a lab that stays needs root; without root, `tutti lab run` makes one that lasts "
+        "as long as its programs");
+  }
+  remove_abandoned_labs();
+  auto parts = std::make_unique<Parts>();
+  LabState& state = parts->state;
+  state.options = options;
+  if (state.options.name.empty()) state.options.name = chosen_name();
+  if (!options.persistent) {
+    Result<Keeper> keeper = Keeper::start();
+    if (!keeper) return keeper.status();
+    parts->keeper.emplace(std::move(*keeper));
+    state.keeper = parts->keeper->pid();
+  }
+  state.owner = getpid();
+  state.owner_start = process_start(getpid());
+  if (Status status = record_new(state); !status) return status;
+  Lab lab(std::move(parts));
+  lab.parts_->owned = true;
+  if (Status status = lab.parts_->build(); !status) return status;
+  if (options.persistent) {
+    lab.parts_->state.owner = 0;
+    lab.parts_->state.owner_start = 0;
+    if (Status status = record(lab.parts_->state); !status) return status;
+    lab.parts_->owned = false;
+  }
+  return lab;
+}
+
+Result<Lab> Lab::attach(const std::string& name) {
+  Result<LabState> state = recorded(name);
+  if (!state) return state.status();
+  if (state->abandoned()) {
+    return failure(Code::invalid_argument, "lab '{}' is gone: its owner (process {}) ended", name,
+                   state->owner);
+  }
+  auto parts = std::make_unique<Parts>();
+  parts->state = *state;
+  if (state->keeper != 0) {
+    Result<Descriptor> user = foreign_user_namespace(state->keeper);
+    if (!user) return user.status();
+    parts->user = std::move(*user);
+  }
+  if (Status status = parts->open_namespaces(); !status) return status;
+  Result<ProgramOutput> detours =
+      run_program(parts->at_switch(), {"ip", "link", "show", "dev", detour_name(0)});
+  if (!detours) return detours.status();
+  parts->has_detours = detours->exit_status == 0;
+  return Lab(std::move(parts));
+}
+
+const LabOptions& Lab::options() const { return parts_->state.options; }
+std::string Lab::host_namespace(int host) const {
+  return fmt::format("{}h{}", parts_->prefix(), host);
+}
+std::string Lab::switch_namespace() const { return parts_->prefix() + "sw"; }
+std::string Lab::address(int host) const { return fmt::format("10.77.0.{}", host + 1); }
+std::string Lab::address6(int host) const { return fmt::format("fd77::{:x}", host + 1); }
+
+Result<Place> Lab::host_place(int host) const {
+  if (Status status = parts_->check_host(host); !status) return status;
+  return parts_->at_host(host);
+}
+
+Result<pid_t> Lab::spawn_on(int host, SpawnRequest request) const {
+  if (Status status = parts_->check_host(host); !status) return status;
+  request.place = parts_->at_host(host);
+  request.host_name = fmt::format("host{}", host);
+  request.own_sysfs = true;
+  return spawn(request);
+}
+
+Result<pid_t> Lab::fork_on(int host, const std::function<int()>& body) const {
+  if (Status status = parts_->check_host(host); !status) return status;
+  return fork_into(parts_->at_host(host), body);
+}
+
+Result<Descriptor> Lab::socket_on(int host, int domain, int type, int protocol) const {
+  if (Status status = parts_->check_host(host); !status) return status;
+  return socket_in(parts_->at_host(host), domain, type, protocol);
+}
+
+Result<ProgramOutput> Lab::tool_on(int host, const std::vector<std::string>& arguments) const {
+  if (Status status = parts_->check_host(host); !status) return status;
+  return run_program(parts_->at_host(host), arguments);
+}
+
+Result<ProgramOutput> Lab::tool_on_switch(const std::vector<std::string>& arguments) const {
+  return run_program(parts_->at_switch(), arguments);
+}
+
+Result<std::vector<PortBytes>> Lab::port_bytes() const {
+  const Place place = parts_->at_switch();
+  Result<std::string> links =
+      run_checked(place, {"ip", "-s", "-j", "link", "show"}, {}, "read the ports' counters");
+  if (!links) return links.status();
+  Result<nlohmann::json> devices = parse_json(*links, "ip -s -j link show");
+  if (!devices) return devices.status();
+  std::vector<PortBytes> ports(static_cast<std::size_t>(hosts()));
+  for (int host = 0; host < hosts(); ++host) ports[static_cast<std::size_t>(host)].host = host;
+  for (const nlohmann::json& device : *devices) {
+    const int host = host_of_port(device, "ifname");
+    if (host < 0 || host >= hosts()) continue;
+    PortBytes& port = ports[static_cast<std::size_t>(host)];
+    // What the switch receives is what the host has sent.
+    port.tx_bytes = number_at(device, "/stats64/rx/bytes");
+    port.tx_packets = number_at(device, "/stats64/rx/packets");
+    port.rx_bytes = number_at(device, "/stats64/tx/bytes");
+    port.rx_packets = number_at(device, "/stats64/tx/packets");
+  }
+  if (options().rate_bits_per_second == 0) return ports;
+
+  Result<std::string> queues =
+      run_checked(place, {"tc", "-s", "-j", "qdisc", "show"}, {}, "read the ports' queues");
+  if (!queues) return queues.status();
+  devices = parse_json(*queues, "tc -s -j qdisc show");
+  if (!devices) return devices.status();
+  for (const nlohmann::json& queue : *devices) {
+    const int host = host_of_port(queue, "dev");
+    if (host < 0 || host >= hosts()) continue;
+    ports[static_cast<std::size_t>(host)].queue_drops += number_at(queue, "/drops");
+  }
+  return ports;
+}
+
+Status Lab::set_impairments(const Impairments& impairments) { return parts_->impair(impairments); }
+
+Status Lab::set_loss(double percent, double shared_percent) {
+  Impairments impairments = options().impairments;
+  impairments.loss_percent = percent;
+  impairments.shared_loss_percent = shared_percent;
+  return parts_->impair(impairments);
+}
+
+Status Lab::link_down(int host) { return parts_->set_link(host, "down"); }
+Status Lab::link_up(int host) { return parts_->set_link(host, "up"); }
+
+Status Lab::tear_down() {
+  if (!parts_) return {};
+  if (!parts_->owned && parts_->state.keeper != 0) {
+    return failure(Code::invalid_argument, "lab '{}' belongs to process {}, and ends with it",
+                   name(), parts_->state.owner);
+  }
+  const std::unique_ptr<Parts> parts = std::move(parts_);
+  return parts->remove();
+}
+
+std::vector<std::string> remove_abandoned_labs() {
+  std::vector<std::string> removed;
+  for (const LabState& state : all_recorded()) {
+    if (!state.abandoned()) continue;
+    removed.push_back(state.options.name);
+    // The keeper of a temporary lab ends by itself, and the lab with it.
+    if (state.options.persistent) {
+      (void)remove_lab(state.options.name);
+    } else {
+      forget(state.options.name);
+    }
+  }
+  return removed;
+}
+
+Status remove_lab(const std::string& name) {
+  if (Status status = check_name(name); !status) return status;
+  std::set<ino_t> inodes;
+  std::string batch;
+  for (const std::string& space : named_namespaces(name)) {
+    inodes.insert(namespace_inode(namespace_path(0, space)));
+    batch += fmt::format("netns del {}\n", space);
+  }
+  inodes.erase(0);
+  if (!inodes.empty()) end_processes_in(inodes);
+  if (!batch.empty()) {
+    Status status =
+        run_checked({}, {"ip", "-force", "-batch", "-"}, batch, "remove the lab's namespaces")
+            .status();
+    if (!status) return status;
+  }
+  forget(name);
+  return {};
+}
+
+}  // namespace tutti::lab

@@ -1,0 +1,201 @@
+#include "lab/state.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "lab/descriptor.hpp"
+#include "lab/place.hpp"
+
+namespace tutti::lab {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kPrefix = "lab-";
+constexpr const char* kSuffix = ".json";
+
+std::string path_of(const std::string& name) {
+  return state_folder() + "/" + kPrefix + name + kSuffix;
+}
+
+Json to_json(const LabState& state) {
+  const LabOptions& options = state.options;
+  const Impairments& impairments = options.impairments;
+  return {{"name", options.name},
+          {"persistent", options.persistent},
+          {"hosts", options.hosts},
+          {"mtu", options.mtu},
+          {"rate_bits_per_second", options.rate_bits_per_second},
+          {"burst_bytes", burst_bytes_of(options)},
+          {"segmentation", segmentation_of(options)},
+          {"congestion_control", options.congestion_control},
+          {"ipv6", options.ipv6},
+          {"loss_percent", impairments.loss_percent},
+          {"shared_loss_percent", impairments.shared_loss_percent},
+          {"burst_loss_enter_percent", impairments.burst_loss.enter_percent},
+          {"burst_loss_leave_percent", impairments.burst_loss.leave_percent},
+          {"duplicate_percent", impairments.duplicate_percent},
+          {"reorder_percent", impairments.reorder_percent},
+          {"corrupt_percent", impairments.corrupt_percent},
+          {"loss_protocol", impairments.loss_protocol == LossProtocol::udp ? "udp" : "all"},
+          {"impaired_hosts", impairments.only_hosts},
+          {"owner", state.owner},
+          {"owner_start", state.owner_start},
+          {"keeper", state.keeper}};
+}
+
+/// Throws nlohmann's exceptions on a file that is not a lab's; the caller catches them.
+LabState from_json(const Json& json) {
+  LabState state;
+  LabOptions& options = state.options;
+  Impairments& impairments = options.impairments;
+  options.name = json.at("name").get<std::string>();
+  options.persistent = json.at("persistent").get<bool>();
+  options.hosts = json.at("hosts").get<int>();
+  options.mtu = json.at("mtu").get<int>();
+  options.rate_bits_per_second = json.at("rate_bits_per_second").get<std::uint64_t>();
+  options.burst_bytes = json.at("burst_bytes").get<std::uint32_t>();
+  options.segmentation = json.at("segmentation").get<bool>();
+  options.congestion_control = json.at("congestion_control").get<std::string>();
+  options.ipv6 = json.at("ipv6").get<bool>();
+  impairments.loss_percent = json.at("loss_percent").get<double>();
+  impairments.shared_loss_percent = json.at("shared_loss_percent").get<double>();
+  impairments.burst_loss.enter_percent = json.at("burst_loss_enter_percent").get<double>();
+  impairments.burst_loss.leave_percent = json.at("burst_loss_leave_percent").get<double>();
+  impairments.duplicate_percent = json.at("duplicate_percent").get<double>();
+  impairments.reorder_percent = json.at("reorder_percent").get<double>();
+  impairments.corrupt_percent = json.at("corrupt_percent").get<double>();
+  const bool udp = json.at("loss_protocol").get<std::string>() == "udp";
+  impairments.loss_protocol = udp ? LossProtocol::udp : LossProtocol::all;
+  impairments.only_hosts = json.at("impaired_hosts").get<std::vector<int>>();
+  state.owner = json.at("owner").get<pid_t>();
+  state.owner_start = json.at("owner_start").get<std::uint64_t>();
+  state.keeper = json.at("keeper").get<pid_t>();
+  return state;
+}
+
+Result<LabState> read_state(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return system_failure(errno, "{} cannot be read", path);
+  try {
+    LabState state = from_json(Json::parse(file));
+    if (Status status = check_options(state.options); !status) return status;
+    return state;
+  } catch (const Json::exception& error) {
+    return failure(Code::invalid_argument, "{} does not describe a lab: {}", path, error.what());
+  }
+}
+
+/// Makes the folder, and refuses one that somebody else could have prepared.
+Status prepare_folder() {
+  const std::string folder = state_folder();
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return system_failure(errno, "folder {} cannot be made", folder);
+  }
+  struct stat info {};
+  if (lstat(folder.c_str(), &info) != 0) {
+    if (errno == ENOENT) return {};  // removed by another process; opening the file will tell
+    return system_failure(errno, "folder {} cannot be examined", folder);
+  }
+  if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid()) {
+    return failure(Code::system, "{} is not a folder of this user; remove it", folder);
+  }
+  return {};
+}
+
+/// Writes the text beside the final file, so that nobody ever reads half of it.
+Result<std::string> write_beside(const LabState& state) {
+  const std::string path = fmt::format("{}.{}", path_of(state.options.name), getpid());
+  Descriptor file;
+  // The folder goes with its last lab, perhaps just after we made sure that it is there.
+  for (int attempt = 0; attempt < 100 && !file.valid(); ++attempt) {
+    if (Status status = prepare_folder(); !status) return status;
+    file.reset(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    if (!file.valid() && errno != ENOENT) break;
+  }
+  if (!file.valid()) return system_failure(errno, "{} cannot be made", path);
+  const std::string text = to_json(state).dump(2) + "\n";
+  if (write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    const int error_number = errno;
+    unlink(path.c_str());
+    return system_failure(error_number, "{} cannot be written", path);
+  }
+  return path;
+}
+
+}  // namespace
+
+bool LabState::abandoned() const { return owner != 0 && process_start(owner) != owner_start; }
+
+std::string state_folder() {
+  if (geteuid() == 0) return "/run/tutti";
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  if (runtime != nullptr && access(runtime, W_OK) == 0) return std::string(runtime) + "/tutti";
+  return fmt::format("/tmp/tutti-{}", geteuid());
+}
+
+Status record_new(const LabState& state) {
+  Result<std::string> written = write_beside(state);
+  if (!written) return written.status();
+  const int linked = link(written->c_str(), path_of(state.options.name).c_str());
+  const int error_number = errno;
+  unlink(written->c_str());
+  if (linked == 0) return {};
+  if (error_number == EEXIST) {
+    return failure(Code::invalid_argument,
+                   "a lab named '{0}' exists already; take another name, or `tutti lab down --name "
+                   "{0}`",
+                   state.options.name);
+  }
+  return system_failure(error_number, "{} cannot be made", path_of(state.options.name));
+}
+
+Status record(const LabState& state) {
+  Result<std::string> written = write_beside(state);
+  if (!written) return written.status();
+  if (rename(written->c_str(), path_of(state.options.name).c_str()) == 0) return {};
+  const int error_number = errno;
+  unlink(written->c_str());
+  return system_failure(error_number, "{} cannot be replaced", path_of(state.options.name));
+}
+
+void forget(const std::string& name) {
+  unlink(path_of(name).c_str());
+  rmdir(state_folder().c_str());
+}
+
+Result<LabState> recorded(const std::string& name) {
+  if (Status status = check_name(name); !status) return status;
+  if (access(path_of(name).c_str(), F_OK) == 0) return read_state(path_of(name));
+  std::string others;
+  for (const LabState& state : all_recorded()) others += " " + state.options.name;
+  return failure(Code::invalid_argument, "there is no lab named '{}' ({}{})", name,
+                 others.empty() ? "none exists" : "there are:", others);
+}
+
+std::vector<LabState> all_recorded() {
+  std::vector<LabState> states;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(state_folder(), error)) {
+    const std::string file = entry.path().filename().string();
+    if (!file.starts_with(kPrefix) || !file.ends_with(kSuffix)) continue;
+    Result<LabState> state = read_state(entry.path().string());
+    if (state && path_of(state->options.name) == entry.path().string()) states.push_back(*state);
+  }
+  std::sort(states.begin(), states.end(),
+            [](const LabState& a, const LabState& b) { return a.options.name < b.options.name; });
+  return states;
+}
+
+}  // namespace tutti::lab

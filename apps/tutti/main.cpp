@@ -1,0 +1,53 @@
+// The program `tutti`: its subcommands, and how it ends.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "bench/bench_command.hpp"
+#include "bench/contend_command.hpp"
+#include "exit_status.hpp"
+#include "run.hpp"
+#include "version.hpp"
+#ifdef TUTTI_HAVE_LAB
+#include "lab/lab_command.hpp"
+#endif
+
+namespace {
+
+using namespace tutti::app;
+
+/// Help and version as CLI11 prints them; everything else as one line that names the argument.
+int end_parsing(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
+  std::string text = error.what();
+  for (char& c : text) c = c == '\n' ? ' ' : c;
+  std::fprintf(stderr, "tutti: %s (see --help)\n", text.c_str());
+  return kExitUsage;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Collective communication that the network carries out: multicast Broadcast and "
+               "Allgather, measured and explained",
+               "tutti");
+  app.set_version_flag("--version", std::string("tutti ") + version());
+  app.require_subcommand(1);
+  int exit_code = kExitOk;
+  add_run_command(app, exit_code);
+#ifdef TUTTI_HAVE_LAB
+  tutti::lab::add_lab_command(app, exit_code);
+#endif
+  add_bench_command(app, exit_code);
+  add_contend_command(app, exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return end_parsing(app, error);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tutti: %s\n", error.what());
+    return kExitFailed;
+  }
+  return exit_code;
+}

@@ -1,0 +1,164 @@
+#include "session.hpp"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.hpp"
+#include "device/ip/interface.hpp"
+#include "runtime/bootstrap_detect.hpp"
+
+namespace tutti::app {
+namespace {
+
+constexpr Nanoseconds kExchangeTimeout = std::chrono::seconds(60);
+
+const std::map<std::string, Algorithm>& algorithms() {
+  static const std::map<std::string, Algorithm> names{{"automatic", Algorithm::automatic},
+                                                      {"multicast", Algorithm::multicast},
+                                                      {"ring", Algorithm::ring}};
+  return names;
+}
+
+/// What a namespace link of /proc points to: equal for processes that share the namespace.
+std::string namespace_name(const char* kind) {
+  std::error_code error;
+  const auto target = std::filesystem::read_symlink(std::string("/proc/self/ns/") + kind, error);
+  return error ? "unknown" : target.string();
+}
+
+std::string boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  file >> id;
+  return id;
+}
+
+std::string host_name() {
+  char name[256] = "";
+  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+/// The interface that the communicator has chosen, found out the same way.
+std::string interface_name(const CommunicatorOptions& options, bool local_only) {
+  std::string wanted = options.interface;
+  if (const char* name = std::getenv("TUTTI_INTERFACE"); wanted.empty() && name != nullptr) {
+    wanted = name;
+  }
+  const int family = options.ipv6 ? AF_INET6 : AF_INET;
+  const auto found = device::ip::choose_interface(wanted, local_only, family);
+  return found ? found->name : "";
+}
+
+}  // namespace
+
+const char* to_string(Algorithm algorithm) {
+  for (const auto& [name, value] : algorithms()) {
+    if (value == algorithm) return name.c_str();
+  }
+  return "unknown";
+}
+
+void add_session_options(CLI::App& command, SessionOptions& options) {
+  CommunicatorOptions& communicator = options.communicator;
+  const auto add = [&](CLI::Option* option) { option->group("Communicator"); };
+  add(command
+          .add_option_function<std::string>(
+              "--algorithm",
+              [&options](const std::string& name) { options.algorithm = algorithms().at(name); },
+              "automatic, multicast or ring")
+          ->check(CLI::IsMember({"automatic", "multicast", "ring"})));
+  add(command.add_option("--subgroups", communicator.subgroups, "Multicast subgroups")
+          ->check(CLI::Range(1u, 256u))
+          ->capture_default_str());
+  add(command.add_option("--chains", communicator.chains, "Ranks that multicast at once")
+          ->check(CLI::PositiveNumber)
+          ->capture_default_str());
+  add(command.add_option("--chunk-bytes", communicator.chunk_bytes,
+                         "Payload of a datagram; 0: what the smallest MTU allows"));
+  add(command.add_option("--interface", communicator.interface,
+                         "Network interface, by name or address (otherwise TUTTI_INTERFACE)"));
+  add(command.add_flag("--ipv6", communicator.ipv6, "IPv6 instead of IPv4"));
+  add(command.add_flag_callback(
+      "--no-auth", [&communicator] { communicator.authenticate = false; },
+      "CRC-32C on every datagram instead of a keyed tag"));
+  add(command.add_flag("--always-barrier", communicator.always_barrier,
+                       "The ready barrier before every collective"));
+  add(command
+          .add_option_function<unsigned>(
+              "--create-timeout",
+              [&communicator](const unsigned& value) {
+                communicator.create_timeout = std::chrono::seconds(value);
+              },
+              "Seconds for all ranks to come together (30)")
+          ->check(CLI::Range(1u, 3600u)));
+}
+
+Result<Session> Session::create(const SessionOptions& options) {
+  auto bootstrap = runtime::detect(options.communicator.create_timeout);
+  if (!bootstrap) return bootstrap.status();
+  auto communicator = Communicator::create(**bootstrap, options.communicator);
+  if (!communicator) return communicator.status();
+  Session session(std::move(*bootstrap), std::move(*communicator));
+  if (Status status = session.learn_locations(options); !status) return status;
+  return session;
+}
+
+Status Session::learn_locations(const SessionOptions& options) {
+  // Twice: which interface is chosen depends on whether all share a network.
+  Location mine{host_name(), boot_id() + namespace_name("time"), boot_id() + namespace_name("net"),
+                ""};
+  for (int round = 0; round < 2; ++round) {
+    const std::string text =
+        nlohmann::json({mine.host, mine.clock, mine.network, mine.interface}).dump();
+    auto all = exchange_bytes(std::as_bytes(std::span(text)));
+    if (!all) return all.status();
+    locations_.clear();
+    for (const runtime::Bytes& bytes : *all) {
+      const auto* first = reinterpret_cast<const char*>(bytes.data());
+      const auto parts = nlohmann::json::parse(first, first + bytes.size(), nullptr, false);
+      if (!parts.is_array() || parts.size() != 4) {
+        return failure(Code::peer_failed, "rank {} runs another version of tutti",
+                       locations_.size());
+      }
+      locations_.push_back({parts[0], parts[1], parts[2], parts[3]});
+    }
+    const bool local_only =
+        std::all_of(locations_.begin(), locations_.end(),
+                    [&](const Location& one) { return one.network == mine.network; });
+    mine.interface = interface_name(options.communicator, local_only);
+  }
+  return {};
+}
+
+std::uint32_t Session::hosts() const {
+  std::set<std::string> networks;
+  for (const Location& one : locations_) networks.insert(one.network);
+  return static_cast<std::uint32_t>(networks.size());
+}
+
+bool Session::one_clock() const {
+  return std::all_of(locations_.begin(), locations_.end(), [&](const Location& one) {
+    return one.clock == locations_.front().clock;
+  });
+}
+
+Result<std::vector<runtime::Bytes>> Session::exchange_bytes(std::span<const std::byte> mine) {
+  return bootstrap_->allgather(mine, kExchangeTimeout);
+}
+
+Status Session::finish() {
+  auto request = communicator_.barrier({.will_wait = true});
+  return request ? request->wait() : request.status();
+}
+
+}  // namespace tutti::app

@@ -1,0 +1,192 @@
+"""Who is measured and how each is started: the peers with their variants, and Tutti by a command template."""
+
+import os
+import shlex
+import shutil
+import subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ENTER_HOST = os.path.join(HERE, "enter_host")
+
+
+def _openmpi_broadcast(algorithm, segment):
+    return ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_bcast_algorithm", str(algorithm),
+            "--mca", "coll_tuned_bcast_algorithm_segmentsize", str(segment)]
+
+
+def _openmpi_allgather(algorithm):
+    return ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allgather_algorithm", str(algorithm)]
+
+
+def _mpich_chain(segment):
+    """A pipelined chain: MPICH has it as a tree of fan-out 1 among its non-blocking algorithms."""
+    return ["-genv", "MPIR_CVAR_BCAST_INTRA_ALGORITHM", "nb", "-genv", "MPIR_CVAR_IBCAST_INTRA_ALGORITHM", "tsp_tree",
+            "-genv", "MPIR_CVAR_IBCAST_TREE_TYPE", "kary", "-genv", "MPIR_CVAR_IBCAST_TREE_KVAL", "1",
+            "-genv", "MPIR_CVAR_IBCAST_TREE_PIPELINE_CHUNK_SIZE", str(segment)]
+
+
+LOOPBACK_ONLY = ("shared-memory",)
+
+# peer -> variant -> (operations it applies to, extra arguments of the launcher). Hand-picked variants change the
+# algorithm only. A peer's "best" is its fastest variant for that operation and size, "default" included.
+VARIANTS = {
+    "openmpi": {
+        "default": (("broadcast", "allgather"), []),
+        "pipeline-64k": (("broadcast",), _openmpi_broadcast(3, 65536)),
+        "pipeline-16k": (("broadcast",), _openmpi_broadcast(3, 16384)),
+        "ring": (("allgather",), _openmpi_allgather(4)),
+        "shared-memory": (("broadcast", "allgather"), ["--mca", "btl", "vader,self"]),
+    },
+    "mpich": {
+        "default": (("broadcast", "allgather"), []),
+        "scatter-ring": (("broadcast",), ["-genv", "MPIR_CVAR_BCAST_INTRA_ALGORITHM", "scatter_ring_allgather"]),
+        "chain-16k": (("broadcast",), _mpich_chain(16384)),
+        "ring": (("allgather",), ["-genv", "MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM", "ring"]),
+        "shared-memory": (("broadcast", "allgather"), ["-genv", "UCX_TLS", "posix,self"]),
+    },
+    "gloo": {
+        "default": (("broadcast", "allgather"), []),  # its option objects offer no other algorithm for either
+    },
+}
+
+PACKAGES = {
+    "openmpi": ("mpirun.openmpi", "openmpi-bin libopenmpi-dev", "mpi_peer_openmpi"),
+    "mpich": ("mpirun.mpich", "mpich libmpich-dev", "mpi_peer_mpich"),
+    "gloo": (None, "libgloo-dev", "gloo_peer"),
+}
+
+
+class Contender:
+    """One column: a peer's variant, or Tutti."""
+
+    def __init__(self, peer, variant, operations):
+        self.peer = peer
+        self.variant = variant
+        self.operations = operations
+        self.name = f"{peer} {variant}"
+        self.unavailable = None  # why it cannot run, for people
+
+    def commands(self, fabric, job):
+        """The processes to start, each a list of words."""
+        raise NotImplementedError
+
+
+class Job:
+    """One launch: one operation and size."""
+
+    def __init__(self, operation, size, iterations, warmup, gate, folder):
+        self.operation = operation
+        self.size = size
+        self.iterations = iterations
+        self.warmup = warmup
+        self.gate = gate
+        self.folder = folder
+
+    def options(self, name):
+        """What every program that is built on contender.hpp understands."""
+        return ["--name", name, "--operations", f"none,{self.operation}", "--sizes", str(self.size), "--iterations",
+                str(self.iterations), "--warmup", str(self.warmup), "--gate", self.gate]
+
+
+class Peer(Contender):
+    """A peer's program, built by CMakeLists.txt of this folder."""
+
+    def __init__(self, peer, variant, programs):
+        operations, self.extra = VARIANTS[peer][variant]
+        super().__init__(peer, variant, operations)
+        launcher, packages, program = PACKAGES[peer]
+        self.program = os.path.join(programs, program)
+        self.shim = os.path.join(programs, "libyield_shim.so")
+        if not _installed(launcher, packages):
+            self.unavailable = f"not installed: apt-get install {packages}"
+        elif not os.path.exists(self.program):
+            self.unavailable = f"not built: {self.program}; cmake -DTUTTI_BUILD_PEERS=ON"
+
+    def commands(self, fabric, job):
+        program = [self.program, *job.options(self.name)]
+        build = {"openmpi": self._openmpi, "mpich": self._mpich, "gloo": self._gloo}[self.peer]
+        return build(fabric, job, program)
+
+    def _openmpi(self, fabric, job, program):
+        command = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca",
+                   "mpi_yield_when_idle", "1", "--mca", "pml", "ob1", "-n", str(fabric.ranks)]
+        if self.variant not in LOOPBACK_ONLY:
+            command += ["--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", fabric.subnet()]
+        if fabric.kind == "lab":
+            control = fabric.subnet(interface=fabric.control_interface)
+            command += ["--mca", "plm", "rsh", "--mca", "plm_rsh_agent", ENTER_HOST, "--mca", "oob_tcp_if_include",
+                        control, "--host", ",".join(fabric.hosts), "--map-by", "node"]
+        return [_inside_first_host(fabric, command + self.extra + program)]
+
+    def _mpich(self, fabric, job, program):
+        command = ["mpirun.mpich", "-n", str(fabric.ranks)]
+        if self.variant not in LOOPBACK_ONLY:
+            command += ["-genv", "UCX_TLS", "tcp,self", "-genv", "UCX_NET_DEVICES", fabric.data_interface]
+        if fabric.kind == "lab":
+            command += ["-launcher", "ssh", "-launcher-exec", ENTER_HOST, "-iface", fabric.control_interface,
+                        "-hosts", ",".join(fabric.hosts), "-ppn", "1"]
+        if self.shimmed(fabric):
+            command += ["-genv", "LD_PRELOAD", self.shim]
+        return [_inside_first_host(fabric, command + self.extra + program)]
+
+    def _gloo(self, fabric, job, program):
+        common = ["--ranks", str(fabric.ranks), "--interface", fabric.data_interface, "--rendezvous", job.folder]
+        return [enter(fabric, rank, program + common + ["--rank", str(rank)]) for rank in range(fabric.ranks)]
+
+    def shimmed(self, fabric):
+        return self.peer == "mpich" and fabric.ranks > (os.cpu_count() or 1)
+
+
+class Template(Contender):
+    """Tutti, or anything else that speaks the protocol of README.md, started by a command line with {fields}."""
+
+    def __init__(self, name, template):
+        peer, _, variant = name.partition("/")
+        super().__init__(peer, variant or "default", ("broadcast", "allgather"))
+        self.words = shlex.split(template)
+        if not self.words or not (shutil.which(self.words[0]) or os.path.exists(self.words[0])):
+            self.unavailable = f"not built: {template.split(' ')[0]}"
+
+    def commands(self, fabric, job):
+        fields = {
+            "name": self.name, "operations": f"none,{job.operation}", "operation": job.operation, "sizes": job.size,
+            "iterations": job.iterations, "warmup": job.warmup, "gate": job.gate, "ranks": fabric.ranks,
+            "interface": fabric.data_interface, "rendezvous": job.folder, "hosts": ",".join(fabric.hosts),
+            "addresses": ",".join(address.split("/")[0] for address in fabric.addresses),
+        }
+        if not any("{rank}" in word or "{address}" in word for word in self.words):
+            return [[word.format(**fields) for word in self.words]]
+        commands = []
+        for rank, address in enumerate(fabric.addresses):
+            fields.update(rank=rank, address=address.split("/")[0])
+            commands.append(enter(fabric, rank, [word.format(**fields) for word in self.words]))
+        return commands
+
+
+def enter(fabric, rank, command):
+    """`command` on the host of `rank`."""
+    if fabric.kind == "loopback":
+        return command
+    return [ENTER_HOST, fabric.hosts[rank], shlex.join(command)]
+
+
+def _inside_first_host(fabric, command):
+    """A launcher must itself be on the network that its remote halves call back to."""
+    return enter(fabric, 0, command)
+
+
+def _installed(launcher, packages):
+    if launcher:
+        return shutil.which(launcher) is not None
+    state = subprocess.run(["dpkg-query", "-W", "-f", "${Status}", packages], capture_output=True, text=True)
+    return "install ok installed" in state.stdout
+
+
+def package_versions():
+    """Version of each package of each peer, for the record."""
+    names = sorted({name for _, packages, _ in PACKAGES.values() for name in packages.split()} | {"libucx0"})
+    versions = {}
+    for name in names:
+        query = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", name], capture_output=True, text=True)
+        versions[name] = query.stdout if query.returncode == 0 else "not installed"
+    return versions

@@ -1,0 +1,144 @@
+"""Where the measurement runs: a lab of network namespaces behind one switch, or the loopback interface."""
+
+import json
+import re
+import subprocess
+
+
+def _ip(*words):
+    return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
+
+
+class Lab:
+    """Namespaces NAME-h0.. (one rank each, 10.77.0.(rank+1) on eth0) and NAME-sw with a port p0.. for each."""
+
+    kind = "lab"
+
+    def __init__(self, name, ranks, data_interface, control_interface, rate_bits):
+        self.name = name
+        self.switch = f"{name}-sw"
+        self.data_interface = data_interface
+        self.control_interface = control_interface or data_interface
+        present = {line.split()[0] for line in _ip("netns", "list").splitlines() if line.strip()}
+        found = sum(1 for one in present if re.fullmatch(re.escape(name) + r"-h\d+", one))
+        self.ranks = ranks or found
+        self.hosts = [f"{name}-h{rank}" for rank in range(self.ranks)]
+        missing = [one for one in [self.switch, *self.hosts] if one not in present]
+        if missing or self.ranks < 2:
+            raise SystemExit(f"compare: lab {name}: missing namespaces {missing}, {found} hosts found; "
+                             f"make it first: tutti lab up {name} --hosts {max(self.ranks, 2)}")
+        self.ports = [f"p{rank}" for rank in range(self.ranks)]
+        self.addresses = [self._address(host, data_interface) for host in self.hosts]
+        self.rate_bits, self.burst_bytes = self._shaping()
+        if rate_bits:
+            self.rate_bits = rate_bits
+
+    @staticmethod
+    def _address(host, interface):
+        links = json.loads(_ip("-n", host, "-4", "-j", "addr", "show", "dev", interface))
+        entries = [entry for link in links for entry in link.get("addr_info", [])]
+        if not entries:
+            raise SystemExit(f"compare: {host}: no IPv4 address on {interface}")
+        return f"{entries[0]['local']}/{entries[0]['prefixlen']}"
+
+    def _shaping(self):
+        """(bits per second, burst bytes) of the slowest port, (None, 0) where none is shaped."""
+        text = subprocess.run(["tc", "-n", self.switch, "-j", "qdisc", "show"], check=True,
+                              capture_output=True, text=True).stdout
+        shaped = [entry["options"] for entry in json.loads(text)
+                  if entry.get("kind") == "tbf" and entry.get("dev") in self.ports]
+        if not shaped:
+            return None, 0
+        slowest = min(shaped, key=lambda options: options["rate"])
+        return slowest["rate"] * 8, slowest["burst"]
+
+    def subnet(self, rank=0, interface=None):
+        """The network of an interface as A.B.C.0/24, which is how Open MPI selects interfaces."""
+        address = self._address(self.hosts[rank], interface or self.data_interface)
+        octets, prefix = address.split("/")
+        kept = int(prefix) // 8
+        return ".".join(octets.split(".")[:kept] + ["0"] * (4 - kept)) + "/" + prefix
+
+    def link_bytes(self):
+        """Bytes in and out of all host ports of the switch since they were made."""
+        links = {link["ifname"]: link["stats64"]
+                 for link in json.loads(_ip("-n", self.switch, "-s", "-j", "link", "show"))}
+        return sum(links[port]["rx"]["bytes"] + links[port]["tx"]["bytes"] for port in self.ports)
+
+    def drops(self):
+        """(packets dropped by the hosts' own queues, packets dropped by the switch's ports) so far."""
+        own = sum(self._dropped(host, [self.data_interface]) for host in self.hosts)
+        return own, self._dropped(self.switch, self.ports)
+
+    @staticmethod
+    def _dropped(namespace, interfaces):
+        text = subprocess.run(["tc", "-n", namespace, "-s", "-j", "qdisc", "show"], check=True, capture_output=True,
+                              text=True).stdout
+        return sum(entry.get("drops", 0) for entry in json.loads(text) if entry.get("dev") in interfaces)
+
+    def ideal_link_bytes(self, operation, size):
+        """One multicast send a block and P-1 receptions of it, summed over the ports: P copies of a block."""
+        return size * self.ranks * (self.ranks if operation == "allgather" else 1)
+
+    def limit_ns(self, operation, size):
+        """The shortest time in which a host's link carries the payload; None where links are not shaped."""
+        if not self.rate_bits:
+            return None
+        return self.received_bytes(operation, size) * 8 * 1e9 / self.rate_bits
+
+    def limit_after_burst_ns(self, operation, size):
+        """As limit_ns, for links that were idle before: a shaper lets its burst pass at once then."""
+        if not self.rate_bits:
+            return None
+        return max(0, self.received_bytes(operation, size) - self.burst_bytes) * 8 * 1e9 / self.rate_bits
+
+    def received_bytes(self, operation, size):
+        return size * (self.ranks - 1 if operation == "allgather" else 1)
+
+    def describe(self):
+        rate = f"{self.rate_bits / 1e6:g} Mbit/s a link and direction, burst {self.burst_bytes} B" \
+            if self.rate_bits else "links not shaped"
+        control = "launchers use the data network" if self.control_interface == self.data_interface \
+            else f"launchers use {self.control_interface}"
+        return f"lab {self.name}, {self.ranks} hosts, {rate}, {control}, TCP uses {self._congestion_control()}"
+
+    def _congestion_control(self):
+        command = ["ip", "netns", "exec", self.hosts[0], "cat", "/proc/sys/net/ipv4/tcp_congestion_control"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+class Loopback:
+    """All ranks on this host; sockets over lo. One counter: what lo sent."""
+
+    kind = "loopback"
+    rate_bits = None
+    burst_bytes = 0
+    data_interface = control_interface = "lo"
+
+    def __init__(self, ranks):
+        self.ranks = ranks or 4
+        self.hosts = ["localhost"] * self.ranks
+        self.addresses = ["127.0.0.1/8"] * self.ranks
+
+    def subnet(self, rank=0, interface=None):
+        return "127.0.0.0/8"
+
+    def link_bytes(self):
+        return json.loads(_ip("-s", "-j", "link", "show", "dev", "lo"))[0]["stats64"]["tx"]["bytes"]
+
+    def drops(self):
+        return 0, 0
+
+    def ideal_link_bytes(self, operation, size):
+        return size * (self.ranks if operation == "allgather" else 1)
+
+    def limit_ns(self, operation, size):
+        return None
+
+    limit_after_burst_ns = limit_ns
+
+    def received_bytes(self, operation, size):
+        return size * (self.ranks - 1 if operation == "allgather" else 1)
+
+    def describe(self):
+        return f"loopback, {self.ranks} ranks on one host"

@@ -1,0 +1,64 @@
+// What every measurement of Tutti shares: a common start on the host's clock, and data that tell
+// where and when they were sent.
+#pragma once
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+
+namespace tutti::bench {
+
+inline constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
+
+/// CLOCK_MONOTONIC, which all processes of a host share.
+inline std::int64_t now_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * kNanosecondsPerSecond + time.tv_nsec;
+}
+
+/// Sleeps, and yields for the last moment, so that ranks that share a core do not delay each other.
+inline void wait_until(std::int64_t instant_ns) {
+  constexpr std::int64_t kYieldBeforeStartNs = 60'000;  // a sleep may end this much late
+  const std::int64_t wake_ns = instant_ns - kYieldBeforeStartNs;
+  const timespec wake{wake_ns / kNanosecondsPerSecond, wake_ns % kNanosecondsPerSecond};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, nullptr) == EINTR) {
+  }
+  while (now_ns() < instant_ns) sched_yield();
+}
+
+/// The data that `rank` sends in one repetition: a stale, shifted or foreign block never matches.
+inline std::uint64_t pattern_word(int rank, std::uint64_t repetition, std::uint64_t index) {
+  std::uint64_t word = (static_cast<std::uint64_t>(rank) << 48) ^ (repetition << 32) ^ index;
+  word = (word ^ (word >> 31)) * 0x9E3779B97F4A7C15ULL;
+  return word ^ (word >> 29);
+}
+
+inline void fill_pattern(std::byte* data, std::size_t bytes, int rank, std::uint64_t repetition) {
+  for (std::size_t at = 0; at < bytes; at += sizeof(std::uint64_t)) {
+    const std::uint64_t word = pattern_word(rank, repetition, at / sizeof(std::uint64_t));
+    std::memcpy(data + at, &word, std::min(sizeof(word), bytes - at));
+  }
+}
+
+/// How many of the bytes differ from the pattern.
+inline std::int64_t count_wrong(const std::byte* data, std::size_t bytes, int rank,
+                                std::uint64_t repetition) {
+  std::int64_t wrong = 0;
+  for (std::size_t at = 0; at < bytes; at += sizeof(std::uint64_t)) {
+    const std::uint64_t word = pattern_word(rank, repetition, at / sizeof(std::uint64_t));
+    const std::size_t length = std::min(sizeof(word), bytes - at);
+    if (std::memcmp(data + at, &word, length) == 0) continue;
+    std::byte expected[sizeof(word)];
+    std::memcpy(expected, &word, sizeof(word));
+    for (std::size_t i = 0; i < length; ++i) wrong += data[at + i] != expected[i] ? 1 : 0;
+  }
+  return wrong;
+}
+
+}  // namespace tutti::bench

@@ -1,0 +1,94 @@
+// Measures MPI_Bcast and MPI_Allgather. Built once with each MPI's own compiler wrapper.
+#include <mpi.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <stdexcept>
+
+#include "contender.hpp"
+
+namespace {
+
+using tutti::bench::Contender;
+
+class MpiContender final : public Contender {
+ public:
+  MpiContender() {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
+  }
+
+  std::string version() const override {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+    int length = 0;
+    MPI_Get_library_version(text, &length);
+    const std::string whole(text, static_cast<std::size_t>(length));
+    return whole.substr(0, whole.find_first_of(",\n"));
+  }
+  int rank() const override { return rank_; }
+  int ranks() const override { return ranks_; }
+  void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
+
+  void broadcast(std::byte* data, std::size_t bytes) override {
+    MPI_Bcast(data, static_cast<int>(bytes), MPI_BYTE, 0, MPI_COMM_WORLD);
+  }
+  void allgather(const std::byte* input, std::byte* output, std::size_t bytes) override {
+    const int count = static_cast<int>(bytes);
+    MPI_Allgather(input, count, MPI_BYTE, output, count, MPI_BYTE, MPI_COMM_WORLD);
+  }
+
+  std::vector<std::int64_t> gather(std::int64_t value) override {
+    std::vector<std::int64_t> values(rank_ == 0 ? static_cast<std::size_t>(ranks_) : 0);
+    MPI_Gather(&value, 1, MPI_INT64_T, values.data(), 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
+    return values;
+  }
+  std::int64_t share(std::int64_t value) override {
+    MPI_Bcast(&value, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
+    return value;
+  }
+
+ private:
+  int rank_ = 0;
+  int ranks_ = 0;
+};
+
+constexpr int kFinalizeHung =
+    0;  // all results are printed by then, so this is no failure of the run
+
+constexpr char kHungNotice[] = "mpi_peer: MPI_Finalize hung; left without it\n";
+
+extern "C" void leave_hung_finalize(int) {
+  const ssize_t written = write(STDERR_FILENO, kHungNotice, sizeof(kHungNotice) - 1);
+  _exit(written < 0 ? 1 : kFinalizeHung);
+}
+
+/// MPICH 4.0 over UCX often never returns from MPI_Finalize; a timer ends the process then.
+void finalize_within(long patience_ms) {
+  std::signal(SIGALRM, leave_hung_finalize);
+  const itimerval timer{{0, 0}, {patience_ms / 1000, (patience_ms % 1000) * 1000}};
+  setitimer(ITIMER_REAL, &timer, nullptr);
+  MPI_Finalize();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  std::int64_t wrong_bytes = 0;
+  try {
+    std::vector<std::string> rest;
+    const auto options = tutti::bench::parse_options(argc, argv, rest);
+    if (!rest.empty()) throw std::runtime_error("unknown option " + rest.front());
+    MpiContender contender;
+    wrong_bytes = tutti::bench::measure_all(contender, options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "mpi_peer: %s\n", error.what());
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  std::fflush(stdout);
+  finalize_within(1000);
+  return wrong_bytes == 0 ? 0 : 1;
+}

@@ -1,0 +1,245 @@
+/* Tutti's C interface: the same communicators, collectives and requests as tutti/communicator.hpp,
+ * for C and for every language that can call C.
+ *
+ *   tutti_comm_t* comm = NULL;
+ *   if (tutti_comm_create(NULL, &comm) != TUTTI_OK) {
+ *     fprintf(stderr, "%s\n", tutti_last_error());
+ *     return 1;
+ *   }
+ *   tutti_broadcast(comm, buffer, bytes, 0, NULL);
+ *   tutti_comm_destroy(comm);
+ *
+ * Errors: a function that can fail returns a tutti_status_t; tutti_last_error() is the sentence
+ * that goes with it. NULL and bad arguments are errors (TUTTI_INVALID_ARGUMENT), never undefined.
+ * Output arguments are written only on success, except where said.
+ *
+ * Structures begin with `size`, which the caller sets (the _INIT macros do): later versions append
+ * fields, and 0 in any field means its default. A structure that is NULL means all defaults.
+ *
+ * Threads: a communicator may be used by several threads, but the collectives must be called in the
+ * same order on all ranks. One request is used by one thread at a time. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define TUTTI_C_EXPORT __attribute__((visibility("default")))
+#else
+#define TUTTI_C_EXPORT
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TUTTI_VERSION_MAJOR 0
+#define TUTTI_VERSION_MINOR 1
+#define TUTTI_VERSION_PATCH 0
+
+/* The version of the library that runs, "0.1.0"; static text. */
+TUTTI_C_EXPORT const char* tutti_version(void);
+
+/* ---- Status ---------------------------------------------------------------------------------- */
+
+/* What went wrong, coarse enough to branch on. Values never change their meaning; new ones may
+ * come. */
+typedef int32_t tutti_status_t;
+enum {
+  TUTTI_OK = 0,
+  TUTTI_INVALID_ARGUMENT = 1,   /* the caller's argument or environment cannot be used */
+  TUTTI_UNSUPPORTED = 2,        /* this device or host lacks what was asked for */
+  TUTTI_RESOURCE_EXHAUSTED = 3, /* memory, descriptors, buffer limits */
+  TUTTI_TIMEOUT = 4,            /* a deadline passed */
+  TUTTI_PEER_FAILED = 5,        /* another rank died, froze, or was cut off */
+  TUTTI_ABORTED = 6,            /* the communicator was aborted or had failed before */
+  TUTTI_SYSTEM = 7,             /* an operating system call failed */
+  TUTTI_INTERNAL = 8            /* a broken invariant of Tutti itself */
+};
+
+/* The name of a status, "peer_failed"; "unknown" for a value that is none. Static text. */
+TUTTI_C_EXPORT const char* tutti_status_string(tutti_status_t status);
+
+/* The message of the last failure of a Tutti function in this thread; "" where there was none.
+ * Tutti's text: valid until the next failure in this thread. Success leaves it as it is. */
+TUTTI_C_EXPORT const char* tutti_last_error(void);
+
+/* Frees a text that a function of this interface gave to the caller; NULL is allowed. */
+TUTTI_C_EXPORT void tutti_free_text(char* text);
+
+/* ---- Communicators --------------------------------------------------------------------------- */
+
+/* A group of ranks that run collectives together. */
+typedef struct tutti_comm tutti_comm_t;
+
+/* What a communicator is created with; 0 or NULL in a field is its default. All ranks must agree on
+ * the fields marked (all). */
+typedef struct tutti_comm_options {
+  size_t size;                /* sizeof(tutti_comm_options_t) */
+  const char* interface_name; /* name or address; default: TUTTI_INTERFACE, else chosen */
+  uint32_t ipv6;              /* (all) not 0: IPv6 */
+  uint32_t subgroups;         /* (all) multicast subgroups; default 1 */
+  uint32_t chains;            /* (all) chains of the sequencer; default 1 */
+  uint32_t chunk_bytes;       /* (all) default: what the smallest MTU allows */
+  uint64_t window_bytes;      /* (all) default: what the receive buffers hold */
+  uint32_t no_authentication; /* (all) not 0: a CRC-32C instead of a keyed tag */
+  uint32_t always_barrier;    /* (all) not 0: ready barrier before every collective */
+  int64_t peer_timeout_ns;    /* a silent neighbour is lost after this; default 3 s */
+  int64_t create_timeout_ns;  /* for the ranks to come together; default 30 s */
+} tutti_comm_options_t;
+
+#define TUTTI_COMM_OPTIONS_INIT \
+  { sizeof(tutti_comm_options_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* Creates a communicator of the job that the environment names (torchrun, Open MPI, MPICH, Slurm,
+ * `tutti run`, or TUTTI_BOOTSTRAP; of one rank where it names none). Collective: returns when every
+ * rank has heard every other, or with the reason why not. The caller destroys *comm. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_create(const tutti_comm_options_t* options,
+                                                tutti_comm_t** comm);
+
+/* What leads the ranks of a job to each other: 127 printable characters and a NUL, to be copied by
+ * any means. Who has it can join. */
+typedef struct tutti_unique_id {
+  char text[128];
+} tutti_unique_id_t;
+
+/* Makes an id in the process that will be rank 0, and starts the store that it leads to. `host` is
+ * how the others reach this process; NULL: the address of its first running interface. */
+TUTTI_C_EXPORT tutti_status_t tutti_unique_id_create(const char* host, tutti_unique_id_t* id);
+/* Ends the store of an id that this process made and did not join. */
+TUTTI_C_EXPORT tutti_status_t tutti_unique_id_discard(const tutti_unique_id_t* id);
+
+/* Creates a communicator of `size` ranks over an id; rank 0 where the id was made. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_create_with_id(const tutti_unique_id_t* id, uint32_t rank,
+                                                        uint32_t size,
+                                                        const tutti_comm_options_t* options,
+                                                        tutti_comm_t** comm);
+
+/* The caller's own exchange (MPI_Allgather, a store): gathers `bytes` bytes of `mine` of every
+ * rank, by rank, into `all` (size x bytes). Blocks; should fail by itself after `timeout_ns`.
+ * Returns TUTTI_OK or what went wrong. */
+typedef tutti_status_t (*tutti_allgather_fn)(const void* mine, void* all, size_t bytes,
+                                             int64_t timeout_ns, void* context);
+
+/* Creates a communicator over the caller's exchange, which is called during this call only. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_create_with_callback(tutti_allgather_fn allgather,
+                                                              void* context, uint32_t rank,
+                                                              uint32_t size,
+                                                              const tutti_comm_options_t* options,
+                                                              tutti_comm_t** comm);
+
+/* Another communicator of the same ranks, whose collectives are ordered by themselves; served by
+ * the same progress thread. Collective on `comm`, by which the ranks exchange what they need. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_duplicate(tutti_comm_t* comm,
+                                                   const tutti_comm_options_t* options,
+                                                   tutti_comm_t** duplicate);
+
+/* Gives the communicator back; it closes when its last request is freed. Wait for the requests
+ * first: their buffers are Tutti's until they are done. NULL is allowed. */
+TUTTI_C_EXPORT void tutti_comm_destroy(tutti_comm_t* comm);
+
+TUTTI_C_EXPORT tutti_status_t tutti_comm_rank(const tutti_comm_t* comm, uint32_t* rank);
+TUTTI_C_EXPORT tutti_status_t tutti_comm_size(const tutti_comm_t* comm, uint32_t* size);
+
+/* Ends every collective, here and on the peers, with an error that carries `reason` (may be NULL).
+ * The communicator is of no further use but to be destroyed. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_abort(tutti_comm_t* comm, const char* reason);
+
+/* ---- Collectives ----------------------------------------------------------------------------- */
+
+/* How a collective is carried out. */
+enum {
+  TUTTI_ALGORITHM_AUTOMATIC = 0, /* what the runtime finds best */
+  TUTTI_ALGORITHM_MULTICAST = 1, /* reliable multicast */
+  TUTTI_ALGORITHM_RING = 2       /* ring Allgather, pipelined chain Broadcast */
+};
+
+/* Options of one call; 0 in a field is its default. */
+typedef struct tutti_call_options {
+  size_t size;        /* sizeof(tutti_call_options_t) */
+  uint32_t algorithm; /* TUTTI_ALGORITHM_... */
+} tutti_call_options_t;
+
+#define TUTTI_CALL_OPTIONS_INIT \
+  { sizeof(tutti_call_options_t), 0 }
+
+/* Sends root's `buffer` to every rank's `buffer`, `bytes` long everywhere. Returns when it is here.
+ * A buffer of 0 bytes may be NULL. */
+TUTTI_C_EXPORT tutti_status_t tutti_broadcast(tutti_comm_t* comm, void* buffer, size_t bytes,
+                                              uint32_t root, const tutti_call_options_t* options);
+/* Gathers `bytes` bytes of every rank's `own`, by rank, into everybody's `all` (size x bytes). In
+ * place: `own` is the rank's part of `all`. */
+TUTTI_C_EXPORT tutti_status_t tutti_allgather(tutti_comm_t* comm, const void* own, void* all,
+                                              size_t bytes, const tutti_call_options_t* options);
+/* Returns when every rank has called it. */
+TUTTI_C_EXPORT tutti_status_t tutti_barrier(tutti_comm_t* comm,
+                                            const tutti_call_options_t* options);
+
+/* A collective under way. */
+typedef struct tutti_request tutti_request_t;
+
+/* The same without waiting: they return at once, the buffers are Tutti's until the request is done,
+ * and the caller frees *request. */
+TUTTI_C_EXPORT tutti_status_t tutti_ibroadcast(tutti_comm_t* comm, void* buffer, size_t bytes,
+                                               uint32_t root, const tutti_call_options_t* options,
+                                               tutti_request_t** request);
+TUTTI_C_EXPORT tutti_status_t tutti_iallgather(tutti_comm_t* comm, const void* own, void* all,
+                                               size_t bytes, const tutti_call_options_t* options,
+                                               tutti_request_t** request);
+TUTTI_C_EXPORT tutti_status_t tutti_ibarrier(tutti_comm_t* comm,
+                                             const tutti_call_options_t* options,
+                                             tutti_request_t** request);
+
+/* ---- Requests -------------------------------------------------------------------------------- */
+
+/* Gives the collective a little progress and says in *done whether it is over. Returns the
+ * collective's own status once it is, TUTTI_OK before; *done is written either way. */
+TUTTI_C_EXPORT tutti_status_t tutti_request_test(tutti_request_t* request, int* done);
+/* Waits for the end; returns the collective's status. */
+TUTTI_C_EXPORT tutti_status_t tutti_request_wait(tutti_request_t* request);
+/* Waits for at most `timeout_ns`. TUTTI_TIMEOUT: it goes on, and may be waited for again. */
+TUTTI_C_EXPORT tutti_status_t tutti_request_wait_for(tutti_request_t* request, int64_t timeout_ns);
+
+/* How far a collective is at this rank. */
+typedef struct tutti_progress {
+  size_t size; /* sizeof(tutti_progress_t), set by the caller */
+  uint64_t chunks_present;
+  uint64_t chunks_total;
+  uint32_t done; /* not 0: over */
+} tutti_progress_t;
+
+#define TUTTI_PROGRESS_INIT \
+  { sizeof(tutti_progress_t), 0, 0, 0 }
+
+TUTTI_C_EXPORT tutti_status_t tutti_request_progress(const tutti_request_t* request,
+                                                     tutti_progress_t* progress);
+
+/* Called once at the end of a request, with its status and the sentence that goes with it ("" for
+ * success; valid during the call), from the thread that makes progress: it must be short, must not
+ * block and must not call Tutti. */
+typedef void (*tutti_completion_fn)(tutti_status_t status, const char* message, void* context);
+
+/* Sets the callback of a request, one at most; called at once where the request is over. */
+TUTTI_C_EXPORT tutti_status_t tutti_request_set_callback(tutti_request_t* request,
+                                                         tutti_completion_fn callback,
+                                                         void* context);
+
+/* Frees the handle; a collective under way goes on. NULL is allowed. */
+TUTTI_C_EXPORT void tutti_request_free(tutti_request_t* request);
+
+/* ---- Observation ----------------------------------------------------------------------------- */
+
+typedef void (*tutti_counter_fn)(const char* name, uint64_t value, void* context);
+
+/* Calls `visit` for every protocol and device counter, in this thread. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_counters(const tutti_comm_t* comm, tutti_counter_fn visit,
+                                                  void* context);
+/* The last collectives with state and progress, as JSON. The caller frees *json by
+ * tutti_free_text. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_flight_record(const tutti_comm_t* comm, char** json);
+/* What the communicator runs on, in a few lines. The caller frees *text by tutti_free_text. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_describe(const tutti_comm_t* comm, char** text);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif

@@ -1,0 +1,79 @@
+// What a fault decorator does to the traffic: rules, and their text form.
+//
+//   seed=7; drop receiver chunk rate=1% ranks=0,2; drop sender chunk psn=17 occurrences=1
+//   delay receiver chunk rate=5% by=3ms; reorder receiver chunk rate=10% distance=4
+//   duplicate sender reliable rate=2%; drop receiver probe occurrences=3; corrupt receiver chunk
+//   epoch=2
+//
+// A rule is: what happens, where, to which kind of packet, and the conditions that a packet must
+// all meet. "sender" loses a packet before the network, for all receivers together; "receiver"
+// loses it at one receiver, whatever the others get.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tutti/status.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::device::fault {
+
+enum class Action : std::uint8_t {
+  drop,       ///< any kind, any place; reliable frames at the sender only
+  delay,      ///< chunks at a receiver: held back for `by`
+  reorder,    ///< chunks at a receiver: held back until `distance` later ones have passed, or `by`
+  duplicate,  ///< chunks anywhere, reliable frames at the sender
+  corrupt,    ///< chunks at a receiver: one bit of payload or tag is flipped
+};
+enum class Place : std::uint8_t { sender, receiver };
+enum class Packet : std::uint8_t { chunk, reliable, probe };
+
+/// Numbers from `first` to `last`, both included.
+struct Interval {
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+
+  bool contains(std::uint32_t value) const { return first <= value && value <= last; }
+  friend bool operator==(const Interval&, const Interval&) = default;
+};
+
+struct FaultRule {
+  Action action = Action::drop;
+  Place place = Place::receiver;
+  Packet packet = Packet::chunk;
+  std::uint32_t rate_ppm = 1'000'000;  ///< parts per million of what meets the conditions
+  std::optional<Interval> epochs{};    ///< chunks only
+  std::optional<Interval> psns{};      ///< chunks only
+  std::optional<Rank> source{};        ///< the rank that sent it
+  std::vector<Rank> ranks{};           ///< the ranks that it is for; empty: all
+  std::uint32_t occurrences = 0;       ///< only a packet's first so many copies; 0: all
+  Nanoseconds by{0};                   ///< delay, reorder, duplicate: how long the packet is held
+  std::uint32_t distance = 0;          ///< reorder: chunks that overtake
+
+  friend bool operator==(const FaultRule&, const FaultRule&) = default;
+};
+
+struct FaultPlan {
+  std::uint64_t seed = 1;
+  std::vector<FaultRule> rules{};
+
+  /// Reads the text form; statements are separated by ';' or line ends. Fails with
+  /// invalid_argument, naming the statement and what would be accepted.
+  static Result<FaultPlan> parse(std::string_view text);
+  /// The text form; parse() reads it back to an equal plan.
+  std::string to_string() const;
+  /// Whether any rule acts at this place on this kind of packet.
+  bool concerns(Place place, Packet packet) const;
+
+  friend bool operator==(const FaultPlan&, const FaultPlan&) = default;
+};
+
+/// "drop receiver chunk rate=1%".
+std::string to_string(const FaultRule& rule);
+/// Whether a decorator can carry the rule out; the failure says what can be.
+Status check(const FaultRule& rule);
+
+}  // namespace tutti::device::fault

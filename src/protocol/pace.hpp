@@ -1,0 +1,40 @@
+// When the next batch of a paced sender may leave. All senders of an Allgather send at once, each at
+// its share of the links' rate: no rank's downlink idles while that rank sends, as it does when they
+// take turns.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "tutti/units.hpp"
+
+namespace tutti::protocol {
+
+class Pace {
+ public:
+  /// Not paced.
+  Pace() = default;
+  /// `bytes_per_second` > 0; a sender that was late may catch up by `burst_bytes`.
+  Pace(Instant now, std::uint64_t bytes_per_second, std::uint64_t burst_bytes)
+      : rate_(static_cast<double>(bytes_per_second)),
+        catch_up_(time_of(burst_bytes)),
+        next_(now) {}
+
+  bool limited() const { return rate_ > 0; }
+  bool may_send(Instant now) const { return !limited() || now >= next_; }
+  void sent(Instant now, std::uint64_t bytes) {
+    if (limited()) next_ = std::max(next_, now - catch_up_) + time_of(bytes);
+  }
+  Instant next() const { return next_; }
+
+ private:
+  Nanoseconds time_of(std::uint64_t bytes) const {
+    return Nanoseconds(static_cast<std::int64_t>(static_cast<double>(bytes) * 1e9 / rate_));
+  }
+
+  double rate_ = 0;
+  Nanoseconds catch_up_{};
+  Instant next_{};
+};
+
+}  // namespace tutti::protocol

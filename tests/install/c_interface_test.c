@@ -1,0 +1,260 @@
+/* The C interface as a whole: three ranks as threads over a callback, and every way to misuse it.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/tutti.h>
+
+enum { kRanks = 3, kBytes = 5001 };
+
+static int failures = 0;
+static pthread_mutex_t failures_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* Counts and shows a check that does not hold. */
+static void check(int holds, const char* what, int line) {
+  if (holds) return;
+  pthread_mutex_lock(&failures_mutex);
+  ++failures;
+  fprintf(stderr, "line %d: %s (last error: %s)\n", line, what, tutti_last_error());
+  pthread_mutex_unlock(&failures_mutex);
+}
+#define CHECK(condition) check((condition) != 0, #condition, __LINE__)
+#define CHECK_OK(call) check((call) == TUTTI_OK, #call, __LINE__)
+#define CHECK_INVALID(call) check((call) == TUTTI_INVALID_ARGUMENT, #call, __LINE__)
+
+/* ---- An allgather among threads, as a program with its own exchange would give it --------------
+ */
+
+struct exchange {
+  pthread_barrier_t barrier;
+  unsigned char bytes[kRanks][1 << 16];
+};
+
+struct member {
+  struct exchange* exchange;
+  uint32_t rank;
+};
+
+static tutti_status_t gather(const void* mine, void* all, size_t bytes, int64_t timeout_ns,
+                             void* context) {
+  struct member* member = context;
+  if (timeout_ns < 0 || bytes > sizeof member->exchange->bytes[0]) return TUTTI_INVALID_ARGUMENT;
+  memcpy(member->exchange->bytes[member->rank], mine, bytes);
+  pthread_barrier_wait(&member->exchange->barrier);
+  for (int r = 0; r < kRanks; ++r) {
+    memcpy((unsigned char*)all + (size_t)r * bytes, member->exchange->bytes[r], bytes);
+  }
+  pthread_barrier_wait(&member->exchange->barrier);
+  return TUTTI_OK;
+}
+
+/* ---- What each rank does ------------------------------------------------------------------------
+ */
+
+static void check_misuse_of_comm(tutti_comm_t* comm) {
+  unsigned char bytes[8] = {0};
+  CHECK_INVALID(tutti_broadcast(NULL, bytes, sizeof bytes, 0, NULL));
+  CHECK_INVALID(tutti_broadcast(comm, NULL, sizeof bytes, 0, NULL));
+  CHECK_INVALID(tutti_broadcast(comm, bytes, sizeof bytes, kRanks, NULL));
+  CHECK(strstr(tutti_last_error(), "root 3") != NULL);
+  CHECK_INVALID(tutti_allgather(comm, bytes, NULL, sizeof bytes, NULL));
+  CHECK_INVALID(tutti_allgather(comm, NULL, bytes, sizeof bytes, NULL));
+  CHECK_INVALID(tutti_allgather(comm, bytes, bytes, SIZE_MAX / 2, NULL));
+  CHECK_INVALID(tutti_ibarrier(comm, NULL, NULL));
+  tutti_call_options_t options = TUTTI_CALL_OPTIONS_INIT;
+  options.algorithm = 99;
+  CHECK_INVALID(tutti_barrier(comm, &options));
+  options.size = 0;
+  CHECK_INVALID(tutti_barrier(comm, &options));
+  CHECK_INVALID(tutti_comm_rank(comm, NULL));
+  CHECK_INVALID(tutti_comm_counters(comm, NULL, NULL));
+  CHECK_INVALID(tutti_comm_flight_record(comm, NULL));
+  CHECK_INVALID(tutti_comm_duplicate(comm, NULL, NULL));
+}
+
+struct ending {
+  int calls;
+  tutti_status_t status;
+  char message[8];
+};
+
+static void on_end(tutti_status_t status, const char* message, void* context) {
+  struct ending* ending = context;
+  ++ending->calls;
+  ending->status = status;
+  strncpy(ending->message, message, sizeof ending->message - 1);
+}
+
+static void check_requests(tutti_comm_t* comm, uint32_t rank) {
+  static unsigned char own[kRanks][kBytes];
+  static unsigned char all[kRanks][kRanks * kBytes];
+  memset(own[rank], (int)(rank + 1), kBytes);
+  tutti_request_t* request = NULL;
+  struct ending ending = {0, -1, ""};
+  CHECK_OK(tutti_iallgather(comm, own[rank], all[rank], kBytes, NULL, &request));
+  CHECK_OK(tutti_request_set_callback(request, on_end, &ending));
+  CHECK_INVALID(tutti_request_set_callback(request, on_end, &ending));
+  CHECK_INVALID(tutti_request_wait_for(request, -1));
+  int done = 0;
+  while (!done) CHECK_OK(tutti_request_test(request, &done));
+  CHECK_OK(tutti_request_wait(request));
+  CHECK_OK(tutti_request_wait_for(request, 0));
+  CHECK(ending.calls == 1 && ending.status == TUTTI_OK && ending.message[0] == '\0');
+  tutti_progress_t progress = TUTTI_PROGRESS_INIT;
+  CHECK_OK(tutti_request_progress(request, &progress));
+  CHECK(progress.done == 1 && progress.chunks_present == progress.chunks_total);
+  progress.size = 1;
+  CHECK_INVALID(tutti_request_progress(request, &progress));
+  tutti_request_free(request);
+  for (uint32_t r = 0; r < kRanks; ++r) {
+    for (int i = 0; i < kBytes; ++i) {
+      if (all[rank][r * kBytes + (uint32_t)i] == r + 1) continue;
+      CHECK(!"the allgather brought wrong bytes");
+      return;
+    }
+  }
+}
+
+static void count_one(const char* name, uint64_t value, void* context) {
+  if (name[0] != '\0') *(uint64_t*)context += 1;
+  (void)value;
+}
+
+static void check_observation(tutti_comm_t* comm) {
+  uint64_t counters = 0;
+  CHECK_OK(tutti_comm_counters(comm, count_one, &counters));
+  CHECK(counters > 10);
+  char* text = NULL;
+  CHECK_OK(tutti_comm_flight_record(comm, &text));
+  CHECK(text != NULL && text[0] == '{');
+  tutti_free_text(text);
+  text = NULL;
+  CHECK_OK(tutti_comm_describe(comm, &text));
+  CHECK(text != NULL && strstr(text, "of 3") != NULL);
+  tutti_free_text(text);
+}
+
+/* A timed-out wait leaves the collective under way; it ends when the last rank calls it. */
+static void check_timeout(tutti_comm_t* comm, tutti_comm_t* other, uint32_t rank) {
+  tutti_request_t* request = NULL;
+  if (rank != 0) {
+    CHECK_OK(tutti_ibarrier(comm, NULL, &request));
+    CHECK(tutti_request_wait_for(request, 1000000) == TUTTI_TIMEOUT);
+    CHECK(strstr(tutti_last_error(), "rank") != NULL);
+  }
+  CHECK_OK(tutti_barrier(other, NULL));
+  if (rank == 0) CHECK_OK(tutti_ibarrier(comm, NULL, &request));
+  CHECK_OK(tutti_request_wait(request));
+  tutti_request_free(request);
+}
+
+/* One rank aborts; the others' collective ends with an error that says so. */
+static void check_abort(tutti_comm_t* comm, uint32_t rank) {
+  if (rank == 1) {
+    CHECK_OK(tutti_comm_abort(comm, "the test wants it"));
+    return;
+  }
+  const tutti_status_t status = tutti_barrier(comm, NULL);
+  CHECK(status == TUTTI_ABORTED || status == TUTTI_PEER_FAILED);
+  CHECK(strstr(tutti_last_error(), "the test wants it") != NULL);
+  CHECK(strstr(tutti_last_error(), "rank 1") != NULL);
+}
+
+static void* run_rank(void* context) {
+  struct member* member = context;
+  tutti_comm_options_t options = TUTTI_COMM_OPTIONS_INIT;
+  options.subgroups = 2;
+  tutti_comm_t* comm = NULL;
+  tutti_comm_t* other = NULL;
+  CHECK_OK(tutti_comm_create_with_callback(gather, member, member->rank, kRanks, &options, &comm));
+  if (comm == NULL) return NULL;
+  uint32_t rank = 99;
+  uint32_t size = 99;
+  CHECK_OK(tutti_comm_rank(comm, &rank));
+  CHECK_OK(tutti_comm_size(comm, &size));
+  CHECK(rank == member->rank && size == kRanks);
+  CHECK_OK(tutti_comm_duplicate(comm, NULL, &other));
+  check_misuse_of_comm(comm);
+  CHECK_OK(tutti_broadcast(comm, NULL, 0, 0, NULL));
+  check_requests(comm, rank);
+  check_observation(comm);
+  if (other != NULL) {
+    check_requests(other, rank);
+    check_timeout(comm, other, rank);
+    CHECK_OK(tutti_barrier(other, NULL));
+    check_abort(other, rank);
+  }
+  CHECK_OK(tutti_barrier(comm, NULL));
+  tutti_comm_destroy(other);
+  tutti_comm_destroy(comm);
+  return NULL;
+}
+
+/* ---- What needs no ranks ------------------------------------------------------------------------
+ */
+
+static tutti_status_t refuse(const void* mine, void* all, size_t bytes, int64_t timeout_ns,
+                             void* context) {
+  (void)mine, (void)all, (void)bytes, (void)timeout_ns, (void)context;
+  return TUTTI_PEER_FAILED;
+}
+
+static void check_misuse_without_ranks(void) {
+  tutti_comm_t* comm = NULL;
+  tutti_unique_id_t id;
+  memset(&id, 'x', sizeof id);
+  CHECK_INVALID(tutti_comm_create(NULL, NULL));
+  CHECK_INVALID(tutti_unique_id_create(NULL, NULL));
+  CHECK_INVALID(tutti_comm_create_with_id(NULL, 0, 1, NULL, &comm));
+  CHECK_INVALID(tutti_comm_create_with_id(&id, 0, 1, NULL, &comm));
+  CHECK_INVALID(tutti_comm_create_with_callback(NULL, NULL, 0, 1, NULL, &comm));
+  CHECK_INVALID(tutti_comm_create_with_callback(gather, NULL, 2, 2, NULL, &comm));
+  CHECK(tutti_comm_create_with_callback(refuse, NULL, 0, 2, NULL, &comm) == TUTTI_PEER_FAILED);
+  CHECK_INVALID(tutti_request_wait(NULL));
+  CHECK_INVALID(tutti_request_test(NULL, NULL));
+  tutti_comm_options_t options = TUTTI_COMM_OPTIONS_INIT;
+  options.peer_timeout_ns = -1;
+  CHECK_INVALID(tutti_comm_create(&options, &comm));
+  /* A caller of a later version: more fields than we know, refused only where one is set. */
+  struct {
+    tutti_comm_options_t known;
+    uint64_t unknown;
+  } later = {TUTTI_COMM_OPTIONS_INIT, 1};
+  later.known.size = sizeof later;
+  CHECK(tutti_comm_create(&later.known, &comm) == TUTTI_UNSUPPORTED);
+  CHECK(comm == NULL);
+  later.unknown = 0;
+  CHECK_OK(tutti_comm_create(&later.known, &comm));
+  tutti_comm_destroy(comm);
+  tutti_comm_destroy(NULL);
+  tutti_request_free(NULL);
+  tutti_free_text(NULL);
+}
+
+static void check_texts(void) {
+  CHECK(strcmp(tutti_last_error(), "") == 0);
+  CHECK(strcmp(tutti_status_string(TUTTI_PEER_FAILED), "peer_failed") == 0);
+  CHECK(strcmp(tutti_status_string(-5), "unknown") == 0);
+  char version[32];
+  snprintf(version, sizeof version, "%d.%d.%d", TUTTI_VERSION_MAJOR, TUTTI_VERSION_MINOR,
+           TUTTI_VERSION_PATCH);
+  CHECK(strcmp(tutti_version(), version) == 0);
+}
+
+int main(void) {
+  check_texts();
+  check_misuse_without_ranks();
+  static struct exchange exchange;
+  pthread_barrier_init(&exchange.barrier, NULL, kRanks);
+  pthread_t threads[kRanks];
+  struct member members[kRanks];
+  for (uint32_t r = 0; r < kRanks; ++r) {
+    members[r] = (struct member){&exchange, r};
+    pthread_create(&threads[r], NULL, run_rank, &members[r]);
+  }
+  for (int r = 0; r < kRanks; ++r) pthread_join(threads[r], NULL);
+  pthread_barrier_destroy(&exchange.barrier);
+  if (failures == 0) printf("the C interface holds\n");
+  return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,40 @@
+#!/bin/sh
+# check_install.sh BUILD WORK: installs BUILD under WORK and uses it as programs outside do.
+set -eu
+build=$1
+work=$2
+here=$(cd "$(dirname "$0")" && pwd)
+
+rm -rf "$work"
+mkdir -p "$work"
+prefix=$work/prefix
+cmake --install "$build" --prefix "$prefix" > "$work/install.log"
+
+echo "== find_package"
+cmake -S "$here/outside" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" > "$work/configure.log"
+cmake --build "$work/cmake"
+"$work/cmake/two_ranks"
+"$work/cmake/one_rank"
+
+echo "== pkg-config, at another place than where it was installed"
+mv "$prefix" "$work/moved"
+library=$(dirname "$(find "$work/moved" -name libtutti.so)")
+cp -r "$here/outside" "$work/make"
+PKG_CONFIG_PATH=$library/pkgconfig make -C "$work/make"
+LD_LIBRARY_PATH=$library "$work/make/two_ranks"
+LD_LIBRARY_PATH=$library "$work/make/one_rank"
+
+echo "== what the library shows"
+objdump -p "$library/libtutti.so" | grep -q 'SONAME *libtutti.so.0$'
+# Every function of the C header is there with its version, and nothing else but namespace tutti.
+grep -o '\btutti_[a-z_]*(' "$work/moved/include/tutti/tutti.h" | tr -d '(' | grep -v '_fn$' |
+  sort -u > "$work/promised"
+nm -D --defined-only "$library/libtutti.so" | awk '$2 != "A" { print $3 }' > "$work/exported"
+sed -n 's/^\(tutti_[a-z_]*\)@@TUTTI_0\.1$/\1/p' "$work/exported" | sort -u > "$work/c_functions"
+diff "$work/promised" "$work/c_functions"
+if grep -Ev '^tutti_[a-z_]*@@TUTTI_0\.1$|^_Z(NK?|T[ISV]N|GVZ?N)?K?5tutti.*@@TUTTI_0\.1$' "$work/exported" |
+  c++filt | grep -v '^tutti::'; then
+  echo "libtutti.so shows the symbols above, which are not of its interface" >&2
+  exit 1
+fi
+echo "installation works"

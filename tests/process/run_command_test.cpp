@@ -1,0 +1,260 @@
+// `tutti run` with real processes, and the bootstrap probe under the launchers of this host.
+#include "run.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "line_prefixer.hpp"
+#include "runtime/bootstrap_socket.hpp"
+
+namespace tutti::app::test {
+namespace {
+
+constexpr Nanoseconds kSoon = std::chrono::milliseconds(200);
+
+/// A file that takes the output of a job.
+class Output {
+ public:
+  Output() { fd_ = runtime::Socket(memfd_create("output", MFD_CLOEXEC)); }
+  int fd() const { return fd_.fd(); }
+  std::string text() const {
+    std::string all;
+    char bytes[4096];
+    ssize_t got = 0;
+    while ((got = pread(fd(), bytes, sizeof bytes, static_cast<off_t>(all.size()))) > 0) {
+      all.append(bytes, static_cast<std::size_t>(got));
+    }
+    return all;
+  }
+  std::vector<std::string> sorted_lines() const {
+    std::istringstream stream(text());
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    std::sort(lines.begin(), lines.end());
+    return lines;
+  }
+
+ private:
+  runtime::Socket fd_;
+};
+
+struct Job {
+  RunOptions options;
+  Output out;
+  Output err;
+
+  Job(std::uint32_t count, std::vector<std::string> program) {
+    options.count = count;
+    options.program = std::move(program);
+    options.out_fd = out.fd();
+    options.err_fd = err.fd();
+    options.grace = std::chrono::seconds(60);
+  }
+  static Job shell(std::uint32_t count, const std::string& script) {
+    return Job(count, {"/bin/sh", "-c", script});
+  }
+  int run() { return run_command(options); }
+};
+
+TEST(RunCommand, TellsEveryRankItsPlace) {
+  Job job = Job::shell(3,
+                       "echo $RANK of $WORLD_SIZE, $LOCAL_RANK of $LOCAL_WORLD_SIZE at "
+                       "$MASTER_ADDR; echo oops >&2");
+  EXPECT_EQ(job.run(), 0);
+  EXPECT_EQ(job.out.sorted_lines(), (std::vector<std::string>{"[0] 0 of 3, 0 of 3 at 127.0.0.1",
+                                                              "[1] 1 of 3, 1 of 3 at 127.0.0.1",
+                                                              "[2] 2 of 3, 2 of 3 at 127.0.0.1"}));
+  EXPECT_EQ(job.err.sorted_lines(), (std::vector<std::string>{"[0] oops", "[1] oops", "[2] oops"}));
+}
+
+TEST(RunCommand, LeavesOutputAloneWithoutPrefix) {
+  Job job = Job::shell(1, "printf 'no newline'");
+  job.options.prefix = false;
+  EXPECT_EQ(job.run(), 0);
+  EXPECT_EQ(job.out.text(), "no newline");
+}
+
+TEST(RunCommand, TheProbeRanksMeet) {
+  Job job(4, {TUTTI_BOOTSTRAP_PROBE});
+  EXPECT_EQ(job.run(), 0) << job.err.text();
+  const auto lines = job.out.sorted_lines();
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_TRUE(lines[3].starts_with("[3] rank 3 of 4 by env:// at 127.0.0.1:")) << lines[3];
+}
+
+TEST(RunCommand, ReturnsTheFirstFailure) {
+  Job job = Job::shell(3, "test $RANK = 1 && exit 7; exec sleep 1000");
+  job.options.grace = kSoon;
+  EXPECT_EQ(job.run(), 7);
+  EXPECT_NE(job.err.text().find("rank 1 (process "), std::string::npos);
+  EXPECT_NE(job.err.text().find("exited with status 7; the others have 200 ms"), std::string::npos)
+      << job.err.text();
+}
+
+TEST(RunCommand, EndsThoseWhoIgnoreSigterm) {
+  Job job = Job::shell(2, "test $RANK = 0 && exit 1; trap '' TERM; while :; do sleep 0.05; done");
+  job.options.grace = kSoon;
+  EXPECT_EQ(job.run(), 1);
+}
+
+TEST(RunCommand, LeavesTheOthersTheirGrace) {
+  Job job = Job::shell(2, "test $RANK = 0 && exit 1; sleep 0.3; echo done");
+  EXPECT_EQ(job.run(), 1);
+  EXPECT_EQ(job.out.text(), "[1] done\n");
+}
+
+TEST(RunCommand, ReportsASignal) {
+  Job job = Job::shell(1, "kill -SEGV $$");
+  EXPECT_EQ(job.run(), 128 + SIGSEGV);
+  EXPECT_NE(job.err.text().find("was ended by signal 11"), std::string::npos);
+}
+
+TEST(RunCommand, EndsTheJobAtTheTimeout) {
+  Job job = Job::shell(2, "exec sleep 1000");
+  job.options.timeout = kSoon;
+  EXPECT_EQ(job.run(), kExitTimeout);
+  EXPECT_NE(job.err.text().find("longer than 200 ms"), std::string::npos);
+}
+
+TEST(RunCommand, EndsWhatARankLeavesBehind) {
+  Job job = Job::shell(1, "sleep 1000 & echo $!");
+  EXPECT_EQ(job.run(), 0);
+  const auto pid = static_cast<pid_t>(std::stoi(job.out.text().substr(4)));
+  // An orphan that was killed may wait for its new parent for a moment.
+  std::string state = "R";
+  for (int i = 0; i < 1000 && state[0] != 'Z' && kill(pid, 0) == 0; ++i) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string number, name;
+    stat >> number >> name >> state;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_TRUE(state[0] == 'Z' || kill(pid, 0) != 0);
+}
+
+TEST(RunCommand, SaysWhatCannotBeStarted) {
+  Job missing(2, {"/nonexistent/program"});
+  EXPECT_EQ(missing.run(), kExitNotStarted);
+  EXPECT_EQ(missing.err.text(),
+            "tutti run: rank 0: cannot start '/nonexistent/program': No such file or directory\n");
+  Job nothing(1, {});
+  EXPECT_EQ(nothing.run(), kExitNotStarted);
+  Job many(100000, {"true"});
+  EXPECT_EQ(many.run(), kExitNotStarted);
+  Job no_address(1, {"true"});
+  no_address.options.netns = "lab-h{}";
+  EXPECT_EQ(no_address.run(), kExitNotStarted);
+  EXPECT_NE(no_address.err.text().find("--master-addr"), std::string::npos);
+  Job no_namespace(1, {"true"});
+  no_namespace.options.netns = "tutti-no-such-{}";
+  no_namespace.options.master_addr = "10.0.0.1";
+  EXPECT_EQ(no_namespace.run(), kExitNotStarted);
+  EXPECT_NE(no_namespace.err.text().find("/run/netns/tutti-no-such-0"), std::string::npos);
+}
+
+/// Runs a job in a launcher process of its own and calls `meanwhile` with the launcher's pid once
+/// every rank has printed a line; returns the launcher's exit status.
+template <typename Meanwhile>
+int launch_and(Job& job, Meanwhile meanwhile) {
+  const pid_t launcher = fork();
+  if (launcher == 0) _exit(job.run());
+  while (job.out.sorted_lines().size() < job.options.count) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  meanwhile(launcher);
+  int status = 0;
+  waitpid(launcher, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST(RunCommand, PassesSignalsOn) {
+  Job job =
+      Job::shell(2, "trap 'echo got it; exit 5' INT; echo ready; while :; do sleep 0.05; done");
+  EXPECT_EQ(launch_and(job, [](pid_t launcher) { kill(launcher, SIGINT); }), 5);
+  const auto lines = job.out.sorted_lines();
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "[0] got it"), 1);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "[1] got it"), 1);
+}
+
+TEST(RunCommand, RanksDieWithTheLauncher) {
+  Job job = Job::shell(1, "echo $$; exec sleep 1000");
+  EXPECT_EQ(launch_and(job, [](pid_t launcher) { kill(launcher, SIGKILL); }), -SIGKILL);
+  const auto rank = static_cast<pid_t>(std::stoi(job.out.text().substr(4)));
+  bool gone = false;
+  for (int i = 0; i < 2000 && !gone; ++i) {
+    std::ifstream stat("/proc/" + std::to_string(rank) + "/stat");
+    std::string number, name, state;
+    gone = !(stat >> number >> name >> state) || state == "Z";
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_TRUE(gone);
+}
+
+TEST(RunCommand, ParsesItsCommandLine) {
+  CLI::App app;
+  int exit_code = -1;
+  add_run_command(app, exit_code);
+  app.parse("run -n 2 --no-prefix --grace 1 --timeout 60 -- sh -c 'exit $((RANK + 3))'");
+  EXPECT_TRUE(exit_code == 3 || exit_code == 4) << exit_code;
+  CLI::App other;
+  add_run_command(other, exit_code);
+  EXPECT_THROW(other.parse("run -n 0 -- true"), CLI::ParseError);
+  EXPECT_THROW(other.parse("run -n 2"), CLI::ParseError);
+}
+
+TEST(LinePrefixer, KeepsLinesWhole) {
+  LinePrefixer lines("[7] ");
+  EXPECT_EQ(lines.append("a"), "");
+  EXPECT_EQ(lines.append("b\nc\n\nd"), "[7] ab\n[7] c\n[7] \n");
+  EXPECT_EQ(lines.finish(), "[7] d\n");
+  EXPECT_EQ(lines.finish(), "");
+  const std::string endless(150000, 'x');
+  std::string broken = lines.append(endless);
+  broken += lines.finish();
+  EXPECT_EQ(std::count(broken.begin(), broken.end(), 'x'), 150000);
+  EXPECT_EQ(std::count(broken.begin(), broken.end(), '\n'), 3);
+}
+
+/// The probe under another launcher: the descriptions that it must print, one for each rank.
+void expect_probe_by(const std::string& launcher, const std::string& method) {
+  // A launcher whose variables are set already would be taken for its own child.
+  Job job = Job::shell(1,
+                       "unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT LOCAL_RANK "
+                       "LOCAL_WORLD_SIZE TUTTI_RUN_ID; exec " +
+                           launcher + " " + TUTTI_BOOTSTRAP_PROBE);
+  job.options.timeout = std::chrono::seconds(90);
+  EXPECT_EQ(job.run(), 0) << job.err.text();
+  const auto lines = job.out.sorted_lines();
+  ASSERT_EQ(lines.size(), 4u) << job.out.text();
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    const std::string start = "[0] rank " + std::to_string(rank) + " of 4 by " + method;
+    EXPECT_TRUE(lines[rank].starts_with(start)) << lines[rank];
+  }
+}
+
+bool present(const char* program) {
+  return std::system((std::string("command -v ") + program + " >/dev/null 2>&1").c_str()) == 0;
+}
+
+TEST(Launchers, MpichSpeaksPmi) {
+  if (!present("mpirun.mpich")) GTEST_SKIP() << "no mpirun.mpich here";
+  expect_probe_by("mpirun.mpich -n 4", "pmi:// (PMI-1)");
+}
+
+TEST(Launchers, OpenMpiSpeaksPmix) {
+  if (!present("mpirun.openmpi")) GTEST_SKIP() << "no mpirun.openmpi here";
+  expect_probe_by("mpirun.openmpi -n 4 --allow-run-as-root --oversubscribe", "pmix://");
+}
+
+}  // namespace
+}  // namespace tutti::app::test

@@ -1,0 +1,116 @@
+#include "protocol/chunk_map.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "base/random.hpp"
+
+namespace tutti::protocol {
+namespace {
+
+BlockLayout layout_of(std::uint32_t blocks, std::uint32_t chunks, std::uint32_t subgroups = 1) {
+  BlockLayout layout(1, subgroups, chunks);
+  for (std::uint32_t b = 0; b < blocks; ++b) {
+    EXPECT_TRUE(layout.add(rank_of(b), std::uint64_t{b} * chunks, chunks));
+  }
+  return layout;
+}
+
+bool mark(ChunkMap& map, std::uint32_t psn) {
+  const std::uint32_t b = map.layout().block_of(psn);
+  return map.mark(map.layout().blocks()[b], b, psn);
+}
+
+TEST(ChunkMap, CountsEachChunkOnceInAnyOrder) {
+  for (const std::uint32_t subgroups : {1u, 3u}) {
+    const BlockLayout layout = layout_of(3, 321, subgroups);
+    ChunkMap map(layout);
+    std::vector<std::uint32_t> psns(layout.chunk_count());
+    std::iota(psns.begin(), psns.end(), 0u);
+    Random random(subgroups);
+    for (std::size_t i = psns.size(); i > 1; --i) std::swap(psns[i - 1], psns[random.below(i)]);
+    for (std::size_t i = 0; i < psns.size(); ++i) {
+      ASSERT_FALSE(map.complete());
+      ASSERT_FALSE(map.has(layout.block_of(psns[i]), psns[i]));
+      ASSERT_TRUE(mark(map, psns[i]));
+      ASSERT_FALSE(mark(map, psns[i])) << "a duplicate counts as progress";
+      ASSERT_TRUE(map.has(layout.block_of(psns[i]), psns[i]));
+      ASSERT_EQ(map.marked(), i + 1);
+    }
+    EXPECT_TRUE(map.complete());
+  }
+}
+
+TEST(ChunkMap, RunsAreMarkedAndCountedAsTheirChunks) {
+  const BlockLayout layout = layout_of(2, 200, 2);
+  ChunkMap map(layout);
+  EXPECT_TRUE(mark(map, 205));
+  EXPECT_EQ(map.mark_run(1, {200, 210}), 9u);
+  EXPECT_EQ(map.mark_run(1, {200, 210}), 0u);
+  EXPECT_EQ(map.mark_run(0, {0, 200}), 200u);
+  EXPECT_EQ(map.marked(), 210u);
+}
+
+TEST(ChunkMap, FindsEveryMissingRunInWordsAndAcrossThem) {
+  const BlockLayout layout = layout_of(2, 300);
+  ChunkMap map(layout);
+  map.mark_run(1, layout.blocks()[1].psns);
+  EXPECT_TRUE(map.first_missing(1, {300, 600}).empty());
+  for (std::uint32_t psn = 0; psn < 300; ++psn) {
+    if (psn % 7 != 0 && (psn < 120 || psn >= 200)) mark(map, psn);
+  }
+  std::vector<Range> runs;
+  for (Range rest{0, 300}; !rest.empty();) {
+    const Range missing = map.first_missing(0, rest);
+    if (missing.empty()) break;
+    runs.push_back(missing);
+    rest.first = missing.last;
+  }
+  std::uint32_t missing_chunks = 0;
+  for (const Range run : runs) {
+    missing_chunks += run.size();
+    for (std::uint32_t psn = run.first; psn < run.last; ++psn) EXPECT_FALSE(map.has(0, psn));
+  }
+  EXPECT_EQ(missing_chunks, 300 - (map.marked() - 300));
+  EXPECT_NE(std::find(runs.begin(), runs.end(), Range{119, 200}), runs.end());
+}
+
+TEST(ChunkMap, HorizonsAreKeptByBlockAndSubgroup) {
+  const BlockLayout layout = layout_of(2, 256, 2);  // slices of 128 chunks
+  ChunkMap map(layout);
+  EXPECT_EQ(map.horizon(1, 0), 256u);
+  EXPECT_EQ(map.horizon(1, 1), 256u);
+  mark(map, 256 + 130);
+  EXPECT_EQ(map.horizon(1, 0), 256u);
+  EXPECT_EQ(map.horizon(1, 1), 256u + 131);
+  mark(map, 256 + 129);
+  EXPECT_EQ(map.horizon(1, 1), 256u + 131);
+  map.mark_run(1, {256, 300});  // read by ourselves: not what a sender has reached
+  EXPECT_EQ(map.horizon(1, 0), 256u);
+}
+
+TEST(ChunkMap, WorkersOfDifferentSubgroupsMayMarkAtTheSameTime) {
+  // Blocks of a length that is no multiple of a word, so that a shared word would be found here.
+  const BlockLayout layout = layout_of(5, 1000, 4);
+  ChunkMap map(layout);
+  std::vector<std::thread> workers;
+  for (std::uint32_t s = 0; s < 4; ++s) {
+    workers.emplace_back([&, s] {
+      for (std::uint32_t b = 0; b < 5; ++b) {
+        const Block& block = layout.blocks()[b];
+        for (std::uint32_t psn = block.psns.first; psn < block.psns.last; ++psn) {
+          if (layout.subgroup_of(block, psn) == s) map.mark(block, b, psn);
+        }
+      }
+    });
+  }
+  for (std::thread& worker : workers) worker.join();
+  EXPECT_TRUE(map.complete());
+}
+
+}  // namespace
+}  // namespace tutti::protocol

@@ -1,0 +1,49 @@
+#include "protocol/membership.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace tutti::protocol {
+namespace {
+
+TEST(Membership, ALoneRankIsComplete) {
+  EXPECT_TRUE(Membership(rank_of(0), 1, 4).complete());
+}
+
+TEST(Membership, IsCompleteWhenEverybodyWasHeardOnEverySubgroup) {
+  Membership membership(rank_of(1), 4, 2);
+  for (const std::uint32_t rank : {0u, 2u, 3u}) {
+    EXPECT_FALSE(membership.complete());
+    membership.on_probe(rank_of(rank), 0);
+    membership.on_probe(rank_of(rank), 0);  // a repeat proves nothing about subgroup 1
+    EXPECT_FALSE(membership.complete());
+    membership.on_probe(rank_of(rank), 1);
+  }
+  EXPECT_TRUE(membership.complete());
+  EXPECT_TRUE(membership.missing().empty());
+}
+
+TEST(Membership, NamesTheRanksThatAreMissingOnAnySubgroup) {
+  Membership membership(rank_of(0), 70, 3);
+  for (std::uint32_t rank = 0; rank < 70; ++rank) {
+    for (std::uint32_t s = 0; s < 3; ++s) {
+      if (rank != 42 && !(rank == 69 && s == 1)) membership.on_probe(rank_of(rank), s);
+    }
+  }
+  EXPECT_FALSE(membership.complete());
+  EXPECT_EQ(membership.missing(), (std::vector<Rank>{rank_of(42), rank_of(69)}));
+}
+
+TEST(Membership, IgnoresWhatIsOutOfRange) {
+  Membership membership(rank_of(0), 2, 1);
+  membership.on_probe(rank_of(0), 0);
+  membership.on_probe(rank_of(2), 0);
+  membership.on_probe(kNoRank, 0);
+  membership.on_probe(rank_of(1), 1);
+  EXPECT_FALSE(membership.complete());
+  EXPECT_EQ(membership.missing(), (std::vector<Rank>{rank_of(1)}));
+}
+
+}  // namespace
+}  // namespace tutti::protocol

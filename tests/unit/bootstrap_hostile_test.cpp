@@ -1,0 +1,277 @@
+// Bytes that no rank of ours would send: at the decoder, at a live store, at a rank.
+#include <gtest/gtest.h>
+
+#include <sys/socket.h>
+
+#include <random>
+
+#include "bootstrap_ranks.hpp"
+#include "runtime/bootstrap_frame.hpp"
+#include "runtime/bootstrap_rendezvous.hpp"
+#include "runtime/bootstrap_server.hpp"
+#include "runtime/bootstrap_store.hpp"
+
+namespace tutti::runtime::test {
+namespace {
+
+const JobToken kToken = make_job_token("a job");
+
+Hello hello_of(std::uint32_t rank, std::uint32_t size) {
+  return {rank, size, 60000, 60000, kToken};
+}
+
+Bytes with_byte(Bytes frame, std::size_t position, int value) {
+  frame[position] = static_cast<std::byte>(value);
+  return frame;
+}
+
+Code decode(const Bytes& frame, std::size_t max_payload_bytes = 1024) {
+  FrameDecoder decoder(max_payload_bytes);
+  decoder.append(frame);
+  return decoder.take().status().code();
+}
+
+TEST(BootstrapFrame, TakesFramesFromAnyPieces) {
+  Bytes stream = encode(hello_of(3, 8));
+  const Bytes second = encode_gather(7, 100, bytes_of("part"));
+  stream.insert(stream.end(), second.begin(), second.end());
+  FrameDecoder decoder(1024);
+  std::vector<Frame> frames;
+  for (const std::byte byte : stream) {
+    decoder.append(std::span(&byte, 1));
+    auto frame = decoder.take();
+    ASSERT_TRUE(frame.ok());
+    if (*frame) frames.push_back(std::move(**frame));
+  }
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(decode_hello(frames[0].payload)->rank, 3u);
+  EXPECT_EQ(decode_gather(frames[1].payload)->exchange, 7u);
+  EXPECT_EQ(decode_gather(frames[1].payload)->bytes, bytes_of("part"));
+}
+
+TEST(BootstrapFrame, RefusesForeignHeaders) {
+  const Bytes good = encode(hello_of(0, 1));
+  EXPECT_EQ(decode(good), Code::ok);
+  EXPECT_EQ(decode(with_byte(good, 0, 'X')), Code::invalid_argument);    // magic
+  EXPECT_EQ(decode(with_byte(good, 4, 9)), Code::unsupported);           // version
+  EXPECT_EQ(decode(with_byte(good, 5, 0)), Code::invalid_argument);      // kind
+  EXPECT_EQ(decode(with_byte(good, 5, 7)), Code::invalid_argument);      // kind
+  EXPECT_EQ(decode(with_byte(good, 6, 1)), Code::invalid_argument);      // reserved
+  EXPECT_EQ(decode(with_byte(good, 11, 0xff)), Code::invalid_argument);  // 4 GiB of payload
+  EXPECT_EQ(decode(good, Hello::kBytes - 1), Code::invalid_argument);
+}
+
+TEST(BootstrapFrame, RefusesPayloadsOfAnotherShape) {
+  EXPECT_FALSE(decode_hello(Bytes(Hello::kBytes - 1)).ok());
+  EXPECT_FALSE(decode_hello(Bytes(Hello::kBytes + 1)).ok());
+  EXPECT_FALSE(decode_gather(Bytes(Gather::kPrefixBytes - 1)).ok());
+  const std::vector<Bytes> parts = {bytes_of("a"), bytes_of("bc")};
+  const Bytes frame = encode_result(5, parts);
+  const Bytes payload(frame.begin() + kFrameHeaderBytes, frame.end());
+  EXPECT_EQ(*decode_result(payload, 5, 2), parts);
+  EXPECT_FALSE(decode_result(payload, 6, 2).ok());
+  EXPECT_FALSE(decode_result(payload, 5, 1).ok());
+  EXPECT_FALSE(decode_result(payload, 5, 1u << 20).ok());
+  EXPECT_FALSE(decode_result(Bytes(payload.begin(), payload.end() - 1), 5, 2).ok());
+  EXPECT_FALSE(decode_result(with_byte(payload, 7, 0xff), 5, 2).ok());
+}
+
+TEST(BootstrapFrame, AFailureIsNeverReadAsSuccess) {
+  EXPECT_EQ(decode_failed(Bytes()).code(), Code::internal);
+  EXPECT_EQ(decode_failed(Bytes(1)).code(), Code::internal);
+  EXPECT_EQ(decode_failed(Bytes(1, std::byte{200})).code(), Code::internal);
+  const Bytes frame = encode_failed(Status(Code::timeout, "rank\n3"));
+  const Status status = decode_failed(Bytes(frame.begin() + kFrameHeaderBytes, frame.end()));
+  EXPECT_EQ(status.to_string(), "timeout: rank?3");
+}
+
+TEST(BootstrapFrame, RandomBytesNeverMakeAFrame) {
+  std::mt19937 random(1);
+  for (int run = 0; run < 2000; ++run) {
+    // Keep the header plausible in every other run, so that the payload is reached.
+    Bytes frame = encode_gather(run, 0, Bytes(random() % 64));
+    const std::size_t from = run % 2 == 0 ? 0 : 8;
+    for (std::size_t i = from; i < frame.size(); ++i) frame[i] = static_cast<std::byte>(random());
+    FrameDecoder decoder(256);
+    decoder.append(frame);
+    const auto taken = decoder.take();
+    if (!taken.ok() || !*taken) continue;
+    EXPECT_LE((*taken)->payload.size(), 256u);
+    for (const std::uint32_t size : {1u, 3u, 1u << 20}) {
+      const auto result = decode_result((*taken)->payload, 0, size);
+      EXPECT_TRUE(!result.ok() || result->size() == size);
+    }
+  }
+}
+
+TEST(BootstrapRendezvous, CompletesExchangesInOrder) {
+  const Deadline now = SteadyClock::now();
+  Rendezvous job("here", kToken, std::nullopt);
+  EXPECT_EQ(job.hello(hello_of(1, 2), now).admission, Rendezvous::Admission::joined);
+  EXPECT_TRUE(job.take_messages().empty());
+  EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.take_messages().size(), 2u);
+  EXPECT_TRUE(job.contribute(0, {0, 1000, bytes_of("a")}, now).ok());
+  EXPECT_TRUE(job.take_messages().empty());
+  EXPECT_TRUE(job.contribute(1, {0, 1000, bytes_of("b")}, now).ok());
+  EXPECT_EQ(job.take_messages().size(), 2u);
+  EXPECT_EQ(job.next_deadline(), Deadline::max());
+}
+
+TEST(BootstrapRendezvous, EndsTheJobWhenARankIsOutOfStep) {
+  const Deadline now = SteadyClock::now();
+  Rendezvous job("here", kToken, 2);
+  EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.contribute(0, {0, 1000, {}}, now).code(), Code::internal);  // before all have come
+  EXPECT_EQ(job.hello(hello_of(1, 2), now).admission, Rendezvous::Admission::refused);
+
+  Rendezvous other("here", kToken, 2);
+  EXPECT_EQ(other.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(other.hello(hello_of(1, 2), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(other.take_messages().size(), 2u);
+  EXPECT_TRUE(other.contribute(0, {0, 1000, {}}, now).ok());
+  EXPECT_EQ(other.contribute(1, {1, 1000, {}}, now).code(), Code::internal);  // one ahead
+  EXPECT_EQ(other.take_messages().size(), 1u);                                // rank 0 is told
+}
+
+TEST(BootstrapRendezvous, RefusesImpossiblePlaces) {
+  const Deadline now = SteadyClock::now();
+  Rendezvous job("here", kToken, std::nullopt);
+  for (const auto& [rank, size] :
+       {std::pair{0u, 0u}, {2u, 2u}, {0u, kMaxBootstrapRanks + 1}, {0xffffffffu, 0xffffffffu}}) {
+    EXPECT_EQ(job.hello(hello_of(rank, size), now).admission, Rendezvous::Admission::refused);
+  }
+  Hello stranger = hello_of(0, 2);
+  stranger.token[31] ^= std::byte{1};
+  EXPECT_EQ(job.hello(stranger, now).admission, Rendezvous::Admission::refused);
+  EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
+}
+
+TEST(BootstrapRendezvous, TimesOutByItsOwnClock) {
+  const Deadline now = SteadyClock::now();
+  Rendezvous job("here", kToken, 4);
+  EXPECT_EQ(job.hello(hello_of(2, 4), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.next_deadline(), now + std::chrono::seconds(60));
+  job.expire(now + std::chrono::seconds(59));
+  EXPECT_TRUE(job.take_messages().empty());
+  job.expire(now + std::chrono::seconds(60));
+  EXPECT_EQ(job.take_messages().size(), 1u);
+  const auto late = job.hello(hello_of(0, 4), now + std::chrono::seconds(61));
+  EXPECT_EQ(late.why.message(), "ranks 0, 1, 3 did not come to here within 60 s");
+}
+
+/// A live store of `size` ranks, and connections to it that say what they like.
+class LiveStore : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto server = BootstrapServer::start({.endpoint = {"127.0.0.1", 0},
+                                          .name = "the store",
+                                          .token = kToken,
+                                          .size = 2,
+                                          .hello_timeout = kShort});
+    ASSERT_TRUE(server.ok()) << server.status().to_string();
+    server_ = std::move(*server);
+  }
+
+  /// Sends bytes and returns what comes back until the store closes.
+  Bytes answer_to(std::span<const std::byte> bytes) {
+    const Deadline deadline = deadline_after(kLong);
+    auto socket = connect_once({"127.0.0.1", server_->port()}, deadline);
+    if (!socket.ok()) return bytes_of("not connected");
+    [[maybe_unused]] const Status sent = send_all(*socket, bytes, deadline);
+    Bytes answer;
+    std::byte buffer[4096];
+    while (true) {
+      const auto got = receive_some(*socket, buffer, deadline);
+      if (!got.ok() && got.status().code() == Code::timeout) return bytes_of("left open");
+      if (!got.ok() || *got == 0) return answer;
+      answer.insert(answer.end(), buffer, buffer + *got);
+    }
+  }
+
+  Status failure_in(const Bytes& answer) {
+    FrameDecoder decoder(8192);
+    decoder.append(answer);
+    auto frame = decoder.take();
+    if (!frame.ok() || !*frame || (*frame)->kind != FrameKind::failed) return {};
+    return decode_failed((*frame)->payload);
+  }
+
+  std::unique_ptr<BootstrapServer> server_;
+};
+
+TEST_F(LiveStore, DropsStrangersWithoutAWord) {
+  EXPECT_EQ(answer_to(bytes_of("GET / HTTP/1.1\r\nHost: x\r\n\r\n")), Bytes());
+  EXPECT_EQ(answer_to(Bytes(100000, std::byte{0xff})), Bytes());
+  EXPECT_EQ(answer_to(encode_gather(0, 0, Bytes(16))), Bytes());
+  EXPECT_EQ(answer_to(with_byte(encode(hello_of(0, 2)), 11, 0x7f)), Bytes());
+  EXPECT_EQ(answer_to(encode_frame(FrameKind::hello, Bytes(3))), Bytes());
+}
+
+TEST_F(LiveStore, DropsThoseWhoNeverSayWhoTheyAre) {
+  EXPECT_EQ(answer_to({}), Bytes());
+  const Bytes hello = encode(hello_of(0, 2));
+  EXPECT_EQ(answer_to(std::span(hello).first(20)), Bytes());
+}
+
+TEST_F(LiveStore, TellsRanksWhatIsWrong) {
+  Hello stranger = hello_of(0, 2);
+  stranger.token = make_job_token("another job");
+  EXPECT_NE(failure_in(answer_to(encode(stranger))).message().find("another job"),
+            std::string::npos);
+  EXPECT_NE(failure_in(answer_to(encode(hello_of(0, 3)))).message().find("counts 3 ranks"),
+            std::string::npos);
+}
+
+TEST_F(LiveStore, AMemberThatClaimsTooMuchIsToldAndDropped) {
+  Bytes bytes = encode(hello_of(0, 2));
+  const Bytes huge = with_byte(encode_gather(0, 0, {}), 11, 0x7f);
+  bytes.insert(bytes.end(), huge.begin(), huge.end());
+  EXPECT_EQ(failure_in(answer_to(bytes)).code(), Code::invalid_argument);
+}
+
+TEST_F(LiveStore, ServesItsJobAmongStrangers) {
+  std::vector<Socket> silent;
+  for (int i = 0; i < 50; ++i) {
+    auto socket = connect_once({"127.0.0.1", server_->port()}, deadline_after(kLong));
+    ASSERT_TRUE(socket.ok());
+    silent.push_back(std::move(*socket));
+  }
+  EXPECT_EQ(answer_to(bytes_of("noise, and more than a header of it")), Bytes());
+  const std::uint16_t port = server_->port();
+  EXPECT_EQ(no_problems(2), exchange_problems(2, [&](std::uint32_t rank) {
+              StoreOptions options;
+              options.endpoint = {"127.0.0.1", port};
+              options.rank = rank_of(rank);
+              options.size = 2;
+              options.token = kToken;
+              options.timeout = kLong;
+              if (rank == 0) options.server = std::move(server_);
+              return connect_store(std::move(options));
+            }));
+}
+
+TEST(BootstrapRank, SaysThatWhatAnswersIsNoStore) {
+  const auto listener = listen_on({"127.0.0.1", 0});
+  ASSERT_TRUE(listener.ok());
+  const std::uint16_t port = *bound_port(*listener);
+  std::thread web_server([&] {
+    Socket client;
+    while (!client.open()) client = Socket(accept(listener->fd(), nullptr, nullptr));
+    const Bytes page = bytes_of("HTTP/1.1 400 Bad Request\r\n\r\n");
+    EXPECT_TRUE(send_all(client, page, deadline_after(kLong)).ok());
+  });
+  StoreOptions options;
+  options.endpoint = {"127.0.0.1", port};
+  options.rank = Rank{1};
+  options.size = 2;
+  options.timeout = kLong;
+  const auto made = connect_store(std::move(options));
+  web_server.join();
+  EXPECT_EQ(made.status().code(), Code::invalid_argument);
+  EXPECT_NE(made.status().message().find("is no bootstrap store"), std::string::npos)
+      << made.status().message();
+}
+
+}  // namespace
+}  // namespace tutti::runtime::test

@@ -1,0 +1,394 @@
+// Every kind of bootstrap with 1 to 8 ranks, and what each says when ranks are missing.
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+
+#include "bootstrap_ranks.hpp"
+#include "runtime/bootstrap_callback.hpp"
+#include "runtime/bootstrap_env.hpp"
+#include "runtime/bootstrap_file.hpp"
+#include "runtime/bootstrap_frame.hpp"
+#include "runtime/bootstrap_local.hpp"
+#include "runtime/bootstrap_store.hpp"
+#include "runtime/bootstrap_text.hpp"
+#include "runtime/bootstrap_unique_id.hpp"
+
+namespace tutti::runtime::test {
+namespace {
+
+class Directory {
+ public:
+  Directory() {
+    path_ = std::filesystem::temp_directory_path() / ("tutti-bootstrap-" + random_hex(8));
+  }
+  ~Directory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::string path() const { return path_.string(); }
+  std::size_t count() const {
+    std::size_t entries = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(path_)) ++entries;
+    return entries;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+StoreOptions store_options(std::uint16_t port, std::uint32_t rank, std::uint32_t size,
+                           Nanoseconds timeout = kLong) {
+  StoreOptions options;
+  options.endpoint = {"127.0.0.1", port};
+  options.rank = rank_of(rank);
+  options.size = size;
+  options.token = make_job_token("a job");
+  options.method = "test";
+  options.timeout = timeout;
+  return options;
+}
+
+class EverySize : public testing::TestWithParam<std::uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, EverySize, testing::Range(1u, 9u));
+
+TEST_P(EverySize, ExchangesThroughAStore) {
+  const std::uint32_t size = GetParam();
+  const std::uint16_t port = free_port();
+  EXPECT_EQ(no_problems(size), exchange_problems(size, [&](std::uint32_t rank) {
+              return connect_store(store_options(port, rank, size));
+            }));
+}
+
+TEST_P(EverySize, ExchangesByEnvironment) {
+  const std::uint32_t size = GetParam();
+  const std::string port = std::to_string(free_port());
+  EXPECT_EQ(no_problems(size), exchange_problems(size, [&](std::uint32_t rank) {
+              return bootstrap_from_env(environment_of({{"RANK", std::to_string(rank)},
+                                                        {"WORLD_SIZE", std::to_string(size)},
+                                                        {"MASTER_ADDR", "localhost"},
+                                                        {"MASTER_PORT", "1"},
+                                                        {"TUTTI_MASTER_PORT", port}}),
+                                        kLong);
+            }));
+}
+
+TEST_P(EverySize, ExchangesByUniqueId) {
+  const std::uint32_t size = GetParam();
+  const auto id = make_unique_id("127.0.0.1");
+  ASSERT_TRUE(id.ok()) << id.status().to_string();
+  EXPECT_EQ(no_problems(size), exchange_problems(size, [&](std::uint32_t rank) {
+              return join_unique_id(*id, rank_of(rank), size, kLong);
+            }));
+}
+
+TEST_P(EverySize, ExchangesThroughFilesAndLeavesNone) {
+  const std::uint32_t size = GetParam();
+  const Directory directory;
+  EXPECT_EQ(no_problems(size), exchange_problems(size, [&](std::uint32_t rank) {
+              return meet_in_directory({directory.path(), "run-1", rank_of(rank), size, kLong});
+            }));
+  EXPECT_EQ(directory.count(), 0u);
+}
+
+TEST_P(EverySize, ExchangesBetweenThreads) {
+  const std::uint32_t size = GetParam();
+  auto bootstraps = make_local_bootstraps(size);
+  const auto problems = on_ranks(
+      size, [&](std::uint32_t rank) { return exchange_problem(*bootstraps[rank], rank, size); });
+  EXPECT_EQ(no_problems(size), problems);
+}
+
+/// An allgather of equal parts, as MPI offers it, over another bootstrap.
+AllgatherCallback equal_parts_over(Bootstrap& below) {
+  return [&below](std::span<const std::byte> mine, std::span<std::byte> all, Nanoseconds timeout) {
+    const auto parts = below.allgather(mine, timeout);
+    if (!parts.ok()) return parts.status();
+    for (std::size_t i = 0; i < parts->size(); ++i) {
+      if ((*parts)[i].size() != mine.size()) return Status(Code::internal, "unequal parts");
+      std::copy((*parts)[i].begin(), (*parts)[i].end(),
+                all.begin() + static_cast<std::ptrdiff_t>(i * mine.size()));
+    }
+    return Status();
+  };
+}
+
+TEST_P(EverySize, ExchangesByCallback) {
+  const std::uint32_t size = GetParam();
+  auto below = make_local_bootstraps(size);
+  EXPECT_EQ(no_problems(size), exchange_problems(size, [&](std::uint32_t rank) {
+              return make_callback_bootstrap(rank_of(rank), size, equal_parts_over(*below[rank]));
+            }));
+}
+
+TEST(BootstrapStore, NamesTheRanksThatDidNotCome) {
+  const std::uint16_t port = free_port();
+  const auto problems = on_ranks(3, [&](std::uint32_t rank) {
+    const std::uint32_t present[] = {0, 1, 4};
+    return connect_store(store_options(port, present[rank], 8, kPatience)).status();
+  });
+  for (const Status& status : problems) {
+    EXPECT_EQ(status.code(), Code::timeout);
+    EXPECT_EQ(status.message(),
+              "ranks 2, 3, 5-7 did not come to 127.0.0.1:" + std::to_string(port) + " within 2 s");
+  }
+}
+
+TEST(BootstrapStore, SaysThatRank0CannotBeReached) {
+  const auto made = connect_store(store_options(free_port(), 1, 2, kShort));
+  EXPECT_EQ(made.status().code(), Code::timeout);
+  EXPECT_NE(made.status().message().find("rank 1 could not join rank 0"), std::string::npos)
+      << made.status().message();
+}
+
+TEST(BootstrapStore, LetsRank0ComeLast) {
+  const std::uint16_t port = free_port();
+  EXPECT_EQ(no_problems(3), exchange_problems(3, [&](std::uint32_t rank) {
+              if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+              return connect_store(store_options(port, rank, 3));
+            }));
+}
+
+TEST(BootstrapStore, WorksOverIpv6) {
+  const auto probe = listen_on({"::1", 0});
+  if (!probe.ok()) GTEST_SKIP() << "no IPv6 loopback here";
+  const std::uint16_t port = free_port();
+  EXPECT_EQ(no_problems(3), exchange_problems(3, [&](std::uint32_t rank) {
+              StoreOptions options = store_options(port, rank, 3);
+              options.endpoint.host = "::1";
+              return connect_store(std::move(options));
+            }));
+}
+
+TEST(BootstrapStore, SaysThatThePortIsTaken) {
+  const auto taken = listen_on({"127.0.0.1", 0});
+  ASSERT_TRUE(taken.ok());
+  const auto made = connect_store(store_options(*bound_port(*taken), 0, 2));
+  EXPECT_EQ(made.status().code(), Code::system);
+  EXPECT_NE(made.status().message().find("another program owns the port"), std::string::npos);
+}
+
+TEST(BootstrapStore, NamesTheRankThatMissesAnExchange) {
+  const std::uint16_t port = free_port();
+  std::vector<std::unique_ptr<Bootstrap>> ranks(3);
+  const auto joined = on_ranks(3, [&](std::uint32_t rank) {
+    auto bootstrap = connect_store(store_options(port, rank, 3));
+    if (bootstrap.ok()) ranks[rank] = std::move(*bootstrap);
+    return bootstrap.status();
+  });
+  for (const Status& status : joined) ASSERT_TRUE(status.ok()) << status.to_string();
+  auto failures = on_ranks(
+      2, [&](std::uint32_t rank) { return ranks[rank]->allgather({}, kPatience).status(); });
+  // Rank 2 comes too late and hears why nobody waits for it.
+  failures.push_back(ranks[2]->allgather({}, kLong).status());
+  for (const Status& status : failures) {
+    EXPECT_EQ(status.code(), Code::timeout);
+    EXPECT_EQ(status.message(), "rank 2 did not join exchange 0 of the bootstrap at 127.0.0.1:" +
+                                    std::to_string(port) + " within 2 s");
+  }
+}
+
+TEST(BootstrapStore, NamesTheRankThatLeft) {
+  const std::uint16_t port = free_port();
+  const auto problems = on_ranks(3, [&](std::uint32_t rank) {
+    auto bootstrap = connect_store(store_options(port, rank, 3));
+    if (!bootstrap.ok() || rank == 1) return bootstrap.status();
+    return (*bootstrap)->allgather({}, kLong).status();
+  });
+  EXPECT_TRUE(problems[1].ok());
+  for (const std::size_t rank : {0, 2}) {
+    EXPECT_EQ(problems[rank].code(), Code::peer_failed);
+    EXPECT_NE(problems[rank].message().find("rank 1 left the job"), std::string::npos);
+  }
+}
+
+TEST(BootstrapStore, RefusesASecondProcessWithTheSameRank) {
+  const std::uint16_t port = free_port();
+  const auto problems = on_ranks(3, [&](std::uint32_t i) {
+    const std::uint32_t ranks[] = {0, 1, 1};
+    return connect_store(store_options(port, ranks[i], 3, kPatience)).status().message();
+  });
+  const std::string twice = "rank 1 came twice to 127.0.0.1:" + std::to_string(port) +
+                            ": give every process a rank of its own";
+  EXPECT_EQ((problems[1] == twice) + (problems[2] == twice), 1);
+}
+
+TEST(BootstrapStore, RefusesAnotherSizeAndAnotherJob) {
+  const std::uint16_t port = free_port();
+  const auto problems = on_ranks(3, [&](std::uint32_t rank) {
+    StoreOptions options = store_options(port, rank, rank == 1 ? 4 : 3, kPatience);
+    if (rank == 2) options.token = make_job_token("another job");
+    return connect_store(std::move(options)).status().message();
+  });
+  EXPECT_NE(problems[0].find("ranks 1, 2 did not come"), std::string::npos) << problems[0];
+  EXPECT_NE(problems[1].find("rank 1 counts 4 ranks"), std::string::npos) << problems[1];
+  EXPECT_NE(problems[2].find("belongs to another job"), std::string::npos) << problems[2];
+}
+
+TEST(BootstrapStore, JobsFollowEachOtherAtTheSamePort) {
+  const std::uint16_t port = free_port();
+  const auto problems = on_ranks(4, [&](std::uint32_t rank) -> std::string {
+    for (int job = 0; job < 5; ++job) {
+      auto bootstrap = connect_store(store_options(port, rank, 4));
+      if (!bootstrap.ok()) return bootstrap.status().to_string();
+      const std::string problem = exchange_problem(**bootstrap, rank, 4);
+      if (!problem.empty()) return problem;
+    }
+    return "";
+  });
+  EXPECT_EQ(no_problems(4), problems);
+}
+
+TEST(BootstrapStore, RefusesAContributionThatIsTooLarge) {
+  const std::uint16_t port = free_port();
+  const auto problems = on_ranks(2, [&](std::uint32_t rank) {
+    auto bootstrap = connect_store(store_options(port, rank, 2));
+    if (!bootstrap.ok()) return bootstrap.status();
+    return (*bootstrap)->allgather(Bytes(kMaxContributionBytes + 1), kShort).status();
+  });
+  for (const Status& status : problems) EXPECT_EQ(status.code(), Code::invalid_argument);
+}
+
+TEST(BootstrapStore, CarriesLargeContributions) {
+  const std::uint16_t port = free_port();
+  const auto sizes = on_ranks(3, [&](std::uint32_t rank) -> std::size_t {
+    auto bootstrap = connect_store(store_options(port, rank, 3));
+    if (!bootstrap.ok()) return 0;
+    const Bytes mine(std::size_t{4} << 20, std::byte(rank + 1));
+    const auto all = (*bootstrap)->allgather(mine, kLong);
+    return all.ok() && (*all)[rank] == mine && (*all)[2][0] == std::byte{3} ? (*all)[0].size() : 0;
+  });
+  EXPECT_EQ(sizes, std::vector<std::size_t>(3, std::size_t{4} << 20));
+}
+
+TEST(BootstrapStore, RefusesPlacesThatCannotBe) {
+  EXPECT_EQ(connect_store(store_options(1, 2, 2)).status().code(), Code::invalid_argument);
+  EXPECT_EQ(connect_store(store_options(1, 0, 0)).status().code(), Code::invalid_argument);
+  EXPECT_EQ(connect_store(store_options(1, 0, kMaxBootstrapRanks + 1)).status().code(),
+            Code::invalid_argument);
+}
+
+TEST(BootstrapUniqueId, IsPrintableAndSurvivesText) {
+  const auto id = make_unique_id("127.0.0.1");
+  ASSERT_TRUE(id.ok());
+  EXPECT_EQ(std::string(id->data()).size(), id->size() - 1);
+  const auto parsed = parse_unique_id(id->data());
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(*parsed, *id);
+  discard_unique_id(*id);
+}
+
+TEST(BootstrapUniqueId, RefusesWhatIsNoId) {
+  UniqueId id = *make_unique_id("127.0.0.1");
+  discard_unique_id(id);
+  for (const std::size_t position : {0u, 7u + 32u, 127u}) {
+    UniqueId broken = id;
+    broken[position] = '\1';
+    EXPECT_EQ(join_unique_id(broken, Rank{1}, 2, kShort).status().code(), Code::invalid_argument);
+  }
+  EXPECT_FALSE(parse_unique_id("").ok());
+  EXPECT_FALSE(parse_unique_id("tutti1/short/1/host/").ok());
+  EXPECT_FALSE(parse_unique_id(std::string(id.data(), 30)).ok());
+  EXPECT_FALSE(make_unique_id(std::string(100, 'h')).ok());
+}
+
+TEST(BootstrapUniqueId, Rank0MustHaveMadeIt) {
+  const UniqueId id = *make_unique_id("127.0.0.1");
+  discard_unique_id(id);
+  const auto made = join_unique_id(id, Rank{0}, 2, kShort);
+  EXPECT_EQ(made.status().code(), Code::invalid_argument);
+  EXPECT_NE(made.status().message().find("did not make"), std::string::npos);
+}
+
+TEST(BootstrapFile, NamesTheRanksThatDidNotCome) {
+  const Directory directory;
+  const auto made = meet_in_directory({directory.path(), "r", Rank{1}, 4, kShort});
+  EXPECT_EQ(made.status().code(), Code::timeout);
+  EXPECT_EQ(made.status().message(),
+            "ranks 0, 2, 3 did not come to " + directory.path() + " (run r) within 300 ms");
+  EXPECT_EQ(directory.count(), 0u);
+}
+
+TEST(BootstrapFile, RefusesLeftoversAndStrangeFiles) {
+  const Directory directory;
+  std::filesystem::create_directories(directory.path());
+  std::ofstream(directory.path() + "/tutti-r.0.0") << "something else";
+  const auto own = meet_in_directory({directory.path(), "r", Rank{0}, 2, kShort});
+  EXPECT_EQ(own.status().code(), Code::invalid_argument);
+  EXPECT_NE(own.status().message().find("TUTTI_RUN_ID"), std::string::npos);
+  const auto other = meet_in_directory({directory.path(), "r", Rank{1}, 2, kShort});
+  EXPECT_EQ(other.status().code(), Code::invalid_argument);
+  EXPECT_NE(other.status().message().find("is not a file of this job"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(directory.path() + "/tutti-r.0.0"));
+}
+
+TEST(BootstrapFile, RefusesAnotherSizeAndABadRunId) {
+  const Directory directory;
+  const auto problems = on_ranks(2, [&](std::uint32_t rank) {
+    return meet_in_directory({directory.path(), "r", rank_of(rank), 2 + rank, kShort}).status();
+  });
+  EXPECT_NE(problems[0].message().find("the same size"), std::string::npos);
+  EXPECT_FALSE(problems[1].ok());
+  EXPECT_FALSE(meet_in_directory({directory.path(), "../r", Rank{0}, 2, kShort}).ok());
+  EXPECT_FALSE(meet_in_directory({directory.path(), "", Rank{0}, 2, kShort}).ok());
+}
+
+TEST(BootstrapLocal, NamesTheRanksThatDidNotJoin) {
+  auto bootstraps = make_local_bootstraps(4);
+  const auto all = bootstraps[2]->allgather({}, kShort);
+  EXPECT_EQ(all.status().code(), Code::timeout);
+  EXPECT_EQ(all.status().message(),
+            "ranks 0, 1, 3 did not join exchange 0 of the bootstrap within 300 ms");
+  EXPECT_EQ(bootstraps[0]->allgather({}, kLong).status().message(), all.status().message());
+}
+
+TEST(BootstrapLocal, NamesTheRankThatLeft) {
+  auto bootstraps = make_local_bootstraps(2);
+  bootstraps[1].reset();
+  const auto all = bootstraps[0]->allgather({}, kLong);
+  EXPECT_EQ(all.status().code(), Code::peer_failed);
+  EXPECT_EQ(all.status().message(), "rank 1 left before exchange 0 of the bootstrap");
+}
+
+TEST(BootstrapCallback, TurnsWrongLengthsAndExceptionsIntoFailures) {
+  const auto wild = [](std::span<const std::byte>, std::span<std::byte> all, Nanoseconds) {
+    std::fill(all.begin(), all.end(), std::byte{0xff});
+    return Status();
+  };
+  auto bootstrap = make_callback_bootstrap(Rank{0}, 2, wild);
+  ASSERT_TRUE(bootstrap.ok());
+  EXPECT_EQ((*bootstrap)->allgather({}, kShort).status().code(), Code::invalid_argument);
+
+  const auto throwing = [](std::span<const std::byte>, std::span<std::byte>,
+                           Nanoseconds) -> Status { throw std::runtime_error("no network"); };
+  bootstrap = make_callback_bootstrap(Rank{0}, 2, throwing);
+  ASSERT_TRUE(bootstrap.ok());
+  EXPECT_EQ((*bootstrap)->allgather({}, kShort).status().message(),
+            "the allgather callback of rank 0 threw: no network");
+  EXPECT_FALSE(make_callback_bootstrap(Rank{0}, 2, nullptr).ok());
+}
+
+TEST(BootstrapText, NamesRanksAndDurations) {
+  const auto ranks = [](std::vector<std::uint32_t> list) { return describe_ranks(list); };
+  EXPECT_EQ(ranks({3}), "rank 3");
+  EXPECT_EQ(ranks({3, 4}), "ranks 3, 4");
+  EXPECT_EQ(ranks({3, 5, 6, 7, 9}), "ranks 3, 5-7, 9");
+  std::vector<std::uint32_t> odd;
+  for (std::uint32_t rank = 1; rank < 100; rank += 2) odd.push_back(rank);
+  EXPECT_TRUE(describe_ranks(odd).ends_with("31 and 34 more")) << describe_ranks(odd);
+  EXPECT_EQ(describe_duration(std::chrono::milliseconds(250)), "250 ms");
+  EXPECT_EQ(describe_duration(std::chrono::milliseconds(1500)), "1.5 s");
+  EXPECT_EQ(describe_duration(std::chrono::seconds(30)), "30 s");
+}
+
+TEST(BootstrapText, ReadsOnlyWholeNumbers) {
+  EXPECT_EQ(parse_number("65535", 65535), 65535u);
+  for (const char* text : {"", " 1", "1 ", "-1", "+1", "1x", "65536", "99999999999999999999"}) {
+    EXPECT_EQ(parse_number(text, 65535), std::nullopt) << text;
+  }
+}
+
+}  // namespace
+}  // namespace tutti::runtime::test

@@ -1,0 +1,459 @@
+#include "wire/integrity.hpp"
+
+#include <gtest/gtest.h>
+#include <openssl/core_names.h>
+#include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace tutti::wire {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+using Header = std::array<std::byte, kIntegrityHeaderBytes>;
+
+constexpr std::uint64_t kContext = 0x1122'3344'5566'7788;
+constexpr std::size_t kLargestPayload = 65507;
+
+Bytes random_bytes(std::size_t size, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  Bytes bytes(size);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+Header header_of(std::uint32_t seed) {
+  Header header;
+  std::ranges::copy(random_bytes(header.size(), seed), header.begin());
+  return header;
+}
+
+Integrity keyed_with(std::uint32_t seed, std::uint64_t context = kContext) {
+  return Integrity::keyed(random_bytes(32, seed), context).value();
+}
+
+/// Every implementation of a kind under one key, fastest first.
+std::vector<Integrity> all_implementations(const Integrity& integrity) {
+  std::vector<Integrity> all;
+  for (const std::string_view name : Integrity::implementations(integrity.kind())) {
+    all.push_back(integrity.with_implementation(name).value());
+    EXPECT_EQ(all.back().implementation(), name);
+  }
+  return all;
+}
+
+// ---- the construction once more, slowly, from libcrypto's parts --------------------------------
+
+Bytes derive_with_libcrypto(const Bytes& secret, std::uint64_t context, std::size_t size) {
+  std::string info = "tutti datagram tag 1";
+  for (int byte = 0; byte < 8; ++byte) info.push_back(static_cast<char>(context >> (8 * byte)));
+  Bytes secret_copy = secret;
+  char digest[] = "SHA256";
+  const OSSL_PARAM parameters[] = {
+      OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
+      OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, secret_copy.data(), secret.size()),
+      OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, info.data(), info.size()),
+      OSSL_PARAM_construct_end()};
+  EVP_KDF* kdf = EVP_KDF_fetch(nullptr, "HKDF", nullptr);
+  EVP_KDF_CTX* state = EVP_KDF_CTX_new(kdf);
+  Bytes out(size);
+  EXPECT_EQ(
+      EVP_KDF_derive(state, reinterpret_cast<unsigned char*>(out.data()), out.size(), parameters),
+      1);
+  EVP_KDF_CTX_free(state);
+  EVP_KDF_free(kdf);
+  return out;
+}
+
+Bytes poly1305_with_libcrypto(const Bytes& key, const Bytes& message) {
+  EVP_MAC* mac = EVP_MAC_fetch(nullptr, "POLY1305", nullptr);
+  EVP_MAC_CTX* state = EVP_MAC_CTX_new(mac);
+  const auto* const key_bytes = reinterpret_cast<const unsigned char*>(key.data());
+  EXPECT_EQ(EVP_MAC_init(state, key_bytes, key.size(), nullptr), 1);
+  const auto* const message_bytes = reinterpret_cast<const unsigned char*>(message.data());
+  EXPECT_EQ(EVP_MAC_update(state, message_bytes, message.size()), 1);
+  Bytes out(16);
+  std::size_t written = 0;
+  auto* const out_bytes = reinterpret_cast<unsigned char*>(out.data());
+  EXPECT_EQ(EVP_MAC_final(state, out_bytes, &written, out.size()), 1);
+  EXPECT_EQ(written, out.size());
+  EVP_MAC_CTX_free(state);
+  EVP_MAC_free(mac);
+  return out;
+}
+
+/// The last block of AES-128-CBC from a zero vector.
+Bytes cbc_mac_with_libcrypto(const Bytes& key, const Bytes& message) {
+  EVP_CIPHER_CTX* state = EVP_CIPHER_CTX_new();
+  const std::array<unsigned char, 16> zeros{};
+  const auto* const key_bytes = reinterpret_cast<const unsigned char*>(key.data());
+  EXPECT_EQ(EVP_EncryptInit_ex(state, EVP_aes_128_cbc(), nullptr, key_bytes, zeros.data()), 1);
+  EVP_CIPHER_CTX_set_padding(state, 0);
+  Bytes out(message.size());
+  int written = 0;
+  EXPECT_EQ(EVP_EncryptUpdate(state, reinterpret_cast<unsigned char*>(out.data()), &written,
+                              reinterpret_cast<const unsigned char*>(message.data()),
+                              static_cast<int>(message.size())),
+            1);
+  EXPECT_EQ(static_cast<std::size_t>(written), message.size());
+  EVP_CIPHER_CTX_free(state);
+  return Bytes(out.end() - 16, out.end());
+}
+
+std::uint32_t word32(const Bytes& bytes, std::size_t at) {
+  std::uint32_t word = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    if (at + i < bytes.size()) word |= std::to_integer<std::uint32_t>(bytes[at + i]) << (8 * i);
+  }
+  return word;
+}
+
+void append_word64(Bytes& bytes, std::uint64_t word) {
+  for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<std::byte>(word >> (8 * i)));
+}
+
+/// The formula of integrity.hpp for one block, byte by byte.
+Bytes nh_reference(const Bytes& key, const Bytes& block, std::uint64_t added_to_second) {
+  Bytes value;
+  for (std::size_t pass = 0; pass < 2; ++pass) {
+    std::uint64_t sum = 0;
+    for (std::size_t at = 0; at < (block.size() + 31) / 32 * 32; at += 8) {
+      const std::uint32_t x = word32(block, at) + word32(key, at + 32 * pass);
+      const std::uint32_t y = word32(block, at + 4) + word32(key, at + 4 + 32 * pass);
+      sum += std::uint64_t{x} * y;
+    }
+    append_word64(value, pass == 1 ? sum + added_to_second : sum);
+  }
+  return value;
+}
+
+std::uint64_t tag_reference(const Bytes& secret, std::uint64_t context, const Header& header,
+                            const Bytes& payload) {
+  constexpr std::size_t kBlock = 2048;
+  constexpr std::size_t kNhKey = kBlock + 32;
+  const Bytes keys = derive_with_libcrypto(secret, context, kNhKey + 32);
+  Bytes values;
+  for (std::size_t at = 0; at < payload.size(); at += kBlock) {
+    const auto begin = payload.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto size = static_cast<std::ptrdiff_t>(std::min(kBlock, payload.size() - at));
+    const bool last = at + kBlock >= payload.size();
+    const Bytes value = nh_reference(keys, Bytes(begin, begin + size), last ? payload.size() : 0);
+    values.insert(values.end(), value.begin(), value.end());
+  }
+  if (values.empty()) values.resize(16);
+  const auto derived = keys.begin() + kNhKey;
+  if (payload.size() > kBlock) {
+    Bytes polynomial_key(derived, derived + 16);
+    polynomial_key.resize(32);
+    values = poly1305_with_libcrypto(polynomial_key, values);
+  }
+  Bytes message(header.begin(), header.end());
+  message.insert(message.end(), values.begin(), values.end());
+  const Bytes tag = cbc_mac_with_libcrypto(Bytes(derived + 16, derived + 32), message);
+  std::uint64_t result;
+  std::memcpy(&result, tag.data(), sizeof result);
+  return result;
+}
+
+std::uint32_t crc_reference(const Header& header, const Bytes& payload) {
+  std::uint32_t state = ~std::uint32_t{0};
+  const auto append = [&state](std::byte byte) {
+    state ^= std::to_integer<std::uint32_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) state = (state >> 1) ^ ((state & 1) != 0 ? 0x82f63b78u : 0u);
+  };
+  std::ranges::for_each(header, append);
+  std::ranges::for_each(payload, append);
+  return ~state;
+}
+
+const std::vector<std::size_t> kSampledSizes = {
+    0,    1,    31,   32,   33,   64,   1439, 1440, 2047,  2048,
+    2049, 4095, 4096, 4097, 6144, 8192, 8999, 9000, 65000, kLargestPayload};
+
+TEST(IntegrityKeyed, EqualsTheConstructionBuiltFromLibcrypto) {
+  for (const std::size_t secret_size : {16u, 24u, 32u}) {
+    const Bytes secret = random_bytes(secret_size, 40);
+    const Integrity integrity = Integrity::keyed(secret, kContext).value();
+    for (const std::size_t size : kSampledSizes) {
+      const Bytes payload = random_bytes(size, static_cast<std::uint32_t>(size));
+      const Header header = header_of(7);
+      EXPECT_EQ(integrity.tag(header.data(), payload),
+                tag_reference(secret, kContext, header, payload))
+          << size;
+    }
+  }
+}
+
+// Sums of words that are all zero or all one, where a lost carry would show soonest.
+TEST(IntegrityKeyed, EqualsTheConstructionForExtremePayloads) {
+  const Bytes secret = random_bytes(32, 41);
+  const Integrity integrity = Integrity::keyed(secret, 0).value();
+  const Header header{};
+  for (const std::byte fill : {std::byte{0x00}, std::byte{0xff}}) {
+    for (const std::size_t size : kSampledSizes) {
+      const Bytes payload(size, fill);
+      EXPECT_EQ(integrity.tag(header.data(), payload), tag_reference(secret, 0, header, payload));
+    }
+  }
+}
+
+// The wire form must not drift: ranks of different builds would silently drop each other's
+// datagrams.
+TEST(IntegrityKeyed, KeepsItsKnownTags) {
+  Bytes secret(16);
+  Bytes payload(3000);
+  Header header{};
+  for (std::size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<std::byte>(i * 7);
+  for (std::size_t i = 0; i < secret.size(); ++i) secret[i] = header[i] = static_cast<std::byte>(i);
+  const Integrity integrity = Integrity::keyed(secret, 1).value();
+  const std::span<const std::byte> bytes(payload);
+  EXPECT_EQ(integrity.tag(header.data(), bytes.first(0)), 0xba0d'e64c'21d2'12b2u);
+  EXPECT_EQ(integrity.tag(header.data(), bytes.first(1440)), 0x768e'3be6'2218'754au);
+  EXPECT_EQ(integrity.tag(header.data(), bytes), 0xb61c'8115'5b49'bf07u);
+}
+
+/// A header after which the CRC register is all ones again, as at a message's start.
+Header neutral_header() {
+  std::uint32_t before = ~std::uint32_t{0};  // what the last four bytes, mixed in, must leave
+  for (int bit = 0; bit < 32; ++bit) {
+    const bool reduced = (before >> 31) != 0;
+    before = reduced ? ((before ^ 0x82f63b78u) << 1 | 1u) : before << 1;
+  }
+  Header header = header_of(20);
+  std::uint32_t state = ~std::uint32_t{0};
+  for (std::size_t i = 0; i < 12; ++i) {
+    state ^= std::to_integer<std::uint32_t>(header[i]);
+    for (int bit = 0; bit < 8; ++bit) state = (state >> 1) ^ ((state & 1) != 0 ? 0x82f63b78u : 0u);
+  }
+  const std::uint32_t last = before ^ state;
+  std::memcpy(header.data() + 12, &last, sizeof last);
+  return header;
+}
+
+TEST(IntegrityCrc, CheckValueOfTheNineDigits) {
+  const Header header = neutral_header();
+  Bytes digits;
+  for (char digit = '1'; digit <= '9'; ++digit) digits.push_back(static_cast<std::byte>(digit));
+  for (const Integrity& each : all_implementations(Integrity::crc())) {
+    EXPECT_EQ(each.tag(header.data(), digits), 0xe306'9283u) << each.implementation();
+  }
+}
+
+// RFC 3720, appendix B.4: 32 bytes of zeros, of ones, and counting up.
+TEST(IntegrityCrc, PublishedVectors) {
+  const auto split = [](const Integrity& integrity, const Bytes& message) {
+    return integrity.tag(message.data(), std::span(message).subspan(kIntegrityHeaderBytes));
+  };
+  Bytes counting(32);
+  for (std::size_t i = 0; i < counting.size(); ++i) counting[i] = static_cast<std::byte>(i);
+  for (const Integrity& each : all_implementations(Integrity::crc())) {
+    EXPECT_EQ(split(each, Bytes(32)), 0x8a91'36aau);
+    EXPECT_EQ(split(each, Bytes(32, std::byte{0xff})), 0x62a8'ab43u);
+    EXPECT_EQ(split(each, counting), 0x46dd'794eu);
+  }
+}
+
+TEST(IntegrityCrc, EqualsTheDefinitionBitByBit) {
+  for (const std::size_t size : kSampledSizes) {
+    const Bytes payload = random_bytes(size, 21);
+    const Header header = header_of(22);
+    EXPECT_EQ(Integrity::crc().tag(header.data(), payload), crc_reference(header, payload)) << size;
+  }
+}
+
+class IntegrityOfKind : public testing::TestWithParam<IntegrityKind> {
+ protected:
+  Integrity integrity() const {
+    return GetParam() == IntegrityKind::keyed_tag ? keyed_with(1) : Integrity::crc();
+  }
+};
+
+std::string kind_name(const testing::TestParamInfo<IntegrityKind>& info) {
+  return info.param == IntegrityKind::keyed_tag ? "keyed_tag" : "crc32c";
+}
+
+INSTANTIATE_TEST_SUITE_P(, IntegrityOfKind,
+                         testing::Values(IntegrityKind::keyed_tag, IntegrityKind::crc32c),
+                         kind_name);
+
+TEST_P(IntegrityOfKind, PicksTheFastestAndRefusesUnknownNames) {
+  const auto names = Integrity::implementations(GetParam());
+  ASSERT_FALSE(names.empty());
+  EXPECT_EQ(integrity().kind(), GetParam());
+  EXPECT_EQ(integrity().implementation(), names.front());
+  EXPECT_TRUE(names.back().ends_with("/portable"));
+  const auto refused = integrity().with_implementation("abacus");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), Code::unsupported);
+  EXPECT_NE(refused.status().message().find("abacus"), std::string::npos);
+}
+
+TEST_P(IntegrityOfKind, ImplementationsAgreeAtEveryLength) {
+  const std::vector<Integrity> all = all_implementations(integrity());
+  const Bytes bytes = random_bytes(kLargestPayload, 2);
+  const Header header = header_of(3);
+  Bytes copy(kLargestPayload);
+  std::vector<std::size_t> sizes = kSampledSizes;
+  for (std::size_t size = 0; size <= 4096; ++size) sizes.push_back(size);
+  for (const std::size_t size : sizes) {
+    const std::span<const std::byte> payload(bytes.data(), size);
+    const std::uint64_t expected = all.back().tag(header.data(), payload);
+    for (const Integrity& each : all) {
+      ASSERT_EQ(each.tag(header.data(), payload), expected) << each.implementation() << size;
+      ASSERT_EQ(each.copy_and_tag(copy.data(), header.data(), payload), expected)
+          << each.implementation() << " at " << size;
+    }
+  }
+}
+
+void expect_exact_copy(const Integrity& integrity, std::size_t size, std::size_t source_shift,
+                       std::size_t destination_shift) {
+  constexpr std::size_t kGuard = 64;
+  constexpr std::byte kUntouched{0xa5};
+  const Bytes source = random_bytes(size + source_shift, 5);
+  const Header header = header_of(6);
+  // The payload ends where its allocation ends, so that a sanitizer sees a read too far.
+  const std::span<const std::byte> payload(source.data() + source_shift, size);
+  Bytes destination(kGuard + destination_shift + size + kGuard, kUntouched);
+  std::byte* const target = destination.data() + kGuard + destination_shift;
+  EXPECT_EQ(integrity.copy_and_tag(target, header.data(), payload),
+            integrity.tag(header.data(), Bytes(payload.begin(), payload.end())));
+  const auto is_untouched = [](std::byte byte) { return byte == kUntouched; };
+  EXPECT_TRUE(std::all_of(destination.data(), target, is_untouched));
+  EXPECT_TRUE(std::equal(payload.begin(), payload.end(), target));
+  EXPECT_TRUE(std::all_of(target + size, destination.data() + destination.size(), is_untouched));
+}
+
+TEST_P(IntegrityOfKind, CopiesExactlyAtEveryMisalignment) {
+  for (const Integrity& each : all_implementations(integrity())) {
+    for (std::size_t shift = 0; shift < 32; ++shift) {
+      for (const std::size_t size : {0u, 1u, 17u, 63u, 65u, 191u, 193u, 1440u, 2051u, 8187u}) {
+        expect_exact_copy(each, size, shift, (shift * 13) % 32);
+        expect_exact_copy(each, size, shift, 0);
+        expect_exact_copy(each, size, 0, shift);
+      }
+    }
+  }
+}
+
+TEST_P(IntegrityOfKind, EverySingleBitMatters) {
+  for (const Integrity& each : all_implementations(integrity())) {
+    for (const std::size_t size : {0u, 5u, 32u, 100u, 257u, 2100u}) {
+      Header header = header_of(8);
+      Bytes payload = random_bytes(size, 9);
+      std::set<std::uint64_t> words = {each.tag(header.data(), payload)};
+      const std::size_t bits = 8 * (header.size() + size);
+      for (std::size_t bit = 0; bit < bits; ++bit) {
+        const std::size_t at = bit / 8;
+        std::byte& byte = at < header.size() ? header[at] : payload[at - header.size()];
+        byte ^= std::byte{1} << (bit % 8);
+        words.insert(each.tag(header.data(), payload));
+        byte ^= std::byte{1} << (bit % 8);
+      }
+      // All differ, from the original and from each other: CRC-32C finds two flipped bits at this
+      // size.
+      EXPECT_EQ(words.size(), bits + 1) << each.implementation() << " at " << size;
+    }
+  }
+}
+
+TEST_P(IntegrityOfKind, TrailingZerosMatter) {
+  const Bytes zeros(5000);
+  const Header header = header_of(10);
+  std::set<std::uint64_t> words;
+  for (std::size_t size = 0; size <= zeros.size(); ++size) {
+    words.insert(integrity().tag(header.data(), std::span(zeros).first(size)));
+  }
+  EXPECT_EQ(words.size(), zeros.size() + 1);
+}
+
+TEST(IntegrityKeyed, MovedBlocksAndGroupsMatter) {
+  const Integrity integrity = keyed_with(1);
+  const Header header = header_of(11);
+  const Bytes original = random_bytes(8192, 12);
+  const std::uint64_t tag = integrity.tag(header.data(), original);
+  for (const std::size_t unit : {8u, 32u, 64u, 2048u}) {
+    Bytes swapped = original;
+    std::swap_ranges(swapped.begin(), swapped.begin() + unit, swapped.begin() + unit);
+    EXPECT_NE(integrity.tag(header.data(), swapped), tag) << unit;
+  }
+}
+
+TEST(IntegrityKeyed, SecretAndContextBothSelectTheKey) {
+  const Header header = header_of(13);
+  const Bytes payload = random_bytes(1440, 14);
+  std::set<std::uint64_t> tags;
+  for (std::uint32_t secret = 0; secret < 16; ++secret) {
+    for (std::uint64_t context = 0; context < 16; ++context) {
+      tags.insert(keyed_with(secret, context << 60 | context).tag(header.data(), payload));
+    }
+  }
+  EXPECT_EQ(tags.size(), 256u);
+  EXPECT_EQ(keyed_with(3, 4).tag(header.data(), payload),
+            keyed_with(3, 4).tag(header.data(), payload));
+}
+
+TEST(IntegrityKeyed, OneFlippedBitOfTheSecretChangesTheTag) {
+  Bytes secret = random_bytes(16, 15);
+  const Header header = header_of(16);
+  std::set<std::uint64_t> tags = {Integrity::keyed(secret, 0).value().tag(header.data(), {})};
+  for (std::size_t bit = 0; bit < 8 * secret.size(); ++bit) {
+    secret[bit / 8] ^= std::byte{1} << (bit % 8);
+    tags.insert(Integrity::keyed(secret, 0).value().tag(header.data(), {}));
+    secret[bit / 8] ^= std::byte{1} << (bit % 8);
+  }
+  EXPECT_EQ(tags.size(), 8 * secret.size() + 1);
+}
+
+TEST(IntegrityKeyed, RefusesSecretsOfOtherSizes) {
+  for (const std::size_t size : {0u, 1u, 15u, 33u, 64u}) {
+    const auto refused = Integrity::keyed(Bytes(size), kContext);
+    ASSERT_FALSE(refused.ok()) << size;
+    EXPECT_EQ(refused.status().code(), Code::invalid_argument);
+    EXPECT_NE(refused.status().message().find(std::to_string(size) + " bytes"), std::string::npos);
+  }
+}
+
+TEST(IntegrityCrc, FitsInThirtyTwoBits) {
+  for (std::uint32_t seed = 0; seed < 100; ++seed) {
+    const Bytes payload = random_bytes(seed, seed);
+    EXPECT_EQ(Integrity::crc().tag(header_of(seed).data(), payload) >> 32, 0u);
+  }
+}
+
+// A copy outlives what it was copied from, and threads share one object.
+TEST(IntegrityKeyed, CopiesAreUsableFromManyThreads) {
+  auto original = std::make_unique<Integrity>(keyed_with(17));
+  const Header header = header_of(18);
+  const Bytes payload = random_bytes(9000, 19);
+  const std::uint64_t expected = original->tag(header.data(), payload);
+  const Integrity copy = *original;
+  original.reset();
+  std::array<int, 4> mismatches{};
+  std::vector<std::thread> threads;
+  for (int& mine : mismatches) {
+    threads.emplace_back([&] {
+      Bytes destination(payload.size());
+      for (int i = 0; i < 200; ++i) {
+        mine += copy.copy_and_tag(destination.data(), header.data(), payload) != expected;
+      }
+      mine += destination != payload;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(mismatches, (std::array<int, 4>{}));
+}
+
+}  // namespace
+}  // namespace tutti::wire

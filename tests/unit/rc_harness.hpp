@@ -1,0 +1,167 @@
+// Two reliable channels and a bad link between them, in virtual time and by seed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "device/ip/rc_channel.hpp"
+
+namespace tutti::device::ip::test {
+
+using Bytes = std::vector<std::byte>;
+
+inline Bytes random_bytes(std::mt19937_64& random, std::size_t size) {
+  Bytes bytes(size);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+/// How a link treats datagrams; the same in both directions.
+struct LinkOptions {
+  double loss = 0;
+  double duplication = 0;
+  Nanoseconds latency{20'000};
+  Nanoseconds jitter{0};               ///< up to so much more, per datagram: reorders
+  double bytes_per_nanosecond = 1.25;  ///< 10 Gbit/s
+};
+
+/// A completion with a payload of its own.
+struct Recorded {
+  Completion completion;
+  Bytes payload;
+  Instant at;
+};
+
+/// One end: channel, memory and everything that completed.
+struct End : CompletionSink {
+  RcCounters counters;
+  MemoryTable memory;
+  std::unique_ptr<RcChannel> channel;
+  std::vector<Recorded> completions;
+  Instant now{0};
+
+  void push(const Completion& completion) override {
+    completions.push_back(
+        {completion, {completion.payload.begin(), completion.payload.end()}, now});
+    completions.back().completion.payload = {};
+  }
+  std::vector<Recorded> of(Opcode opcode) const {
+    std::vector<Recorded> found;
+    for (const Recorded& each : completions) {
+      if (each.completion.opcode == opcode) found.push_back(each);
+    }
+    return found;
+  }
+};
+
+class Pair {
+ public:
+  explicit Pair(std::uint64_t seed, LinkOptions options = {}, RcConfig config = {})
+      : random_(seed), options_(options) {
+    config.own_incarnation = 0xaaaa;
+    config.peer_incarnation = 0xbbbb;
+    ends_[0].channel =
+        std::make_unique<RcChannel>(rank_of(1), config, ends_[0].memory, ends_[0].counters);
+    std::swap(config.own_incarnation, config.peer_incarnation);
+    ends_[1].channel =
+        std::make_unique<RcChannel>(rank_of(0), config, ends_[1].memory, ends_[1].counters);
+  }
+
+  End& operator[](std::size_t end) { return ends_[end]; }
+  RcChannel& channel(std::size_t end) { return *ends_[end].channel; }
+  Instant now() const { return now_; }
+  LinkOptions& options() { return options_; }
+  std::mt19937_64& random() { return random_; }
+  /// Sees each datagram before the link does, with its sender; false drops it.
+  std::function<bool(std::size_t from, const Bytes&)> filter;
+
+  Status post(std::size_t end, const WorkRequest& request) {
+    return channel(end).post(now_, request);
+  }
+
+  /// Runs until `done` or for `limit`; returns whether it is done.
+  bool run(const std::function<bool()>& done, Nanoseconds limit = Nanoseconds(60'000'000'000)) {
+    const Instant end = now_ + limit;
+    while (true) {
+      transmit(0);
+      transmit(1);
+      if (done()) return true;
+      Instant next = std::min(channel(0).next_deadline(), channel(1).next_deadline());
+      if (!flying_.empty()) next = std::min(next, flying_.begin()->first);
+      if (next > end) {
+        now_ = end;
+        return false;
+      }
+      now_ = std::max(now_, next);
+      deliver();
+      for (End& each : ends_) {
+        each.now = now_;
+        if (each.channel->next_deadline() <= now_) each.channel->on_timer(now_, each);
+      }
+    }
+  }
+  void run_for(Nanoseconds time) {
+    run([] { return false; }, time);
+  }
+  bool run_until_quiet() {
+    return run([this] { return channel(0).quiet() && channel(1).quiet(); });
+  }
+  /// Puts bytes on the wire to `end`, due now.
+  void inject(std::size_t end, Bytes bytes) {
+    flying_.emplace(now_, Flight{end, std::move(bytes)});
+  }
+
+ private:
+  struct Flight {
+    std::size_t to;
+    Bytes bytes;
+  };
+
+  bool chance(double probability) {
+    return std::uniform_real_distribution<double>(0, 1)(random_) < probability;
+  }
+  void transmit(std::size_t from) {
+    OutgoingFrame frame;
+    while (channel(from).next_frame(now_, frame)) {
+      Bytes bytes(frame.header.begin(), frame.header.begin() + frame.header_bytes);
+      bytes.insert(bytes.end(), frame.payload.begin(), frame.payload.end());
+      if (filter && !filter(from, bytes)) continue;
+      const auto wire = static_cast<std::int64_t>(static_cast<double>(bytes.size() + 66) /
+                                                  options_.bytes_per_nanosecond);
+      link_free_[from] = std::max(link_free_[from], now_) + Nanoseconds(wire);
+      if (chance(options_.loss)) continue;
+      const int copies = chance(options_.duplication) ? 2 : 1;
+      for (int i = 0; i < copies; ++i) {
+        Nanoseconds delay = options_.latency;
+        if (options_.jitter.count() > 0) {
+          delay += Nanoseconds(static_cast<std::int64_t>(
+              random_() % static_cast<std::uint64_t>(options_.jitter.count())));
+        }
+        flying_.emplace(link_free_[from] + delay, Flight{1 - from, bytes});
+      }
+    }
+  }
+  void deliver() {
+    while (!flying_.empty() && flying_.begin()->first <= now_) {
+      const Flight flight = std::move(flying_.begin()->second);
+      flying_.erase(flying_.begin());
+      ends_[flight.to].now = now_;
+      channel(flight.to).on_frame(now_, flight.bytes, ends_[flight.to]);
+    }
+  }
+
+  std::mt19937_64 random_;
+  LinkOptions options_;
+  End ends_[2];
+  Instant now_{1'000'000'000};
+  Instant link_free_[2]{};
+  std::multimap<Instant, Flight> flying_;
+};
+
+}  // namespace tutti::device::ip::test
