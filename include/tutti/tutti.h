@@ -141,8 +141,8 @@ TUTTI_C_EXPORT void tutti_comm_destroy(tutti_comm_t* comm);
 TUTTI_C_EXPORT tutti_status_t tutti_comm_rank(const tutti_comm_t* comm, uint32_t* rank);
 TUTTI_C_EXPORT tutti_status_t tutti_comm_size(const tutti_comm_t* comm, uint32_t* size);
 
-/* Ends every collective, here and on the peers, with an error that carries `reason` (may be NULL).
- * The communicator is of no further use but to be destroyed. */
+/* Ends every collective: here with an error that carries `reason` (may be NULL), on the peers with
+ * one that names this rank. The communicator is of no further use but to be destroyed. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_abort(tutti_comm_t* comm, const char* reason);
 
 /* ---- Collectives ----------------------------------------------------------------------------- */

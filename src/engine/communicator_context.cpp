@@ -74,6 +74,7 @@ bool CommunicatorContext::poll_multicast(Instant now) {
     if (count > 0) pair.release();
     worked |= count > 0;
   }
+  drained_ = !worked;
   return worked;
 }
 

@@ -72,6 +72,9 @@ class CommunicatorContext {
   /// What this rank has to say about that; the engine's operations fill it in.
   protocol::Vote& vote() { return vote_; }
   std::uint64_t window_bytes() const { return window_bytes_; }
+  /// Whether the last look at the multicast queue pairs found nothing: what has not come by then is
+  /// not merely unread.
+  bool drained() const { return drained_; }
   std::uint32_t chunk_bytes() const { return chunk_bytes_; }
   /// Empties an outbox onto the reliable connections.
   void send(Instant now, protocol::Outbox& outbox);
@@ -137,6 +140,7 @@ class CommunicatorContext {
   std::array<device::Completion, 64> completions_;
   std::array<device::ReceivedChunk, 256> chunks_;
   bool watching_ = false;
+  bool drained_ = false;
 };
 
 }  // namespace tutti::engine

@@ -20,6 +20,7 @@ constexpr std::uint64_t kPacedBurstBytes = 448 * 1024;
 // Paced senders go a little faster than the link, so that it never idles: at most 2 %, and at most so
 // many bytes in all, which a switch's queue takes.
 constexpr std::uint64_t kExcessDivisor = 50;
+constexpr std::uint64_t kProbeDivisor = 8;  // a step up, where the network kept up
 constexpr std::uint64_t kExcessBytes = 256 * 1024;
 // A block's rate is measured over at least this much of it.
 constexpr std::uint64_t kMeasuredBytes = 96 * 1024;
@@ -148,7 +149,7 @@ void MulticastOperation::become_ready(Instant now) {
   ready_at_ = last_arrival_ = now;
   const std::uint64_t bytes = buffer_.size();
   if (plan_.bytes_per_second > 0) {
-    pace_ = protocol::Pace(now, (plan_.bytes_per_second + excess_rate()) / (context().size() - 1),
+    pace_ = protocol::Pace(now, (plan_.bytes_per_second + excess_rate(kExcessDivisor)) / (context().size() - 1),
                            kCatchUpBytes);
   }
   cutoff_->arm(now, Nanoseconds(static_cast<std::int64_t>(
@@ -231,7 +232,7 @@ void MulticastOperation::cast_vote(Instant now) {
   std::uint64_t rate = arrival_rate(now);
   if (paced && rate > plan_.bytes_per_second - plan_.bytes_per_second / kKeptUpDivisor) {
     // The network kept up with the pace: it may carry more.
-    rate = plan_.bytes_per_second + excess_rate();
+    rate = plan_.bytes_per_second + excess_rate(kProbeDivisor);
   }
   const auto kib = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(rate / 1024, protocol::Vote::kNoRate - 1));
@@ -239,8 +240,8 @@ void MulticastOperation::cast_vote(Instant now) {
   vote.rate_kib = vote.rate_kib == protocol::Vote::kNoRate ? kib : std::max(vote.rate_kib, kib);
 }
 
-std::uint64_t MulticastOperation::excess_rate() const {
-  return std::min(plan_.bytes_per_second / kExcessDivisor,
+std::uint64_t MulticastOperation::excess_rate(std::uint64_t divisor) const {
+  return std::min(plan_.bytes_per_second / divisor,
                   plan_.bytes_per_second * kExcessBytes / buffer_.size());
 }
 
@@ -499,6 +500,10 @@ void MulticastOperation::repeat_tail(Instant now) {
 
 void MulticastOperation::tick(Instant now) {
   if (!ready_ || received_all() || now < next_tick_) return;
+  if (neighbour_finished_ && context().drained()) {
+    neighbour_finished_ = false;
+    for (std::uint32_t b = 0; b < layout_.blocks().size(); ++b) scanner_->ended(b);
+  }
   next_tick_ = now + context().settings().reorder_delay;
   scanner_->tick(lost_);
   declare(now);
@@ -513,7 +518,7 @@ void MulticastOperation::declare(Instant now) {
 }
 
 void MulticastOperation::check_cutoff(Instant now) {
-  if (!ready_ || received_all() || !cutoff_->expired(now)) return;
+  if (!ready_ || received_all() || !context().drained() || !cutoff_->expired(now)) return;
   cut_off(now, protocol::CutoffReason::silence);
 }
 
@@ -521,7 +526,7 @@ void MulticastOperation::cut_off(Instant now, protocol::CutoffReason reason) {
   observe::Counters& counters = context().counters();
   if (reason == protocol::CutoffReason::neighbour_finished) {
     ++counters.cutoff_neighbour_finished;
-    for (std::uint32_t b = 0; b < layout_.blocks().size(); ++b) scanner_->ended(b);
+    neighbour_finished_ = true;
     return;
   }
   // A block of which nothing came may belong to a rank that is late; its sender repeats its tail

@@ -73,7 +73,7 @@ class MulticastOperation final : public Operation {
   void measure(Instant now, std::uint32_t block_index, std::uint64_t bytes);
   std::uint64_t arrival_rate(Instant now);
   void cast_vote(Instant now);
-  std::uint64_t excess_rate() const;
+  std::uint64_t excess_rate(std::uint64_t divisor) const;
   std::uint64_t activation_threshold_bytes() const;
   bool received_all() const { return map_ && map_->complete(); }
 
@@ -131,6 +131,7 @@ class MulticastOperation final : public Operation {
   bool blocked_ = false;
   bool dirty_ = false;                   ///< chunks came since the machines last looked
   bool told_ = false;
+  bool neighbour_finished_ = false;      ///< all was sent; what our own queue does not hold is lost
   std::vector<std::uint32_t> cursors_;   ///< next PSN to send, a subgroup each
   std::vector<Range> again_;             ///< to multicast once more
   Instant ready_at_{};

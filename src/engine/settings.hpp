@@ -18,7 +18,7 @@ struct Settings {
   Nanoseconds reorder_delay{1'000'000};   ///< reordering that is forgiven before a chunk is lost
   protocol::Cutoff::Settings cutoff;
   protocol::FetchRing::Settings fetch;
-  std::uint64_t assumed_bytes_per_second = 1'250'000'000;  ///< until measured: 10 Gbit/s
+  std::uint64_t assumed_bytes_per_second = 125'000'000;  ///< until measured: 1 Gbit/s
   Nanoseconds activation_lead{300'000};   ///< the successor is activated this long before the end
 };
 

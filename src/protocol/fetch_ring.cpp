@@ -1,6 +1,7 @@
 #include "protocol/fetch_ring.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace tutti::protocol {
 
@@ -112,14 +113,8 @@ bool FetchRing::on_answer(Instant now, Rank from, const Message& message, Outbox
     if (ask.target == from) ask.heard = now;
   }
   for (const LostRun& run : runs) {
-    const Rank root = map_->layout().blocks()[run.block_index].root;
     if (message.kind == MessageKind::fetch_ready) {
       order_reads(from, message.argument, run, reads);
-    } else if (message.kind == MessageKind::fetch_lack && from != root) {
-      Batch batch(outbox, root, MessageKind::loss_hint, epoch_);
-      batch.add(run.psns);
-      batch.flush();
-      ++counters_.hints_sent;
     } else if (message.kind == MessageKind::fetch_gone) {
       for (Ask& ask : asks_) {
         if (ask.target != from || ask.block_index != run.block_index) continue;
@@ -129,7 +124,21 @@ bool FetchRing::on_answer(Instant now, Rank from, const Message& message, Outbox
       }
     }
   }
+  if (message.kind == MessageKind::fetch_lack) send_hints(from, runs, outbox);
   return true;
+}
+
+void FetchRing::send_hints(Rank responder, const std::vector<LostRun>& runs, Outbox& outbox) {
+  for (std::size_t i = 0; i < runs.size();) {
+    // Ranges come block by block: one message carries those of one root.
+    const std::uint32_t block = runs[i].block_index;
+    const Rank root = map_->layout().blocks()[block].root;
+    Batch batch(outbox, root, MessageKind::loss_hint, epoch_);
+    for (; i < runs.size() && runs[i].block_index == block; ++i) batch.add(runs[i].psns);
+    if (responder == root) continue;
+    batch.flush();
+    ++counters_.hints_sent;
+  }
 }
 
 void FetchRing::order_reads(Rank from, std::uint64_t key, const LostRun& run,
@@ -180,18 +189,27 @@ bool FetchRing::on_request(Rank from, const Message& message, std::uint64_t key,
         ready.add({rest.first, missing.first});
         ++counters_.ranges_served;
       }
-      if (!missing.empty()) {
-        (declared_.test(missing.first) ? lack : later).add(missing);
-        deferred_.push_back({from, run.block_index, missing});
+      rest.first = missing.last;
+      for (Range left = missing; !left.empty();) {
+        const Range part = lost_or_late(left);
+        left.first = part.last;
+        (declared_.test(part.first) ? lack : later).add(part);
+        deferred_.push_back({from, run.block_index, part});
         ++counters_.ranges_deferred;
       }
-      rest.first = missing.last;
     }
   }
   ready.flush();
   later.flush();
   lack.flush();
   return true;
+}
+
+Range FetchRing::lost_or_late(Range psns) const {
+  const bool lost = declared_.test(psns.first);
+  std::uint32_t end = psns.first + 1;
+  while (end < psns.last && declared_.test(end) == lost) ++end;
+  return {psns.first, end};
 }
 
 Range FetchRing::first_unavailable(std::uint32_t block_index, Range psns) const {
@@ -203,14 +221,20 @@ Range FetchRing::first_unavailable(std::uint32_t block_index, Range psns) const 
 }
 
 void FetchRing::serve_deferred(std::uint64_t key, Outbox& outbox) {
+  Rank to = kNoRank;
+  std::optional<Batch> batch;
   std::erase_if(deferred_, [&](const Deferred& waiting) {
     if (!first_unavailable(waiting.block_index, waiting.psns).empty()) return false;
-    Batch batch(outbox, waiting.from, MessageKind::fetch_ready, epoch_, key);
-    batch.add(waiting.psns);
-    batch.flush();
+    if (waiting.from != to) {
+      if (batch) batch->flush();
+      to = waiting.from;
+      batch.emplace(outbox, to, MessageKind::fetch_ready, epoch_, key);
+    }
+    batch->add(waiting.psns);
     ++counters_.ranges_served;
     return true;
   });
+  if (batch) batch->flush();
 }
 
 bool FetchRing::on_hint(Instant now, const Message& message, std::vector<Range>& again) {
@@ -220,10 +244,16 @@ bool FetchRing::on_hint(Instant now, const Message& message, std::vector<Range>&
     again_ = Bitmap(map_->layout().chunk_count());
     again_since_ = now;
   }
+  const std::vector<Block>& blocks = map_->layout().blocks();
+  const bool ours = std::all_of(runs.begin(), runs.end(), [&](const LostRun& run) {
+    return blocks[run.block_index].root == me_;
+  });
+  if (!ours) return false;
   for (const LostRun& run : runs) {
-    if (map_->layout().blocks()[run.block_index].root != me_) return false;
     for (std::uint32_t psn = run.psns.first; psn < run.psns.last; ++psn) {
-      if (!again_.set(psn)) continue;
+      // What was not sent yet is about to be.
+      const bool withheld = psn >= withheld_.first && psn < withheld_.last;
+      if (withheld || !again_.set(psn)) continue;
       if (!again.empty() && again.back().last == psn) {
         ++again.back().last;
       } else {

@@ -101,6 +101,9 @@ class FetchRing {
   Rank first_target() const { return left_of(me_); }
   Rank left_of(Rank rank) const { return rank_of((index(rank) + size_ - 1) % size_); }
   Rank next_target(const Ask& ask) const;
+  /// The part at the start of a missing run that is lost here, or that has not come yet.
+  Range lost_or_late(Range psns) const;
+  void send_hints(Rank responder, const std::vector<LostRun>& runs, Outbox& outbox);
   Range first_unavailable(std::uint32_t block_index, Range psns) const;
   bool wanted(const Ask& ask) const;
   void order_reads(Rank from, std::uint64_t key, const LostRun& run, std::vector<ReadOrder>& reads);

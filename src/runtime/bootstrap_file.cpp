@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cerrno>
 #include <filesystem>
+#include <numeric>
 #include <thread>
 
 #include "base/error.hpp"
@@ -38,17 +39,17 @@ Status write_whole(const std::string& path, std::span<const std::byte> bytes) {
   return {};
 }
 
-/// The bytes of a file; nothing where it does not exist yet.
-Result<std::optional<Bytes>> read_whole(const std::string& path, std::size_t max_bytes) {
+/// Whether the file exists yet; `bytes` is then what it holds.
+Result<bool> read_whole(const std::string& path, std::size_t max_bytes, Bytes& bytes) {
   const Socket file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.open() && errno == ENOENT) return std::optional<Bytes>();
+  if (!file.open() && errno == ENOENT) return false;
   if (!file.open()) return system_failure(errno, "cannot read {}", path);
   struct stat facts {};
   if (fstat(file.fd(), &facts) != 0) return system_failure(errno, "cannot read {}", path);
   if (!S_ISREG(facts.st_mode) || static_cast<std::uint64_t>(facts.st_size) > max_bytes) {
     return failure(Code::invalid_argument, "{} is not a file of this job: remove it", path);
   }
-  Bytes bytes(static_cast<std::size_t>(facts.st_size));
+  bytes.resize(static_cast<std::size_t>(facts.st_size));
   std::size_t filled = 0;
   while (filled < bytes.size()) {
     const ssize_t got = read(file.fd(), bytes.data() + filled, bytes.size() - filled);
@@ -58,7 +59,7 @@ Result<std::optional<Bytes>> read_whole(const std::string& path, std::size_t max
     filled += static_cast<std::size_t>(got);
   }
   bytes.resize(filled);
-  return std::optional<Bytes>(std::move(bytes));
+  return true;
 }
 
 class FileBootstrap : public Bootstrap {
@@ -79,8 +80,9 @@ class FileBootstrap : public Bootstrap {
 
  private:
   Result<std::vector<Bytes>> exchange(std::span<const std::byte> mine, Nanoseconds timeout);
-  Result<std::optional<Bytes>> read_part(std::uint32_t rank) const;
-  Status timed_out(std::span<const std::optional<Bytes>> parts, Nanoseconds timeout) const;
+  /// Whether the rank has contributed; `part` is then what it did.
+  Result<bool> read_part(std::uint32_t rank, Bytes& part) const;
+  Status timed_out(std::span<const std::uint32_t> missing, Nanoseconds timeout) const;
   std::string path(const std::string& what, std::uint32_t rank) const {
     return fmt::format("{}/tutti-{}.{}.{}", options_.directory, options_.run_id, what, rank);
   }
@@ -153,18 +155,20 @@ Result<std::vector<Bytes>> FileBootstrap::allgather(std::span<const std::byte> m
   return result;
 }
 
-Result<std::optional<Bytes>> FileBootstrap::read_part(std::uint32_t rank) const {
+Result<bool> FileBootstrap::read_part(std::uint32_t rank, Bytes& part) const {
   const std::string file = part_path(exchange_, rank);
   const std::size_t max_payload_bytes = Gather::kPrefixBytes + kMaxContributionBytes;
-  auto bytes = read_whole(file, kFrameHeaderBytes + max_payload_bytes);
-  if (!bytes.ok() || !*bytes) return bytes;
+  Bytes bytes;
+  const auto exists = read_whole(file, kFrameHeaderBytes + max_payload_bytes, bytes);
+  if (!exists.ok() || !*exists) return exists;
   FrameDecoder decoder(max_payload_bytes);
-  decoder.append(**bytes);
+  decoder.append(bytes);
   auto frame = decoder.take();
   if (frame.ok() && *frame && (*frame)->kind == FrameKind::gather) {
     auto gather = decode_gather((*frame)->payload);
     if (gather.ok() && gather->exchange == exchange_) {
-      return std::optional<Bytes>(std::move(gather->bytes));
+      part = std::move(gather->bytes);
+      return true;
     }
   }
   return failure(Code::invalid_argument, "{} is not a file of this job: remove it", file);
@@ -176,35 +180,29 @@ Result<std::vector<Bytes>> FileBootstrap::exchange(std::span<const std::byte> mi
   const std::uint32_t me = index(options_.rank);
   Status status = write_whole(part_path(exchange_, me), encode_gather(exchange_, 0, mine));
   if (!status.ok()) return status;
-  std::vector<std::optional<Bytes>> parts(options_.size);
-  std::uint32_t come = 0;
+  std::vector<Bytes> parts(options_.size);
+  std::vector<std::uint32_t> missing(options_.size);
+  std::iota(missing.begin(), missing.end(), 0u);
   for (Nanoseconds pause = kFirstPause;; pause = std::min<Nanoseconds>(2 * pause, kLongestPause)) {
     const bool last_look = SteadyClock::now() >= deadline;
-    for (std::uint32_t rank = 0; rank < options_.size; ++rank) {
-      if (parts[rank]) continue;
-      auto part = read_part(rank);
-      if (!part.ok()) return part.status();
-      if (*part) ++come;
-      parts[rank] = std::move(*part);
+    std::vector<std::uint32_t> still_missing;
+    for (const std::uint32_t rank : missing) {
+      const auto come = read_part(rank, parts[rank]);
+      if (!come.ok()) return come.status();
+      if (!*come) still_missing.push_back(rank);
     }
-    if (come == options_.size) break;
-    if (last_look) return timed_out(parts, timeout);
+    missing = std::move(still_missing);
+    if (missing.empty()) break;
+    if (last_look) return timed_out(missing, timeout);
     std::this_thread::sleep_for(pause);
   }
   // Everyone is in this exchange, so nobody reads the one before any more.
   if (exchange_ > 0) unlink(part_path(exchange_ - 1, me).c_str());
   ++exchange_;
-  std::vector<Bytes> result;
-  for (auto& part : parts) result.push_back(std::move(*part));
-  return result;
+  return parts;
 }
 
-Status FileBootstrap::timed_out(std::span<const std::optional<Bytes>> parts,
-                                Nanoseconds timeout) const {
-  std::vector<std::uint32_t> missing;
-  for (std::uint32_t rank = 0; rank < parts.size(); ++rank) {
-    if (!parts[rank]) missing.push_back(rank);
-  }
+Status FileBootstrap::timed_out(std::span<const std::uint32_t> missing, Nanoseconds timeout) const {
   const std::string what = stage_ == Stage::member
                                ? fmt::format("did not join exchange {} in", exchange_)
                                : "did not come to";

@@ -56,7 +56,9 @@ TEST(Handshake, NobodyLeavesWhileItsRightNeighbourStillMayRead) {
           ASSERT_TRUE(ranks[index(delivery->to)].on_final(delivery->from));
         }
         for (std::uint32_t r = 0; r < size; ++r) {
-          if (ranks[r].done()) ASSERT_TRUE(ranks[(r + 1) % size].told());
+          if (ranks[r].done()) {
+            ASSERT_TRUE(ranks[(r + 1) % size].told());
+          }
         }
       }
       for (const Handshake& one : ranks) ASSERT_TRUE(one.done());

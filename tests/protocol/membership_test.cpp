@@ -7,9 +7,7 @@
 namespace tutti::protocol {
 namespace {
 
-TEST(Membership, ALoneRankIsComplete) {
-  EXPECT_TRUE(Membership(rank_of(0), 1, 4).complete());
-}
+TEST(Membership, ALoneRankIsComplete) { EXPECT_TRUE(Membership(rank_of(0), 1, 4).complete()); }
 
 TEST(Membership, IsCompleteWhenEverybodyWasHeardOnEverySubgroup) {
   Membership membership(rank_of(1), 4, 2);

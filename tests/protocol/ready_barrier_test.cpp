@@ -158,7 +158,9 @@ class EveryOrder {
       started += machine.started() ? 1 : 0;
       done += machine.done() ? 1 : 0;
     }
-    if (started < size_) ASSERT_EQ(done, 0u);
+    if (started < size_) {
+      ASSERT_EQ(done, 0u);
+    }
     if (possible.empty()) {
       ++ends_;
       ASSERT_EQ(done, size_);

@@ -15,7 +15,9 @@ TEST(Sequencer, FollowsTheFormulaForEverySizeAndNumberOfChains) {
       const std::uint32_t steps = (size + chains - 1) / chains;
       ASSERT_EQ(sequencer.steps(), steps);
       ASSERT_LE(sequencer.chains(), chains);
-      if (size % chains == 0) ASSERT_EQ(sequencer.chains(), chains);
+      if (size % chains == 0) {
+        ASSERT_EQ(sequencer.chains(), chains);
+      }
       for (std::uint32_t r = 0; r < size; ++r) {
         // At step i the group {i, R+i, 2R+i, ...} sends.
         ASSERT_EQ(sequencer.step_of(rank_of(r)), r % steps);

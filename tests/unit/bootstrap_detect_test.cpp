@@ -241,7 +241,10 @@ class Launcher {
             {"PMI_SIZE", std::to_string(ranks_.size())},
             {"TUTTI_BOOTSTRAP_HOST", "127.0.0.1"}};
   }
-  std::size_t finished() const { return finished_; }
+  std::size_t finished() const {
+    const std::lock_guard lock(barrier_->mutex);
+    return finished_;
+  }
 
  private:
   struct Barrier {

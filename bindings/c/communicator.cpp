@@ -1,0 +1,227 @@
+// Communicators of the C interface: creation over each bootstrap, duplication, observation.
+#include <memory>
+
+#include "handles.hpp"
+#include "runtime/bootstrap_callback.hpp"
+#include "runtime/bootstrap_detect.hpp"
+#include "runtime/bootstrap_unique_id.hpp"
+#include "support.hpp"
+
+namespace tutti::c {
+namespace {
+
+Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
+  auto read = read_structure(given, "tutti_comm_options_t");
+  if (!read) return read.status();
+  if (read->peer_timeout_ns < 0 || read->create_timeout_ns < 0) {
+    return failure(Code::invalid_argument, "tutti_comm_options_t: a timeout is negative ({}, {})",
+                   read->peer_timeout_ns, read->create_timeout_ns);
+  }
+  CommunicatorOptions options;
+  if (read->interface_name != nullptr) options.interface = read->interface_name;
+  options.ipv6 = read->ipv6 != 0;
+  if (read->subgroups != 0) options.subgroups = read->subgroups;
+  if (read->chains != 0) options.chains = read->chains;
+  options.chunk_bytes = read->chunk_bytes;
+  options.window_bytes = read->window_bytes;
+  options.authenticate = read->no_authentication == 0;
+  options.always_barrier = read->always_barrier != 0;
+  if (read->peer_timeout_ns != 0) options.peer_timeout = Nanoseconds(read->peer_timeout_ns);
+  if (read->create_timeout_ns != 0) options.create_timeout = Nanoseconds(read->create_timeout_ns);
+  return options;
+}
+
+using BootstrapResult = Result<std::unique_ptr<runtime::Bootstrap>>;
+
+/// Creates a communicator over what `connect(options)` returns.
+template <typename Connect>
+Status create(const tutti_comm_options_t* given, tutti_comm_t** comm, Connect&& connect) {
+  auto options = to_options(given);
+  if (!options) return options.status();
+  BootstrapResult bootstrap = connect(*options);
+  if (!bootstrap) return bootstrap.status();
+  auto communicator = Communicator::create(**bootstrap, *options);
+  if (!communicator) return communicator.status();
+  *comm = std::make_unique<tutti_comm>(std::move(*communicator)).release();
+  return {};
+}
+
+/// One allgather over a communicator, for the bootstrap of its duplicate.
+Status exchange_over(tutti_comm& comm, std::span<const std::byte> mine, std::span<std::byte> all,
+                     Nanoseconds timeout) {
+  auto exchange = std::make_shared<Exchange>();
+  exchange->own.assign(mine.begin(), mine.end());
+  exchange->all.resize(all.size());
+  auto request = comm.communicator->allgather(
+      exchange->own, exchange->all, {.algorithm = Algorithm::automatic, .will_wait = true});
+  if (!request) return request.status();
+  exchange->request = std::move(*request);
+  Status status = exchange->request.wait_for(timeout);
+  if (!exchange->request.progress().done) {
+    const std::lock_guard lock(comm.mutex);
+    comm.abandoned.push_back(std::move(exchange));
+    return status;
+  }
+  if (status) std::copy(exchange->all.begin(), exchange->all.end(), all.begin());
+  return status;
+}
+
+Status duplicate(tutti_comm& comm, const tutti_comm_options_t* given, tutti_comm_t** result) {
+  auto options = to_options(given);
+  if (!options) return options.status();
+  auto bootstrap = runtime::make_callback_bootstrap(
+      comm.communicator->rank(), comm.communicator->size(),
+      [&comm](std::span<const std::byte> mine, std::span<std::byte> all, Nanoseconds timeout) {
+        return exchange_over(comm, mine, all, timeout);
+      },
+      "another communicator");
+  if (!bootstrap) return bootstrap.status();
+  auto communicator = comm.communicator->duplicate(**bootstrap, *options);
+  if (!communicator) return communicator.status();
+  *result = std::make_unique<tutti_comm>(std::move(*communicator)).release();
+  return {};
+}
+
+runtime::UniqueId to_id(const tutti_unique_id_t& id) {
+  runtime::UniqueId copy{};
+  static_assert(sizeof copy == sizeof id.text);
+  std::memcpy(copy.data(), id.text, sizeof id.text);
+  return copy;
+}
+
+runtime::AllgatherCallback to_callback(tutti_allgather_fn allgather, void* context) {
+  return [allgather, context](std::span<const std::byte> mine, std::span<std::byte> all,
+                              Nanoseconds timeout) -> Status {
+    const tutti_status_t status =
+        allgather(mine.data(), all.data(), mine.size(), timeout.count(), context);
+    if (status == TUTTI_OK) return {};
+    const bool known = status > TUTTI_OK && status <= TUTTI_INTERNAL;
+    return failure(known ? static_cast<Code>(status) : Code::invalid_argument,
+                   "the caller's allgather returned {} ({})", status, tutti_status_string(status));
+  };
+}
+
+}  // namespace
+}  // namespace tutti::c
+
+using tutti::Status;
+using tutti::c::guarded;
+using tutti::c::null_argument;
+
+tutti_status_t tutti_comm_create(const tutti_comm_options_t* options, tutti_comm_t** comm) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr) return null_argument("tutti_comm_create", "comm");
+    return tutti::c::create(options, comm, [](const tutti::CommunicatorOptions& wanted) {
+      return tutti::runtime::detect(wanted.create_timeout);
+    });
+  });
+}
+
+tutti_status_t tutti_unique_id_create(const char* host, tutti_unique_id_t* id) {
+  return guarded([&]() -> Status {
+    if (id == nullptr) return null_argument("tutti_unique_id_create", "id");
+    auto made = tutti::runtime::make_unique_id(host == nullptr ? "" : host);
+    if (!made) return made.status();
+    std::memcpy(id->text, made->data(), sizeof id->text);
+    return {};
+  });
+}
+
+tutti_status_t tutti_unique_id_discard(const tutti_unique_id_t* id) {
+  return guarded([&]() -> Status {
+    if (id == nullptr) return null_argument("tutti_unique_id_discard", "id");
+    tutti::runtime::discard_unique_id(tutti::c::to_id(*id));
+    return {};
+  });
+}
+
+tutti_status_t tutti_comm_create_with_id(const tutti_unique_id_t* id, uint32_t rank, uint32_t size,
+                                         const tutti_comm_options_t* options, tutti_comm_t** comm) {
+  return guarded([&]() -> Status {
+    if (id == nullptr) return null_argument("tutti_comm_create_with_id", "id");
+    if (comm == nullptr) return null_argument("tutti_comm_create_with_id", "comm");
+    return tutti::c::create(options, comm, [&](const tutti::CommunicatorOptions& wanted) {
+      return tutti::runtime::join_unique_id(tutti::c::to_id(*id), tutti::rank_of(rank), size,
+                                            wanted.create_timeout);
+    });
+  });
+}
+
+tutti_status_t tutti_comm_create_with_callback(tutti_allgather_fn allgather, void* context,
+                                               uint32_t rank, uint32_t size,
+                                               const tutti_comm_options_t* options,
+                                               tutti_comm_t** comm) {
+  return guarded([&]() -> Status {
+    if (allgather == nullptr) return null_argument("tutti_comm_create_with_callback", "allgather");
+    if (comm == nullptr) return null_argument("tutti_comm_create_with_callback", "comm");
+    return tutti::c::create(options, comm, [&](const tutti::CommunicatorOptions&) {
+      return tutti::runtime::make_callback_bootstrap(tutti::rank_of(rank), size,
+                                                     tutti::c::to_callback(allgather, context));
+    });
+  });
+}
+
+tutti_status_t tutti_comm_duplicate(tutti_comm_t* comm, const tutti_comm_options_t* options,
+                                    tutti_comm_t** duplicate) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr) return null_argument("tutti_comm_duplicate", "comm");
+    if (duplicate == nullptr) return null_argument("tutti_comm_duplicate", "duplicate");
+    return tutti::c::duplicate(*comm, options, duplicate);
+  });
+}
+
+void tutti_comm_destroy(tutti_comm_t* comm) { delete comm; }
+
+tutti_status_t tutti_comm_rank(const tutti_comm_t* comm, uint32_t* rank) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr) return null_argument("tutti_comm_rank", "comm");
+    if (rank == nullptr) return null_argument("tutti_comm_rank", "rank");
+    *rank = tutti::index(comm->communicator->rank());
+    return {};
+  });
+}
+
+tutti_status_t tutti_comm_size(const tutti_comm_t* comm, uint32_t* size) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr) return null_argument("tutti_comm_size", "comm");
+    if (size == nullptr) return null_argument("tutti_comm_size", "size");
+    *size = comm->communicator->size();
+    return {};
+  });
+}
+
+tutti_status_t tutti_comm_abort(tutti_comm_t* comm, const char* reason) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr) return null_argument("tutti_comm_abort", "comm");
+    comm->communicator->abort(reason == nullptr ? "no reason was given" : reason);
+    return {};
+  });
+}
+
+tutti_status_t tutti_comm_counters(const tutti_comm_t* comm, tutti_counter_fn visit,
+                                   void* context) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr) return null_argument("tutti_comm_counters", "comm");
+    if (visit == nullptr) return null_argument("tutti_comm_counters", "visit");
+    for (const auto& [name, value] : comm->communicator->counters()) {
+      visit(name.c_str(), value, context);
+    }
+    return {};
+  });
+}
+
+tutti_status_t tutti_comm_flight_record(const tutti_comm_t* comm, char** json) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr) return null_argument("tutti_comm_flight_record", "comm");
+    if (json == nullptr) return null_argument("tutti_comm_flight_record", "json");
+    return tutti::c::give_text(comm->communicator->flight_record(), json);
+  });
+}
+
+tutti_status_t tutti_comm_describe(const tutti_comm_t* comm, char** text) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr) return null_argument("tutti_comm_describe", "comm");
+    if (text == nullptr) return null_argument("tutti_comm_describe", "text");
+    return tutti::c::give_text(comm->communicator->describe(), text);
+  });
+}

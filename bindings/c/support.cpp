@@ -1,0 +1,68 @@
+#include "support.hpp"
+
+#include <cstdlib>
+
+namespace {
+
+thread_local std::string last_error;      // NOLINT: the interface promises one a thread
+thread_local const char* last_text = "";  // NOLINT: last_error's text, or a static one
+
+}  // namespace
+
+namespace tutti::c {
+
+tutti_status_t report(const Status& status) noexcept {
+  if (status.ok()) return TUTTI_OK;
+  const auto value = static_cast<tutti_status_t>(status.code());
+  try {
+    last_error = status.message();
+    last_text = last_error.c_str();
+  } catch (...) {
+    last_error.clear();
+  }
+  if (last_error.empty()) last_text = tutti_status_string(value);
+  return value;
+}
+
+Status null_argument(const char* function, const char* argument) {
+  return failure(Code::invalid_argument, "{}: {} is NULL", function, argument);
+}
+
+Status give_text(const std::string& text, char** out) {
+  auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
+  if (copy == nullptr) return failure(Code::resource_exhausted, "out of memory for a text");
+  std::memcpy(copy, text.c_str(), text.size() + 1);
+  *out = copy;
+  return {};
+}
+
+}  // namespace tutti::c
+
+using tutti::Code;
+
+// The two lists of codes are one.
+static_assert(static_cast<int>(Code::ok) == TUTTI_OK);
+static_assert(static_cast<int>(Code::invalid_argument) == TUTTI_INVALID_ARGUMENT);
+static_assert(static_cast<int>(Code::unsupported) == TUTTI_UNSUPPORTED);
+static_assert(static_cast<int>(Code::resource_exhausted) == TUTTI_RESOURCE_EXHAUSTED);
+static_assert(static_cast<int>(Code::timeout) == TUTTI_TIMEOUT);
+static_assert(static_cast<int>(Code::peer_failed) == TUTTI_PEER_FAILED);
+static_assert(static_cast<int>(Code::aborted) == TUTTI_ABORTED);
+static_assert(static_cast<int>(Code::system) == TUTTI_SYSTEM);
+static_assert(static_cast<int>(Code::internal) == TUTTI_INTERNAL);
+
+// And the header's version is the project's.
+static_assert(TUTTI_VERSION_MAJOR == TUTTI_PROJECT_MAJOR);
+static_assert(TUTTI_VERSION_MINOR == TUTTI_PROJECT_MINOR);
+static_assert(TUTTI_VERSION_PATCH == TUTTI_PROJECT_PATCH);
+
+const char* tutti_version(void) { return TUTTI_PROJECT_VERSION; }
+
+const char* tutti_status_string(tutti_status_t status) {
+  if (status < TUTTI_OK || status > TUTTI_INTERNAL) return "unknown";
+  return tutti::to_string(static_cast<Code>(status));
+}
+
+const char* tutti_last_error(void) { return last_text; }
+
+void tutti_free_text(char* text) { std::free(text); }

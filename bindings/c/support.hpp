@@ -1,0 +1,62 @@
+// Crossing from C++ to C: statuses, messages, exceptions, and option structures of any version.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "base/error.hpp"
+#include "tutti/status.hpp"
+#include "tutti/tutti.h"
+
+namespace tutti::c {
+
+/// Turns a Status into its C value; a failure becomes the thread's last error.
+tutti_status_t report(const Status& status) noexcept;
+
+/// Runs `work`, which returns a Status; nothing that it throws gets out.
+template <typename Work>
+tutti_status_t guarded(Work&& work) noexcept {
+  try {
+    return report(work());
+  } catch (const std::bad_alloc&) {
+    return report(Status(Code::resource_exhausted, {}));
+  } catch (const std::exception& error) {
+    return report(Status(Code::internal, error.what()));
+  } catch (...) {
+    return report(Status(Code::internal, {}));
+  }
+}
+
+/// The failure for an argument that must not be NULL.
+Status null_argument(const char* function, const char* argument);
+
+/// A structure as its caller's version filled it; what that version lacks is 0. Refused where it
+/// asks for something that this version does not know.
+template <typename T>
+Result<T> read_structure(const T* given, const char* name) {
+  T known{};
+  if (given == nullptr) return known;
+  const std::size_t size = given->size;
+  if (size < sizeof size) {
+    return failure(Code::invalid_argument, "{}.size is {}: set it to sizeof({}), as its _INIT does",
+                   name, size, name);
+  }
+  std::memcpy(&known, given, std::min(size, sizeof known));
+  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+  if (std::any_of(bytes + std::min(size, sizeof known), bytes + size,
+                  [](unsigned char byte) { return byte != 0; })) {
+    return failure(Code::unsupported,
+                   "{} of {} bytes sets a field that Tutti {} does not know (it knows {} bytes)",
+                   name, size, tutti_version(), sizeof known);
+  }
+  return known;
+}
+
+/// A copy of a text for the caller, who frees it by tutti_free_text.
+Status give_text(const std::string& text, char** out);
+
+}  // namespace tutti::c

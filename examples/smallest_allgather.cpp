@@ -1,0 +1,35 @@
+// The smallest Allgather from C++: every rank gives its number and gets everybody's. Start it
+// alone, or on several ranks by `tutti run -n 4 smallest_allgather` or any launcher that Tutti
+// knows.
+#include <tutti/communicator.hpp>
+
+#include <cstdint>
+#include <iostream>
+#include <span>
+#include <vector>
+
+int main() {
+  auto comm = tutti::Communicator::create();
+  if (!comm) {
+    std::cerr << "no communicator: " << comm.status().to_string() << "\n";
+    return 1;
+  }
+  const std::uint32_t own = 100 + tutti::index(comm->rank());
+  std::vector<std::uint32_t> all(comm->size());
+
+  auto request =
+      comm->allgather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+  if (!request) {
+    std::cerr << request.status().to_string() << "\n";
+    return 1;
+  }
+  // The collective makes progress meanwhile; compute here.
+  if (const tutti::Status status = request->wait(); !status) {
+    std::cerr << status.to_string() << "\n";
+    return 1;
+  }
+  std::cout << "rank " << tutti::index(comm->rank()) << ":";
+  for (const std::uint32_t one : all) std::cout << ' ' << one;
+  std::cout << std::endl;
+  return 0;
+}

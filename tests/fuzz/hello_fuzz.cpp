@@ -1,0 +1,53 @@
+// What a rank says of itself reaches the others through a bootstrap that anybody may have written
+// to: a greeting decodes to what it says or is refused, and what decoded can be compared.
+#include "runtime/hello.hpp"
+
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+namespace {
+
+using namespace tutti;           // NOLINT: a program of its own
+using namespace tutti::runtime;  // NOLINT
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+void check(std::span<const std::byte> bytes) {
+  const auto decoded = Hello::decode(bytes);
+  if (!decoded.ok()) {
+    require(!decoded.status().message().empty());
+    return;
+  }
+  const auto again = Hello::decode(decoded->encode());
+  require(again.ok() && again->host == decoded->host && again->secret == decoded->secret);
+  require(check_agreement({*decoded, *again}).ok());
+  const Status other = check_agreement({make_hello({}, 0), *decoded});
+  require(other.ok() || other.code() == Code::invalid_argument);
+}
+
+/// A valid greeting in which the input overwrites bytes, position and value in turn: most of what
+/// the fuzzer makes up from nothing does not get past the first bytes.
+void check_damaged(std::span<const std::byte> input) {
+  static const std::vector<std::byte> valid = make_hello({}, 3).encode();
+  std::vector<std::byte> damaged = valid;
+  for (std::size_t i = 0; i + 2 < input.size(); i += 3) {
+    const auto at =
+        std::to_integer<std::size_t>(input[i]) * 256 + std::to_integer<std::size_t>(input[i + 1]);
+    damaged[at % damaged.size()] = input[i + 2];
+  }
+  if (input.size() % 3 == 1) damaged.resize(std::to_integer<std::size_t>(input.back()));
+  check(damaged);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto bytes = std::as_bytes(std::span(data, size));
+  check(bytes);
+  check_damaged(bytes);
+  return 0;
+}

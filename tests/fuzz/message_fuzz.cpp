@@ -1,0 +1,26 @@
+// Messages of the protocol from hostile bytes: what is read is within bounds and encodes to the
+// same.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+#include "protocol/message.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::span input(reinterpret_cast<const std::byte*>(data), size);
+  const auto message = tutti::protocol::decode(input);
+  if (!message) return 0;
+  for (const tutti::Range range : message->range_list()) {
+    if (range.empty()) std::abort();
+  }
+  std::array<std::byte, tutti::protocol::kMaxMessageBytes> again{};
+  if (tutti::protocol::encode(*message, again.data()) != size) std::abort();
+  // The second byte is reserved: written as zero, and ignored.
+  again[1] = input[1];
+  if (!std::equal(input.begin(), input.end(), again.begin())) std::abort();
+  if (tutti::protocol::to_string(message->kind) == nullptr) std::abort();
+  return 0;
+}

@@ -1,0 +1,265 @@
+#include "protocol/credit_window.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "message_pump.hpp"
+
+namespace tutti::protocol {
+namespace {
+
+constexpr std::uint32_t kEpoch = 9;
+constexpr std::uint32_t kPulsesInFlight = 4;
+
+BlockLayout gather(std::uint32_t ranks, std::uint32_t chunks) {
+  BlockLayout layout(1, 1, chunks);
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    EXPECT_TRUE(layout.add(rank_of(r), std::uint64_t{r} * chunks, chunks));
+  }
+  return layout;
+}
+
+/// An Allgather's senders and receivers with their credits. Each receiver has a queue of what was
+/// multicast and that it has not looked at; the queue must never be longer than the window.
+class Stream {
+ public:
+  Stream(std::uint32_t size, std::uint32_t chains, std::uint32_t chunks, std::uint32_t window,
+         std::uint32_t loss_ppm, std::uint64_t seed)
+      : size_(size),
+        window_(window),
+        loss_ppm_(loss_ppm),
+        layout_(gather(size, chunks)),
+        sequencer_(size, chains),
+        pump_(seed) {
+    for (std::uint32_t r = 0; r < size; ++r) {
+      nodes_.push_back(std::make_unique<Node>(rank_of(r), size, layout_, chains, window));
+      nodes_[r]->map.mark_run(r, layout_.blocks()[r].psns);
+      nodes_[r]->cursor = layout_.blocks()[r].psns.first;
+      nodes_[r]->active = sequencer_.first(rank_of(r));
+    }
+  }
+
+  /// Random steps until every chunk is consumed everywhere; false where nobody can go on.
+  bool run() {
+    for (std::uint32_t r = 0; r < size_; ++r) consume(r);
+    while (!finished()) {
+      if (!step()) return false;
+    }
+    return true;
+  }
+  std::uint32_t longest_queue() const { return longest_queue_; }
+  bool needed() const { return nodes_[0]->credits.needed(); }
+  std::uint64_t credits() const { return pump_.sent(MessageKind::credit); }
+
+ private:
+  struct Node {
+    Node(Rank me, std::uint32_t size, const BlockLayout& layout, std::uint32_t chains,
+         std::uint32_t window)
+        : map(layout),
+          fetch(me, size, kEpoch, map, {}),
+          credits(me, size, kEpoch, map, chains, window, kPulsesInFlight) {}
+
+    ChunkMap map;
+    FetchRing fetch;
+    CreditWindow credits;
+    std::uint32_t cursor = 0;  ///< next to send
+    bool active = false;
+    std::deque<std::uint32_t> queue;  ///< arrived, not looked at
+    std::vector<std::uint32_t> lost;  ///< never arrived, not declared yet
+  };
+
+  bool can_send(std::uint32_t r) const {
+    const Node& node = *nodes_[r];
+    return node.active && node.cursor < node.credits.limit(r);
+  }
+  bool finished() const {
+    for (std::uint32_t r = 0; r < size_; ++r) {
+      const Node& node = *nodes_[r];
+      if (node.cursor < layout_.blocks()[r].psns.last || !node.queue.empty() ||
+          !node.lost.empty()) {
+        return false;
+      }
+    }
+    return true;
+  }
+  /// One random thing that can happen; false where nothing can.
+  bool step() {
+    std::vector<std::uint32_t> senders;
+    std::vector<std::uint32_t> readers;
+    std::vector<std::uint32_t> losers;
+    for (std::uint32_t r = 0; r < size_; ++r) {
+      if (can_send(r)) senders.push_back(r);
+      if (!nodes_[r]->queue.empty()) readers.push_back(r);
+      if (!nodes_[r]->lost.empty()) losers.push_back(r);
+    }
+    const auto pick = [&](const std::vector<std::uint32_t>& from) {
+      return from[pump_.random().below(from.size())];
+    };
+    // Senders are eager, so that a credit too many would show.
+    if (!senders.empty() && pump_.random().chance_ppm(600'000)) {
+      send(pick(senders));
+    } else if (!readers.empty() && pump_.random().chance_ppm(500'000)) {
+      receive(pick(readers));
+    } else if (const auto delivery = pump_.next()) {
+      deliver(*delivery);
+    } else if (!readers.empty()) {
+      receive(pick(readers));
+    } else if (!senders.empty()) {
+      send(pick(senders));
+    } else if (!losers.empty()) {
+      declare(pick(losers));
+    } else {
+      return false;
+    }
+    return true;
+  }
+  void send(std::uint32_t r) {
+    Node& node = *nodes_[r];
+    const std::uint32_t psn = node.cursor++;
+    for (std::uint32_t to = 0; to < size_; ++to) {
+      if (to == r) continue;
+      if (pump_.random().chance_ppm(loss_ppm_)) {
+        nodes_[to]->lost.push_back(psn);
+        continue;
+      }
+      nodes_[to]->queue.push_back(psn);
+      longest_queue_ =
+          std::max(longest_queue_, static_cast<std::uint32_t>(nodes_[to]->queue.size()));
+    }
+    const Rank next = sequencer_.successor(rank_of(r));
+    if (node.cursor == layout_.blocks()[r].psns.last && next != kNoRank) {
+      nodes_[index(next)]->active = true;
+    }
+  }
+  void receive(std::uint32_t r) {
+    Node& node = *nodes_[r];
+    const std::uint32_t psn = node.queue.front();
+    node.queue.pop_front();
+    node.map.mark_run(layout_.block_of(psn), {psn, psn + 1});
+    consume(r);
+  }
+  void declare(std::uint32_t r) {
+    Node& node = *nodes_[r];
+    for (const std::uint32_t psn : node.lost)
+      node.fetch.lost({layout_.block_of(psn), {psn, psn + 1}});
+    node.lost.clear();
+    consume(r);
+  }
+  void consume(std::uint32_t r) {
+    nodes_[r]->credits.consume(nodes_[r]->fetch, outbox_);
+    pump_.collect(rank_of(r), outbox_);
+  }
+  void deliver(const MessagePump::Delivery& delivery) {
+    CreditWindow& credits = nodes_[index(delivery.to)]->credits;
+    if (delivery.message.kind == MessageKind::credit) {
+      EXPECT_TRUE(credits.on_credit(delivery.from, delivery.message.argument, outbox_));
+      pump_.collect(delivery.to, outbox_);
+    } else {
+      ASSERT_EQ(delivery.message.kind, MessageKind::grant);
+      EXPECT_TRUE(credits.on_grant(delivery.message.argument));
+    }
+  }
+
+  std::uint32_t size_;
+  std::uint32_t window_;
+  std::uint32_t loss_ppm_;
+  BlockLayout layout_;
+  Sequencer sequencer_;
+  MessagePump pump_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  Outbox outbox_;
+  std::uint32_t longest_queue_ = 0;
+};
+
+TEST(CreditWindow, NeverMoreThanTheWindowWaitsAndNothingSticks) {
+  for (std::uint32_t size = 2; size <= 17; ++size) {
+    for (std::uint32_t chains = 1; chains <= size; ++chains) {
+      for (const std::uint32_t loss_ppm : {0u, 100'000u}) {
+        // A window that holds a pulse of one chunk and more for every chain.
+        const std::uint32_t window = kPulsesInFlight * chains + size;
+        SCOPED_TRACE(testing::Message()
+                     << size << " ranks, " << chains << " chains, loss " << loss_ppm);
+        Stream stream(size, chains, 23, window, loss_ppm, size * 100 + chains);
+        ASSERT_TRUE(stream.run()) << "credits are stuck";
+        ASSERT_LE(stream.longest_queue(), window);
+      }
+    }
+  }
+}
+
+TEST(CreditWindow, HoldsForManyInterleavingsAndWindows) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    for (const std::uint32_t window : {16u, 24u, 40u}) {
+      const auto chains = static_cast<std::uint32_t>(1 + seed % 4);
+      Stream stream(5, chains, 31, window, seed % 2 == 0 ? 0 : 300'000, seed);
+      ASSERT_TRUE(stream.needed());
+      ASSERT_TRUE(stream.run()) << "seed " << seed << " window " << window;
+      ASSERT_LE(stream.longest_queue(), window) << "seed " << seed;
+      EXPECT_GT(stream.credits(), 0u);
+    }
+  }
+}
+
+TEST(CreditWindow, AStreamThatFitsNeedsNoCredits) {
+  Stream stream(6, 2, 10, 60, 0, 1);
+  EXPECT_FALSE(stream.needed());
+  EXPECT_TRUE(stream.run());
+  EXPECT_EQ(stream.credits(), 0u);
+}
+
+TEST(CreditWindow, ABroadcastIsLimitedTooAndGrantedByItsReceivers) {
+  BlockLayout layout(1, 1, 100);
+  ASSERT_TRUE(layout.add(rank_of(1), 0, 100));
+  std::vector<std::unique_ptr<ChunkMap>> maps;
+  std::vector<std::unique_ptr<FetchRing>> fetches;
+  std::vector<std::unique_ptr<CreditWindow>> credits;
+  for (std::uint32_t r = 0; r < 3; ++r) {
+    maps.push_back(std::make_unique<ChunkMap>(layout));
+    fetches.push_back(
+        std::make_unique<FetchRing>(rank_of(r), 3, kEpoch, *maps[r], FetchRing::Settings()));
+    credits.push_back(std::make_unique<CreditWindow>(rank_of(r), 3, kEpoch, *maps[r], 1, 40, 4));
+  }
+  maps[1]->mark_run(0, {0, 100});
+  Outbox outbox;
+  credits[1]->consume(*fetches[1], outbox);
+  EXPECT_TRUE(outbox.empty());
+  EXPECT_EQ(credits[1]->pulse_chunks(), 10u);
+  EXPECT_EQ(credits[1]->limit(0), 40u);
+  for (const std::uint32_t r : {0u, 2u}) {
+    maps[r]->mark_run(0, {0, 10});
+    credits[r]->consume(*fetches[r], outbox);
+  }
+  ASSERT_EQ(outbox.items().size(), 2u);
+  EXPECT_EQ(credits[1]->limit(0), 40u);
+  Outbox more;
+  for (const std::uint32_t r : {0u, 2u}) {
+    const Outbox::Item item = outbox.items()[r / 2];
+    ASSERT_EQ(item.to, rank_of(1));
+    EXPECT_EQ(credits[1]->limit(0), 40u);
+    ASSERT_TRUE(credits[1]->on_credit(rank_of(r), item.message.argument, more));
+  }
+  EXPECT_EQ(credits[1]->limit(0), 50u);
+}
+
+TEST(CreditWindow, RefusesLies) {
+  const BlockLayout layout = gather(8, 100);
+  const ChunkMap map(layout);
+  CreditWindow credits(rank_of(0), 8, kEpoch, map, 1, 40, 4);
+  Outbox outbox;
+  EXPECT_FALSE(credits.on_credit(rank_of(1), std::uint64_t{1} << 32, outbox)) << "no such chain";
+  EXPECT_FALSE(credits.on_credit(rank_of(1), 80, outbox)) << "no such pulse";
+  EXPECT_FALSE(credits.on_credit(rank_of(1), 79, outbox)) << "nobody waits for the last pulses";
+  EXPECT_FALSE(credits.on_credit(rank_of(3), 0, outbox)) << "rank 3 is rank 2's child";
+  EXPECT_FALSE(credits.on_credit(rank_of(0), 0, outbox)) << "nobody is its own child";
+  EXPECT_FALSE(credits.on_grant(std::uint64_t{7} << 32));
+  EXPECT_FALSE(credits.on_grant(80));
+  EXPECT_TRUE(outbox.empty());
+  EXPECT_EQ(credits.limit(0), 40u);
+}
+
+}  // namespace
+}  // namespace tutti::protocol

@@ -1,0 +1,409 @@
+// The communicator over the real network stack, with the ranks as threads of this process.
+#include "tutti/communicator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "base/random.hpp"
+#include "runtime/bootstrap_local.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr Nanoseconds kLong = std::chrono::seconds(60);
+constexpr std::array kAlgorithms{Algorithm::multicast, Algorithm::ring};
+
+using Bytes = std::vector<std::byte>;
+
+/// Bytes that no other seed has.
+Bytes pattern(std::size_t size, std::uint64_t seed) {
+  Bytes bytes(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    bytes[i] = static_cast<std::byte>(draw(seed, i / 8) >> (i % 8 * 8));
+  }
+  return bytes;
+}
+
+/// Where two buffers differ first; a million differences need no million lines.
+std::size_t first_difference(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first -
+                                  a.begin());
+}
+
+CommunicatorOptions patient() {
+  CommunicatorOptions options;
+  options.peer_timeout = kLong;  // a busy machine is no dead peer
+  options.create_timeout = kLong;
+  return options;
+}
+
+using Body = std::function<void(Communicator&, std::uint32_t rank)>;
+
+/// Creates a communicator of `size` ranks, each with a thread, and runs `body` on each.
+void on_ranks(std::uint32_t size, const CommunicatorOptions& options, const Body& body) {
+  auto bootstraps = runtime::make_local_bootstraps(size);
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      auto communicator = Communicator::create(*bootstraps[rank], options);
+      ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
+      EXPECT_EQ(index(communicator->rank()), rank);
+      EXPECT_EQ(communicator->size(), size);
+      body(*communicator, rank);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// The end of a collective that must succeed.
+void finish(Result<Request> request) {
+  ASSERT_TRUE(request.ok()) << request.status().to_string();
+  const Status status = request->wait_for(kLong);
+  ASSERT_TRUE(status.ok()) << status.to_string();
+}
+
+void leave(Communicator& communicator) { finish(communicator.barrier()); }
+
+void check_broadcast(Communicator& communicator, std::size_t size, std::uint32_t root,
+                     Algorithm algorithm) {
+  const Bytes wanted = pattern(size, 1000 + root);
+  Bytes buffer = index(communicator.rank()) == root ? wanted : Bytes(size);
+  finish(communicator.broadcast(buffer, rank_of(root), {algorithm, true}));
+  EXPECT_EQ(first_difference(buffer, wanted), size)
+      << "broadcast of " << size << " bytes from rank " << root << " at rank "
+      << index(communicator.rank());
+}
+
+void check_allgather(Communicator& communicator, std::size_t size, Algorithm algorithm,
+                     bool in_place) {
+  const std::uint32_t rank = index(communicator.rank());
+  const Bytes own = pattern(size, 2000 + rank);
+  Bytes all(size * communicator.size());
+  std::span<const std::byte> source = own;
+  if (in_place) {
+    const auto part = std::span(all).subspan(rank * size, size);
+    std::copy(own.begin(), own.end(), part.begin());
+    source = part;
+  }
+  finish(communicator.allgather(source, all, {algorithm, true}));
+  for (std::uint32_t r = 0; r < communicator.size(); ++r) {
+    const auto block = std::span<const std::byte>(all).subspan(r * size, size);
+    EXPECT_EQ(first_difference(block, pattern(size, 2000 + r)), size)
+        << "block " << r << " of " << size << " bytes at rank " << rank
+        << (in_place ? ", in place" : "");
+  }
+}
+
+class Ranks : public testing::TestWithParam<std::uint32_t> {};
+
+INSTANTIATE_TEST_SUITE_P(Communicator, Ranks, testing::Values(1u, 2u, 3u, 4u, 5u, 8u),
+                         [](const auto& one) { return "P" + std::to_string(one.param); });
+
+TEST_P(Ranks, BroadcastFromEveryRoot) {
+  on_ranks(GetParam(), patient(), [](Communicator& communicator, std::uint32_t) {
+    for (const Algorithm algorithm : kAlgorithms) {
+      for (const std::size_t size : {0u, 1u, 7u, 1499u, 20'011u, 131'071u}) {
+        for (std::uint32_t root = 0; root < communicator.size(); ++root) {
+          check_broadcast(communicator, size, root, algorithm);
+        }
+      }
+      check_broadcast(communicator, (1u << 20) - 1, communicator.size() - 1, algorithm);
+    }
+    leave(communicator);
+  });
+}
+
+TEST_P(Ranks, AllgatherInPlaceAndNot) {
+  on_ranks(GetParam(), patient(), [](Communicator& communicator, std::uint32_t) {
+    for (const Algorithm algorithm : kAlgorithms) {
+      for (const std::size_t size : {0u, 1u, 7u, 1499u, 20'011u, 131'071u}) {
+        check_allgather(communicator, size, algorithm, false);
+        check_allgather(communicator, size, algorithm, true);
+      }
+    }
+    check_allgather(communicator, (1u << 20) - 1, Algorithm::multicast, false);
+    leave(communicator);
+  });
+}
+
+TEST_P(Ranks, EverySubgroupAndChainCount) {
+  for (std::uint32_t subgroups = 1; subgroups <= 4; ++subgroups) {
+    for (std::uint32_t chains = 1; chains <= GetParam(); ++chains) {
+      CommunicatorOptions options = patient();
+      options.subgroups = subgroups;
+      options.chains = chains;
+      SCOPED_TRACE(testing::Message() << "S=" << subgroups << " M=" << chains);
+      on_ranks(GetParam(), options, [](Communicator& communicator, std::uint32_t) {
+        check_broadcast(communicator, 50'021, communicator.size() - 1, Algorithm::multicast);
+        check_allgather(communicator, 30'011, Algorithm::multicast, false);
+        check_allgather(communicator, 3, Algorithm::multicast, true);
+        leave(communicator);
+      });
+    }
+  }
+}
+
+TEST(Communicator, MulticastPathIsTakenNotAFallback) {
+  on_ranks(3, patient(), [](Communicator& communicator, std::uint32_t rank) {
+    const auto sent = [&] {
+      for (const auto& [name, value] : communicator.counters()) {
+        if (name == "device_multicast_bytes_sent") return value;
+      }
+      ADD_FAILURE() << "no counter device_multicast_bytes_sent";
+      return std::uint64_t{0};
+    };
+    const std::uint64_t before = sent();
+    check_broadcast(communicator, 100'003, 0, Algorithm::multicast);
+    EXPECT_GE(sent() - before, rank == 0 ? 100'003u : 0u);
+    const std::uint64_t between = sent();
+    check_broadcast(communicator, 100'003, 0, Algorithm::ring);
+    EXPECT_EQ(sent(), between);
+    leave(communicator);
+  });
+}
+
+TEST(Communicator, WithoutAuthentication) {
+  CommunicatorOptions options = patient();
+  options.authenticate = false;
+  on_ranks(3, options, [](Communicator& communicator, std::uint32_t) {
+    check_broadcast(communicator, 100'003, 1, Algorithm::multicast);
+    check_allgather(communicator, 10'007, Algorithm::ring, false);
+    leave(communicator);
+  });
+}
+
+TEST(Communicator, Ipv6) {
+  CommunicatorOptions options = patient();
+  options.ipv6 = true;
+  auto alone = runtime::make_local_bootstraps(1);
+  if (const auto probe = Communicator::create(*alone[0], options); !probe.ok()) {
+    GTEST_SKIP() << "no IPv6 on this host: " << probe.status().to_string();
+  }
+  on_ranks(3, options, [](Communicator& communicator, std::uint32_t) {
+    check_broadcast(communicator, 100'003, 2, Algorithm::multicast);
+    check_allgather(communicator, 20'011, Algorithm::multicast, false);
+    check_allgather(communicator, 20'011, Algorithm::ring, true);
+    leave(communicator);
+  });
+}
+
+TEST(Communicator, CallbackComesOnceWithTheEnd) {
+  on_ranks(3, patient(), [](Communicator& communicator, std::uint32_t rank) {
+    std::atomic<int> calls{0};
+    Bytes buffer = rank == 0 ? pattern(70'001, 1) : Bytes(70'001);
+    auto request = communicator.broadcast(buffer, rank_of(0));
+    ASSERT_TRUE(request.ok());
+    const auto count = [&](const Status& end) {
+      EXPECT_TRUE(end.ok()) << end.to_string();
+      ++calls;
+    };
+    ASSERT_TRUE(communicator.on_completion(*request, count).ok());
+    const Status status = request->wait_for(kLong);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    leave(communicator);
+    EXPECT_EQ(calls, 1);
+    // Too late to be told by the engine: at once.
+    ASSERT_TRUE(communicator.on_completion(*request, count).ok());
+    EXPECT_EQ(calls, 2);
+  });
+}
+
+TEST(Communicator, BackgroundThreadFinishesWithoutAnyWait) {
+  on_ranks(3, patient(), [](Communicator& communicator, std::uint32_t rank) {
+    std::atomic<bool> over{false};
+    Bytes buffer = rank == 2 ? pattern(70'001, 5) : Bytes(70'001);
+    auto request = communicator.broadcast(buffer, rank_of(2));
+    ASSERT_TRUE(request.ok());
+    const auto tell = [&](const Status& end) {
+      EXPECT_TRUE(end.ok()) << end.to_string();
+      over = true;
+      over.notify_one();
+    };
+    ASSERT_TRUE(communicator.on_completion(*request, tell).ok());
+    over.wait(false);
+    EXPECT_EQ(buffer, pattern(70'001, 5));
+    leave(communicator);
+  });
+}
+
+TEST(Communicator, WaitForTimesOutThenCompletes) {
+  auto others = std::make_shared<std::atomic<int>>(0);
+  on_ranks(3, patient(), [&](Communicator& communicator, std::uint32_t rank) {
+    Bytes buffer = rank == 0 ? pattern(5'003, 9) : Bytes(5'003);
+    if (rank == 0) {  // the root comes last, when the others have given up waiting once
+      while (others->load() < 2) others->wait(others->load());
+    }
+    auto request = communicator.broadcast(buffer, rank_of(0));
+    ASSERT_TRUE(request.ok());
+    if (rank != 0) {
+      const Status early = request->wait_for(std::chrono::milliseconds(2));
+      EXPECT_EQ(early.code(), Code::timeout) << early.to_string();
+      EXPECT_NE(early.message().find("rank " + std::to_string(rank)), std::string::npos);
+      EXPECT_FALSE(request->progress().done);
+      ++*others;
+      others->notify_all();
+    }
+    const Status status = request->wait_for(kLong);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+    EXPECT_EQ(buffer, pattern(5'003, 9));
+    EXPECT_TRUE(request->progress().done);
+    leave(communicator);
+  });
+}
+
+TEST(Communicator, TestLoopDrives) {
+  on_ranks(3, patient(), [](Communicator& communicator, std::uint32_t rank) {
+    const Bytes own = pattern(20'011, rank);
+    Bytes all(own.size() * 3);
+    auto request = communicator.allgather(own, all, {.will_wait = true});
+    ASSERT_TRUE(request.ok());
+    while (!request->test()) std::this_thread::yield();
+    EXPECT_TRUE(request->wait().ok());
+    EXPECT_EQ(request->progress().chunks_present, request->progress().chunks_total);
+    for (std::uint32_t r = 0; r < 3; ++r) {
+      const auto block = std::span<const std::byte>(all).subspan(r * own.size(), own.size());
+      EXPECT_EQ(first_difference(block, pattern(own.size(), r)), own.size());
+    }
+    leave(communicator);
+  });
+}
+
+TEST(Communicator, SeveralOutstandingWaitedForBackwards) {
+  constexpr std::uint32_t kCount = 12;
+  on_ranks(4, patient(), [](Communicator& communicator, std::uint32_t rank) {
+    std::vector<Bytes> buffers;
+    std::vector<Request> requests;
+    for (std::uint32_t i = 0; i < kCount; ++i) {
+      const std::size_t size = 1000 * i + 13;
+      buffers.push_back(rank == i % 4 ? pattern(size, i) : Bytes(size));
+    }
+    for (std::uint32_t i = 0; i < kCount; ++i) {
+      auto request = communicator.broadcast(buffers[i], rank_of(i % 4), {kAlgorithms[i / 2 % 2]});
+      ASSERT_TRUE(request.ok()) << request.status().to_string();
+      requests.push_back(*request);
+    }
+    for (std::uint32_t i = kCount; i-- > 0;) {
+      const Status status = requests[i].wait_for(kLong);
+      ASSERT_TRUE(status.ok()) << "broadcast " << i << ": " << status.to_string();
+      EXPECT_EQ(buffers[i], pattern(buffers[i].size(), i)) << "broadcast " << i;
+    }
+    leave(communicator);
+  });
+}
+
+TEST(Communicator, EightDuplicatesFromEightThreads) {
+  constexpr std::uint32_t kSize = 3;
+  constexpr std::uint32_t kDuplicates = 8;
+  auto bootstraps = runtime::make_local_bootstraps(kSize);
+  std::vector<std::thread> ranks;
+  for (std::uint32_t rank = 0; rank < kSize; ++rank) {
+    ranks.emplace_back([&, rank] {
+      auto first = Communicator::create(*bootstraps[rank], patient());
+      ASSERT_TRUE(first.ok()) << first.status().to_string();
+      std::vector<Communicator> duplicates;
+      for (std::uint32_t i = 0; i < kDuplicates; ++i) {
+        auto one = first->duplicate(*bootstraps[rank], patient());
+        ASSERT_TRUE(one.ok()) << "duplicate " << i << ": " << one.status().to_string();
+        duplicates.push_back(std::move(*one));
+      }
+      std::vector<std::thread> users;
+      for (std::uint32_t i = 0; i < kDuplicates; ++i) {
+        users.emplace_back([&, i] {
+          for (std::uint32_t root = 0; root < kSize; ++root) {
+            check_broadcast(duplicates[i], 10'007 + i, root, kAlgorithms[i % 2]);
+          }
+          check_allgather(duplicates[i], 5'003 + i, Algorithm::multicast, i % 2 == 0);
+          leave(duplicates[i]);
+        });
+      }
+      for (std::thread& user : users) user.join();
+      leave(*first);
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+}
+
+TEST(Communicator, WrongArgumentsAreRefusedAndHarmNothing) {
+  on_ranks(2, patient(), [](Communicator& communicator, std::uint32_t) {
+    Bytes own(10);
+    Bytes all(19);
+    const auto short_all = communicator.allgather(own, all);
+    ASSERT_FALSE(short_all.ok());
+    EXPECT_EQ(short_all.status().code(), Code::invalid_argument);
+    EXPECT_NE(short_all.status().message().find("need 20"), std::string::npos);
+    const auto no_root = communicator.broadcast(own, rank_of(2));
+    ASSERT_FALSE(no_root.ok());
+    EXPECT_EQ(no_root.status().code(), Code::invalid_argument);
+    Request empty;
+    EXPECT_EQ(empty.wait().code(), Code::invalid_argument);
+    EXPECT_EQ(empty.wait_for(kLong).code(), Code::invalid_argument);
+    EXPECT_EQ(communicator.on_completion(empty, [](const Status&) {}).code(),
+              Code::invalid_argument);
+    check_broadcast(communicator, 1'003, 1, Algorithm::multicast);
+    leave(communicator);
+  });
+}
+
+TEST(Communicator, RanksThatDisagreeAreToldOnWhat) {
+  auto bootstraps = runtime::make_local_bootstraps(2);
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      CommunicatorOptions options = patient();
+      options.subgroups = 1 + rank;
+      const auto refused = Communicator::create(*bootstraps[rank], options);
+      ASSERT_FALSE(refused.ok());
+      EXPECT_EQ(refused.status().code(), Code::invalid_argument);
+      EXPECT_NE(refused.status().message().find("subgroups"), std::string::npos);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Communicator, AbortEndsThePeersWithAnErrorThatNamesTheRank) {
+  std::atomic<std::uint32_t> started{0};
+  on_ranks(3, patient(), [&](Communicator& communicator, std::uint32_t rank) {
+    if (rank == 1) {
+      for (auto seen = started.load(); seen < 2; seen = started.load()) started.wait(seen);
+      communicator.abort("had enough");
+      auto request = communicator.barrier();
+      const Status own = request.ok() ? request->wait_for(kLong) : request.status();
+      EXPECT_EQ(own.code(), Code::aborted) << own.to_string();
+      EXPECT_NE(own.message().find("had enough"), std::string::npos) << own.to_string();
+      return;
+    }
+    Bytes buffer(50'021);
+    auto request = communicator.broadcast(buffer, rank_of(1));
+    ASSERT_TRUE(request.ok());
+    ++started;
+    started.notify_all();
+    const Status end = request->wait_for(kLong);
+    EXPECT_TRUE(end.code() == Code::peer_failed || end.code() == Code::aborted) << end.to_string();
+    EXPECT_NE(end.message().find("rank 1"), std::string::npos) << end.to_string();
+    // And every collective after it, at once.
+    auto later = communicator.barrier();
+    const Status again = later.ok() ? later->wait_for(kLong) : later.status();
+    EXPECT_FALSE(again.ok());
+    EXPECT_NE(again.code(), Code::timeout) << again.to_string();
+  });
+}
+
+TEST(Communicator, FlightRecordAndDescriptionTellOfTheCommunicator) {
+  on_ranks(2, patient(), [](Communicator& communicator, std::uint32_t) {
+    check_broadcast(communicator, 1'003, 0, Algorithm::multicast);
+    leave(communicator);
+    const std::string record = communicator.flight_record();
+    EXPECT_NE(record.find("broadcast"), std::string::npos) << record;
+    EXPECT_NE(record.find("barrier"), std::string::npos) << record;
+    EXPECT_NE(communicator.describe().find("of 2"), std::string::npos);
+  });
+}
+
+}  // namespace
+}  // namespace tutti
