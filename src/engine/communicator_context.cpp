@@ -36,6 +36,7 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       names_(std::move(names)),
       chunk_bytes_(endpoint_->capabilities().max_chunk_bytes),
       window_bytes_(endpoint_->capabilities().receive_window_bytes),
+      next_epoch_(settings.first_epoch),
       early_(window_bytes_),
       bytes_per_second_(settings.assumed_bytes_per_second) {
   if (settings.chunk_bytes != 0) chunk_bytes_ = std::min(chunk_bytes_, settings.chunk_bytes);
@@ -47,6 +48,7 @@ bool CommunicatorContext::poll(Instant now) {
   if (!failed_.ok()) {
     // The news of the failure still has to reach the others.
     endpoint_->poll(now, completions_);
+    discard_multicast();
     return false;
   }
   bool worked = poll_endpoint(now);
@@ -78,6 +80,14 @@ bool CommunicatorContext::poll_multicast(Instant now) {
   return worked;
 }
 
+// Datagrams that nobody reads would keep the wait descriptor readable, and the driver from sleeping.
+void CommunicatorContext::discard_multicast() {
+  for (std::uint32_t s = 0; s < endpoint_->subgroup_count(); ++s) {
+    device::MulticastQueuePair& pair = endpoint_->multicast(s);
+    while (pair.poll(chunks_) > 0) pair.release();
+  }
+}
+
 void CommunicatorContext::on_completion(Instant now, const device::Completion& completion) {
   switch (completion.opcode) {
     case device::Opcode::receive:
@@ -90,7 +100,10 @@ void CommunicatorContext::on_completion(Instant now, const device::Completion& c
       on_peer_failure(completion.peer);
       return;
     default:
-      if (Operation* operation = find(static_cast<std::uint32_t>(completion.work_id >> 32))) {
+      // Work to a lost peer ends before the loss itself is reported; the cause is the same.
+      if (completion.code == Code::peer_failed) {
+        on_peer_failure(completion.peer);
+      } else if (Operation* operation = find(static_cast<std::uint32_t>(completion.work_id >> 32))) {
         operation->on_completion(now, completion);
       }
   }
@@ -104,11 +117,7 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
     return;
   }
   if (message->kind == MessageKind::failed) {
-    if (message->argument < size_) {
-      const Rank lost = rank_of(message->argument);
-      fail(failure(Code::peer_failed, "{} is lost, as {} reports", name_of(lost), name_of(from)),
-           false);
-    }
+    if (message->argument < size_) on_failed_message(rank_of(message->argument), from);
     return;
   }
   if (Operation* operation = find(message->epoch)) {
@@ -148,11 +157,18 @@ void CommunicatorContext::on_chunk(Instant now, const device::ReceivedChunk& chu
 }
 
 void CommunicatorContext::on_peer_failure(Rank peer) {
-  lost_ = peer;
-  fail(failure(Code::peer_failed,
-               "{} does not answer: it has died, is stopped, or cannot be reached from {}",
-               name_of(peer), name_of(rank_)),
-       true);
+  note_failure(failure(Code::peer_failed,
+                       "{} does not answer: it has died, is stopped, or cannot be reached from {}",
+                       name_of(peer), name_of(rank_)),
+               peer, true);
+}
+
+void CommunicatorContext::on_failed_message(Rank lost, Rank from) {
+  const Status status =
+      lost == from ? failure(Code::peer_failed, "{} gave up; its own error says why", name_of(lost))
+                   : failure(Code::peer_failed, "{} is lost, as {} reports", name_of(lost),
+                             name_of(from));
+  note_failure(status, lost, false);
 }
 
 void CommunicatorContext::take_submissions(Instant now) {
@@ -274,16 +290,18 @@ Status CommunicatorContext::failure_of(Instant now, const Operation& operation,
   return Status(cause.code(), text);
 }
 
-void CommunicatorContext::fail(const Status& status, bool tell_peers) {
+void CommunicatorContext::note_failure(const Status& status, Rank lost, bool tell_peers) {
   // The first finding is the cause; what follows from it is not.
   if (!failing_.ok()) return;
   failing_ = status;
+  lost_ = lost;
   tell_peers_ = tell_peers;
 }
 
+void CommunicatorContext::fail(const Status& status) { note_failure(status, rank_, true); }
+
 void CommunicatorContext::abort(const std::string& reason) {
-  lost_ = rank_;
-  fail(failure(Code::aborted, "aborted by {}: {}", name_of(rank_), reason), true);
+  fail(failure(Code::aborted, "aborted by {}: {}", name_of(rank_), reason));
 }
 
 void CommunicatorContext::settle_failure(Instant now) {
@@ -297,12 +315,15 @@ void CommunicatorContext::settle_failure(Instant now) {
     send(now, outbox_);
     endpoint_->poll(now, completions_);
   }
+  std::vector<Status> reasons;
   for (auto& operation : active_) {
     recorder_.enter(operation->epoch(), observe::Phase::failed, now);
-    const Status why = failure_of(now, *operation, status);
+    reasons.push_back(failure_of(now, *operation, status));
     operation->finish();
-    complete(*operation, why);
   }
+  // Before anybody who waits learns of it: they may end the process.
+  if (failure_hook_) failure_hook_(reasons.empty() ? status : reasons.front());
+  for (std::size_t i = 0; i < active_.size(); ++i) complete(*active_[i], reasons[i]);
   active_.clear();
   for (auto& operation : queued_) {
     complete(*operation, failure(Code::aborted, "not begun: {}", status.message()));

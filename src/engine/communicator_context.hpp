@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,12 +47,14 @@ class CommunicatorContext {
   /// Collectives that are not over.
   bool busy() const { return !queued_.empty() || !active_.empty() || !submitted_.empty(); }
 
-  /// Ends everything with an error, at the end of the current or next `poll`; `tell_peers`: the
-  /// other ranks hear which rank is lost.
-  void fail(const Status& status, bool tell_peers);
+  /// Ends everything with an error of this rank's own, at the end of the current or next `poll`; the
+  /// other ranks hear that this one has given up.
+  void fail(const Status& status);
   /// Ends everything here and, naming this rank, on the peers.
   void abort(const std::string& reason);
   const Status& failure_status() const { return failed_; }
+  /// Calls `hook` with the error when everything ends, from within `poll`, before any completion.
+  void on_failure(std::function<void(const Status&)> hook) { failure_hook_ = std::move(hook); }
 
   // For operations.
   Rank rank() const { return rank_; }
@@ -100,6 +103,9 @@ class CommunicatorContext {
   void on_message(Instant now, Rank from, std::span<const std::byte> bytes);
   void on_chunk(Instant now, const device::ReceivedChunk& chunk, device::MulticastQueuePair& pair);
   void on_peer_failure(Rank peer);
+  void on_failed_message(Rank lost, Rank from);
+  void note_failure(const Status& status, Rank lost, bool tell_peers);
+  void discard_multicast();
   void take_submissions(Instant now);
   void begin_operations(Instant now);
   bool barrier_needed(const Operation& operation, bool votes);
@@ -121,7 +127,7 @@ class CommunicatorContext {
   SubmissionQueue submitted_;
   std::deque<std::unique_ptr<Operation>> queued_;
   std::vector<std::unique_ptr<Operation>> active_;
-  std::uint32_t next_epoch_ = 1;
+  std::uint32_t next_epoch_;
   std::uint64_t unconfirmed_bytes_ = 0;  ///< multicast, and not known to be consumed by all
   std::vector<PendingMessage> pending_;
   EarlyStore early_;
@@ -134,7 +140,8 @@ class CommunicatorContext {
   Status failed_;         ///< settled: nothing runs any more
   Status failing_;        ///< noted, not settled yet
   bool tell_peers_ = false;
-  Rank lost_ = kNoRank;  ///< the peer whose loss this rank found itself
+  Rank lost_ = kNoRank;  ///< whose loss is the cause; this rank's own where it gave up
+  std::function<void(const Status&)> failure_hook_;
   protocol::Outbox outbox_;
   std::vector<Probe> probes_;
   std::array<device::Completion, 64> completions_;

@@ -22,6 +22,8 @@ constexpr std::uint64_t kPacedBurstBytes = 448 * 1024;
 constexpr std::uint64_t kExcessDivisor = 50;
 constexpr std::uint64_t kProbeDivisor = 8;  // a step up, where the network kept up
 constexpr std::uint64_t kExcessBytes = 256 * 1024;
+constexpr double kScansPerCollective = 8;
+constexpr std::int64_t kMaxTickFactor = 8;
 // A block's rate is measured over at least this much of it.
 constexpr std::uint64_t kMeasuredBytes = 96 * 1024;
 // Data that came at all but a 33rd of the pace kept up with it.
@@ -155,7 +157,7 @@ void MulticastOperation::become_ready(Instant now) {
   cutoff_->arm(now, Nanoseconds(static_cast<std::int64_t>(
                         static_cast<double>(bytes) * 1e9 /
                         static_cast<double>(context().bytes_per_second()))));
-  next_tick_ = now + context().settings().reorder_delay;
+  next_tick_ = now + tick_interval();
   context().counters().ready_phase_ns += static_cast<std::uint64_t>((now - started()).count());
   context().recorder().enter(epoch(), observe::Phase::data, now);
 }
@@ -179,7 +181,9 @@ void MulticastOperation::on_chunk(Instant now, const device::ReceivedChunk& chun
   }
   const std::uint32_t b = last_block_;
   const Block& block = layout_.blocks()[b];
-  if (map_->has(b, chunk.psn)) {
+  // A chunk that is being read may be in place in part, verified: a datagram that turns out damaged
+  // must not overwrite it.
+  if (map_->has(b, chunk.psn) || fetch_->reading(chunk.psn)) {
     ++counters.chunks_duplicate;
     return;
   }
@@ -351,7 +355,7 @@ bool MulticastOperation::post_run(std::uint32_t subgroup, Range psns, std::uint3
        .data = data.subspan(at, layout_.bytes_of(block, psns)),
        .chunk_bytes = layout_.chunk_bytes()});
   if (!posted) {
-    context().fail(posted.status(), false);
+    context().fail(posted.status());
     return false;
   }
   accepted = *posted;
@@ -492,7 +496,9 @@ void MulticastOperation::repeat_tail(Instant now) {
            (last - 1 >= cursors_[s] || layout_.subgroup_of(block, last - 1) != s)) {
       --last;
     }
-    if (last > block.psns.first) again_.push_back({last - 1, last});
+    if (last == block.psns.first) continue;
+    again_.push_back({last - 1, last});
+    ++context().counters().tails_repeated;
   }
 }
 
@@ -501,12 +507,22 @@ void MulticastOperation::repeat_tail(Instant now) {
 void MulticastOperation::tick(Instant now) {
   if (!ready_ || received_all() || now < next_tick_) return;
   if (neighbour_finished_ && context().drained()) {
-    neighbour_finished_ = false;
     for (std::uint32_t b = 0; b < layout_.blocks().size(); ++b) scanner_->ended(b);
   }
-  next_tick_ = now + context().settings().reorder_delay;
+  next_tick_ = now + tick_interval();
   scanner_->tick(lost_);
   declare(now);
+}
+
+// While data flows, losses are gathered and asked for a few times in all: every request costs a round
+// of messages, and only the last one can delay the end.
+Nanoseconds MulticastOperation::tick_interval() const {
+  const Nanoseconds floor = context().settings().reorder_delay;
+  if (neighbour_finished_) return floor;
+  const double seconds = static_cast<double>(buffer_.size()) /
+                         static_cast<double>(context().bytes_per_second());
+  const Nanoseconds share(static_cast<std::int64_t>(seconds * 1e9 / kScansPerCollective));
+  return std::clamp(share, floor, floor * kMaxTickFactor);
 }
 
 void MulticastOperation::declare(Instant now) {
@@ -527,6 +543,7 @@ void MulticastOperation::cut_off(Instant now, protocol::CutoffReason reason) {
   if (reason == protocol::CutoffReason::neighbour_finished) {
     ++counters.cutoff_neighbour_finished;
     neighbour_finished_ = true;
+    next_tick_ = std::min(next_tick_, now + context().settings().reorder_delay);
     return;
   }
   // A block of which nothing came may belong to a rank that is late; its sender repeats its tail

@@ -90,6 +90,7 @@ class MulticastOperation final : public Operation {
   // Recovery.
   void tick(Instant now);
   void declare(Instant now);
+  Nanoseconds tick_interval() const;
   void check_cutoff(Instant now);
   void cut_off(Instant now, protocol::CutoffReason reason);
   void order_reads(Instant now);

@@ -49,7 +49,7 @@ void RingOperation::start(Instant now, bool) {
   if (to_receive_ > 0) {
     auto key = context().endpoint().register_memory(buffer_);
     if (!key) {
-      context().fail(key.status(), false);
+      context().fail(key.status());
       return;
     }
     key_ = *key;
@@ -118,8 +118,7 @@ bool RingOperation::poll(Instant now) {
 void RingOperation::on_completion(Instant, const device::Completion& completion) {
   if (completion.code != Code::ok) {
     context().fail(failure(completion.code, "a write to {} failed",
-                           context().name_of(completion.peer)),
-                   false);
+                           context().name_of(completion.peer)));
     return;
   }
   ++completed_;

@@ -19,6 +19,7 @@ struct Settings {
   protocol::Cutoff::Settings cutoff;
   protocol::FetchRing::Settings fetch;
   std::uint64_t assumed_bytes_per_second = 125'000'000;  ///< until measured: 1 Gbit/s
+  std::uint32_t first_epoch = 1;          ///< number of the first collective; it wraps at 2^32
   Nanoseconds activation_lead{300'000};   ///< the successor is activated this long before the end
 };
 

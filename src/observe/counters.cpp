@@ -21,6 +21,7 @@ std::vector<std::pair<std::string, std::uint64_t>> list(const Counters& counters
       {"bytes_fetched", counters.bytes_fetched},
       {"chunks_multicast_again", counters.chunks_multicast_again},
       {"bytes_multicast_again", counters.bytes_multicast_again},
+      {"tails_repeated", counters.tails_repeated},
       {"fetch_ranges_asked", counters.fetch_ranges_asked},
       {"fetch_ranges_served", counters.fetch_ranges_served},
       {"fetch_ranges_deferred", counters.fetch_ranges_deferred},

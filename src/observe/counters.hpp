@@ -27,6 +27,7 @@ struct Counters {
   std::uint64_t bytes_fetched = 0;
   std::uint64_t chunks_multicast_again = 0;
   std::uint64_t bytes_multicast_again = 0;
+  std::uint64_t tails_repeated = 0;      ///< of those, chunks that only show how far we have sent
   std::uint64_t fetch_ranges_asked = 0;
   std::uint64_t fetch_ranges_served = 0;
   std::uint64_t fetch_ranges_deferred = 0;

@@ -13,6 +13,8 @@ CreditWindow::CreditWindow(Rank me, std::uint32_t size, std::uint32_t epoch, con
   const Sequencer sequencer(static_cast<std::uint32_t>(blocks.size()), chains);
   const std::uint32_t chain_count = blocks.empty() ? 0 : sequencer.chains();
   const std::uint64_t share = std::max<std::uint64_t>(window_chunks, 1) / std::max(1u, chain_count);
+  in_flight_ = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(share, 1, in_flight_));  // a pulse has a chunk at least
   pulse_chunks_ = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(share / in_flight_, 1, 0x7fff'ffffu));
   for (std::uint32_t c = 0; c < chain_count; ++c) {
@@ -23,7 +25,7 @@ CreditWindow::CreditWindow(Rank me, std::uint32_t size, std::uint32_t epoch, con
     chain.cursor = chain.psns.first;
     chain.pulse_count = (chain.psns.size() + pulse_chunks_ - 1) / pulse_chunks_;
     chain.reports.resize(chain.pulse_count);
-    needed_ = needed_ || chain.pulse_count > in_flight_;
+    needed_ = needed_ || chain.psns.size() > share;
     chains_.push_back(std::move(chain));
   }
 }

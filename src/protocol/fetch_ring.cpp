@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace tutti::protocol {
 
@@ -51,6 +52,7 @@ void FetchRing::lost(const LostRun& run) {
   for (std::uint32_t psn = run.psns.first; psn < run.psns.last; ++psn) {
     if (declared_.set(psn)) {
       ++counters_.chunks_lost;
+      newly_declared_ = true;
       fresh.last = psn + 1;
       continue;
     }
@@ -70,6 +72,7 @@ Rank FetchRing::next_target(const Ask& ask) const {
 }
 
 void FetchRing::poll(Instant now, Outbox& outbox) {
+  if (std::exchange(newly_declared_, false) && !deferred_.empty()) correct_deferred(outbox);
   if (asks_.empty()) return;
   std::erase_if(asks_, [this](const Ask& ask) { return !wanted(ask); });
   for (Ask& ask : asks_) {
@@ -194,7 +197,7 @@ bool FetchRing::on_request(Rank from, const Message& message, std::uint64_t key,
         const Range part = lost_or_late(left);
         left.first = part.last;
         (declared_.test(part.first) ? lack : later).add(part);
-        deferred_.push_back({from, run.block_index, part});
+        deferred_.push_back({from, run.block_index, part, declared_.test(part.first)});
         ++counters_.ranges_deferred;
       }
     }
@@ -203,6 +206,29 @@ bool FetchRing::on_request(Rank from, const Message& message, std::uint64_t key,
   later.flush();
   lack.flush();
   return true;
+}
+
+// Who was told "later" hears "lack" once the same loss is found here: whether a loss is shared must
+// not depend on who finds it first.
+void FetchRing::correct_deferred(Outbox& outbox) {
+  std::vector<Deferred> corrected;
+  for (const Deferred& waiting : std::exchange(deferred_, {})) {
+    if (waiting.told_lack) {
+      corrected.push_back(waiting);
+      continue;
+    }
+    Batch lack(outbox, waiting.from, MessageKind::fetch_lack, epoch_);
+    for (Range left = waiting.psns; !left.empty();) {
+      const Range part = lost_or_late(left);
+      left.first = part.last;
+      // What has come meanwhile is about to be served.
+      const bool lost = declared_.test(part.first);
+      if (lost && !map_->first_missing(waiting.block_index, part).empty()) lack.add(part);
+      corrected.push_back({waiting.from, waiting.block_index, part, lost});
+    }
+    lack.flush();
+  }
+  deferred_ = std::move(corrected);
 }
 
 Range FetchRing::lost_or_late(Range psns) const {

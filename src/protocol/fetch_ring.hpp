@@ -62,6 +62,8 @@ class FetchRing {
   void on_read_end(const ReadOrder& order, bool success, std::uint64_t bytes);
   /// Nothing that was lost is still missing.
   bool idle() const { return asks_.empty(); }
+  /// Whether a chunk is being read: its bytes may be here in part.
+  bool reading(std::uint32_t psn) const { return reading_.test(psn); }
   /// Whether a chunk has been declared lost here (so it no longer occupies anybody's staging).
   bool declared(std::uint32_t psn) const { return declared_.test(psn); }
 
@@ -94,6 +96,7 @@ class FetchRing {
     Rank from;
     std::uint32_t block_index;
     Range psns;
+    bool told_lack;  ///< else "later"
   };
 
   /// Splits ranges by block and checks them; false where one is out of bounds.
@@ -101,6 +104,7 @@ class FetchRing {
   Rank first_target() const { return left_of(me_); }
   Rank left_of(Rank rank) const { return rank_of((index(rank) + size_ - 1) % size_); }
   Rank next_target(const Ask& ask) const;
+  void correct_deferred(Outbox& outbox);
   /// The part at the start of a missing run that is lost here, or that has not come yet.
   Range lost_or_late(Range psns) const;
   void send_hints(Rank responder, const std::vector<LostRun>& runs, Outbox& outbox);
@@ -120,6 +124,7 @@ class FetchRing {
   Range withheld_{};
   std::vector<Ask> asks_;
   std::vector<Deferred> deferred_;
+  bool newly_declared_ = false;  ///< since the last poll
   FetchCounters counters_;
 };
 

@@ -119,6 +119,7 @@ Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& 
   settings.chunk_bytes = options.chunk_bytes;
   settings.window_bytes = options.window_bytes;
   settings.always_barrier = options.always_barrier;
+  settings.first_epoch = options.first_sequence;
   context_ = std::make_unique<engine::CommunicatorContext>(me, size, settings, std::move(*endpoint),
                                                            host_names(hellos_));
   return {};

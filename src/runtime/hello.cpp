@@ -48,6 +48,7 @@ std::vector<std::byte> Hello::encode() const {
                                {"ipv6", ipv6},
                                {"authenticate", authenticate},
                                {"always_barrier", always_barrier},
+                               {"first_sequence", first_sequence},
                                {"secret", secret_bytes}};
   const std::vector<std::uint8_t> packed = nlohmann::json::to_msgpack(json);
   const auto* first = reinterpret_cast<const std::byte*>(packed.data());
@@ -76,6 +77,7 @@ Result<Hello> Hello::decode(std::span<const std::byte> bytes) {
     json.at("ipv6").get_to(hello.ipv6);
     json.at("authenticate").get_to(hello.authenticate);
     json.at("always_barrier").get_to(hello.always_barrier);
+    json.at("first_sequence").get_to(hello.first_sequence);
     for (const auto& byte : json.at("secret")) {
       hello.secret.push_back(static_cast<std::byte>(byte.get<std::uint8_t>()));
     }
@@ -98,6 +100,7 @@ Hello make_hello(const CommunicatorOptions& options, std::uint16_t communicator)
   hello.ipv6 = options.ipv6;
   hello.authenticate = options.authenticate;
   hello.always_barrier = options.always_barrier;
+  hello.first_sequence = options.first_sequence;
   hello.secret.resize(kSecretBytes);
   std::size_t filled = 0;
   while (filled < kSecretBytes) {
@@ -131,6 +134,9 @@ Status check_agreement(const std::vector<Hello>& hellos) {
     }
     if (first.always_barrier != other.always_barrier) {
       return differ("always_barrier", first.always_barrier, other.always_barrier);
+    }
+    if (first.first_sequence != other.first_sequence) {
+      return differ("first_sequence", first.first_sequence, other.first_sequence);
     }
     if (first.communicator != other.communicator) {
       return differ("the number of the communicator (created in another order?)", first.communicator,

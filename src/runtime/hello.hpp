@@ -25,6 +25,7 @@ struct Hello {
   bool ipv6 = false;
   bool authenticate = true;
   bool always_barrier = false;
+  std::uint32_t first_sequence = 0;
   std::vector<std::byte> secret;  ///< rank 0's counts
 
   std::vector<std::byte> encode() const;

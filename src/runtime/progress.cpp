@@ -22,6 +22,8 @@ constexpr auto kParkMin = std::chrono::milliseconds(1);
 constexpr auto kParkMax = std::chrono::milliseconds(50);
 // Blocking is bounded, so that a lost wake-up costs time and nothing else.
 constexpr Nanoseconds kBlockMax{1'000'000'000};
+// The same for a driver that stands aside.
+constexpr auto kStandAside = std::chrono::milliseconds(10);
 
 }  // namespace
 
@@ -98,7 +100,7 @@ void Progress::acquire() {
   std::unique_lock lock(mutex_);
   if (driving_) {
     wanted_.fetch_add(1);
-    if (background_driving_) kick();
+    kick();
     changed_.wait(lock, [this] { return !driving_; });
     wanted_.fetch_sub(1);
   }
@@ -132,12 +134,20 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
         waiters_.fetch_sub(1);
         if (!driving_ || done() || now() < deadline) continue;
         return done();
+      } else if (wanted_.load() > 0) {
+        // We just stood aside for a thread that wants to drive, and it has not taken over yet.
+        waiters_.fetch_add(1);
+        changed_.wait_for(lock, kStandAside, [&] { return driving_ || wanted_.load() == 0; });
+        waiters_.fetch_sub(1);
+        continue;
       }
       driving_ = true;
       ++drives_;
     }
     Instant idle_since = now();
-    while (!done()) {
+    // Whoever wants the engine for a moment (an abort, a look at the counters) need not wait until
+    // this collective is over: it may never be.
+    while (!done() && wanted_.load(std::memory_order_relaxed) == 0) {
       const bool worked = poll_all();
       if (done()) break;
       const Instant at = now();

@@ -22,6 +22,7 @@ SendWindowLimits window_limits(const RcConfig& config) {
   limits.initial_sequence = config.initial_sequence;
   limits.max_frames = config.window_bytes / config.max_frame_bytes;
   limits.rto_min = config.rto_min;
+  limits.rto_first_max = std::clamp(config.rto_first_max, config.rto_min, config.rto_max);
   limits.rto_max = config.rto_max;
   return limits;
 }

@@ -50,6 +50,9 @@ struct RcConfig {
   std::uint32_t max_queued_requests = 4096;
   std::uint32_t early_buffers = 256;  ///< messages and READs that arrive early and are kept
   Nanoseconds rto_min{2'000'000};
+  /// A peer whose application computes answers late and makes round trips look long; its single
+  /// probe costs little, a lost last message that waits for it costs a collective.
+  Nanoseconds rto_first_max{8'000'000};
   Nanoseconds rto_max{200'000'000};
   Nanoseconds ack_delay{500'000};
   Nanoseconds peer_timeout{10'000'000'000};

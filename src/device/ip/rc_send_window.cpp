@@ -134,13 +134,13 @@ void SendWindow::sample_round_trip(Nanoseconds sample) {
 
 Nanoseconds SendWindow::timeout() const {
   const Nanoseconds base =
-      std::clamp(round_trip_ + 4 * variation_, limits_.rto_min, limits_.rto_max);
+      std::clamp(round_trip_ + 4 * variation_, limits_.rto_min, limits_.rto_first_max);
   return std::min(base * (std::int64_t{1} << std::min(backoff_, kMaxBackoff)), limits_.rto_max);
 }
 
 Nanoseconds SendWindow::reorder_time() const {
   if (round_trip_.count() == 0) return limits_.rto_min;
-  return round_trip_ + round_trip_ / 4 + kReorderTime;
+  return std::min(round_trip_ + round_trip_ / 4, limits_.rto_first_max / 2) + kReorderTime;
 }
 
 void SendWindow::begin_loss_epoch() {

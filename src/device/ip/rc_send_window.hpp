@@ -33,6 +33,7 @@ struct SendWindowLimits {
   std::uint32_t initial_sequence = 0;
   std::uint32_t max_frames = 0;  ///< on their way at once, 4 .. kRcReceiveWindowFrames
   Nanoseconds rto_min{};
+  Nanoseconds rto_first_max{};  ///< of the first time-out in a row
   Nanoseconds rto_max{};
 };
 
