@@ -4,7 +4,8 @@
 //   if (!comm) { std::cerr << comm.status().to_string(); return 1; }
 //   auto request = comm->allgather(mine, all);              // returns at once
 //   ...compute...
-//   if (auto status = request.wait(); !status) { ... }      // names rank, phase and what is missing
+//   if (auto status = request.wait(); !status) { ... }      // names rank, phase and what is
+//   missing
 //
 // Thread safety: a communicator may be used by several threads, but the collectives must be called
 // in the same order on all ranks. No exception crosses this interface.
@@ -84,17 +85,18 @@ class TUTTI_EXPORT Request {
 
 /// What a communicator is created with. All ranks must agree on the fields marked (all).
 struct CommunicatorOptions {
-  std::string interface;               ///< name or address; "": TUTTI_INTERFACE, else chosen
-  bool ipv6 = false;                   ///< (all)
-  std::uint32_t subgroups = 1;         ///< multicast subgroups, S of row K9 (all)
-  std::uint32_t chains = 0;            ///< chains of the sequencer, M of row K7; 0: learned (all)
-  std::uint32_t chunk_bytes = 0;       ///< 0: what the smallest MTU allows
-  std::uint64_t window_bytes = 0;      ///< 0: what the receive buffers hold
-  bool authenticate = true;            ///< keyed tag on every datagram; false: CRC-32C (all)
-  bool always_barrier = false;         ///< ready barrier before every collective (all)
+  std::string interface;             ///< name or address; "": TUTTI_INTERFACE, else chosen
+  bool ipv6 = false;                 ///< (all)
+  std::uint32_t subgroups = 1;       ///< multicast subgroups, S of row K9 (all)
+  std::uint32_t chains = 0;          ///< chains of the sequencer, M of row K7; 0: learned (all)
+  std::uint32_t chunk_bytes = 0;     ///< 0: what the smallest MTU allows
+  std::uint64_t window_bytes = 0;    ///< 0: what the receive buffers hold
+  bool authenticate = true;          ///< keyed tag on every datagram; false: CRC-32C (all)
+  bool always_barrier = false;       ///< ready barrier before every collective (all)
+  std::uint32_t first_sequence = 1;  ///< number of the first collective; wraps at 2^32 (all)
   Nanoseconds peer_timeout{3'000'000'000};     ///< a silent neighbour is lost after this
   Nanoseconds create_timeout{30'000'000'000};  ///< for the ranks to come together
-  std::shared_ptr<device::Device> device;      ///< instead of `ip`: the simulator, a fault decorator
+  std::shared_ptr<device::Device> device;  ///< instead of `ip`: the simulator, a fault decorator
 };
 
 /// A group of ranks that run collectives together. Movable handle; the last one closes.

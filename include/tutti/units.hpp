@@ -20,8 +20,8 @@ inline constexpr Rank kNoRank = static_cast<Rank>(0xffff'ffffu);
 
 using Nanoseconds = std::chrono::nanoseconds;
 
-/// An instant of the clock that drives an engine: the host's monotonic clock, or virtual time in the
-/// simulator. Only differences have a meaning.
+/// An instant of the clock that drives an engine: the host's monotonic clock, or virtual time in
+/// the simulator. Only differences have a meaning.
 struct Instant {
   std::int64_t nanoseconds = 0;
 

@@ -56,7 +56,8 @@ class Bitmap {
  private:
   /// Bits [from, to) of the word that holds both.
   static std::uint64_t mask(std::uint32_t from, std::uint32_t to) {
-    const std::uint64_t upper = to % 64 == 0 ? ~std::uint64_t{0} : (std::uint64_t{1} << (to % 64)) - 1;
+    const std::uint64_t upper =
+        to % 64 == 0 ? ~std::uint64_t{0} : (std::uint64_t{1} << (to % 64)) - 1;
     return upper & (~std::uint64_t{0} << (from % 64));
   }
   /// The first bit in `within` that differs from `skip`'s (0: first clear; ~0: first set).
@@ -65,7 +66,8 @@ class Bitmap {
       const std::uint32_t end = std::min(within.last, (at / 64 + 1) * 64);
       const std::uint64_t candidates =
           (wanted_is_set != 0 ? words_[at / 64] : ~words_[at / 64]) & mask(at, end);
-      if (candidates != 0) return at / 64 * 64 + static_cast<std::uint32_t>(std::countr_zero(candidates));
+      if (candidates != 0)
+        return at / 64 * 64 + static_cast<std::uint32_t>(std::countr_zero(candidates));
       at = end;
     }
     return within.last;

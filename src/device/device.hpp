@@ -1,4 +1,5 @@
-// What moves bytes: the verbs model, so that hardware, sockets and the simulator speak one language.
+// What moves bytes: the verbs model, so that hardware, sockets and the simulator speak one
+// language.
 //
 // A Device opens Endpoints. An Endpoint is one rank's presence in one communicator: reliable
 // connections (RC) to every peer, one unreliable multicast queue pair (UD or UC) per subgroup, and
@@ -22,29 +23,29 @@ namespace tutti::device {
 
 /// One thing a device may be able to do (rows K1-K13, C1, O1-O6).
 enum class Capability : std::uint32_t {
-  multicast_ud = 1u << 0,        ///< datagrams to a group; any order, may be lost (K1)
-  multicast_uc = 1u << 1,        ///< multi-packet multicast writes into the user buffer (K10)
-  reliable_send = 1u << 2,       ///< RC SEND
-  write = 1u << 3,               ///< RC WRITE
-  write_immediate = 1u << 4,     ///< RC WRITE that raises a completion at the peer
-  read = 1u << 5,                ///< RC READ, served without the peer's application (K5)
-  atomics = 1u << 6,             ///< 64-bit compare-and-swap and fetch-and-add
-  masked_atomics = 1u << 7,      ///< O1, O2
-  big_endian_atomics = 1u << 8,  ///< replies to atomics are big-endian (O3)
-  shared_connections = 1u << 9,  ///< XRC (O4)
+  multicast_ud = 1u << 0,          ///< datagrams to a group; any order, may be lost (K1)
+  multicast_uc = 1u << 1,          ///< multi-packet multicast writes into the user buffer (K10)
+  reliable_send = 1u << 2,         ///< RC SEND
+  write = 1u << 3,                 ///< RC WRITE
+  write_immediate = 1u << 4,       ///< RC WRITE that raises a completion at the peer
+  read = 1u << 5,                  ///< RC READ, served without the peer's application (K5)
+  atomics = 1u << 6,               ///< 64-bit compare-and-swap and fetch-and-add
+  masked_atomics = 1u << 7,        ///< O1, O2
+  big_endian_atomics = 1u << 8,    ///< replies to atomics are big-endian (O3)
+  shared_connections = 1u << 9,    ///< XRC (O4)
   dynamic_connections = 1u << 10,  ///< DC (O5)
-  tag_matching = 1u << 11,       ///< O6
-  wait_enable = 1u << 12,        ///< queues that hold and release entries by themselves (C1)
-  lossless = 1u << 13,           ///< the network does not drop for lack of buffers: credits are off
+  tag_matching = 1u << 11,         ///< O6
+  wait_enable = 1u << 12,          ///< queues that hold and release entries by themselves (C1)
+  lossless = 1u << 13,  ///< the network does not drop for lack of buffers: credits are off
 };
 
 /// What a device can do and how much of it.
 struct Capabilities {
   std::uint32_t bits = 0;
-  std::uint32_t max_chunk_bytes = 0;   ///< payload of the largest datagram that it sends
-  std::uint32_t immediate_bits = 0;    ///< bits for collective id and PSN together (K1)
+  std::uint32_t max_chunk_bytes = 0;       ///< payload of the largest datagram that it sends
+  std::uint32_t immediate_bits = 0;        ///< bits for collective id and PSN together (K1)
   std::uint64_t receive_window_bytes = 0;  ///< payload that a multicast queue pair holds posted
-  std::uint32_t max_send_batch = 0;    ///< chunks that one doorbell takes
+  std::uint32_t max_send_batch = 0;        ///< chunks that one doorbell takes
 
   bool has(Capability capability) const {
     return (bits & static_cast<std::uint32_t>(capability)) != 0;
@@ -56,7 +57,7 @@ struct ChunkRun {
   std::uint32_t epoch = 0;
   std::uint32_t first_psn = 0;
   std::span<const std::byte> data{};  ///< the caller's until it has left (`unsent_bytes`)
-  std::uint32_t chunk_bytes = 0;    ///< all chunks are this long, but the last, which may be shorter
+  std::uint32_t chunk_bytes = 0;  ///< all chunks are this long, but the last, which may be shorter
 };
 
 /// A chunk that arrived, still in staging. Its bytes are not verified before `place` says so.
@@ -111,12 +112,12 @@ enum class Opcode : std::uint8_t {
 struct WorkRequest {
   Opcode opcode = Opcode::send;
   Rank peer = kNoRank;
-  std::uint64_t work_id = 0;         ///< comes back in the completion
-  std::span<std::byte> local{};      ///< read from, or written to by `read`; the caller's until then
-  MemoryKey remote_key{};            ///< one-sided only
-  std::uint64_t remote_offset = 0;   ///< in the peer's region
-  std::uint64_t immediate = 0;       ///< write_immediate only
-  bool signaled = true;              ///< false: no completion on success (K11); reads always complete
+  std::uint64_t work_id = 0;        ///< comes back in the completion
+  std::span<std::byte> local{};     ///< read from, or written to by `read`; the caller's until then
+  MemoryKey remote_key{};           ///< one-sided only
+  std::uint64_t remote_offset = 0;  ///< in the peer's region
+  std::uint64_t immediate = 0;      ///< write_immediate only
+  bool signaled = true;  ///< false: no completion on success (K11); reads always complete
 };
 
 /// The end of a work request, or an arrival.
@@ -146,7 +147,7 @@ struct EndpointCounters {
   std::uint64_t send_calls = 0;
   std::uint64_t receive_calls = 0;
   std::uint64_t send_queue_full = 0;
-  std::uint64_t kernel_drops = 0;        ///< receive queue overflow, as the kernel counts it
+  std::uint64_t kernel_drops = 0;  ///< receive queue overflow, as the kernel counts it
 };
 
 /// One rank's presence in one communicator. Used by one thread at a time, but for the multicast
@@ -169,8 +170,8 @@ class Endpoint {
   virtual void deregister_memory(MemoryKey key) = 0;
 
   virtual std::size_t max_message_bytes() const = 0;
-  /// Posts work to a peer. Refused work (bad rank, message too long, connection lost) is the Status;
-  /// what fails later is its completion.
+  /// Posts work to a peer. Refused work (bad rank, message too long, connection lost) is the
+  /// Status; what fails later is its completion.
   virtual Status post(Instant now, const WorkRequest& request) = 0;
   /// Moves bytes, serves the peers' one-sided work, and fills `completions`; returns how many.
   virtual std::size_t poll(Instant now, std::span<Completion> completions) = 0;
@@ -194,10 +195,11 @@ struct EndpointOptions {
   std::uint32_t size = 0;
   std::uint16_t communicator = 0;
   std::uint32_t subgroups = 1;
-  std::vector<std::byte> secret;      ///< the job's; empty: CRC instead of the keyed tag
-  std::vector<std::byte> group_seed;  ///< the same on all ranks: group address and ports derive from it
-  std::vector<Rank> local_ranks;      ///< ranks on this host, own included
-  Nanoseconds peer_timeout{};         ///< a watched peer silent for longer is lost
+  std::vector<std::byte> secret;  ///< the job's; empty: CRC instead of the keyed tag
+  std::vector<std::byte>
+      group_seed;                 ///< the same on all ranks: group address and ports derive from it
+  std::vector<Rank> local_ranks;  ///< ranks on this host, own included
+  Nanoseconds peer_timeout{};     ///< a watched peer silent for longer is lost
 };
 
 /// A way to move bytes. Thread-safe.

@@ -80,11 +80,12 @@ bool CommunicatorContext::poll_multicast(Instant now) {
   return worked;
 }
 
-// Datagrams that nobody reads would keep the wait descriptor readable, and the driver from sleeping.
+// Datagrams that nobody reads would keep the wait descriptor readable, and the driver from
+// sleeping.
 void CommunicatorContext::discard_multicast() {
   for (std::uint32_t s = 0; s < endpoint_->subgroup_count(); ++s) {
     device::MulticastQueuePair& pair = endpoint_->multicast(s);
-    while (pair.poll(chunks_) > 0) pair.release();
+    if (pair.poll(chunks_) > 0) pair.release();
   }
 }
 
@@ -103,7 +104,8 @@ void CommunicatorContext::on_completion(Instant now, const device::Completion& c
       // Work to a lost peer ends before the loss itself is reported; the cause is the same.
       if (completion.code == Code::peer_failed) {
         on_peer_failure(completion.peer);
-      } else if (Operation* operation = find(static_cast<std::uint32_t>(completion.work_id >> 32))) {
+      } else if (Operation* operation =
+                     find(static_cast<std::uint32_t>(completion.work_id >> 32))) {
         operation->on_completion(now, completion);
       }
   }
@@ -165,9 +167,9 @@ void CommunicatorContext::on_peer_failure(Rank peer) {
 
 void CommunicatorContext::on_failed_message(Rank lost, Rank from) {
   const Status status =
-      lost == from ? failure(Code::peer_failed, "{} gave up; its own error says why", name_of(lost))
-                   : failure(Code::peer_failed, "{} is lost, as {} reports", name_of(lost),
-                             name_of(from));
+      lost == from
+          ? failure(Code::peer_failed, "{} gave up; its own error says why", name_of(lost))
+          : failure(Code::peer_failed, "{} is lost, as {} reports", name_of(lost), name_of(from));
   note_failure(status, lost, false);
 }
 
@@ -177,8 +179,8 @@ void CommunicatorContext::take_submissions(Instant now) {
     if (failed_.ok()) {
       queued_.push_back(std::move(operation));
     } else {
-      complete(*operation, failure(Code::aborted, "the communicator failed before: {}",
-                                   failed_.message()));
+      complete(*operation,
+               failure(Code::aborted, "the communicator failed before: {}", failed_.message()));
     }
   }
   if (failed_.ok()) begin_operations(now);
@@ -281,10 +283,10 @@ Status CommunicatorContext::failure_of(Instant now, const Operation& operation,
   const Description& what = operation.description();
   std::string text = fmt::format("{} #{} ({}", what.operation, operation.epoch(), what.algorithm);
   if (what.root != kNoRank) text += fmt::format(", root {}", index(what.root));
-  text += fmt::format(", {} bytes) at {} in phase {} after {:.3f} s: {}", what.bytes, name_of(rank_),
-                      observe::to_string(operation.phase()),
-                      static_cast<double>((now - operation.started()).count()) / 1e9,
-                      cause.message());
+  text +=
+      fmt::format(", {} bytes) at {} in phase {} after {:.3f} s: {}", what.bytes, name_of(rank_),
+                  observe::to_string(operation.phase()),
+                  static_cast<double>((now - operation.started()).count()) / 1e9, cause.message());
   const std::string missing = operation.missing();
   if (!missing.empty()) text += "; missing here: " + missing;
   return Status(cause.code(), text);
@@ -347,8 +349,8 @@ void CommunicatorContext::send(Instant now, protocol::Outbox& outbox) {
 
 void CommunicatorContext::observe_rate(std::uint64_t bytes, Nanoseconds time) {
   if (time.count() <= 0 || bytes < 65536) return;
-  const auto sample =
-      static_cast<std::uint64_t>(static_cast<double>(bytes) * 1e9 / static_cast<double>(time.count()));
+  const auto sample = static_cast<std::uint64_t>(static_cast<double>(bytes) * 1e9 /
+                                                 static_cast<double>(time.count()));
   bytes_per_second_ = (bytes_per_second_ * 3 + std::max<std::uint64_t>(sample, 1)) / 4;
 }
 

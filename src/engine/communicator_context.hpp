@@ -47,8 +47,8 @@ class CommunicatorContext {
   /// Collectives that are not over.
   bool busy() const { return !queued_.empty() || !active_.empty() || !submitted_.empty(); }
 
-  /// Ends everything with an error of this rank's own, at the end of the current or next `poll`; the
-  /// other ranks hear that this one has given up.
+  /// Ends everything with an error of this rank's own, at the end of the current or next `poll`;
+  /// the other ranks hear that this one has given up.
   void fail(const Status& status);
   /// Ends everything here and, naming this rank, on the peers.
   void abort(const std::string& reason);
@@ -137,8 +137,8 @@ class CommunicatorContext {
   protocol::Vote vote_;
   observe::Counters counters_;
   observe::FlightRecorder recorder_;
-  Status failed_;         ///< settled: nothing runs any more
-  Status failing_;        ///< noted, not settled yet
+  Status failed_;   ///< settled: nothing runs any more
+  Status failing_;  ///< noted, not settled yet
   bool tell_peers_ = false;
   Rank lost_ = kNoRank;  ///< whose loss is the cause; this rank's own where it gave up
   std::function<void(const Status&)> failure_hook_;

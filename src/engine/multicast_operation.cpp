@@ -10,30 +10,21 @@ namespace tutti::engine {
 
 namespace {
 
-// How soon a full send queue is looked at again.
-constexpr Nanoseconds kQueueRetry{200'000};
+// How soon a queue that drains is looked at again, at the earliest.
 constexpr Nanoseconds kQueueRetryMin{20'000};
 // A paced sender that was late may make up for this much at once.
 constexpr std::uint64_t kCatchUpBytes = 128 * 1024;
 // What all paced senders together put into a switch's queue at the start.
 constexpr std::uint64_t kPacedBurstBytes = 448 * 1024;
-// Paced senders go a little faster than the link, so that it never idles: at most 2 %, and at most so
-// many bytes in all, which a switch's queue takes.
+// Paced senders go a little faster than the link, so that it never idles: at most 2 %, and at most
+// so many bytes in all, which a switch's queue takes.
 constexpr std::uint64_t kExcessDivisor = 50;
 constexpr std::uint64_t kProbeDivisor = 8;  // a step up, where the network kept up
 constexpr std::uint64_t kExcessBytes = 256 * 1024;
 constexpr double kScansPerCollective = 8;
 constexpr std::int64_t kMaxTickFactor = 8;
-// A block's rate is measured over at least this much of it.
-constexpr std::uint64_t kMeasuredBytes = 96 * 1024;
 // Data that came at all but a 33rd of the pace kept up with it.
 constexpr std::uint64_t kKeptUpDivisor = 33;
-
-std::uint64_t rate_of(std::uint64_t bytes, Nanoseconds time) {
-  if (time.count() <= 0) return 1;
-  return static_cast<std::uint64_t>(static_cast<double>(bytes) * 1e9 /
-                                    static_cast<double>(time.count())) + 1;
-}
 
 }  // namespace
 
@@ -69,7 +60,8 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
     return false;
   }
   // What does not fit the receivers' buffers at once needs the credits of a single stream.
-  if (plan_.at_once && plan_.bytes_per_second == 0 && buffer_.size() > context.window_bytes()) plan_ = {};
+  if (plan_.at_once && plan_.bytes_per_second == 0 && buffer_.size() > context.window_bytes())
+    plan_ = {};
   if (plan_.at_once) chains_ = context.size();
   return context.turn_taking().votes(buffer_.size());
 }
@@ -78,7 +70,8 @@ void MulticastOperation::build_layout() {
   const std::uint64_t window = context().window_bytes();
   const std::uint32_t subgroups = context().endpoint().subgroup_count();
   const std::uint64_t block_bytes = gather_ ? own_.size() : buffer_.size();
-  const std::uint64_t pulse = std::max<std::uint64_t>(window / context().settings().pulses_in_flight, 1);
+  const std::uint64_t pulse =
+      std::max<std::uint64_t>(window / context().settings().pulses_in_flight, 1);
   layout_ = protocol::BlockLayout(context().chunk_bytes(), subgroups, std::min(block_bytes, pulse));
   if (!gather_) {
     layout_.add(description().root, 0, buffer_.size());
@@ -112,6 +105,7 @@ void MulticastOperation::start(Instant now, bool barrier) {
       settings.pulses_in_flight);
   handshake_ = std::make_unique<protocol::Handshake>(me, size, epoch());
   begun_.resize(layout_.blocks().size());
+  meter_ = std::make_unique<ArrivalMeter>(senders, chains_ == 1);
   place_own_block();
   completion()->chunks_total = layout_.chunk_count();
   context().recorder().enter(epoch(), observe::Phase::ready, now);
@@ -138,11 +132,10 @@ void MulticastOperation::place_own_block() {
   map_->mark_run(own_block_, block.psns);
   dirty_ = true;
   if (context().size() == 1) return;
-  sent_all_ = posted_all_ = block.psns.empty();
+  sent_all_ = block.psns.empty();
   fetch_->withhold(block.psns);
-  for (std::uint32_t s = 0; s < layout_.subgroups(); ++s) {
-    cursors_.push_back(block.psns.first + s * layout_.slice_chunks());
-  }
+  sender_ = std::make_unique<BlockSender>(layout_, own_block_, own_, epoch(), context().endpoint(),
+                                          context().counters());
   activated_ = sequencer_->first(rank_of(own_block_));
 }
 
@@ -151,18 +144,21 @@ void MulticastOperation::become_ready(Instant now) {
   ready_at_ = last_arrival_ = now;
   const std::uint64_t bytes = buffer_.size();
   if (plan_.bytes_per_second > 0) {
-    pace_ = protocol::Pace(now, (plan_.bytes_per_second + excess_rate(kExcessDivisor)) / (context().size() - 1),
-                           kCatchUpBytes);
+    const std::uint64_t others = context().size() - 1;
+    const std::uint64_t share = (plan_.bytes_per_second + excess_rate(kExcessDivisor)) / others;
+    sender_->set_pace(protocol::Pace(now, share, kCatchUpBytes), kPacedBurstBytes / others);
   }
-  cutoff_->arm(now, Nanoseconds(static_cast<std::int64_t>(
-                        static_cast<double>(bytes) * 1e9 /
-                        static_cast<double>(context().bytes_per_second()))));
+  cutoff_->arm(
+      now,
+      Nanoseconds(static_cast<std::int64_t>(static_cast<double>(bytes) * 1e9 /
+                                            static_cast<double>(context().bytes_per_second()))));
   next_tick_ = now + tick_interval();
   context().counters().ready_phase_ns += static_cast<std::uint64_t>((now - started()).count());
   context().recorder().enter(epoch(), observe::Phase::data, now);
 }
 
-// ---- receiving ------------------------------------------------------------------------------------
+// ---- receiving
+// ------------------------------------------------------------------------------------
 
 bool MulticastOperation::plausible(std::uint32_t psn, Rank source, std::size_t bytes) {
   if (psn >= layout_.chunk_count() || !fetch_) return false;
@@ -196,50 +192,26 @@ void MulticastOperation::on_chunk(Instant now, const device::ReceivedChunk& chun
   }
   map_->mark(block, b, chunk.psn);
   ++counters.chunks_received;
-  if (gather_) measure(now, b, chunk.payload.size());
+  if (gather_) meter_->arrived(now, b, chunk.payload.size(), !begun_[b]);
   on_marked(now, b);
-}
-
-// While one rank sends alone, its block arrives at the rate of the link.
-void MulticastOperation::measure(Instant now, std::uint32_t block_index, std::uint64_t bytes) {
-  if (chains_ == 1 && !begun_[block_index]) {
-    block_bytes_seen_ = 0;
-    block_since_ = now;
-    return;
-  }
-  if (block_since_ == Instant{}) block_since_ = now;
-  // What comes with the first batch shares its instant.
-  if (now == block_since_) return;
-  block_bytes_seen_ += bytes;
-  if (chains_ != 1 || block_bytes_seen_ < kMeasuredBytes) return;
-  if (block_rates_.empty()) block_rates_.resize(layout_.blocks().size());
-  block_rates_[block_index] = rate_of(block_bytes_seen_, now - block_since_);
-}
-
-std::uint64_t MulticastOperation::arrival_rate(Instant now) {
-  if (chains_ != 1) return rate_of(block_bytes_seen_, now - block_since_);
-  std::erase(block_rates_, 0);
-  // Blocks too short to be measured alone: taking turns, all together take P N / B.
-  if (block_rates_.empty()) return rate_of(buffer_.size(), now - ready_at_);
-  const auto middle = block_rates_.begin() + static_cast<std::ptrdiff_t>(block_rates_.size() / 2);
-  std::nth_element(block_rates_.begin(), middle, block_rates_.end());
-  return *middle;
 }
 
 void MulticastOperation::cast_vote(Instant now) {
   constexpr std::uint64_t kLossyShare = 20;  // one chunk in so many
   protocol::Vote& vote = context().vote();
   if (fetch_->counters().chunks_lost * kLossyShare > layout_.chunk_count()) vote.lossy = true;
-  if (chains_ == 1) vote.link_bound = queue_filled_;
+  if (chains_ == 1) vote.link_bound = sender_ && sender_->queue_filled();
   const bool paced = plan_.bytes_per_second > 0;
   if (buffer_.size() <= protocol::TurnTaking::kSmallBytes || (chains_ != 1 && !paced)) return;
-  std::uint64_t rate = arrival_rate(now);
+  std::uint64_t rate = meter_->bytes_per_second();
+  // Blocks too short to be measured alone: taking turns, all together take P N / B.
+  if (rate == 0) rate = ArrivalMeter::rate(buffer_.size(), now - ready_at_);
   if (paced && rate > plan_.bytes_per_second - plan_.bytes_per_second / kKeptUpDivisor) {
     // The network kept up with the pace: it may carry more.
     rate = plan_.bytes_per_second + excess_rate(kProbeDivisor);
   }
-  const auto kib = static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(rate / 1024, protocol::Vote::kNoRate - 1));
+  const auto kib =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(rate / 1024, protocol::Vote::kNoRate - 1));
   // The best of several collectives: what disturbs one makes it look slower, never faster.
   vote.rate_kib = vote.rate_kib == protocol::Vote::kNoRate ? kib : std::max(vote.rate_kib, kib);
 }
@@ -285,7 +257,8 @@ void MulticastOperation::begin_block(std::uint32_t block_index) {
   if (before != kNoRank) scanner_->ended(index(before));
 }
 
-// ---- messages ---------------------------------------------------------------------------------------
+// ---- messages
+// ---------------------------------------------------------------------------------------
 
 void MulticastOperation::on_message(Instant now, Rank from, const Message& message) {
   if (!fetch_) return;
@@ -315,7 +288,8 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
       order_reads(now);
       break;
     case MessageKind::loss_hint:
-      legal = fetch_->on_hint(now, message, again_);
+      legal = sender_ && fetch_->on_hint(now, message, hinted_);
+      for (const Range range : std::exchange(hinted_, {})) sender_->again(range);
       break;
     case MessageKind::final:
       legal = handshake_->on_final(from);
@@ -335,116 +309,41 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
   flush(now);
 }
 
-// ---- sending ----------------------------------------------------------------------------------------
+// ---- sending
+// ----------------------------------------------------------------------------------------
 
 bool MulticastOperation::send_some(Instant now) {
-  blocked_ = false;
-  bool worked = false;
-  if (!again_.empty()) worked |= send_again();
+  if (!sender_) return false;
+  sender_->begin_round();
+  bool worked = sender_->has_again() && sender_->send_again();
   if (ready_ && activated_ && !sent_all_) worked |= send_block(now);
+  if (!sender_->status().ok()) context().fail(sender_->status());
   return worked;
-}
-
-bool MulticastOperation::post_run(std::uint32_t subgroup, Range psns, std::uint32_t& accepted) {
-  const Block& block = layout_.blocks()[own_block_];
-  const std::span<const std::byte> data(own_);
-  const std::uint64_t at = layout_.offset_of(block, psns.first) - block.offset_bytes;
-  auto posted = context().endpoint().multicast(subgroup).post(
-      {.epoch = epoch(),
-       .first_psn = psns.first,
-       .data = data.subspan(at, layout_.bytes_of(block, psns)),
-       .chunk_bytes = layout_.chunk_bytes()});
-  if (!posted) {
-    context().fail(posted.status());
-    return false;
-  }
-  accepted = *posted;
-  if (accepted < psns.size()) {
-    blocked_ = queue_filled_ = true;
-    retry_after_ = kQueueRetry;
-    ++context().counters().send_queue_full;
-  }
-  return true;
-}
-
-bool MulticastOperation::send_again() {
-  bool worked = false;
-  while (!again_.empty() && !blocked_) {
-    Range& range = again_.back();
-    const Block& block = layout_.blocks()[own_block_];
-    const std::uint32_t slice = layout_.slice_chunks();
-    const std::uint32_t in_slice = slice - (range.first - block.psns.first) % slice;
-    const Range run{range.first, std::min(range.last, range.first + in_slice)};
-    std::uint32_t accepted = 0;
-    if (!post_run(layout_.subgroup_of(block, run.first), run, accepted)) return true;
-    context().counters().chunks_multicast_again += accepted;
-    context().counters().bytes_multicast_again +=
-        layout_.bytes_of(block, {run.first, run.first + accepted});
-    range.first += accepted;
-    if (range.empty()) again_.pop_back();
-    worked |= accepted > 0;
-  }
-  return worked;
-}
-
-Range MulticastOperation::next_run(std::uint32_t subgroup, std::uint32_t limit) const {
-  const Block& block = layout_.blocks()[own_block_];
-  const std::uint32_t at = cursors_[subgroup];
-  if (at >= limit) return {at, at};
-  const std::uint32_t in_segment = (at - block.psns.first) % layout_.segment_chunks();
-  const std::uint32_t slice_left = (subgroup + 1) * layout_.slice_chunks() - in_segment;
-  const std::uint32_t batch = context().endpoint().capabilities().max_send_batch;
-  std::uint32_t run = std::min({limit - at, slice_left, batch});
-  if (pace_.limited()) {
-    const std::uint64_t share = kPacedBurstBytes / (context().size() - 1) / layout_.chunk_bytes();
-    run = std::min(run, static_cast<std::uint32_t>(std::max<std::uint64_t>(share, 1)));
-  }
-  return {at, at + run};
-}
-
-std::uint32_t MulticastOperation::lowest_unsent() const {
-  const std::uint32_t end = layout_.blocks()[own_block_].psns.last;
-  std::uint32_t lowest = end;
-  for (const std::uint32_t cursor : cursors_) lowest = std::min(lowest, cursor);
-  return lowest;
 }
 
 bool MulticastOperation::send_block(Instant now) {
-  const Block& block = layout_.blocks()[own_block_];
+  const std::uint32_t end = layout_.blocks()[own_block_].psns.last;
   const std::uint32_t limit = credits_->limit(own_block_);
-  bool worked = false;
-  for (std::uint32_t s = 0; s < layout_.subgroups() && !blocked_; ++s) {
-    const Range run = next_run(s, limit);
-    if (run.empty()) continue;
-    if (!pace_.may_send(now)) break;
-    std::uint32_t accepted = 0;
-    if (!post_run(s, run, accepted)) return true;
-    cursors_[s] += accepted;
-    pace_.sent(now, std::uint64_t{accepted} * layout_.chunk_bytes());
-    context().counters().chunks_sent += accepted;
-    worked |= accepted > 0;
-    // Past the end of a slice lie the other subgroups' slices of this segment.
-    const std::uint32_t in_segment = (cursors_[s] - block.psns.first) % layout_.segment_chunks();
-    if (in_segment == (s + 1) * layout_.slice_chunks() % layout_.segment_chunks()) {
-      cursors_[s] += layout_.segment_chunks() - layout_.slice_chunks();
-    }
-  }
-  const std::uint32_t lowest = lowest_unsent();
-  posted_all_ = lowest >= block.psns.last;
-  fetch_->withhold({std::min(lowest, block.psns.last), block.psns.last});
-  const bool stalled = !posted_all_ && lowest >= limit;
+  const bool worked = sender_->send(now, limit);
+  const std::uint32_t lowest = sender_->lowest_unsent();
+  fetch_->withhold({lowest, end});
+  note_stall(now, lowest < end && lowest >= limit, worked);
+  if (lowest >= end) finish_sending(now);
+  return worked;
+}
+
+void MulticastOperation::note_stall(Instant now, bool stalled, bool worked) {
+  observe::Counters& counters = context().counters();
   if (stalled && stalled_since_ == Instant{}) {
     stalled_since_ = now;
-    ++context().counters().credit_stalls;
+    ++counters.credit_stalls;
     repeat_after_ = cutoff_->alpha();
     next_repeat_ = now + repeat_after_;
   } else if (worked && stalled_since_ != Instant{}) {
-    context().counters().credit_stall_ns += static_cast<std::uint64_t>((now - stalled_since_).count());
+    counters.credit_stall_ns += static_cast<std::uint64_t>((now - stalled_since_).count());
     stalled_since_ = {};
     next_repeat_ = kNever;
   }
-  if (posted_all_) finish_sending(now);
-  return worked;
 }
 
 std::uint64_t MulticastOperation::activation_threshold_bytes() const {
@@ -453,19 +352,14 @@ std::uint64_t MulticastOperation::activation_threshold_bytes() const {
 }
 
 void MulticastOperation::finish_sending(Instant now) {
-  std::uint64_t unsent = 0;
-  for (std::uint32_t s = 0; s < layout_.subgroups(); ++s) {
-    unsent += context().endpoint().multicast(s).unsent_bytes();
-  }
+  const std::uint64_t unsent = sender_->unsent_bytes();
   // What still waits in this host's queue keeps the link busy while the activation travels; more of
   // it would pile up in the switch, once for every turn of the chain.
   const std::uint64_t threshold = activation_threshold_bytes();
   if (unsent > threshold) {
-    blocked_ = queue_filled_ = true;
-    retry_after_ = std::clamp(
-        Nanoseconds(static_cast<std::int64_t>(static_cast<double>(unsent - threshold) * 1e9 /
-                                              static_cast<double>(context().bytes_per_second()))),
-        kQueueRetryMin, kQueueRetry);
+    const double seconds =
+        static_cast<double>(unsent - threshold) / static_cast<double>(context().bytes_per_second());
+    sender_->block(std::max(kQueueRetryMin, Nanoseconds(static_cast<std::int64_t>(seconds * 1e9))));
     return;
   }
   if (!told_) {
@@ -485,24 +379,14 @@ void MulticastOperation::finish_sending(Instant now) {
 // Until the right neighbour says that it has everything, the last chunk sent is repeated now and
 // then: whoever lost the tail of our block, or all of it, learns that it was sent.
 void MulticastOperation::repeat_tail(Instant now) {
-  if (now < next_repeat_ || own_block_ == kNoBlock) return;
+  if (now < next_repeat_ || !sender_) return;
   repeat_after_ = std::min(repeat_after_ * 2, Nanoseconds(100'000'000));
   next_repeat_ = now + repeat_after_;
-  for (std::uint32_t s = 0; s < layout_.subgroups(); ++s) {
-    const Block& block = layout_.blocks()[own_block_];
-    std::uint32_t last = block.psns.last;
-    // The last chunk of this subgroup that was sent.
-    while (last > block.psns.first &&
-           (last - 1 >= cursors_[s] || layout_.subgroup_of(block, last - 1) != s)) {
-      --last;
-    }
-    if (last == block.psns.first) continue;
-    again_.push_back({last - 1, last});
-    ++context().counters().tails_repeated;
-  }
+  sender_->repeat_tail();
 }
 
-// ---- recovery ---------------------------------------------------------------------------------------
+// ---- recovery
+// ---------------------------------------------------------------------------------------
 
 void MulticastOperation::tick(Instant now) {
   if (!ready_ || received_all() || now < next_tick_) return;
@@ -514,13 +398,13 @@ void MulticastOperation::tick(Instant now) {
   declare(now);
 }
 
-// While data flows, losses are gathered and asked for a few times in all: every request costs a round
-// of messages, and only the last one can delay the end.
+// While data flows, losses are gathered and asked for a few times in all: every request costs a
+// round of messages, and only the last one can delay the end.
 Nanoseconds MulticastOperation::tick_interval() const {
   const Nanoseconds floor = context().settings().reorder_delay;
   if (neighbour_finished_) return floor;
-  const double seconds = static_cast<double>(buffer_.size()) /
-                         static_cast<double>(context().bytes_per_second());
+  const double seconds =
+      static_cast<double>(buffer_.size()) / static_cast<double>(context().bytes_per_second());
   const Nanoseconds share(static_cast<std::int64_t>(seconds * 1e9 / kScansPerCollective));
   return std::clamp(share, floor, floor * kMaxTickFactor);
 }
@@ -586,13 +470,13 @@ void MulticastOperation::post_read(Instant now, const ReadOrder& order) {
   const Block& block = layout_.blocks()[order.block_index];
   const std::uint64_t offset = layout_.offset_of(block, order.psns.first);
   const std::uint64_t bytes = layout_.bytes_of(block, order.psns);
-  const Status posted = context().endpoint().post(
-      now, {.opcode = device::Opcode::read,
-            .peer = order.from,
-            .work_id = std::uint64_t{epoch()} << 32 | slot,
-            .local = buffer_.subspan(offset, bytes),
-            .remote_key = {order.key},
-            .remote_offset = offset});
+  const Status posted =
+      context().endpoint().post(now, {.opcode = device::Opcode::read,
+                                      .peer = order.from,
+                                      .work_id = std::uint64_t{epoch()} << 32 | slot,
+                                      .local = buffer_.subspan(offset, bytes),
+                                      .remote_key = {order.key},
+                                      .remote_offset = offset});
   if (!posted.ok()) {
     fetch_->on_read_end(order, false, 0);
     return;
@@ -603,7 +487,8 @@ void MulticastOperation::post_read(Instant now, const ReadOrder& order) {
 
 void MulticastOperation::on_completion(Instant now, const device::Completion& completion) {
   const auto slot = static_cast<std::uint32_t>(completion.work_id);
-  if (completion.opcode != device::Opcode::read || slot >= reads_.size() || !reads_[slot].open) return;
+  if (completion.opcode != device::Opcode::read || slot >= reads_.size() || !reads_[slot].open)
+    return;
   Read& read = reads_[slot];
   read.open = false;
   --open_reads_;
@@ -618,7 +503,8 @@ void MulticastOperation::on_completion(Instant now, const device::Completion& co
   fetch_->on_read_end(read.order, success, bytes);
 }
 
-// ---- driving ----------------------------------------------------------------------------------------
+// ---- driving
+// ----------------------------------------------------------------------------------------
 
 bool MulticastOperation::poll(Instant now) {
   if (!fetch_) return false;
@@ -659,9 +545,9 @@ Instant MulticastOperation::next_deadline() const {
   }
   if (!handshake_->heard()) deadline = std::min(deadline, next_repeat_);
   // A full queue in this host is looked at again soon: no event tells that it has drained.
-  if (blocked_) deadline = std::min(deadline, polled_at_ + retry_after_);
-  if (ready_ && activated_ && !posted_all_ && pace_.limited()) {
-    deadline = std::min(deadline, pace_.next());
+  if (blocked()) deadline = std::min(deadline, polled_at_ + sender_->retry_after());
+  if (ready_ && activated_ && !sent_all_ && !blocked()) {
+    deadline = std::min(deadline, sender_->next_send());
   }
   return deadline;
 }
@@ -673,7 +559,8 @@ bool MulticastOperation::locally_complete() const {
 
 bool MulticastOperation::done() const {
   if (!fetch_) return true;
-  return locally_complete() && handshake_->done() && open_reads_ == 0 && again_.empty();
+  return locally_complete() && handshake_->done() && open_reads_ == 0 &&
+         !(sender_ && sender_->has_again());
 }
 
 void MulticastOperation::finish() {

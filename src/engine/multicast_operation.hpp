@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/arrival_meter.hpp"
+#include "engine/block_sender.hpp"
 #include "engine/operation.hpp"
 #include "protocol/block_layout.hpp"
 #include "protocol/chunk_map.hpp"
@@ -18,6 +20,7 @@
 #include "protocol/pace.hpp"
 #include "protocol/ready_barrier.hpp"
 #include "protocol/sequencer.hpp"
+#include "protocol/turn_taking.hpp"
 
 namespace tutti::engine {
 
@@ -25,8 +28,8 @@ class MulticastOperation final : public Operation {
  public:
   /// A broadcast of `buffer` from `root`; the caller's until completion.
   static std::unique_ptr<MulticastOperation> broadcast(std::span<std::byte> buffer, Rank root);
-  /// Every rank's `own` (receive.size() / size bytes) to everybody's `receive`, by rank. `own` may be
-  /// the rank's own place in `receive`.
+  /// Every rank's `own` (receive.size() / size bytes) to everybody's `receive`, by rank. `own` may
+  /// be the rank's own place in `receive`.
   static std::unique_ptr<MulticastOperation> allgather(std::span<const std::byte> own,
                                                        std::span<std::byte> receive);
 
@@ -41,7 +44,7 @@ class MulticastOperation final : public Operation {
   void on_completion(Instant now, const device::Completion& completion) override;
   bool poll(Instant now) override;
   Instant next_deadline() const override;
-  bool blocked() const override { return blocked_; }
+  bool blocked() const override { return sender_ && sender_->blocked(); }
   bool locally_complete() const override;
   bool done() const override;
   void finish() override;
@@ -70,8 +73,6 @@ class MulticastOperation final : public Operation {
   bool plausible(std::uint32_t psn, Rank source, std::size_t bytes);
   void on_marked(Instant now, std::uint32_t block_index);
   void begin_block(std::uint32_t block_index);
-  void measure(Instant now, std::uint32_t block_index, std::uint64_t bytes);
-  std::uint64_t arrival_rate(Instant now);
   void cast_vote(Instant now);
   std::uint64_t excess_rate(std::uint64_t divisor) const;
   std::uint64_t activation_threshold_bytes() const;
@@ -79,11 +80,8 @@ class MulticastOperation final : public Operation {
 
   // Sending.
   bool send_some(Instant now);
-  bool send_again();
   bool send_block(Instant now);
-  bool post_run(std::uint32_t subgroup, Range psns, std::uint32_t& accepted);
-  Range next_run(std::uint32_t subgroup, std::uint32_t limit) const;
-  std::uint32_t lowest_unsent() const;
+  void note_stall(Instant now, bool stalled, bool worked);
   void finish_sending(Instant now);
   void repeat_tail(Instant now);
 
@@ -116,25 +114,19 @@ class MulticastOperation final : public Operation {
   protocol::Outbox outbox_;
 
   std::uint32_t own_block_ = kNoBlock;
-  std::uint32_t last_block_ = 0;         ///< of the last chunk: most chunks follow one another
-  std::vector<bool> begun_;              ///< blocks of which something came
+  std::uint32_t last_block_ = 0;  ///< of the last chunk: most chunks follow one another
+  std::vector<bool> begun_;       ///< blocks of which something came
   protocol::TurnTaking::Plan plan_;
   std::uint32_t chains_ = 1;
-  protocol::Pace pace_;
-  bool queue_filled_ = false;            ///< our own turn was limited by the link
-  std::uint64_t block_bytes_seen_ = 0;   ///< of the block that is arriving, to measure its rate
-  Instant block_since_{};
-  std::vector<std::uint64_t> block_rates_;
+  std::unique_ptr<BlockSender> sender_;  ///< where this rank has a block
+  std::unique_ptr<ArrivalMeter> meter_;
   bool ready_ = false;
   bool activated_ = false;
-  bool posted_all_ = true;
   bool sent_all_ = true;
-  bool blocked_ = false;
-  bool dirty_ = false;                   ///< chunks came since the machines last looked
+  bool dirty_ = false;  ///< chunks came since the machines last looked
   bool told_ = false;
-  bool neighbour_finished_ = false;      ///< all was sent; what our own queue does not hold is lost
-  std::vector<std::uint32_t> cursors_;   ///< next PSN to send, a subgroup each
-  std::vector<Range> again_;             ///< to multicast once more
+  bool neighbour_finished_ = false;  ///< all was sent; what our own queue does not hold is lost
+  std::vector<Range> hinted_;
   Instant ready_at_{};
   Instant data_end_{};
   Instant stalled_since_{};
@@ -143,7 +135,6 @@ class MulticastOperation final : public Operation {
   Nanoseconds repeat_after_{};
   Instant last_arrival_{};
   Instant polled_at_{};
-  Nanoseconds retry_after_{};
   std::vector<protocol::LostRun> lost_;
   std::vector<protocol::ReadOrder> orders_;
   std::vector<Read> reads_;

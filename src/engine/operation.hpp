@@ -21,7 +21,7 @@ class CommunicatorContext;
 /// What the application sees of a collective. Written by the engine, read by any thread.
 struct Completion {
   std::atomic<bool> done{false};
-  Status status;                         ///< valid once done
+  Status status;                                ///< valid once done
   std::function<void(const Status&)> callback;  ///< called by the engine's thread, once, at the end
   std::atomic<std::uint64_t> chunks_present{0};
   std::atomic<std::uint64_t> chunks_total{0};
@@ -29,8 +29,8 @@ struct Completion {
 
 /// What an operation is, for messages and records.
 struct Description {
-  const char* operation = "";   ///< "allgather"
-  const char* algorithm = "";   ///< "multicast"
+  const char* operation = "";  ///< "allgather"
+  const char* algorithm = "";  ///< "multicast"
   Rank root = kNoRank;
   std::uint64_t bytes = 0;
 };
@@ -50,7 +50,8 @@ class Operation {
   std::uint32_t epoch() const { return epoch_; }
   Instant started() const { return started_; }
 
-  /// Payload that all ranks together multicast: what the ready policy counts. The same on all ranks.
+  /// Payload that all ranks together multicast: what the ready policy counts. The same on all
+  /// ranks.
   virtual std::uint64_t multicast_bytes() const { return 0; }
   /// Whether finishing this operation proves that every rank had finished the ones before.
   virtual bool confirms_earlier() const { return false; }

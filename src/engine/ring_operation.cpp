@@ -54,7 +54,8 @@ void RingOperation::start(Instant now, bool) {
     }
     key_ = *key;
     registered_ = true;
-    outbox_.send(rank_of((me + size - 1) % size), protocol::MessageKind::buffer_key, epoch(), key_.key);
+    outbox_.send(rank_of((me + size - 1) % size), protocol::MessageKind::buffer_key, epoch(),
+                 key_.key);
     context().send(now, outbox_);
   }
   context().recorder().enter(epoch(), observe::Phase::data, now);
@@ -74,7 +75,8 @@ void RingOperation::on_message(Instant, Rank from, const protocol::Message& mess
   ++context().counters().messages_rejected;
 }
 
-std::span<std::byte> RingOperation::segment(std::uint64_t position, std::uint32_t owner_shift) const {
+std::span<std::byte> RingOperation::segment(std::uint64_t position,
+                                            std::uint32_t owner_shift) const {
   const std::uint64_t in_block = position % segments_per_block_ * kSegmentBytes;
   std::uint64_t base = 0;
   if (gather_) {
@@ -88,8 +90,8 @@ std::span<std::byte> RingOperation::segment(std::uint64_t position, std::uint32_
 
 bool RingOperation::post_next(Instant now) {
   // In the gather, the first block sent is our own; each later one is the one received before.
-  const std::uint64_t available = gather_ ? segments_per_block_ + received_
-                                          : (to_receive_ == 0 ? to_send_ : received_);
+  const std::uint64_t available =
+      gather_ ? segments_per_block_ + received_ : (to_receive_ == 0 ? to_send_ : received_);
   if (!right_ready_ || posted_ >= std::min(available, to_send_)) return false;
   if (posted_ - completed_ >= kMaxPosted) return false;
   const std::span<std::byte> data = segment(posted_, 0);
@@ -117,8 +119,8 @@ bool RingOperation::poll(Instant now) {
 
 void RingOperation::on_completion(Instant, const device::Completion& completion) {
   if (completion.code != Code::ok) {
-    context().fail(failure(completion.code, "a write to {} failed",
-                           context().name_of(completion.peer)));
+    context().fail(
+        failure(completion.code, "a write to {} failed", context().name_of(completion.peer)));
     return;
   }
   ++completed_;
@@ -132,7 +134,8 @@ void RingOperation::finish() {
 }
 
 std::string RingOperation::missing() const {
-  return fmt::format("{} of {} segments", to_receive_ - std::min(received_, to_receive_), to_receive_);
+  return fmt::format("{} of {} segments", to_receive_ - std::min(received_, to_receive_),
+                     to_receive_);
 }
 
 }  // namespace tutti::engine

@@ -10,17 +10,17 @@
 namespace tutti::engine {
 
 struct Settings {
-  std::uint32_t chains = 0;               ///< M of the sequencer (K7); 0: learned (TurnTaking)
-  std::uint32_t chunk_bytes = 0;          ///< 0: the device's largest
-  std::uint64_t window_bytes = 0;         ///< 0: what every receiver has posted
-  std::uint32_t pulses_in_flight = 4;     ///< k (T4)
-  bool always_barrier = false;            ///< true: the ready barrier runs before every collective
-  Nanoseconds reorder_delay{1'000'000};   ///< reordering that is forgiven before a chunk is lost
+  std::uint32_t chains = 0;              ///< M of the sequencer (K7); 0: learned (TurnTaking)
+  std::uint32_t chunk_bytes = 0;         ///< 0: the device's largest
+  std::uint64_t window_bytes = 0;        ///< 0: what every receiver has posted
+  std::uint32_t pulses_in_flight = 4;    ///< k (T4)
+  bool always_barrier = false;           ///< true: the ready barrier runs before every collective
+  Nanoseconds reorder_delay{1'000'000};  ///< reordering that is forgiven before a chunk is lost
   protocol::Cutoff::Settings cutoff;
   protocol::FetchRing::Settings fetch;
   std::uint64_t assumed_bytes_per_second = 125'000'000;  ///< until measured: 1 Gbit/s
-  std::uint32_t first_epoch = 1;          ///< number of the first collective; it wraps at 2^32
-  Nanoseconds activation_lead{300'000};   ///< the successor is activated this long before the end
+  std::uint32_t first_epoch = 1;         ///< number of the first collective; it wraps at 2^32
+  Nanoseconds activation_lead{300'000};  ///< the successor is activated this long before the end
 };
 
 }  // namespace tutti::engine

@@ -6,7 +6,8 @@
 namespace tutti::observe {
 
 const char* to_string(Phase phase) {
-  static constexpr const char* kNames[] = {"queued", "ready", "data", "handshake", "done", "failed"};
+  static constexpr const char* kNames[] = {"queued",    "ready", "data",
+                                           "handshake", "done",  "failed"};
   return kNames[static_cast<std::size_t>(phase)];
 }
 
@@ -50,9 +51,8 @@ std::string FlightRecorder::to_json(Rank rank, std::uint32_t size, Instant now) 
   for (const FlightRecord& record : ring_) {
     if (record.operation[0] != '\0') records.push_back(&record);
   }
-  std::sort(records.begin(), records.end(), [](const FlightRecord* a, const FlightRecord* b) {
-    return a->started < b->started;
-  });
+  std::sort(records.begin(), records.end(),
+            [](const FlightRecord* a, const FlightRecord* b) { return a->started < b->started; });
   for (const FlightRecord* record : records) {
     nlohmann::json phases = nlohmann::json::object();
     for (std::size_t p = 0; p < record->entered.size(); ++p) {
@@ -71,7 +71,8 @@ std::string FlightRecorder::to_json(Rank rank, std::uint32_t size, Instant now) 
     if (record->root != kNoRank) one["root"] = index(record->root);
     collectives.push_back(std::move(one));
   }
-  return nlohmann::json{{"rank", index(rank)}, {"size", size}, {"collectives", collectives}}.dump(1);
+  return nlohmann::json{{"rank", index(rank)}, {"size", size}, {"collectives", collectives}}.dump(
+      1);
 }
 
 }  // namespace tutti::observe

@@ -20,7 +20,7 @@ struct FlightRecord {
   const char* operation = "";  ///< a literal: "allgather"
   const char* algorithm = "";
   Rank root = kNoRank;
-  std::uint64_t bytes = 0;     ///< of the receive buffer
+  std::uint64_t bytes = 0;  ///< of the receive buffer
   Phase phase = Phase::queued;
   Instant started{};
   std::array<Instant, 6> entered{};  ///< when each phase began; 0: never

@@ -25,7 +25,9 @@ bool BlockLayout::add(Rank root, std::uint64_t offset_bytes, std::uint64_t size_
   const std::uint64_t first = chunk_count();
   const std::uint64_t last = first + divide_up(size_bytes, chunk_bytes_);
   if (last > 0xffff'ffffu) return false;
-  blocks_.push_back({root, offset_bytes, size_bytes,
+  blocks_.push_back({root,
+                     offset_bytes,
+                     size_bytes,
                      {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(last)}});
   return true;
 }

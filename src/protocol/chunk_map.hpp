@@ -22,8 +22,8 @@ class ChunkMap {
   /// Marks a chunk; false for a duplicate.
   bool mark(const Block& block, std::uint32_t block_index, std::uint32_t psn) {
     Progress& progress = progress_[layout_->subgroup_of(block, psn)];
-    std::uint32_t& horizon = horizons_[block_index * layout_->subgroups() +
-                                       layout_->subgroup_of(block, psn)];
+    std::uint32_t& horizon =
+        horizons_[block_index * layout_->subgroups() + layout_->subgroup_of(block, psn)];
     if (psn >= horizon) horizon = psn + 1;
     if (!bits_.set(bit_of(block_index, psn))) return false;
     progress.marked.store(progress.marked.load(std::memory_order_relaxed) + 1,

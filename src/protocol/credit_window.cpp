@@ -15,8 +15,8 @@ CreditWindow::CreditWindow(Rank me, std::uint32_t size, std::uint32_t epoch, con
   const std::uint64_t share = std::max<std::uint64_t>(window_chunks, 1) / std::max(1u, chain_count);
   in_flight_ = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(share, 1, in_flight_));  // a pulse has a chunk at least
-  pulse_chunks_ = static_cast<std::uint32_t>(
-      std::clamp<std::uint64_t>(share / in_flight_, 1, 0x7fff'ffffu));
+  pulse_chunks_ =
+      static_cast<std::uint32_t>(std::clamp<std::uint64_t>(share / in_flight_, 1, 0x7fff'ffffu));
   for (std::uint32_t c = 0; c < chain_count; ++c) {
     Chain chain;
     chain.first_block = index(sequencer.chain_begin(c));
@@ -31,7 +31,8 @@ CreditWindow::CreditWindow(Rank me, std::uint32_t size, std::uint32_t epoch, con
 }
 
 Range CreditWindow::pulse_range(const Chain& chain, std::uint32_t pulse) const {
-  const std::uint64_t first = std::uint64_t{chain.psns.first} + std::uint64_t{pulse} * pulse_chunks_;
+  const std::uint64_t first =
+      std::uint64_t{chain.psns.first} + std::uint64_t{pulse} * pulse_chunks_;
   const std::uint64_t last = std::min<std::uint64_t>(first + pulse_chunks_, chain.psns.last);
   return {static_cast<std::uint32_t>(std::min<std::uint64_t>(first, chain.psns.last)),
           static_cast<std::uint32_t>(last)};

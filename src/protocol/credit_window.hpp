@@ -37,11 +37,11 @@ class CreditWindow {
 
  private:
   struct Chain {
-    Range psns;                         ///< of its stream
+    Range psns;  ///< of its stream
     std::uint32_t first_block = 0;
-    std::uint32_t cursor = 0;           ///< below this everything is consumed here
-    std::uint32_t consumed = 0;         ///< pulses that this rank has consumed
-    std::uint32_t granted = 0;          ///< pulses that everybody has consumed, as far as known here
+    std::uint32_t cursor = 0;    ///< below this everything is consumed here
+    std::uint32_t consumed = 0;  ///< pulses that this rank has consumed
+    std::uint32_t granted = 0;   ///< pulses that everybody has consumed, as far as known here
     std::uint32_t pulse_count = 0;
     std::vector<std::uint32_t> reports;  ///< a pulse's reports from children, own included
   };

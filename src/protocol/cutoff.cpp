@@ -6,15 +6,19 @@ namespace tutti::protocol {
 
 const char* to_string(CutoffReason reason) {
   switch (reason) {
-    case CutoffReason::none: return "none";
-    case CutoffReason::silence: return "silence";
-    case CutoffReason::neighbour_finished: return "neighbour finished";
+    case CutoffReason::none:
+      return "none";
+    case CutoffReason::silence:
+      return "silence";
+    case CutoffReason::neighbour_finished:
+      return "neighbour finished";
   }
   return "?";
 }
 
 void Jitter::observe(Nanoseconds gap) {
-  // An eighth of the new value, as round-trip estimators do; a gap counts at once when it is larger.
+  // An eighth of the new value, as round-trip estimators do; a gap counts at once when it is
+  // larger.
   const std::int64_t sample = gap.count();
   smoothed_ns_ = sample > smoothed_ns_ ? (smoothed_ns_ + sample) / 2
                                        : smoothed_ns_ + (sample - smoothed_ns_) / 8;

@@ -2,10 +2,13 @@
 // by block, and read from it when it says that it has them.
 //
 // Recovery is per source block, because in an Allgather every rank may have lost something: "answer
-// when you are complete" would deadlock. For a block the ring ends at its root, which always has it.
-//  - A responder that lacks a range says "later" (it has not come yet) or "lack" (lost here too), and
+// when you are complete" would deadlock. For a block the ring ends at its root, which always has
+// it.
+//  - A responder that lacks a range says "later" (it has not come yet) or "lack" (lost here too),
+//  and
 //    "ready" when it has it.
-//  - "Lack" means shared loss: the requester tells the block's root, which multicasts the range once
+//  - "Lack" means shared loss: the requester tells the block's root, which multicasts the range
+//  once
 //    more; a repeat within the linger time is ignored.
 //  - A silent responder is skipped: the next to the left, finally the root, then round again.
 #pragma once
@@ -31,11 +34,11 @@ struct ReadOrder {
 /// What the slow path did (reliability of a collective is judged by it).
 struct FetchCounters {
   std::uint64_t ranges_asked = 0;
-  std::uint64_t chunks_lost = 0;       ///< declared lost at this rank
-  std::uint64_t ranges_served = 0;     ///< answered "ready"
-  std::uint64_t ranges_deferred = 0;   ///< answered "later" or "lack"
+  std::uint64_t chunks_lost = 0;      ///< declared lost at this rank
+  std::uint64_t ranges_served = 0;    ///< answered "ready"
+  std::uint64_t ranges_deferred = 0;  ///< answered "later" or "lack"
   std::uint64_t hints_sent = 0;
-  std::uint64_t targets_skipped = 0;   ///< silent or finished neighbours passed over
+  std::uint64_t targets_skipped = 0;  ///< silent or finished neighbours passed over
   std::uint64_t chunks_read = 0;
   std::uint64_t bytes_read = 0;
 };

@@ -1,6 +1,6 @@
-// When the next batch of a paced sender may leave. All senders of an Allgather send at once, each at
-// its share of the links' rate: no rank's downlink idles while that rank sends, as it does when they
-// take turns.
+// When the next batch of a paced sender may leave. All senders of an Allgather send at once, each
+// at its share of the links' rate: no rank's downlink idles while that rank sends, as it does when
+// they take turns.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,7 @@ class Pace {
   Pace() = default;
   /// `bytes_per_second` > 0; a sender that was late may catch up by `burst_bytes`.
   Pace(Instant now, std::uint64_t bytes_per_second, std::uint64_t burst_bytes)
-      : rate_(static_cast<double>(bytes_per_second)),
-        catch_up_(time_of(burst_bytes)),
-        next_(now) {}
+      : rate_(static_cast<double>(bytes_per_second)), catch_up_(time_of(burst_bytes)), next_(now) {}
 
   bool limited() const { return rate_ > 0; }
   bool may_send(Instant now) const { return !limited() || now >= next_; }

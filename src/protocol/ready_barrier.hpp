@@ -45,8 +45,8 @@ class ReadyBarrier {
   std::uint32_t epoch_;
   std::uint32_t rounds_ = 0;
   std::uint32_t power_ = 1;
-  std::uint32_t next_round_ = 0;       ///< the round whose message was sent last, plus one
-  std::uint64_t arrived_ = 0;          ///< bit a round
+  std::uint32_t next_round_ = 0;  ///< the round whose message was sent last, plus one
+  std::uint64_t arrived_ = 0;     ///< bit a round
   Vote vote_;
   std::array<Vote, kUnfold + 1> votes_{};  ///< by round
   bool started_ = false;

@@ -1,5 +1,5 @@
-// Who multicasts when (K7): P ranks in M chains. At step i the group {i, R+i, 2R+i, ...} sends, with
-// R = ceil(P/M); a sender that has finished activates its successor in the chain.
+// Who multicasts when (K7): P ranks in M chains. At step i the group {i, R+i, 2R+i, ...} sends,
+// with R = ceil(P/M); a sender that has finished activates its successor in the chain.
 //
 // The source has P divisible by M; here the last chains may be shorter, or absent.
 #pragma once

@@ -6,7 +6,8 @@
 // of (P-1) N/B. Sending at once avoids that and all activations; where the link, not the host, is
 // the limit, each sender is then paced to its share, or the switch's queues would overflow.
 //
-// All decisions follow from the number of the collective and from agreed votes: the same everywhere.
+// All decisions follow from the number of the collective and from agreed votes: the same
+// everywhere.
 #pragma once
 
 #include <algorithm>
@@ -18,12 +19,13 @@ namespace tutti::protocol {
 struct Vote {
   static constexpr std::uint32_t kNoRate = 0xffff'ffffu;
 
-  std::uint32_t rate_kib = kNoRate;       ///< KiB/s that data arrived at; kNoRate: no opinion
-  bool link_bound = false;                ///< a send queue filled up: the link is the limit
-  bool lossy = false;                     ///< much was lost: sending at once overruns a queue
+  std::uint32_t rate_kib = kNoRate;  ///< KiB/s that data arrived at; kNoRate: no opinion
+  bool link_bound = false;           ///< a send queue filled up: the link is the limit
+  bool lossy = false;                ///< much was lost: sending at once overruns a queue
 
   Vote combined(const Vote& other) const {
-    return {std::min(rate_kib, other.rate_kib), link_bound || other.link_bound, lossy || other.lossy};
+    return {std::min(rate_kib, other.rate_kib), link_bound || other.link_bound,
+            lossy || other.lossy};
   }
   std::uint64_t pack() const {
     return std::uint64_t{rate_kib} << 2 | std::uint64_t{link_bound} << 1 | std::uint64_t{lossy};
@@ -50,7 +52,8 @@ class TurnTaking {
     if (count_ == 1 || count_ % kCalibrationPeriod == kCalibrationPeriod - 1) return {};
     return plan_;
   }
-  /// Whether the collective just counted carries a vote. Vote early and often at first, then rarely.
+  /// Whether the collective just counted carries a vote. Vote early and often at first, then
+  /// rarely.
   bool votes(std::uint64_t bytes) const {
     if (bytes <= kSmallBytes || count_ < 2) return false;
     return count_ < kVotePeriod ? (count_ & (count_ - 1)) == 0 : count_ % kVotePeriod == 0;

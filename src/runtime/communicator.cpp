@@ -28,7 +28,8 @@ auto guarded(Work&& work) -> decltype(work()) {
 
 }  // namespace
 
-// ---- Request --------------------------------------------------------------------------------------
+// ---- Request
+// --------------------------------------------------------------------------------------
 
 bool Request::test() {
   if (!state_) return true;
@@ -64,7 +65,8 @@ ProgressReport Request::progress() const {
           completion.done.load(std::memory_order_acquire)};
 }
 
-// ---- Communicator ---------------------------------------------------------------------------------
+// ---- Communicator
+// ---------------------------------------------------------------------------------
 
 Communicator::Communicator(std::shared_ptr<runtime::CommunicatorState> state)
     : state_(std::move(state)) {}
@@ -143,8 +145,7 @@ Result<Request> Communicator::allgather(std::span<const std::byte> own, std::spa
 
 Result<Request> Communicator::barrier(const CollectiveOptions& options) {
   return guarded([&]() -> Result<Request> {
-    auto request =
-        state_->submit(std::make_unique<engine::BarrierOperation>(), options.will_wait);
+    auto request = state_->submit(std::make_unique<engine::BarrierOperation>(), options.will_wait);
     if (!request) return request.status();
     return Request(*request);
   });
@@ -176,22 +177,23 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
     auto all = observe::list(state_->context().counters());
     all.push_back({"agreed_bytes_per_second", state_->context().turn_taking().agreed_rate()});
     const device::EndpointCounters device = state_->context().endpoint().counters();
-    all.insert(all.end(), {{"device_multicast_datagrams_sent", device.multicast_datagrams_sent},
-                           {"device_multicast_bytes_sent", device.multicast_bytes_sent},
-                           {"device_multicast_datagrams_received", device.multicast_datagrams_received},
-                           {"device_multicast_bytes_received", device.multicast_bytes_received},
-                           {"device_reliable_frames_sent", device.reliable_frames_sent},
-                           {"device_reliable_frames_resent", device.reliable_frames_resent},
-                           {"device_reliable_frames_received", device.reliable_frames_received},
-                           {"device_reliable_frames_duplicate", device.reliable_frames_duplicate},
-                           {"device_reliable_bytes_sent", device.reliable_bytes_sent},
-                           {"device_read_bytes_served", device.read_bytes_served},
-                           {"device_rejected_foreign", device.rejected_foreign},
-                           {"device_rejected_integrity", device.rejected_integrity},
-                           {"device_send_calls", device.send_calls},
-                           {"device_receive_calls", device.receive_calls},
-                           {"device_send_queue_full", device.send_queue_full},
-                           {"device_kernel_drops", device.kernel_drops}});
+    all.insert(all.end(),
+               {{"device_multicast_datagrams_sent", device.multicast_datagrams_sent},
+                {"device_multicast_bytes_sent", device.multicast_bytes_sent},
+                {"device_multicast_datagrams_received", device.multicast_datagrams_received},
+                {"device_multicast_bytes_received", device.multicast_bytes_received},
+                {"device_reliable_frames_sent", device.reliable_frames_sent},
+                {"device_reliable_frames_resent", device.reliable_frames_resent},
+                {"device_reliable_frames_received", device.reliable_frames_received},
+                {"device_reliable_frames_duplicate", device.reliable_frames_duplicate},
+                {"device_reliable_bytes_sent", device.reliable_bytes_sent},
+                {"device_read_bytes_served", device.read_bytes_served},
+                {"device_rejected_foreign", device.rejected_foreign},
+                {"device_rejected_integrity", device.rejected_integrity},
+                {"device_send_calls", device.send_calls},
+                {"device_receive_calls", device.receive_calls},
+                {"device_send_queue_full", device.send_queue_full},
+                {"device_kernel_drops", device.kernel_drops}});
     return all;
   });
 }

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <thread>
 
@@ -13,13 +14,14 @@
 #include "engine/barrier_operation.hpp"
 #include "protocol/membership.hpp"
 #include "runtime/clock.hpp"
+#include "runtime/flight_dump.hpp"
 
 namespace tutti::runtime {
 
 namespace {
 
 constexpr Nanoseconds kProbeInterval{5'000'000};
-constexpr Nanoseconds kSpinShared{20'000};   // more ranks than cores: hand the core over soon
+constexpr Nanoseconds kSpinShared{20'000};  // more ranks than cores: hand the core over soon
 constexpr Nanoseconds kSpinOwn{100'000};
 
 std::shared_ptr<device::Device> make_device(const CommunicatorOptions& options, bool local_only) {
@@ -36,7 +38,8 @@ std::shared_ptr<device::Device> make_device(const CommunicatorOptions& options, 
 
 std::vector<std::string> host_names(const std::vector<Hello>& hellos) {
   std::vector<std::string> names;
-  for (const Hello& hello : hellos) names.push_back(fmt::format("{}:{}", hello.host, hello.process));
+  for (const Hello& hello : hellos)
+    names.push_back(fmt::format("{}:{}", hello.host, hello.process));
   return names;
 }
 
@@ -52,9 +55,10 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
   if (Status status = state->open(bootstrap, options); !status) return status;
   if (Status status = state->confirm_membership(options.create_timeout); !status) return status;
   if (!state->progress_) {
-    const auto ranks_here = std::count_if(
-        state->hellos_.begin(), state->hellos_.end(),
-        [&](const Hello& one) { return one.network == state->hellos_[index(bootstrap.rank())].network; });
+    const auto ranks_here =
+        std::count_if(state->hellos_.begin(), state->hellos_.end(), [&](const Hello& one) {
+          return one.network == state->hellos_[index(bootstrap.rank())].network;
+        });
     const bool own_core = static_cast<unsigned>(ranks_here) <= std::thread::hardware_concurrency();
     auto created = Progress::create(own_core ? kSpinOwn : kSpinShared);
     if (!created) return created.status();
@@ -62,7 +66,22 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
   }
   if (Status status = state->progress_->add(*state->context_); !status) return status;
   state->served_ = true;
+  state->arrange_dumps();
   return state;
+}
+
+void CommunicatorState::arrange_dumps() {
+  const std::string directory = flight_directory();
+  if (directory.empty()) return;
+  const auto complain = [](const Status& status) {
+    if (!status) std::fprintf(stderr, "tutti: %s\n", status.message().c_str());
+  };
+  progress_->exclusive([&] {
+    context_->on_failure([this, directory, complain](const Status& why) {
+      complain(write_flight_dump(directory, *context_, number_, why.to_string()));
+    });
+  });
+  complain(dump_on_signal(weak_from_this()));
 }
 
 CommunicatorState::~CommunicatorState() {
@@ -73,7 +92,8 @@ Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& 
   const Rank me = bootstrap.rank();
   const std::uint32_t size = bootstrap.size();
   if (options.subgroups == 0) return failure(Code::invalid_argument, "subgroups start at 1");
-  auto greetings = bootstrap.allgather(make_hello(options, number_).encode(), options.create_timeout);
+  auto greetings =
+      bootstrap.allgather(make_hello(options, number_).encode(), options.create_timeout);
   if (!greetings) return greetings.status();
   for (std::size_t r = 0; r < greetings->size(); ++r) {
     auto hello = Hello::decode((*greetings)[r]);
@@ -108,8 +128,10 @@ Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& 
   if (!addresses) return addresses.status();
   for (std::size_t r = 0; r < addresses->size(); ++r) {
     if ((*addresses)[r].empty()) {
-      return failure(Code::peer_failed, "rank {} ({}) could not open its network endpoint; its own "
-                     "message says why", r, hellos_[r].host);
+      return failure(Code::peer_failed,
+                     "rank {} ({}) could not open its network endpoint; its own "
+                     "message says why",
+                     r, hellos_[r].host);
     }
   }
   if (Status status = (*endpoint)->connect(*addresses); !status) return status;
@@ -158,10 +180,11 @@ Status CommunicatorState::confirm_membership(Nanoseconds timeout) {
   std::vector<std::uint32_t> deaf;
   for (const Rank one : membership.missing()) deaf.push_back(index(one));
   if (deaf.empty()) {
-    return failure(Code::timeout,
-                   "rank {} hears every rank's multicast, but another rank does not, after {} s; that "
-                   "rank's own message names what it misses",
-                   index(rank()), timeout.count() / 1'000'000'000);
+    return failure(
+        Code::timeout,
+        "rank {} hears every rank's multicast, but another rank does not, after {} s; that "
+        "rank's own message names what it misses",
+        index(rank()), timeout.count() / 1'000'000'000);
   }
   return failure(Code::timeout,
                  "rank {} ({}) hears no multicast from rank(s) {} after {} s. Remedies: the switch "

@@ -50,7 +50,8 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
 
   Status open(Bootstrap& bootstrap, const CommunicatorOptions& options);
   Status confirm_membership(Nanoseconds timeout);
-  Status close_membership(Instant deadline);
+  /// Flight records on failure and on request, where the environment asks for them.
+  void arrange_dumps();
 
   std::shared_ptr<Progress> progress_;
   std::unique_ptr<engine::CommunicatorContext> context_;

@@ -59,9 +59,11 @@ Result<Hello> Hello::decode(std::span<const std::byte> bytes) {
   const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
   const nlohmann::json json =
       nlohmann::json::from_msgpack(first, first + bytes.size(), true, /*allow_exceptions=*/false);
-  if (!json.is_object()) return failure(Code::invalid_argument, "the greeting is not one of Tutti's");
+  if (!json.is_object())
+    return failure(Code::invalid_argument, "the greeting is not one of Tutti's");
   if (json.value("protocol", 0) != kProtocol) {
-    return failure(Code::invalid_argument, "speaks protocol {}, we speak {}: use one version of Tutti",
+    return failure(Code::invalid_argument,
+                   "speaks protocol {}, we speak {}: use one version of Tutti",
                    json.value("protocol", 0), kProtocol);
   }
   Hello hello;
@@ -120,7 +122,8 @@ Status check_agreement(const std::vector<Hello>& hellos) {
                      "them the same",
                      option, a, first.host, b, r, other.host);
     };
-    if (first.subgroups != other.subgroups) return differ("subgroups", first.subgroups, other.subgroups);
+    if (first.subgroups != other.subgroups)
+      return differ("subgroups", first.subgroups, other.subgroups);
     if (first.chains != other.chains) return differ("chains", first.chains, other.chains);
     if (first.chunk_bytes != other.chunk_bytes) {
       return differ("chunk_bytes", first.chunk_bytes, other.chunk_bytes);
@@ -139,8 +142,8 @@ Status check_agreement(const std::vector<Hello>& hellos) {
       return differ("first_sequence", first.first_sequence, other.first_sequence);
     }
     if (first.communicator != other.communicator) {
-      return differ("the number of the communicator (created in another order?)", first.communicator,
-                    other.communicator);
+      return differ("the number of the communicator (created in another order?)",
+                    first.communicator, other.communicator);
     }
   }
   return {};

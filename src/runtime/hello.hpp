@@ -14,8 +14,8 @@
 namespace tutti::runtime {
 
 struct Hello {
-  std::string host;       ///< for messages
-  std::string network;    ///< identity of the host's network stack: equal means loopback reaches
+  std::string host;     ///< for messages
+  std::string network;  ///< identity of the host's network stack: equal means loopback reaches
   std::uint32_t process = 0;
   std::uint32_t subgroups = 0;
   std::uint32_t chains = 0;

@@ -83,8 +83,8 @@ class Progress {
   bool background_driving_ = false;
   bool wake_background_ = false;
   bool stop_ = false;
-  std::uint64_t drives_ = 0;         ///< by application threads: tells the background they are active
-  std::atomic<int> wanted_{0};       ///< application threads that want to drive, or exclude driving
+  std::uint64_t drives_ = 0;    ///< by application threads: tells the background they are active
+  std::atomic<int> wanted_{0};  ///< application threads that want to drive, or exclude driving
   std::atomic<int> waiters_{0};
 
   std::vector<engine::CommunicatorContext*> contexts_;  ///< used by the driver only

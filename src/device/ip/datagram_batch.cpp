@@ -54,7 +54,8 @@ std::span<const std::byte> DatagramBatch::next() {
     const std::size_t length = messages_[slot_].msg_len;
     if (offset_ < length) {
       const std::size_t size = std::min(segment_, length - offset_);
-      const std::span<const std::byte> datagram(storage_.get() + slot_ * kSlotBytes + offset_, size);
+      const std::span<const std::byte> datagram(storage_.get() + slot_ * kSlotBytes + offset_,
+                                                size);
       offset_ += size;
       if (offset_ >= length) {
         ++slot_;

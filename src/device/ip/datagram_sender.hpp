@@ -23,7 +23,8 @@ class DatagramSender {
   /// Most datagrams of one batch: what a segmented message holds on every kernel that has them.
   static constexpr std::size_t kMaxBatch = 64;
 
-  explicit DatagramSender(bool offload) : offload_(offload), storage_(kMaxBatch * kMaxHeaderBytes) {}
+  explicit DatagramSender(bool offload)
+      : offload_(offload), storage_(kMaxBatch * kMaxHeaderBytes) {}
 
   bool offload() const { return offload_; }
   /// Room for the header of the next datagram, for the caller to fill; valid until the flush.

@@ -66,8 +66,8 @@ Result<wire::Integrity> make_integrity(const EndpointOptions& options) {
 }  // namespace
 
 std::uint32_t chunk_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
-  const std::uint32_t payload = datagram_bytes_for_mtu(mtu_bytes, family) -
-                                static_cast<std::uint32_t>(wire::kHeaderBytes);
+  const std::uint32_t payload =
+      datagram_bytes_for_mtu(mtu_bytes, family) - static_cast<std::uint32_t>(wire::kHeaderBytes);
   return payload / kChunkGranule * kChunkGranule;
 }
 
@@ -108,8 +108,8 @@ Result<std::unique_ptr<Endpoint>> IpEndpoint::open(const IpOptions& ip,
   if (!integrity) return integrity.status();
   auto probe = open_udp(ip.family);
   if (!probe) return probe.status();
-  std::unique_ptr<IpEndpoint> endpoint(new IpEndpoint(ip, options, *interface, *integrity,
-                                                      probe_send_offload(probe->get())));
+  std::unique_ptr<IpEndpoint> endpoint(
+      new IpEndpoint(ip, options, *interface, *integrity, probe_send_offload(probe->get())));
   if (Status status = endpoint->open_sockets(); !status) return status;
   return std::unique_ptr<Endpoint>(std::move(endpoint));
 }
@@ -148,14 +148,15 @@ Status IpEndpoint::open_sockets() {
                                .receive_buffer_bytes = ip_.receive_buffer_bytes};
   std::uint64_t smallest = UINT64_MAX;
   for (std::uint32_t s = 0; s < options_.subgroups; ++s) {
-    const SocketAddress group = group_address(options_.group_seed, options_.communicator, s,
-                                              ip_.family, interface_.index);
+    const SocketAddress group =
+        group_address(options_.group_seed, options_.communicator, s, ip_.family, interface_.index);
     auto pair = IpMulticastQueuePair::open(settings, interface_, group, s, integrity_);
     if (!pair) return pair.status();
     smallest = std::min(smallest, (*pair)->receive_buffer_bytes());
     groups_.push_back(std::move(*pair));
     epoll_event event{.events = EPOLLIN, .data = {.u32 = s + 1}};
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, groups_.back()->receive_descriptor(), &event) != 0) {
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, groups_.back()->receive_descriptor(), &event) !=
+        0) {
       return system_failure(errno, "watching a multicast socket");
     }
   }
@@ -204,7 +205,8 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
   for (std::size_t r = 0; r < addresses.size(); ++r) {
     const std::vector<std::byte>& bytes = addresses[r];
     if (bytes.size() < kAddressFixedBytes) {
-      return failure(Code::invalid_argument, "rank {}'s address has only {} bytes", r, bytes.size());
+      return failure(Code::invalid_argument, "rank {}'s address has only {} bytes", r,
+                     bytes.size());
     }
     std::uint32_t chunk = 0;
     std::uint64_t window = 0;
@@ -212,7 +214,8 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
     std::memcpy(&peers_[r].incarnation, bytes.data() + 4, 4);
     std::memcpy(&window, bytes.data() + 8, 8);
     auto socket = SocketAddress::decode(std::span(bytes).subspan(kAddressFixedBytes));
-    if (!socket) return failure(Code::invalid_argument, "rank {}: {}", r, socket.status().message());
+    if (!socket)
+      return failure(Code::invalid_argument, "rank {}: {}", r, socket.status().message());
     if (socket->family() != ip_.family) {
       return failure(Code::invalid_argument, "rank {} uses {}, we another IP version", r,
                      socket->to_string());

@@ -40,14 +40,19 @@ class CompletionQueue final : public CompletionSink {
 
 class IpEndpoint final : public Endpoint {
  public:
-  static Result<std::unique_ptr<Endpoint>> open(const IpOptions& ip, const EndpointOptions& options);
+  static Result<std::unique_ptr<Endpoint>> open(const IpOptions& ip,
+                                                const EndpointOptions& options);
 
   const Capabilities& capabilities() const override { return capabilities_; }
   std::vector<std::byte> address() const override;
   Status connect(std::span<const std::vector<std::byte>> addresses) override;
-  std::uint32_t subgroup_count() const override { return static_cast<std::uint32_t>(groups_.size()); }
+  std::uint32_t subgroup_count() const override {
+    return static_cast<std::uint32_t>(groups_.size());
+  }
   MulticastQueuePair& multicast(std::uint32_t subgroup) override { return *groups_[subgroup]; }
-  Result<MemoryKey> register_memory(std::span<std::byte> memory) override { return memory_.add(memory); }
+  Result<MemoryKey> register_memory(std::span<std::byte> memory) override {
+    return memory_.add(memory);
+  }
   void deregister_memory(MemoryKey key) override { memory_.remove(key); }
   std::size_t max_message_bytes() const override;
   Status post(Instant now, const WorkRequest& request) override;

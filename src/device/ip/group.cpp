@@ -26,7 +26,8 @@ std::uint64_t fold(std::span<const std::byte> seed, std::uint64_t salt) {
 SocketAddress group_address(std::span<const std::byte> seed, std::uint16_t communicator,
                             std::uint32_t subgroup, int family, std::uint32_t interface_index) {
   const std::uint64_t place = fold(seed, communicator);
-  const auto port = static_cast<std::uint16_t>(kFirstPort + ((place >> 40) + subgroup) % kPortCount);
+  const auto port =
+      static_cast<std::uint16_t>(kFirstPort + ((place >> 40) + subgroup) % kPortCount);
   if (family == AF_INET6) {
     in6_addr group{};
     group.s6_addr[0] = 0xff;

@@ -12,8 +12,8 @@
 namespace tutti::device::ip {
 
 /// The group and port of a subgroup. IPv4: 239.192.0.0/14, the organisation-local scope (RFC 2365);
-/// IPv6: ff15::/16, transient and site-local (RFC 4291). All subgroups share one group and differ in
-/// the port: memberships are a scarce resource, ports are not.
+/// IPv6: ff15::/16, transient and site-local (RFC 4291). All subgroups share one group and differ
+/// in the port: memberships are a scarce resource, ports are not.
 SocketAddress group_address(std::span<const std::byte> seed, std::uint16_t communicator,
                             std::uint32_t subgroup, int family, std::uint32_t interface_index);
 

@@ -18,7 +18,8 @@ namespace {
 std::uint32_t mtu_of(int fd, const std::string& name) {
   ifreq request{};
   std::strncpy(request.ifr_name, name.c_str(), IFNAMSIZ - 1);
-  return ::ioctl(fd, SIOCGIFMTU, &request) == 0 ? static_cast<std::uint32_t>(request.ifr_mtu) : 1500;
+  return ::ioctl(fd, SIOCGIFMTU, &request) == 0 ? static_cast<std::uint32_t>(request.ifr_mtu)
+                                                : 1500;
 }
 
 std::uint64_t speed_of(const std::string& name) {
@@ -74,8 +75,9 @@ Result<Interface> choose_interface(const std::string& wanted, bool local_only, i
   }
   const char* version = family == AF_INET6 ? "IPv6" : "IPv4";
   if (!wanted.empty()) {
-    return failure(Code::invalid_argument, "no interface \"{}\" is up with an {} address; there are: {}",
-                   wanted, version, names.empty() ? "none" : names);
+    return failure(Code::invalid_argument,
+                   "no interface \"{}\" is up with an {} address; there are: {}", wanted, version,
+                   names.empty() ? "none" : names);
   }
   return failure(Code::unsupported,
                  "no {} interface with an {} address is up; bring one up, or name one with "

@@ -17,8 +17,8 @@ struct Interface {
   std::uint32_t mtu_bytes = 0;
   std::uint64_t speed_mbit = 0;  ///< 0: not known
   bool loopback = false;
-  bool multicast = false;        ///< the kernel's flag; loopback works without it
-  SocketAddress address;         ///< port 0
+  bool multicast = false;  ///< the kernel's flag; loopback works without it
+  SocketAddress address;   ///< port 0
 };
 
 /// Every address of every interface that is up.

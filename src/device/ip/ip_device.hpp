@@ -10,13 +10,14 @@
 namespace tutti::device::ip {
 
 struct IpOptions {
-  std::string interface;     ///< name or address; empty: chosen
-  int family = 2;            ///< AF_INET or AF_INET6
-  bool local_only = false;   ///< all ranks are on this host: loopback is chosen
-  int send_buffer_bytes = 192 * 1024;     ///< of all subgroups together: what may wait in the host's queue
-  int receive_buffer_bytes = 32 << 20;    ///< of each subgroup; the system's limit may grant less
-  std::uint32_t max_chunk_bytes = 0;      ///< 0: what the interface's MTU allows
-  std::shared_ptr<FrameTap> tap;          ///< for tests
+  std::string interface;    ///< name or address; empty: chosen
+  int family = 2;           ///< AF_INET or AF_INET6
+  bool local_only = false;  ///< all ranks are on this host: loopback is chosen
+  int send_buffer_bytes =
+      192 * 1024;  ///< of all subgroups together: what may wait in the host's queue
+  int receive_buffer_bytes = 32 << 20;  ///< of each subgroup; the system's limit may grant less
+  std::uint32_t max_chunk_bytes = 0;    ///< 0: what the interface's MTU allows
+  std::shared_ptr<FrameTap> tap;        ///< for tests
 };
 
 class IpDevice final : public Device {

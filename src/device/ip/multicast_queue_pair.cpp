@@ -83,7 +83,8 @@ Status IpMulticastQueuePair::open_receive(const Interface& interface, const Sock
   // Several ranks of one host listen to the same group and port.
   if (Status s = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !s) return s;
   if (group.family() == AF_INET) {
-    if (Status s = set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL"); !s) return s;
+    if (Status s = set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL"); !s)
+      return s;
   }
   receive_buffer_bytes_ = enlarge_receive_buffer(fd, settings_.receive_buffer_bytes);
   enable_receive_offload(fd);
@@ -104,8 +105,8 @@ Status IpMulticastQueuePair::open_send(const Interface& interface, const SocketA
   const int level = six ? IPPROTO_IPV6 : IPPROTO_IP;
   const int loop = settings_.shared_host ? 1 : 0;
   looped_back_ = settings_.shared_host || interface.loopback;
-  Status s = set_option(fd, level, six ? IPV6_MULTICAST_LOOP : IP_MULTICAST_LOOP, loop,
-                        "MULTICAST_LOOP");
+  Status s =
+      set_option(fd, level, six ? IPV6_MULTICAST_LOOP : IP_MULTICAST_LOOP, loop, "MULTICAST_LOOP");
   if (!s) return s;
   s = set_option(fd, level, six ? IPV6_MULTICAST_HOPS : IP_MULTICAST_TTL, 8, "MULTICAST_TTL");
   if (!s) return s;
@@ -164,8 +165,9 @@ Result<std::uint32_t> IpMulticastQueuePair::post(const ChunkRun& run) {
 
 std::uint64_t IpMulticastQueuePair::unsent_bytes() {
   int bytes = 0;
-  return ::ioctl(send_.get(), SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<std::uint64_t>(bytes)
-                                                                  : 0;
+  return ::ioctl(send_.get(), SIOCOUTQ, &bytes) == 0 && bytes > 0
+             ? static_cast<std::uint64_t>(bytes)
+             : 0;
 }
 
 std::size_t IpMulticastQueuePair::poll(std::span<ReceivedChunk> chunks) {
@@ -181,8 +183,8 @@ std::size_t IpMulticastQueuePair::poll(std::span<ReceivedChunk> chunks) {
 
 bool IpMulticastQueuePair::accept(std::span<const std::byte> datagram, ReceivedChunk& chunk) {
   const auto header = wire::decode(datagram);
-  if (!header || header->communicator != settings_.communicator ||
-      header->subgroup != subgroup_ || index(header->source) >= settings_.size) {
+  if (!header || header->communicator != settings_.communicator || header->subgroup != subgroup_ ||
+      index(header->source) >= settings_.size) {
     ++counters_.rejected_foreign;
     return false;
   }

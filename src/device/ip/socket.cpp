@@ -101,7 +101,8 @@ std::string SocketAddress::to_string() const {
                 sizeof text);
     return fmt::format("[{}]:{}", text, port());
   }
-  ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&storage_)->sin_addr, text, sizeof text);
+  ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&storage_)->sin_addr, text,
+              sizeof text);
   return fmt::format("{}:{}", text, port());
 }
 

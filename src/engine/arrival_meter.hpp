@@ -1,0 +1,56 @@
+// How fast the blocks of one Allgather arrived: what a rank brings to the vote on turns and pace.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "tutti/units.hpp"
+
+namespace tutti::engine {
+
+class ArrivalMeter {
+ public:
+  /// `in_turns`: one rank sends at a time, so that each block is measured alone.
+  ArrivalMeter(std::uint32_t blocks, bool in_turns) : in_turns_(in_turns), rates_(blocks) {}
+
+  /// A chunk has come; `first`: of its block.
+  void arrived(Instant now, std::uint32_t block_index, std::uint64_t bytes, bool first) {
+    if (since_ == Instant{} || (in_turns_ && first)) {
+      since_ = last_ = now;
+      bytes_ = 0;
+      return;
+    }
+    // What comes with the first batch shares its instant and says nothing about the rate.
+    if (now == since_) return;
+    bytes_ += bytes;
+    last_ = now;
+    if (in_turns_ && bytes_ >= kMeasuredBytes) rates_[block_index] = rate(bytes_, now - since_);
+  }
+  /// Bytes per second: of a block in turns (the median of the blocks), of all together otherwise;
+  /// 0 where nothing was long enough to be measured.
+  std::uint64_t bytes_per_second() {
+    if (!in_turns_) return bytes_ < kMeasuredBytes ? 0 : rate(bytes_, last_ - since_);
+    std::erase(rates_, 0);
+    if (rates_.empty()) return 0;
+    const auto middle = rates_.begin() + static_cast<std::ptrdiff_t>(rates_.size() / 2);
+    std::nth_element(rates_.begin(), middle, rates_.end());
+    return *middle;
+  }
+  static std::uint64_t rate(std::uint64_t bytes, Nanoseconds time) {
+    if (time.count() <= 0) return 0;
+    return static_cast<std::uint64_t>(static_cast<double>(bytes) * 1e9 /
+                                      static_cast<double>(time.count()));
+  }
+
+ private:
+  static constexpr std::uint64_t kMeasuredBytes = 96 * 1024;
+
+  bool in_turns_;
+  Instant since_{};
+  Instant last_{};
+  std::uint64_t bytes_ = 0;
+  std::vector<std::uint64_t> rates_;
+};
+
+}  // namespace tutti::engine
