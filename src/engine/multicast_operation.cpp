@@ -25,6 +25,7 @@ constexpr double kScansPerCollective = 8;
 constexpr std::int64_t kMaxTickFactor = 8;
 // Data that came at all but a 33rd of the pace kept up with it.
 constexpr std::uint64_t kKeptUpDivisor = 33;
+constexpr std::uint64_t kYieldDivisor = 40;
 
 }  // namespace
 
@@ -209,6 +210,9 @@ void MulticastOperation::cast_vote(Instant now) {
   if (paced && rate > plan_.bytes_per_second - plan_.bytes_per_second / kKeptUpDivisor) {
     // The network kept up with the pace: it may carry more.
     rate = plan_.bytes_per_second + excess_rate(kProbeDivisor);
+  } else if (paced && fetch_->counters().chunks_lost == 0) {
+    // Slower than the pace without a loss: as likely a busy host as a slower link. Yield slowly.
+    rate = std::max(rate, plan_.bytes_per_second - plan_.bytes_per_second / kYieldDivisor);
   }
   const auto kib =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(rate / 1024, protocol::Vote::kNoRate - 1));

@@ -56,7 +56,8 @@ class TurnTaking {
   /// rarely.
   bool votes(std::uint64_t bytes) const {
     if (bytes <= kSmallBytes || count_ < 2) return false;
-    return count_ < kVotePeriod ? (count_ & (count_ - 1)) == 0 : count_ % kVotePeriod == 0;
+    if (count_ <= kEveryCall) return true;
+    return count_ % (count_ < kVotePeriod ? kEveryCall / 2 : kVotePeriod) == 0;
   }
   /// The rate of the links that the ranks agreed on; 0: none, or the hosts are the limit.
   std::uint64_t agreed_rate() const { return plan_.bytes_per_second; }
@@ -75,6 +76,7 @@ class TurnTaking {
   }
 
  private:
+  static constexpr std::uint64_t kEveryCall = 8;
   static constexpr std::uint64_t kVotePeriod = 32;
   static constexpr std::uint64_t kCalibrationPeriod = 128;
 
