@@ -6,12 +6,13 @@
 
 #include "bench/bench_command.hpp"
 #include "bench/contend_command.hpp"
+#include "demo/demo_command.hpp"
 #include "exit_status.hpp"
+#include "explain/explain_command.hpp"
+#include "info/info_command.hpp"
+#include "lab/lab_command.hpp"
 #include "run.hpp"
 #include "version.hpp"
-#ifdef TUTTI_HAVE_LAB
-#include "lab/lab_command.hpp"
-#endif
 
 namespace {
 
@@ -29,16 +30,18 @@ int end_parsing(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Collective communication that the network carries out: multicast Broadcast and "
-               "Allgather, measured and explained",
-               "tutti");
+  CLI::App app(
+      "Collective communication that the network carries out: multicast Broadcast and "
+      "Allgather, measured and explained",
+      "tutti");
   app.set_version_flag("--version", std::string("tutti ") + version());
   app.require_subcommand(1);
   int exit_code = kExitOk;
   add_run_command(app, exit_code);
-#ifdef TUTTI_HAVE_LAB
   tutti::lab::add_lab_command(app, exit_code);
-#endif
+  add_demo_command(app, exit_code);
+  add_info_command(app, exit_code);
+  add_explain_command(app, exit_code);
   add_bench_command(app, exit_code);
   add_contend_command(app, exit_code);
   try {

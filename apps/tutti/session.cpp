@@ -80,8 +80,9 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
   add(command.add_option("--subgroups", communicator.subgroups, "Multicast subgroups")
           ->check(CLI::Range(1u, 256u))
           ->capture_default_str());
-  add(command.add_option("--chains", communicator.chains, "Ranks that multicast at once")
-          ->check(CLI::PositiveNumber)
+  add(command
+          .add_option("--chains", communicator.chains,
+                      "Ranks that multicast at once in an allgather; 0: learned")
           ->capture_default_str());
   add(command.add_option("--chunk-bytes", communicator.chunk_bytes,
                          "Payload of a datagram; 0: what the smallest MTU allows"));
@@ -147,9 +148,8 @@ std::uint32_t Session::hosts() const {
 }
 
 bool Session::one_clock() const {
-  return std::all_of(locations_.begin(), locations_.end(), [&](const Location& one) {
-    return one.clock == locations_.front().clock;
-  });
+  return std::all_of(locations_.begin(), locations_.end(),
+                     [&](const Location& one) { return one.clock == locations_.front().clock; });
 }
 
 Result<std::vector<runtime::Bytes>> Session::exchange_bytes(std::span<const std::byte> mine) {

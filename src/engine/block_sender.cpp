@@ -113,7 +113,9 @@ void BlockSender::repeat_tail() {
   for (std::uint32_t s = 0; s < layout_.subgroups(); ++s) {
     std::uint32_t last = std::min(block().psns.last, cursors_[s]);
     while (last > block().psns.first && layout_.subgroup_of(block(), last - 1) != s) --last;
-    if (last > block().psns.first) again({last - 1, last});
+    if (last == block().psns.first) continue;
+    again({last - 1, last});
+    ++counters_.tails_repeated;
   }
 }
 

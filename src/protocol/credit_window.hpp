@@ -3,8 +3,9 @@
 //
 // A chain of senders is one stream of chunks; it is cut into pulses of ceil(window / k), and k
 // pulses may be in flight. A rank has consumed a pulse when each of its chunks has come or is known
-// to be lost. That news runs up a binomial tree to the rank that sends pulse p+k, which passes the
-// grant to the other senders of that pulse, if any. A stream that fits the window needs no credit.
+// to have been sent and lost. That news runs up a binomial tree to the rank that sends pulse p+k,
+// which passes the grant to the other senders of that pulse, if any. A stream that fits the window
+// needs no credit.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +52,8 @@ class CreditWindow {
   Rank keeper(const Chain& chain, std::uint32_t pulse) const;
   std::uint32_t subtree_children(Rank keeper) const;
   void report(std::uint32_t chain_index, std::uint32_t pulse, Outbox& outbox);
+  /// Whether a chunk of this chain is known to have been sent.
+  bool was_sent(const Chain& chain, std::uint32_t block_index, std::uint32_t psn) const;
   void advance_cursor(Chain& chain, const FetchRing& fetch) const;
 
   Rank me_;

@@ -51,6 +51,8 @@ class Stream {
     }
     return true;
   }
+  /// At each step a rank takes everything that is missing for lost, with this chance.
+  void false_cutoffs(std::uint32_t ppm) { false_cutoff_ppm_ = ppm; }
   std::uint32_t longest_queue() const { return longest_queue_; }
   bool needed() const { return nodes_[0]->credits.needed(); }
   std::uint64_t credits() const { return pump_.sent(MessageKind::credit); }
@@ -100,7 +102,9 @@ class Stream {
       return from[pump_.random().below(from.size())];
     };
     // Senders are eager, so that a credit too many would show.
-    if (!senders.empty() && pump_.random().chance_ppm(600'000)) {
+    if (pump_.random().chance_ppm(false_cutoff_ppm_)) {
+      declare_all(static_cast<std::uint32_t>(pump_.random().below(size_)));
+    } else if (!senders.empty() && pump_.random().chance_ppm(600'000)) {
       send(pick(senders));
     } else if (!readers.empty() && pump_.random().chance_ppm(500'000)) {
       receive(pick(readers));
@@ -113,7 +117,7 @@ class Stream {
     } else if (!losers.empty()) {
       declare(pick(losers));
     } else {
-      return false;
+      return repeat_tails();
     }
     return true;
   }
@@ -136,10 +140,34 @@ class Stream {
     }
   }
   void receive(std::uint32_t r) {
-    Node& node = *nodes_[r];
-    const std::uint32_t psn = node.queue.front();
-    node.queue.pop_front();
-    node.map.mark_run(layout_.block_of(psn), {psn, psn + 1});
+    const std::uint32_t psn = nodes_[r]->queue.front();
+    nodes_[r]->queue.pop_front();
+    mark(r, psn);
+  }
+  void mark(std::uint32_t r, std::uint32_t psn) {
+    const std::uint32_t b = layout_.block_of(psn);
+    nodes_[r]->map.mark(layout_.blocks()[b], b, psn);
+    consume(r);
+  }
+  /// All wait: whoever has sent something repeats its last chunk. False where that is no news.
+  bool repeat_tails() {
+    bool news = false;
+    for (std::uint32_t r = 0; r < size_; ++r) {
+      const std::uint32_t sent = nodes_[r]->cursor;
+      if (sent == layout_.blocks()[r].psns.first) continue;
+      for (std::uint32_t to = 0; to < size_; ++to) {
+        if (to == r || nodes_[to]->map.has(r, sent - 1)) continue;
+        mark(to, sent - 1);
+        news = true;
+      }
+    }
+    return news;
+  }
+  /// A cutoff that fires too early: takes for lost what may not have been sent at all.
+  void declare_all(std::uint32_t r) {
+    for (std::uint32_t b = 0; b < size_; ++b) {
+      if (b != r) nodes_[r]->fetch.lost({b, layout_.blocks()[b].psns});
+    }
     consume(r);
   }
   void declare(std::uint32_t r) {
@@ -167,6 +195,7 @@ class Stream {
   std::uint32_t size_;
   std::uint32_t window_;
   std::uint32_t loss_ppm_;
+  std::uint32_t false_cutoff_ppm_ = 0;
   BlockLayout layout_;
   Sequencer sequencer_;
   MessagePump pump_;
@@ -200,6 +229,25 @@ TEST(CreditWindow, HoldsForManyInterleavingsAndWindows) {
       ASSERT_TRUE(stream.run()) << "seed " << seed << " window " << window;
       ASSERT_LE(stream.longest_queue(), window) << "seed " << seed;
       EXPECT_GT(stream.credits(), 0u);
+    }
+  }
+}
+
+TEST(CreditWindow, HoldsThoughWhatWasNotSentIsTakenForLost) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    Stream stream(5, static_cast<std::uint32_t>(1 + seed % 3), 31, 24, 200'000, seed);
+    stream.false_cutoffs(30'000);
+    ASSERT_TRUE(stream.run()) << "seed " << seed;
+    ASSERT_LE(stream.longest_queue(), 24u) << "seed " << seed;
+  }
+}
+
+TEST(CreditWindow, HoldsForTheSmallestWindows) {
+  for (const std::uint32_t chains : {1u, 3u, 5u}) {
+    for (std::uint32_t window = chains; window < 6 * chains; ++window) {
+      Stream stream(5, chains, 31, window, 0, window);
+      ASSERT_TRUE(stream.run()) << chains << " chains, window " << window;
+      ASSERT_LE(stream.longest_queue(), window) << chains << " chains";
     }
   }
 }

@@ -272,6 +272,29 @@ TEST_F(FetchRingTest, ARequestIsSplitIntoWhatIsReadyLaterAndLost) {
   EXPECT_TRUE(node_.ring.has_deferred());
 }
 
+TEST_F(FetchRingTest, LaterBecomesLackWhenTheLossIsFoundHereToo) {
+  node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{0, 6}}), 55, outbox_);
+  EXPECT_EQ(sent().message.kind, MessageKind::fetch_later);
+  node_.ring.lost({0, {2, 4}});
+  poll(now_);
+  ASSERT_EQ(outbox_.items().size(), 2u);
+  EXPECT_EQ(outbox_.items()[0].to, rank_of(3));
+  EXPECT_EQ(outbox_.items()[0].message.kind, MessageKind::fetch_lack);
+  EXPECT_EQ(ranges(outbox_.items()[0].message), (Ranges{{2, 4}}));
+  EXPECT_EQ(outbox_.items()[1].message.kind, MessageKind::fetch_request);
+  outbox_.clear();
+  node_.ring.lost({0, {4, 5}});
+  poll(now_);
+  ASSERT_EQ(outbox_.items().size(), 2u);
+  EXPECT_EQ(ranges(outbox_.items()[0].message), (Ranges{{4, 5}})) << "each loss is told once";
+  outbox_.clear();
+  node_.map.mark_run(0, {0, 6});
+  node_.ring.serve_deferred(55, outbox_);
+  std::vector<Range> ready = ranges(sent().message);
+  std::sort(ready.begin(), ready.end(), [](Range a, Range b) { return a.first < b.first; });
+  EXPECT_EQ(ready, (Ranges{{0, 2}, {2, 4}, {4, 5}, {5, 6}}));
+}
+
 TEST_F(FetchRingTest, WhatWasDeferredIsPushedWhenItHasCome) {
   node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{0, 2}, {5, 6}}), 55,
                         outbox_);

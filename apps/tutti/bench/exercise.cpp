@@ -9,9 +9,12 @@ namespace tutti::app {
 
 const char* to_string(Operation operation) {
   switch (operation) {
-    case Operation::broadcast: return "broadcast";
-    case Operation::allgather: return "allgather";
-    case Operation::barrier: return "barrier";
+    case Operation::broadcast:
+      return "broadcast";
+    case Operation::allgather:
+      return "allgather";
+    case Operation::barrier:
+      return "barrier";
   }
   return "unknown";
 }
@@ -49,9 +52,12 @@ void Exercise::fill(std::uint64_t repetition) {
 Result<Request> Exercise::start() {
   const CollectiveOptions options{.algorithm = options_.algorithm, .will_wait = true};
   switch (options_.operation) {
-    case Operation::broadcast: return communicator_->broadcast(buffer_, options_.root, options);
-    case Operation::allgather: return communicator_->allgather(own(), buffer_, options);
-    case Operation::barrier: break;
+    case Operation::broadcast:
+      return communicator_->broadcast(buffer_, options_.root, options);
+    case Operation::allgather:
+      return communicator_->allgather(own(), buffer_, options);
+    case Operation::barrier:
+      break;
   }
   return communicator_->barrier(options);
 }

@@ -36,6 +36,8 @@ class Repetitions {
   Status add(int wanted);
   /// Brings the ranks' results together.
   Result<Measured> result() const;
+  /// How often the exercise has run, for warm-up and in vain, too.
+  int total() const { return total_; }
 
  private:
   Result<bool> agree(int wanted);
@@ -51,6 +53,7 @@ class Repetitions {
   bool late_ = false;
   std::int64_t last_ns_ = 0;
   std::vector<std::int64_t> own_ns_;
+  int total_ = 0;
   int attempts_ = 0;
   int late_starts_ = 0;
   int checked_ = 0;
@@ -91,6 +94,7 @@ Status Repetitions::run_one() {
   last_ns_ = bench::now_ns() - start_ns_;
   pending_ = true;
   ++attempts_;
+  ++total_;
   return {};
 }
 
@@ -184,20 +188,29 @@ Result<LinkBytes> measure_link(Session& session, Exercise& exercise, const Exerc
   return link;
 }
 
-Result<std::vector<std::pair<std::string, std::uint64_t>>> counter_increase(
-    Session& session, const std::vector<std::pair<std::string, std::uint64_t>>& before) {
-  const auto after = session.communicator().counters();
+using Counters = std::vector<std::pair<std::string, std::uint64_t>>;
+
+/// Fills in the increase of the counters since `before`, which took so many repetitions.
+Status count_increase(Session& session, const Counters& before, int repetitions,
+                      Measured& measured) {
+  const Counters after = session.communicator().counters();
   std::vector<std::uint64_t> mine;
   for (std::size_t i = 0; i < after.size(); ++i) mine.push_back(after[i].second - before[i].second);
   auto all = session.exchange(mine);
   if (!all) return all.status();
-  std::vector<std::pair<std::string, std::uint64_t>> sums;
+  std::vector<std::uint64_t> sent(session.size());
   for (std::size_t i = 0; i < after.size(); ++i) {
+    const std::string& name = after[i].first;
     std::uint64_t sum = 0;
     for (const auto& rank : *all) sum += rank[i];
-    if (sum != 0) sums.emplace_back(after[i].first, sum);
+    if (sum != 0) measured.counters.emplace_back(name, sum);
+    if (name != "device_multicast_bytes_sent" && name != "device_reliable_bytes_sent") continue;
+    for (std::size_t r = 0; r < sent.size(); ++r) sent[r] += (*all)[r][i];
   }
-  return sums;
+  for (const std::uint64_t bytes : sent) {
+    measured.sent_bytes_by_rank.push_back(static_cast<double>(bytes) / repetitions);
+  }
+  return {};
 }
 
 }  // namespace
@@ -231,9 +244,8 @@ Result<Measured> measure(Session& session, const ExerciseOptions& what,
   if (Status status = repetitions.add(options.iterations); !status) return status;
   auto measured = repetitions.result();
   if (!measured) return measured.status();
-  auto counters = counter_increase(session, before);
-  if (!counters) return counters.status();
-  measured->counters = std::move(*counters);
+  const int all = std::max(repetitions.total(), 1);
+  if (Status status = count_increase(session, before, all, *measured); !status) return status;
   if (options.link_bytes) {
     auto link = measure_link(session, *exercise, what, options.iterations);
     if (!link) return link.status();

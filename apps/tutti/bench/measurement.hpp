@@ -21,9 +21,9 @@ struct MeasureOptions {
 
 /// Bytes of the ranks' network interfaces in one operation.
 struct LinkBytes {
-  double max_sent = 0;      ///< by the interface that sent most
-  double max_received = 0;  ///< by the interface that received most
-  double total = 0;         ///< sent and received, all interfaces together
+  double max_sent = 0;          ///< by the interface that sent most
+  double max_received = 0;      ///< by the interface that received most
+  double total = 0;             ///< sent and received, all interfaces together
   std::optional<double> ideal;  ///< total of a multicasting network without headers; none where
                                 ///< ranks share an interface
   std::vector<std::pair<double, double>> by_rank;  ///< sent, received
@@ -36,6 +36,9 @@ struct Measured {
   std::uint64_t wrong_bytes = 0;       ///< over all ranks and checked repetitions
   int checked = 0;                     ///< repetitions that were checked
   std::vector<std::pair<std::string, std::uint64_t>> counters;  ///< increase, all ranks together
+  /// Bytes that each rank handed to the network in one repetition, as its device counts them (data
+  /// and messages; of the headers only those of the reliable connections).
+  std::vector<double> sent_bytes_by_rank;
   std::optional<LinkBytes> link;
 
   /// By nearest rank; `percent` 0 is the shortest.

@@ -69,11 +69,13 @@ void print_definitions(const BenchOptions& options, Session& session) {
              options.operation == Operation::allgather ? "rank sends" : "message has");
   fmt::print("# algbw: size / time; busbw: algbw x {}; 1 GB = 1e9 bytes\n",
              options.operation == Operation::allgather ? "(ranks - 1) / ranks" : "1");
-  fmt::print("# #wrong: received bytes that differ from the rank's, the place's and the "
-             "repetition's pattern, all ranks together\n");
+  fmt::print(
+      "# #wrong: received bytes that differ from the rank's, the place's and the "
+      "repetition's pattern, all ranks together\n");
   if (!options.measure.link_bytes) return;
-  fmt::print("# link bytes: per operation, by the interfaces' counters, headers included; ideal: "
-             "each block sent once and received once by each other rank\n");
+  fmt::print(
+      "# link bytes: per operation, by the interfaces' counters, headers included; ideal: "
+      "each block sent once and received once by each other rank\n");
 }
 
 std::string shared_by(Session& session) {
@@ -115,6 +117,7 @@ nlohmann::json result_json(const BenchOptions& options, const BenchRow& row,
                       {"busbw_gbytes_per_second", speed.bus},
                       {"checked_repetitions", measured.checked},
                       {"wrong_bytes", nullptr},
+                      {"sent_bytes_by_rank", measured.sent_bytes_by_rank},
                       {"counters", nlohmann::json::object()},
                       {"link", nullptr}};
   if (options.measure.check) json["wrong_bytes"] = measured.wrong_bytes;

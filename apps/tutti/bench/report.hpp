@@ -27,9 +27,9 @@ struct BenchOptions {
 
 /// One size.
 struct BenchRow {
-  std::uint64_t send_bytes = 0;           ///< broadcast: the message; allgather: a rank's block
-  std::uint64_t size_bytes = 0;           ///< what a rank holds in the end
-  std::optional<Measured> out_of_place;   ///< allgather only
+  std::uint64_t send_bytes = 0;          ///< broadcast: the message; allgather: a rank's block
+  std::uint64_t size_bytes = 0;          ///< what a rank holds in the end
+  std::optional<Measured> out_of_place;  ///< allgather only
   Measured in_place;
 };
 

@@ -1,0 +1,222 @@
+#include "explain/explain_command.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#include "device/ip/interface.hpp"
+#include "device_probe.hpp"
+#include "exit_status.hpp"
+#include "explain/choice.hpp"
+#include "explain/plan.hpp"
+#include "lab/options.hpp"
+#include "protocol/turn_taking.hpp"
+#include "session.hpp"
+#include "size_text.hpp"
+
+namespace tutti::app {
+namespace {
+
+constexpr std::uint32_t kUnknownMtu = 0;
+
+struct ExplainOptions {
+  PlanInput input;
+  std::string bytes = "1M";
+  std::string window;
+  std::string rate;
+};
+
+/// What an endpoint of this host would have; the MTU of its interface where none is given.
+Status complete_from_host(PlanInput& input, bool window_given) {
+  const int family = input.ipv6 ? AF_INET6 : AF_INET;
+  const char* name = std::getenv("TUTTI_INTERFACE");
+  auto interface = device::ip::choose_interface(name == nullptr ? "" : name, false, family);
+  if (!interface) interface = device::ip::choose_interface("", true, family);
+  if (!interface) return interface.status();
+  if (input.mtu_bytes == kUnknownMtu) input.mtu_bytes = interface->mtu_bytes;
+  if (window_given) return {};
+  const auto capabilities = probe_device(interface->name, input.ipv6, input.subgroups);
+  if (!capabilities) return capabilities.status();
+  input.window_bytes = capabilities->receive_window_bytes;
+  return {};
+}
+
+void print_turns(const PlanInput& input, const Plan& plan) {
+  if (input.operation == Operation::broadcast) {
+    fmt::print("  senders   the root alone\n");
+    return;
+  }
+  if (input.chains != 0) {
+    fmt::print("  senders   {} at once, in {} turn(s)\n",
+               (input.ranks + plan.steps - 1) / plan.steps, plan.steps);
+  } else if (plan.user_bytes <= protocol::TurnTaking::kSmallBytes) {
+    fmt::print(
+        "  senders   all at once: together they send no more than {}, which any switch "
+        "buffers\n",
+        size_text(protocol::TurnTaking::kSmallBytes));
+  } else {
+    fmt::print(
+        "  senders   learned: the first collectives in {} turns; then all at once, each at "
+        "its share of the link's rate where the link is the limit, unless that loses much\n",
+        plan.steps);
+  }
+}
+
+void print_messages(const PlanInput& input, const Plan& plan) {
+  if (plan.algorithm == Algorithm::ring) {
+    fmt::print("  messages  {}: a buffer's key to each left neighbour, then one for each segment\n",
+               plan.messages);
+    return;
+  }
+  fmt::print(
+      "  messages  {}: handshakes, activations of the next sender, {} credits; and {} for "
+      "the ready barrier where it runs (first collective, votes, unconfirmed buffers, "
+      "--always-barrier)\n",
+      plan.messages, plan.credits, plan.barrier_messages);
+  if (plan.credits == 0 && plan.chunks > 0 && input.ranks > 1) {
+    fmt::print("            no credits: {} fit the receivers' window of {} bytes\n",
+               plan.user_bytes, input.window_bytes);
+  }
+}
+
+void print_plan(const PlanInput& input, const Plan& plan, bool chosen) {
+  const bool multicast = plan.algorithm == Algorithm::multicast;
+  const char* name = multicast                                 ? "multicast"
+                     : input.operation == Operation::allgather ? "ring"
+                                                               : "ring (a chain from the root)";
+  fmt::print("\n{}{}\n", name, chosen ? "   <- runs" : "");
+  if (multicast) {
+    fmt::print("  chunks    {} of up to {} bytes; {} a block\n", plan.chunks, plan.chunk_bytes,
+               plan.chunks_per_block);
+    if (plan.chunks > 0) {
+      fmt::print("  PSNs      0 to {}: place = PSN of the block x {}\n", plan.chunks - 1,
+                 plan.chunk_bytes);
+    }
+    print_turns(input, plan);
+  } else {
+    fmt::print("  frames    {} with up to {} data bytes, on all links; {} a block and link\n",
+               plan.chunks, plan.chunk_bytes, plan.chunks_per_block);
+    fmt::print("  steps     {} hops from rank to rank, pipelined\n", plan.steps);
+  }
+  print_messages(input, plan);
+  fmt::print(
+      "  links     a host sends at most {} bytes and receives at most {}; all links "
+      "together {}\n",
+      plan.data.max_sent, plan.data.max_received, plan.data.total);
+  fmt::print("  memory    {} bytes of the caller's; {} of Tutti's for this collective{}\n",
+             plan.user_bytes, plan.state_bytes, multicast ? ", besides the receivers' window" : "");
+}
+
+/// The busiest link decides, in either direction. Turns idle the receivers' links.
+void print_times(const PlanInput& input, const Plan& multicast, const Plan& ring,
+                 std::uint64_t bits_per_second) {
+  const auto milliseconds = [&](std::uint64_t bytes) {
+    return static_cast<double>(bytes) * 8e3 / static_cast<double>(bits_per_second);
+  };
+  const std::uint64_t at_once = std::max(multicast.data.max_sent, multicast.data.max_received);
+  fmt::print("\nAt {:g} Mbit/s the links alone take {:.3f} ms by multicast",
+             static_cast<double>(bits_per_second) / 1e6, milliseconds(at_once));
+  if (input.operation == Operation::allgather) {
+    fmt::print(" ({:.3f} ms in turns)", milliseconds(at_once + multicast.data.max_sent));
+  }
+  fmt::print(", {:.3f} ms by {}.\n", milliseconds(ring.data.max_sent),
+             input.operation == Operation::allgather ? "the ring"
+                                                     : "the chain, and more the "
+                                                       "longer it is");
+}
+
+void print_comparison(const PlanInput& input, const Plan& multicast, const Plan& ring) {
+  if (multicast.data.total == 0) {
+    fmt::print("\nNothing crosses a link.\n");
+    return;
+  }
+  const double total =
+      static_cast<double>(ring.data.total) / static_cast<double>(multicast.data.total);
+  const double sent =
+      static_cast<double>(ring.data.max_sent) / static_cast<double>(multicast.data.max_sent);
+  fmt::print(
+      "\nThe {} puts {:.2f} times as many bytes on all host links, and a host sends {:.2f} "
+      "times as many.\n",
+      input.operation == Operation::allgather ? "ring" : "chain", total, sent);
+}
+
+Status explain(const ExplainOptions& options) {
+  PlanInput input = options.input;
+  const auto bytes = parse_size(options.bytes);
+  if (!bytes) return Status(Code::invalid_argument, "--bytes: " + bytes.status().message());
+  input.send_bytes = *bytes;
+  if (!options.window.empty()) {
+    const auto window = parse_size(options.window);
+    if (!window) return Status(Code::invalid_argument, "--window: " + window.status().message());
+    input.window_bytes = *window;
+  }
+  std::uint64_t rate = 0;
+  if (!options.rate.empty()) {
+    const auto parsed = lab::parse_rate(options.rate);
+    if (!parsed) return parsed.status();
+    rate = *parsed;
+  }
+  if (Status status = complete_from_host(input, !options.window.empty()); !status) return status;
+  const auto multicast = plan_multicast(input);
+  if (!multicast) return multicast.status();
+  const Plan ring = plan_ring(input);
+  const Choice choice = choose(input.operation, input.ranks, input.send_bytes);
+  fmt::print("{} of {} bytes {} among {} ranks, MTU {}: {}\n", to_string(input.operation),
+             input.send_bytes,
+             input.operation == Operation::allgather ? "from each rank" : "from the root",
+             input.ranks, input.mtu_bytes, to_string(choice.algorithm));
+  fmt::print("why: {}\n", choice.reason);
+  print_plan(input, *multicast, choice.algorithm == Algorithm::multicast);
+  print_plan(input, ring, choice.algorithm == Algorithm::ring);
+  print_comparison(input, *multicast, ring);
+  if (rate != 0 && multicast->data.total != 0) print_times(input, *multicast, ring, rate);
+  return {};
+}
+
+void add_operation(CLI::App& parent, Operation operation, int& exit_code) {
+  CLI::App* command = parent.add_subcommand(to_string(operation), "");
+  const auto options = std::make_shared<ExplainOptions>();
+  PlanInput& input = options->input;
+  input.operation = operation;
+  input.mtu_bytes = kUnknownMtu;
+  command->add_option("--ranks,-p", input.ranks, "How many ranks")
+      ->required()
+      ->check(CLI::Range(1u, 1u << 24));
+  command
+      ->add_option("--bytes,-b", options->bytes,
+                   operation == Operation::allgather ? "Of each rank's block: 64K, 4M"
+                                                     : "Of the message: 64K, 4M")
+      ->required();
+  command
+      ->add_option("--mtu", input.mtu_bytes, "Of the network; otherwise of this host's interface")
+      ->check(CLI::Range(576u, 65536u));
+  command->add_option("--rate", options->rate, "Of the links, for times: 1gbit, 100gbit");
+  command->add_option("--chunk-bytes", input.chunk_bytes, "Payload of a datagram")
+      ->check(CLI::Range(32u, 65472u));
+  command->add_option("--subgroups", input.subgroups, "Multicast subgroups")
+      ->check(CLI::Range(1u, 256u));
+  command->add_option("--chains", input.chains, "Ranks that multicast at once; 0: learned");
+  command->add_option("--window", options->window,
+                      "Bytes that every receiver has posted; otherwise this host's");
+  command->add_flag("--ipv6", input.ipv6, "IPv6 instead of IPv4");
+  command->callback([options, operation, &exit_code] {
+    if (Status status = explain(*options); !status) {
+      exit_code = complain(std::string("explain ") + to_string(operation), status);
+    }
+  });
+}
+
+}  // namespace
+
+void add_explain_command(CLI::App& app, int& exit_code) {
+  CLI::App* command =
+      app.add_subcommand("explain", "Which algorithm would run, what it would do, and why");
+  command->require_subcommand(1);
+  add_operation(*command, Operation::allgather, exit_code);
+  add_operation(*command, Operation::broadcast, exit_code);
+}
+
+}  // namespace tutti::app

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""The program `tutti` from the outside: real processes on loopback, exit codes, JSON."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TUTTI = ""
+PATIENCE_S = 100
+
+
+def tutti(*arguments, environment=None):
+    return subprocess.run([TUTTI, *arguments], capture_output=True, text=True, timeout=PATIENCE_S,
+                          env={**os.environ, **(environment or {})}, check=False)
+
+
+def job(ranks, *arguments):
+    return tutti("run", "-n", str(ranks), "--no-prefix", "--", TUTTI, *arguments)
+
+
+class Bench(unittest.TestCase):
+    def run_bench(self, operation, *options, ranks=3):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "bench.json")
+            done = job(ranks, "bench", operation, "-n", "4", "-w", "1", "-J", path, *options)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            with open(path, encoding="utf-8") as file:
+                return json.load(file), done.stdout
+
+    def check_result(self, result, repetitions=4):
+        self.assertEqual(result["wrong_bytes"], 0)
+        self.assertEqual(result["checked_repetitions"], repetitions + result["late_starts"] + 1)
+        self.assertEqual(len(result["times_ns"]), repetitions)
+        time = result["time_ns"]
+        order = [time[name] for name in ("min", "p50", "p90", "p99", "max")]
+        self.assertEqual(order, sorted(order))
+        self.assertGreater(time["min"], 0)
+
+    def test_allgather_by_both_algorithms(self):
+        for algorithm in ("multicast", "ring"):
+            report, table = self.run_bench("allgather", "-b", "100", "-e", "10000", "-f", "10",
+                                           "--algorithm", algorithm)
+            self.assertEqual(report["schema"], "tutti.bench/1")
+            self.assertEqual(report["settings"]["algorithm"], algorithm)
+            self.assertEqual([row["send_bytes"] for row in report["rows"]], [100, 1000, 10000])
+            rows = [line for line in table.splitlines() if re.match(r" *\d", line)]
+            self.assertEqual(len(rows), 3)
+            for row, line in zip(report["rows"], rows):
+                self.assertEqual(row["size_bytes"], 3 * row["send_bytes"])
+                self.check_result(row["in_place"])
+                self.check_result(row["out_of_place"])
+                self.assertEqual(line.split()[:3], [str(row["size_bytes"]), str(row["send_bytes"]),
+                                                    "uint8"])
+                sent = row["in_place"]["counters"]["device_multicast_bytes_sent"] \
+                    if algorithm == "multicast" else 0
+                self.assertEqual(sent >= row["size_bytes"], algorithm == "multicast")
+
+    def test_broadcast_from_another_root(self):
+        report, _ = self.run_bench("broadcast", "-b", "5K", "-e", "5K", "--root", "2",
+                                   "--algorithm", "multicast")
+        row = report["rows"][0]
+        self.assertEqual(row["size_bytes"], 5 * 1024)
+        self.assertIsNone(row["out_of_place"])
+        self.check_result(row["in_place"])
+        sent = row["in_place"]["sent_bytes_by_rank"]
+        self.assertGreaterEqual(sent[2], 5 * 1024)
+        self.assertLess(max(sent[:2]), 5 * 1024)
+
+    def test_link_bytes_of_a_shared_interface(self):
+        report, table = self.run_bench("broadcast", "-b", "64K", "-e", "64K", "--link-bytes")
+        link = report["rows"][0]["in_place"]["link"]
+        self.assertGreaterEqual(link["max_sent_bytes"], 64 * 1024)
+        self.assertIsNone(link["ideal_total_bytes"])
+        self.assertIn("link bytes per operation", table)
+
+    def test_barrier(self):
+        report, _ = self.run_bench("barrier")
+        self.assertEqual([row["size_bytes"] for row in report["rows"]], [0])
+        self.assertEqual(len(report["rows"][0]["in_place"]["times_ns"]), 4)
+
+    def test_a_file_that_cannot_be_written(self):
+        done = job(2, "bench", "barrier", "-n", "1", "-w", "0", "-J", "/nonexistent/x.json")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("/nonexistent/x.json", done.stderr)
+
+
+class Contend(unittest.TestCase):
+    def test_speaks_the_protocol(self):
+        done = job(3, "contend", "--operations", "none,broadcast,allgather", "--sizes",
+                   "1000,65536", "--iterations", "3", "--warmup", "1", "--name", "tutti/x")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([(line["operation"], line["size_bytes"]) for line in lines],
+                         [("none", 0), ("broadcast", 1000), ("broadcast", 65536),
+                          ("allgather", 1000), ("allgather", 65536)])
+        for line in lines:
+            self.assertEqual(line["schema"], "tutti.bench.contender/1")
+            self.assertEqual((line["contender"], line["ranks"], line["wrong_bytes"]),
+                             ("tutti/x", 3, 0))
+
+    def test_without_a_launcher(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ranks = [subprocess.Popen([TUTTI, "contend", "--operations", "broadcast", "--sizes",
+                                       "1000", "--iterations", "1", "--rank", str(rank), "--ranks",
+                                       "2", "--rendezvous", folder], text=True,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      env={**os.environ, "TUTTI_RUN_ID": "contend-test"})
+                     for rank in range(2)]
+            outputs = [rank.communicate(timeout=PATIENCE_S) for rank in ranks]
+            self.assertEqual([rank.returncode for rank in ranks], [0, 0], outputs)
+            self.assertEqual(json.loads(outputs[0][0])["wrong_bytes"], 0)
+
+    def test_half_a_place(self):
+        done = tutti("contend", "--rank", "1")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--ranks", done.stderr)
+
+
+class Arguments(unittest.TestCase):
+    def check_refused(self, name, *arguments):
+        done = tutti(*arguments)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn(name, done.stderr)
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+
+    def test_each_is_named(self):
+        self.check_refused("--iters", "bench", "allgather", "-n", "many")
+        self.check_refused("--minbytes", "bench", "allgather", "-b", "4Q")
+        self.check_refused("--minbytes", "bench", "allgather", "-b", "2K", "-e", "1K")
+        self.check_refused("--algorithm", "bench", "broadcast", "--algorithm", "smoke")
+        self.check_refused("--root", "bench", "broadcast", "--root", "1")
+        self.check_refused("--frequency", "bench", "barrier", "--frequency", "7")
+        self.check_refused("--operations", "contend", "--operations", "gather")
+        self.check_refused("--ranks", "explain", "allgather", "--bytes", "1K")
+        self.check_refused("--bytes", "explain", "allgather", "--ranks", "4", "--bytes", "some")
+        self.check_refused("-n", "run", "-n", "0", "--", "true")
+        self.check_refused("subcommand", "bench")
+        self.check_refused("frobnicate", "frobnicate")
+
+    def test_help_and_version(self):
+        self.assertRegex(tutti("--version").stdout, r"^tutti \d+\.\d+\.\d+\n$")
+        for arguments in ([], ["bench", "allgather"], ["explain", "broadcast"], ["info"], ["demo"]):
+            done = tutti(*arguments, "--help")
+            self.assertEqual(done.returncode, 0)
+            self.assertIn("Usage:", done.stdout)
+
+    def test_an_unknown_interface(self):
+        done = tutti("bench", "barrier", "--interface", "nosuch0")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("nosuch0", done.stderr)
+
+
+class Info(unittest.TestCase):
+    def test_json(self):
+        done = tutti("info", "--json")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        info = json.loads(done.stdout)
+        self.assertEqual(info["schema"], "tutti.info/1")
+        self.assertTrue(info["self_test"]["ok"])
+        self.assertGreater(info["self_test"]["multicast_datagrams"], 0)
+        self.assertIn("lo", [one["name"] for one in info["interfaces"]])
+        self.assertIn("multicast_ud", info["devices"][0]["capabilities"])
+        self.assertGreater(info["limits"]["granted_receive_buffer_bytes"], 0)
+        for finding in info["findings"]:
+            self.assertIn(finding["severity"], ("note", "slow", "failing"))
+            self.assertTrue(finding["text"] and finding["command"])
+
+    def test_text_has_the_findings_of_the_json(self):
+        text = tutti("info").stdout
+        self.assertIn("self-test passed", text)
+        for finding in json.loads(tutti("info", "--json").stdout)["findings"]:
+            self.assertIn(finding["command"], text)
+
+
+class Explain(unittest.TestCase):
+    def explain(self, *arguments):
+        done = tutti("explain", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_allgather(self):
+        text = self.explain("allgather", "--ranks", "8", "--bytes", "1440000", "--mtu", "1500",
+                            "--rate", "1gbit")
+        self.assertIn("8000 of up to 1440 bytes; 1000 a block", text)
+        self.assertIn("multicast   <- runs", text)
+        self.assertIn("sends at most 1506000 bytes and receives at most 10542000", text)
+        self.assertIn("At 1000 Mbit/s", text)
+
+    def test_broadcast(self):
+        text = self.explain("broadcast", "--ranks", "8", "--bytes", "1440", "--mtu", "1500")
+        self.assertIn("1 of up to 1440 bytes; 1 a block", text)
+        self.assertIn("sends at most 1506 bytes and receives at most 1506; all links together "
+                      "12048", text)
+
+    def test_edges(self):
+        self.assertIn("Nothing crosses a link",
+                      self.explain("allgather", "--ranks", "1", "--bytes", "1M"))
+        self.assertIn("Nothing crosses a link",
+                      self.explain("broadcast", "--ranks", "4", "--bytes", "0"))
+        done = tutti("explain", "allgather", "--ranks", "1000000", "--bytes", "1G")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("PSN", done.stderr)
+
+
+class Demo(unittest.TestCase):
+    def test_on_this_host(self):
+        done = tutti("demo", "--no-lab")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        rows = re.findall(r"^ +(allgather|broadcast) .*?(multicast|ring|chain) .* right, \d+ "
+                          r"checked$", done.stdout, re.MULTILINE)
+        self.assertEqual(rows, [("allgather", "multicast"), ("allgather", "ring"),
+                                ("broadcast", "multicast"), ("broadcast", "chain")])
+
+
+if __name__ == "__main__":
+    TUTTI = os.path.abspath(sys.argv.pop(1))
+    unittest.main()

@@ -1,0 +1,335 @@
+// Line 4 of what the library promises: a rank that dies, freezes or is cut off ends the collective
+// at every survivor with an error that names it, within five seconds, at defaults. The ranks are
+// processes, each on a host of a lab.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "lab/lab.hpp"
+
+namespace tutti::lab {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr double kBoundSeconds = 5.0;  ///< from the fault to the end of every survivor
+/// A rank that is not done by then hangs: only bounds how long a failing test takes.
+constexpr milliseconds kHang{20'000};
+constexpr milliseconds kStart{40'000};
+constexpr int kFailed = 3;
+
+/// Which of the ranks' messages may name whom.
+std::string rank_name(int rank) { return "rank " + std::to_string(rank) + " ("; }
+
+/// One process of the job, with what it wrote.
+class RankProcess {
+ public:
+  RankProcess() : output_(memfd_create("rank", MFD_CLOEXEC)) {}
+  RankProcess(RankProcess&&) = default;
+  ~RankProcess() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      (void)wait_for(pid_);
+    }
+  }
+
+  int output() const { return output_.get(); }
+  void started(pid_t pid) { pid_ = pid; }
+  void signal(int number) const { ::kill(pid_, number); }
+
+  std::string text() const {
+    std::string all;
+    char bytes[4096];
+    ssize_t got = 0;
+    while ((got = ::pread(output(), bytes, sizeof bytes, static_cast<off_t>(all.size()))) > 0) {
+      all.append(bytes, static_cast<std::size_t>(got));
+    }
+    return all;
+  }
+  bool said(const std::string& what) const { return text().find(what) != std::string::npos; }
+
+  /// Whether it stopped itself or was stopped, as its parent sees it.
+  bool stopped() const {
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == pid_;
+  }
+
+  /// Its exit status, once it has ended.
+  std::optional<int> ended() {
+    int status = 0;
+    if (pid_ <= 0 || ::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+ private:
+  Descriptor output_;
+  pid_t pid_ = -1;
+};
+
+bool within(milliseconds limit, const std::function<bool()>& holds) {
+  const auto end = steady_clock::now() + limit;
+  while (!holds()) {
+    if (steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  return true;
+}
+
+/// A lab with the loop program on each of its hosts.
+class Job {
+ public:
+  static std::unique_ptr<Job> start(int ranks, std::vector<std::string> arguments,
+                                    std::vector<std::string> environment = {}) {
+    LabOptions options;
+    options.hosts = ranks;
+    auto lab = Lab::create(options);
+    if (!lab) {
+      ADD_FAILURE() << lab.status().to_string();
+      return nullptr;
+    }
+    std::unique_ptr<Job> job(new Job(std::move(*lab)));
+    arguments.insert(arguments.begin(), TUTTI_LOOP_PROGRAM);
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (!job->spawn(rank, arguments, environment)) return nullptr;
+    }
+    return job;
+  }
+
+  bool all_running() const {
+    for (const RankProcess& rank : ranks_) {
+      if (!rank.said("running")) return false;
+    }
+    return true;
+  }
+  RankProcess& rank(int number) { return ranks_[static_cast<std::size_t>(number)]; }
+  int size() const { return static_cast<int>(ranks_.size()); }
+  Lab& lab() { return lab_; }
+
+  /// Waits until these ranks have ended; returns seconds since `from`, and each exit status.
+  double await(const std::vector<int>& numbers, steady_clock::time_point from,
+               std::vector<int>& statuses) {
+    statuses.assign(numbers.size(), -1);
+    within(kHang, [&] {
+      bool all = true;
+      for (std::size_t i = 0; i < numbers.size(); ++i) {
+        if (statuses[i] >= 0) continue;
+        statuses[i] = rank(numbers[i]).ended().value_or(-1);
+        all &= statuses[i] >= 0;
+      }
+      return all;
+    });
+    return std::chrono::duration<double>(steady_clock::now() - from).count();
+  }
+
+ private:
+  explicit Job(Lab lab) : lab_(std::move(lab)), ranks_(static_cast<std::size_t>(lab_.hosts())) {}
+
+  bool spawn(int number, const std::vector<std::string>& arguments,
+             const std::vector<std::string>& extra) {
+    SpawnRequest request;
+    request.arguments = arguments;
+    request.environment = {"RANK=" + std::to_string(number),
+                           "WORLD_SIZE=" + std::to_string(lab_.hosts()),
+                           "LOCAL_RANK=0",
+                           "MASTER_ADDR=" + lab_.address(0),
+                           "MASTER_PORT=29500",
+                           "TUTTI_INTERFACE=eth0"};
+    request.environment.insert(request.environment.end(), extra.begin(), extra.end());
+    request.output = request.error = rank(number).output();
+    request.die_with_launcher = true;
+    auto pid = lab_.spawn_on(number, std::move(request));
+    EXPECT_TRUE(pid) << pid.status().to_string();
+    if (pid) rank(number).started(*pid);
+    return pid.ok();
+  }
+
+  Lab lab_;
+  std::vector<RankProcess> ranks_;
+};
+
+std::vector<int> all_but(int ranks, int lost) {
+  std::vector<int> others;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (rank != lost) others.push_back(rank);
+  }
+  return others;
+}
+
+class Failure : public testing::Test {
+ protected:
+  void SetUp() override {
+    const LabSupport support = lab_support();
+    if (!support.temporary) GTEST_SKIP() << support.temporary.to_string();
+  }
+};
+
+/// The survivors end in time, each with an error that names the lost rank.
+void expect_named(Job& job, int lost, steady_clock::time_point fault) {
+  const std::vector<int> survivors = all_but(job.size(), lost);
+  std::vector<int> statuses;
+  const double seconds = job.await(survivors, fault, statuses);
+  EXPECT_LT(seconds, kBoundSeconds);
+  for (std::size_t i = 0; i < survivors.size(); ++i) {
+    const std::string text = job.rank(survivors[i]).text();
+    EXPECT_EQ(statuses[i], kFailed) << "rank " << survivors[i] << " said: " << text;
+    EXPECT_NE(text.find(rank_name(lost)), std::string::npos)
+        << "rank " << survivors[i] << " does not name rank " << lost << ": " << text;
+  }
+  std::printf("[ figures  ] rank %d of %d: every survivor had ended after %.3f s\n", lost,
+              job.size(), seconds);
+}
+
+enum class Fault { killed, frozen, cut };
+
+struct Case {
+  const char* operation;
+  Fault fault;
+  int ranks;
+  int lost;
+  const char* algorithm = "multicast";
+};
+
+std::string name_of(const testing::TestParamInfo<Case>& info) {
+  static constexpr const char* kNames[] = {"Killed", "Frozen", "Cut"};
+  const Case& one = info.param;
+  return std::string(one.algorithm) + "_" + one.operation + kNames[static_cast<int>(one.fault)] +
+         "Rank" + std::to_string(one.lost) + "Of" + std::to_string(one.ranks);
+}
+
+class Lost : public Failure, public testing::WithParamInterface<Case> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Failure, Lost,
+    testing::Values(Case{"allgather", Fault::killed, 4, 2}, Case{"allgather", Fault::frozen, 4, 2},
+                    Case{"allgather", Fault::cut, 4, 2}, Case{"broadcast", Fault::killed, 4, 0},
+                    Case{"broadcast", Fault::frozen, 4, 3}, Case{"broadcast", Fault::cut, 4, 1},
+                    Case{"allgather", Fault::killed, 2, 0}, Case{"allgather", Fault::frozen, 2, 1},
+                    Case{"broadcast", Fault::cut, 2, 0}, Case{"allgather", Fault::killed, 8, 5},
+                    Case{"broadcast", Fault::frozen, 8, 0}, Case{"allgather", Fault::cut, 8, 3},
+                    Case{"allgather", Fault::frozen, 5, 2, "ring"},
+                    Case{"broadcast", Fault::killed, 5, 1, "ring"}),
+    name_of);
+
+TEST_P(Lost, IsNamedByEverySurvivor) {
+  const Case& one = GetParam();
+  auto job = Job::start(
+      one.ranks, {one.operation, "1048576", "1000000000", std::string("by=") + one.algorithm});
+  ASSERT_NE(job, nullptr);
+  ASSERT_TRUE(within(kStart, [&] { return job->all_running(); })) << job->rank(0).text();
+  const auto fault = steady_clock::now();
+  if (one.fault == Fault::killed) job->rank(one.lost).signal(SIGKILL);
+  if (one.fault == Fault::frozen) job->rank(one.lost).signal(SIGSTOP);
+  if (one.fault == Fault::cut) {
+    const Status cut = job->lab().link_down(one.lost);
+    ASSERT_TRUE(cut) << cut.to_string();
+  }
+  expect_named(*job, one.lost, fault);
+  if (one.fault != Fault::cut) return;
+  // From its own view the others are gone: it names one of its neighbours.
+  std::vector<int> statuses;
+  job->await({one.lost}, fault, statuses);
+  const std::string text = job->rank(one.lost).text();
+  EXPECT_EQ(statuses[0], kFailed) << text;
+  const int left = (one.lost + one.ranks - 1) % one.ranks;
+  const int right = (one.lost + 1) % one.ranks;
+  EXPECT_TRUE(text.find(rank_name(left)) != std::string::npos ||
+              text.find(rank_name(right)) != std::string::npos)
+      << text;
+}
+
+TEST_F(Failure, RankFrozenBetweenCallsIsNamed) {
+  auto job = Job::start(4, {"allgather", "1048576", "1000000000", "stop=1:40"});
+  ASSERT_NE(job, nullptr);
+  ASSERT_TRUE(within(kStart, [&] { return job->rank(1).stopped(); })) << job->rank(1).text();
+  expect_named(*job, 1, steady_clock::now());
+}
+
+TEST_F(Failure, RankThatComputesIsNotLost) {
+  auto job = Job::start(4, {"allgather", "1048576", "30", "compute=2:20:8000"});
+  ASSERT_NE(job, nullptr);
+  std::vector<int> statuses;
+  ASSERT_TRUE(within(kStart, [&] { return job->all_running(); })) << job->rank(0).text();
+  const double seconds = job->await({0, 1, 2, 3}, steady_clock::now(), statuses);
+  EXPECT_GT(seconds, 7.0);
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(statuses[static_cast<std::size_t>(rank)], 0) << job->rank(rank).text();
+  }
+}
+
+/// A folder for flight records, removed with what is in it.
+class Records {
+ public:
+  Records() {
+    char name[] = "/tmp/tutti-records-XXXXXX";
+    path_ = ::mkdtemp(name);
+  }
+  ~Records() { std::filesystem::remove_all(path_); }
+
+  std::vector<std::string> environment() const { return {"TUTTI_FLIGHT_RECORDER=" + path_}; }
+  bool has(int rank) const { return std::filesystem::exists(file(rank)); }
+  nlohmann::json read(int rank) const {
+    return nlohmann::json::parse(std::ifstream(file(rank)), nullptr, false);
+  }
+
+ private:
+  std::string file(int rank) const { return path_ + "/rank-" + std::to_string(rank) + ".json"; }
+
+  std::string path_;
+};
+
+TEST_F(Failure, LeavesAFlightRecordAtEverySurvivor) {
+  const Records records;
+  auto job = Job::start(4, {"allgather", "1048576", "1000000000"}, records.environment());
+  ASSERT_NE(job, nullptr);
+  ASSERT_TRUE(within(kStart, [&] { return job->all_running(); })) << job->rank(0).text();
+  const auto fault = steady_clock::now();
+  job->rank(3).signal(SIGKILL);
+  expect_named(*job, 3, fault);
+  EXPECT_FALSE(records.has(3));
+  for (const int survivor : {0, 1, 2}) {
+    const nlohmann::json record = records.read(survivor);
+    ASSERT_TRUE(record.is_object()) << survivor;
+    EXPECT_EQ(record["rank"], survivor);
+    EXPECT_EQ(record["size"], 4);
+    EXPECT_NE(record["reason"].get<std::string>().find(rank_name(3)), std::string::npos);
+    EXPECT_EQ(record["collectives"].back()["state"], "failed");
+    EXPECT_EQ(record["collectives"].back()["operation"], "allgather");
+    EXPECT_GT(record["counters"]["chunks_sent"], 0);
+  }
+}
+
+// The rank waits in a collective when the signal comes, and goes on afterwards.
+TEST_F(Failure, SignalWritesAFlightRecordOfARankThatWaits) {
+  const Records records;
+  auto job =
+      Job::start(3, {"allgather", "65536", "30", "compute=2:20:3000"}, records.environment());
+  ASSERT_NE(job, nullptr);
+  ASSERT_TRUE(within(kStart, [&] { return job->all_running(); })) << job->rank(0).text();
+  std::this_thread::sleep_for(milliseconds(1000));
+  job->rank(0).signal(SIGUSR1);
+  ASSERT_TRUE(within(milliseconds(1500), [&] { return records.has(0); }));
+  const nlohmann::json record = records.read(0);
+  ASSERT_TRUE(record.is_object());
+  EXPECT_EQ(record["reason"], "signal SIGUSR1");
+  EXPECT_EQ(record["collectives"].back()["sequence"], record["counters"]["collectives_started"]);
+  std::vector<int> statuses;
+  job->await({0, 1, 2}, steady_clock::now(), statuses);
+  EXPECT_EQ(statuses, (std::vector<int>{0, 0, 0})) << job->rank(0).text();
+  EXPECT_FALSE(records.has(1));
+}
+
+}  // namespace
+}  // namespace tutti::lab

@@ -1,0 +1,171 @@
+#include "job.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <barrier>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/random.hpp"
+#include "device/ip/ip_device.hpp"
+#include "runtime/bootstrap_local.hpp"
+
+namespace tutti::scenario {
+
+namespace {
+
+constexpr Nanoseconds kPatience = std::chrono::seconds(100);
+
+Bytes pattern(std::size_t size, std::uint64_t seed) {
+  Bytes bytes(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    bytes[i] = static_cast<std::byte>(draw(seed, i / 8) >> (i % 8 * 8));
+  }
+  return bytes;
+}
+
+/// The device of all ranks of a job.
+std::shared_ptr<device::fault::FaultDevice> faulty_network(const std::string& faults) {
+  auto plan = device::fault::FaultPlan::parse(faults);
+  EXPECT_TRUE(plan.ok()) << plan.status().to_string();
+  if (!plan) return nullptr;
+  auto device = std::make_shared<device::fault::FaultDevice>(*plan);
+  device::ip::IpOptions ip;
+  ip.local_only = true;
+  ip.tap = device->frame_tap();
+  device->decorate(std::make_shared<device::ip::IpDevice>(ip));
+  return device;
+}
+
+}  // namespace
+
+std::uint64_t Outcome::of(const std::string& counter) const {
+  const auto at = total.find(counter);
+  EXPECT_NE(at, total.end()) << "there is no counter " << counter;
+  return at == total.end() ? 0 : at->second;
+}
+
+std::uint64_t Outcome::lost_bytes() const {
+  return injected.bytes_dropped_at_receiver + injected.bytes_corrupted +
+         injected.bytes_dropped_at_sender * (size - 1);
+}
+
+std::uint64_t Outcome::recovered_bytes() const {
+  const std::uint64_t repeated = of("tails_repeated") * chunk_bytes;
+  const std::uint64_t again = of("bytes_multicast_again");
+  return of("bytes_fetched") + (again > repeated ? again - repeated : 0);
+}
+
+std::string Outcome::describe() const {
+  std::string text;
+  for (const char* name : {"chunks_sent",
+                           "chunks_received",
+                           "chunks_duplicate",
+                           "chunks_stale",
+                           "chunks_early",
+                           "chunks_damaged",
+                           "chunks_lost",
+                           "chunks_fetched",
+                           "bytes_fetched",
+                           "chunks_multicast_again",
+                           "bytes_multicast_again",
+                           "tails_repeated",
+                           "fetch_ranges_asked",
+                           "fetch_ranges_deferred",
+                           "fetch_targets_skipped",
+                           "loss_hints_sent",
+                           "cutoff_silence",
+                           "cutoff_neighbour_finished",
+                           "credit_stalls",
+                           "messages_rejected",
+                           "device_reliable_frames_resent",
+                           "device_kernel_drops"}) {
+    text += fmt::format("{} {}\n", name, of(name));
+  }
+  return text + fmt::format("dropped: {} chunks at senders, {} at receivers, {} frames\n",
+                            injected.chunks_dropped_at_sender, injected.chunks_dropped_at_receiver,
+                            injected.frames_dropped);
+}
+
+bool Member::finish(Request& request, const char* what) {
+  const Status status = request.wait_for(kPatience);
+  EXPECT_TRUE(status.ok()) << what << " at rank " << rank() << ": " << status.to_string() << "\n"
+                           << (status.ok() ? "" : communicator_->flight_record());
+  return status.ok();
+}
+
+bool Member::allgather(std::size_t block_bytes, std::uint64_t seed) {
+  const Bytes own = pattern(block_bytes, draw(seed, rank()));
+  Bytes all(block_bytes * size());
+  auto request = communicator_->allgather(own, all, {Algorithm::multicast, true});
+  EXPECT_TRUE(request.ok()) << request.status().to_string();
+  if (!request || !finish(*request, "allgather")) return false;
+  for (std::uint32_t r = 0; r < size(); ++r) {
+    const Bytes expected = pattern(block_bytes, draw(seed, r));
+    const auto block = all.begin() + static_cast<std::ptrdiff_t>(r * block_bytes);
+    const auto end = block + static_cast<std::ptrdiff_t>(block_bytes);
+    const auto wrong = std::mismatch(block, end, expected.begin()).first;
+    EXPECT_EQ(wrong - block, end - block)
+        << "rank " << rank() << " has a wrong byte in block " << r;
+    if (wrong != end) return false;
+  }
+  return true;
+}
+
+bool Member::broadcast(std::size_t bytes, std::uint32_t root, std::uint64_t seed) {
+  const Bytes expected = pattern(bytes, seed);
+  Bytes buffer = rank() == root ? expected : Bytes(bytes);
+  auto request = communicator_->broadcast(buffer, rank_of(root), {Algorithm::multicast, true});
+  EXPECT_TRUE(request.ok()) << request.status().to_string();
+  if (!request || !finish(*request, "broadcast")) return false;
+  EXPECT_TRUE(buffer == expected) << "rank " << rank() << " has wrong bytes from root " << root;
+  return buffer == expected;
+}
+
+CommunicatorOptions small_chunks() {
+  CommunicatorOptions options;
+  options.chunk_bytes = 1024;
+  options.chains = 1;
+  options.peer_timeout = kPatience;
+  options.create_timeout = kPatience;
+  return options;
+}
+
+Outcome run_job(const JobSpec& spec, const std::function<void(Member&)>& body) {
+  Outcome outcome{.size = spec.size, .chunk_bytes = spec.options.chunk_bytes};
+  const auto network = faulty_network(spec.faults);
+  if (!network) return outcome;
+  CommunicatorOptions options = spec.options;
+  options.device = network;
+  auto bootstraps = runtime::make_local_bootstraps(spec.size);
+  std::barrier<> everybody(static_cast<std::ptrdiff_t>(spec.size));
+  std::mutex mutex;
+  outcome.by_rank.resize(spec.size);
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < spec.size; ++rank) {
+    threads.emplace_back([&, rank] {
+      auto communicator = Communicator::create(*bootstraps[rank], options);
+      EXPECT_TRUE(communicator.ok()) << communicator.status().to_string();
+      if (!communicator) {
+        everybody.arrive_and_drop();
+        return;
+      }
+      Member member(*communicator);
+      body(member);
+      if (spec.close_together) everybody.arrive_and_wait();
+      const std::lock_guard lock(mutex);
+      for (auto& [name, value] : communicator->counters()) {
+        outcome.total[name] += value;
+        outcome.by_rank[rank][name] = value;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  outcome.injected = network->injected();
+  return outcome;
+}
+
+}  // namespace tutti::scenario

@@ -1,0 +1,71 @@
+// A job whose ranks are threads of this process, on a network that misbehaves by plan.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/fault/fault_device.hpp"
+#include "tutti/communicator.hpp"
+
+namespace tutti::scenario {
+
+using Bytes = std::vector<std::byte>;
+using Counters = std::map<std::string, std::uint64_t>;
+
+struct JobSpec {
+  std::uint32_t size = 3;
+  std::string faults{};  ///< a FaultPlan's text
+  CommunicatorOptions options{};
+  /// All ranks have finished before the first closes; false: each closes when it is done.
+  bool close_together = true;
+};
+
+/// What a job's ranks did together.
+struct Outcome {
+  std::uint32_t size = 0;
+  std::uint64_t chunk_bytes = 0;  ///< as the options asked
+  Counters total{};
+  std::vector<Counters> by_rank{};
+  device::fault::Injected injected{};
+
+  std::uint64_t of(const std::string& counter) const;
+  /// Bytes that the plan took from receivers: what all lost counts once for each of them.
+  std::uint64_t lost_bytes() const;
+  /// Bytes that recovery moved, without the tails that senders repeat on suspicion.
+  std::uint64_t recovered_bytes() const;
+  /// The counters of recovery, for messages.
+  std::string describe() const;
+};
+
+/// One rank's hands on the job.
+class Member {
+ public:
+  explicit Member(Communicator& communicator) : communicator_(&communicator) {}
+
+  Communicator& communicator() { return *communicator_; }
+  std::uint32_t rank() const { return index(communicator_->rank()); }
+  std::uint32_t size() const { return communicator_->size(); }
+
+  /// Runs a collective and checks every byte of the result. False, with a failed expectation, where
+  /// it does not end well.
+  bool allgather(std::size_t block_bytes, std::uint64_t seed);
+  bool broadcast(std::size_t bytes, std::uint32_t root, std::uint64_t seed);
+
+ private:
+  bool finish(Request& request, const char* what);
+
+  Communicator* communicator_;
+};
+
+/// Options of most scenarios: small chunks, no turn learning, and no rank is dead for being slow.
+CommunicatorOptions small_chunks();
+
+/// Runs `body` on every rank, and collects the counters when all have come back.
+Outcome run_job(const JobSpec& spec, const std::function<void(Member&)>& body);
+
+}  // namespace tutti::scenario

@@ -1,0 +1,337 @@
+// Reliable multicast over a network that loses, repeats, reorders and damages: all data arrive, by
+// the path that they should take, and recovery costs no more than what was lost.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "job.hpp"
+
+namespace tutti::scenario {
+namespace {
+
+constexpr std::uint32_t kChunk = 1024;
+constexpr std::uint32_t kFirstEpoch = 2;  // the first is the barrier that confirms membership
+
+/// Six chunks, the last one short.
+constexpr std::size_t kBlock = 5 * kChunk + 100;
+constexpr std::uint32_t kBlockChunks = 6;
+
+/// What holds after every run: all chunks came, each was counted once, and recovery was not
+/// wasteful.
+void expect_recovered(const Outcome& outcome, std::uint64_t chunks_to_receive) {
+  EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"), chunks_to_receive)
+      << outcome.describe();
+  EXPECT_LE(2 * outcome.recovered_bytes(), 3 * outcome.lost_bytes()) << outcome.describe();
+  EXPECT_EQ(outcome.of("collectives_failed"), 0u);
+  EXPECT_EQ(outcome.of("messages_rejected"), 0u) << outcome.describe();
+  EXPECT_EQ(outcome.of("chunks_malformed"), 0u);
+  EXPECT_EQ(outcome.of("device_kernel_drops"), 0u) << "the test's own network drops";
+}
+
+void expect_nothing_recovered(const Outcome& outcome) {
+  // A sender that is held up longer than the cutoff waits is asked for; it sends nothing twice.
+  if (outcome.of("cutoff_silence") == 0) {
+    EXPECT_EQ(outcome.of("chunks_lost"), 0u) << outcome.describe();
+  }
+  EXPECT_EQ(outcome.of("bytes_fetched"), 0u) << outcome.describe();
+  EXPECT_EQ(outcome.of("chunks_multicast_again"), outcome.of("tails_repeated"));
+}
+
+/// Runs `count` Allgathers on each rank.
+Outcome allgathers(const JobSpec& spec, std::size_t block_bytes, std::uint32_t count) {
+  return run_job(spec, [&](Member& member) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (!member.allgather(block_bytes, i)) return;
+    }
+  });
+}
+
+/// Chunks that all ranks together receive in one Allgather.
+std::uint64_t received_by_all(std::uint32_t size, std::size_t block_bytes) {
+  return std::uint64_t{size} * (size - 1) * ((block_bytes + kChunk - 1) / kChunk);
+}
+
+JobSpec job(std::uint32_t size, const std::string& faults) {
+  return {.size = size, .faults = faults, .options = small_chunks()};
+}
+
+TEST(Recovery, NothingIsRecoveredWhereNothingIsLost) {
+  for (const std::uint32_t size : {2u, 3u, 5u}) {
+    const Outcome outcome = allgathers(job(size, ""), 30 * kChunk, 20);
+    expect_recovered(outcome, 20 * received_by_all(size, 30 * kChunk));
+    expect_nothing_recovered(outcome);
+  }
+}
+
+/// A rule for every chunk of every block, each in a collective of its own.
+struct Cases {
+  std::string faults;
+  std::uint32_t count = 0;
+
+  void add(const std::string& rule) {
+    faults += fmt::format("{} epoch={} occurrences=1\n", rule, kFirstEpoch + count);
+    ++count;
+  }
+};
+
+Cases each_chunk_at_each_receiver(std::uint32_t size) {
+  Cases cases;
+  for (std::uint32_t psn = 0; psn < size * kBlockChunks; ++psn) {
+    for (std::uint32_t r = 0; r < size; ++r) {
+      if (psn / kBlockChunks == r) continue;
+      cases.add(fmt::format("drop receiver chunk psn={} ranks={}", psn, r));
+    }
+  }
+  return cases;
+}
+
+class EachChunk : public testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(EachChunk, LostAloneAtOneReceiverIsFetchedOnce) {
+  const Cases cases = each_chunk_at_each_receiver(3);
+  JobSpec spec = job(3, cases.faults);
+  spec.options.chains = GetParam();
+  const Outcome outcome = allgathers(spec, kBlock, cases.count);
+  expect_recovered(outcome, cases.count * received_by_all(3, kBlock));
+  EXPECT_EQ(outcome.injected.chunks_dropped_at_receiver, cases.count);
+  // A block's last chunk may come by the sender's repeat before it is asked for.
+  EXPECT_LE(outcome.of("chunks_fetched"), cases.count);
+  EXPECT_GE(outcome.of("chunks_fetched") + outcome.of("tails_repeated"), cases.count);
+  EXPECT_GE(outcome.of("chunks_fetched"), cases.count * (kBlockChunks - 1) / kBlockChunks);
+  EXPECT_LE(outcome.of("bytes_fetched"), outcome.lost_bytes());
+}
+
+TEST_P(EachChunk, LostAtEveryReceiverIsRepairedByItsRoot) {
+  Cases cases;
+  for (std::uint32_t psn = 0; psn < 4 * kBlockChunks; ++psn) {
+    cases.add(fmt::format("drop sender chunk psn={}", psn));
+  }
+  JobSpec spec = job(4, cases.faults);
+  spec.options.chains = GetParam();
+  const Outcome outcome = allgathers(spec, kBlock, cases.count);
+  expect_recovered(outcome, cases.count * received_by_all(4, kBlock));
+  EXPECT_EQ(outcome.injected.chunks_dropped_at_sender, cases.count);
+  EXPECT_GT(outcome.of("loss_hints_sent"), 0u);
+  EXPECT_GT(outcome.of("chunks_multicast_again"), outcome.of("tails_repeated"))
+      << outcome.describe();
+}
+
+INSTANTIATE_TEST_SUITE_P(Chains, EachChunk, testing::Values(1u, 2u, 4u),
+                         [](const auto& one) { return fmt::format("{}", one.param); });
+
+struct Named {
+  const char* name;
+  const char* faults;
+};
+
+class Burst : public testing::TestWithParam<Named> {};
+
+TEST_P(Burst, IsRecovered) {
+  const JobSpec spec = job(3, GetParam().faults);
+  const Outcome outcome = allgathers(spec, 20 * kChunk, 3);
+  expect_recovered(outcome, 3 * received_by_all(3, 20 * kChunk));
+  EXPECT_GT(outcome.lost_bytes(), 0u);
+}
+
+// Blocks are PSNs 0-19, 20-39 and 40-59.
+INSTANTIATE_TEST_SUITE_P(
+    Recovery, Burst,
+    testing::Values(
+        Named{"TwoNeighbours", "drop receiver chunk psn=7-8 ranks=1 occurrences=1"},
+        Named{"SevenInARowAtOne", "drop receiver chunk psn=23-29 ranks=0 occurrences=1"},
+        Named{"SevenInARowAtAll", "drop sender chunk psn=23-29 occurrences=1"},
+        Named{"FirstChunkOfAll", "drop receiver chunk psn=0 occurrences=1"},
+        Named{"LastChunkOfAll", "drop receiver chunk psn=59 occurrences=1"},
+        Named{"LastChunkOfEveryBlock",
+              "drop sender chunk psn=19 occurrences=1; drop sender chunk psn=39 occurrences=1;"
+              "drop sender chunk psn=59 occurrences=1"},
+        Named{"FirstHalfOfABlock", "drop sender chunk psn=20-29 occurrences=1"},
+        Named{"TailOfABlock", "drop sender chunk psn=30-39 occurrences=1"},
+        Named{"TailOfTheLastBlock", "drop sender chunk psn=50-59 occurrences=1"},
+        Named{"AcrossTwoBlocks", "drop receiver chunk psn=15-24 occurrences=1"},
+        Named{"AWholeBlockAtOne", "drop receiver chunk psn=20-39 ranks=0 occurrences=1"},
+        Named{"AWholeBlockAtAll", "drop sender chunk psn=20-39 occurrences=1"},
+        Named{"TheLastBlockAtAll", "drop sender chunk psn=40-59 occurrences=1"},
+        Named{"TheRepeatsToo", "drop sender chunk psn=20-39 occurrences=3"},
+        Named{"SomethingOfEveryBlockAtEveryRank",
+              "drop receiver chunk psn=3-4 occurrences=1; drop receiver chunk psn=27-30 "
+              "occurrences=1;"
+              "drop receiver chunk psn=44 occurrences=1"},
+        Named{"EverythingAtEveryRank", "drop receiver chunk occurrences=1"},
+        Named{"EverythingBeforeTheNetwork", "drop sender chunk occurrences=1"}),
+    [](const auto& one) { return std::string(one.param.name); });
+
+TEST(Recovery, ABlockThatNeverArrivesAnywhereIsReadAlongTheRing) {
+  // Every copy is lost, the repeats too: only the root's own repair by reads is left.
+  const Outcome outcome = allgathers(job(4, "drop sender chunk psn=1-3 source=0"), 5 * kChunk, 2);
+  expect_recovered(outcome, 2 * received_by_all(4, 5 * kChunk));
+  EXPECT_EQ(outcome.of("chunks_fetched"), 2u * 3 * 3);
+}
+
+class Rate : public testing::TestWithParam<std::string> {};
+
+TEST_P(Rate, IsRecovered) {
+  const std::string faults = "seed=11; drop " + GetParam();
+  for (const std::uint32_t size : {3u, 5u}) {
+    const std::size_t block = 200 * kChunk + 17;
+    const Outcome outcome = allgathers(job(size, faults), block, 4);
+    SCOPED_TRACE(faults);
+    expect_recovered(outcome, 4 * received_by_all(size, block));
+    EXPECT_GT(outcome.lost_bytes(), 0u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Recovery, Rate,
+                         testing::Values("receiver chunk rate=0.1%", "receiver chunk rate=1%",
+                                         "receiver chunk rate=10%", "sender chunk rate=0.1%",
+                                         "sender chunk rate=1%", "sender chunk rate=10%",
+                                         "receiver chunk rate=5%; drop sender chunk rate=5%"),
+                         [](const auto& one) {
+                           std::string name;
+                           for (const char letter : one.param) {
+                             if (std::isalnum(static_cast<unsigned char>(letter)) != 0) name += letter;
+                           }
+                           return name;
+                         });
+
+TEST(Recovery, SubgroupsAndChainsRecoverTheSame) {
+  for (const std::uint32_t subgroups : {2u, 3u}) {
+    for (const std::uint32_t chains : {0u, 2u}) {
+      JobSpec spec = job(4, "drop receiver chunk rate=3%; drop sender chunk rate=1%");
+      spec.options.subgroups = subgroups;
+      spec.options.chains = chains;
+      const std::size_t block = 300 * kChunk;
+      const Outcome outcome = allgathers(spec, block, 3);
+      SCOPED_TRACE(fmt::format("{} subgroups, {} chains", subgroups, chains));
+      expect_recovered(outcome, 3 * received_by_all(4, block));
+    }
+  }
+}
+
+TEST(Recovery, BroadcastsRecoverFromEveryRoot) {
+  constexpr std::size_t kBytes = 200 * kChunk;
+  const JobSpec spec = job(4, "drop receiver chunk rate=5%; drop sender chunk rate=2%");
+  const Outcome outcome = run_job(spec, [&](Member& member) {
+    for (std::uint32_t root = 0; root < 4; ++root) {
+      if (!member.broadcast(kBytes, root, root)) return;
+    }
+  });
+  expect_recovered(outcome, 4 * 3 * 200);
+}
+
+TEST(Recovery, GoesOnUnderCredits) {
+  JobSpec spec = job(4, "drop receiver chunk rate=2%; drop sender chunk rate=1%");
+  spec.options.window_bytes = 64 * kChunk;
+  const std::size_t block = 300 * kChunk;
+  const Outcome outcome = allgathers(spec, block, 2);
+  expect_recovered(outcome, 2 * received_by_all(4, block));
+  EXPECT_GT(outcome.of("credit_stalls"), 0u);
+}
+
+// ---- what is no loss
+// ------------------------------------------------------------------------------
+
+TEST(Disorder, DuplicatesAreCountedAndChangeNothing) {
+  for (const char* place : {"sender", "receiver"}) {
+    const Outcome outcome =
+        allgathers(job(3, fmt::format("duplicate {} chunk rate=20%", place)), 100 * kChunk, 3);
+    expect_recovered(outcome, 3 * received_by_all(3, 100 * kChunk));
+    expect_nothing_recovered(outcome);
+    EXPECT_GT(outcome.injected.chunks_duplicated, 0u);
+    EXPECT_GT(outcome.of("chunks_duplicate"), 0u);
+  }
+}
+
+TEST(Disorder, ReorderingIsForgiven) {
+  const Outcome outcome =
+      allgathers(job(3, "reorder receiver chunk rate=20% distance=5 by=300us"), 100 * kChunk, 3);
+  expect_recovered(outcome, 3 * received_by_all(3, 100 * kChunk));
+  expect_nothing_recovered(outcome);
+  EXPECT_GT(outcome.injected.chunks_reordered, 0u);
+  EXPECT_GT(outcome.of("chunks_out_of_order"), 0u);
+}
+
+TEST(Disorder, WhatComesTooLateIsADuplicateOfWhatWasFetched) {
+  const Outcome outcome =
+      allgathers(job(3, "delay receiver chunk rate=2% by=20ms"), 100 * kChunk, 3);
+  EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"),
+            3 * received_by_all(3, 100 * kChunk));
+  EXPECT_GT(outcome.injected.chunks_delayed, 0u);
+  EXPECT_GT(outcome.of("chunks_fetched"), 0u);
+  EXPECT_LE(outcome.of("chunks_fetched"), outcome.injected.chunks_delayed);
+}
+
+class Corruption : public testing::TestWithParam<bool> {};
+
+TEST_P(Corruption, IsFoundAndRepaired) {
+  JobSpec spec = job(3, "corrupt receiver chunk rate=5%");
+  spec.options.authenticate = GetParam();
+  const Outcome outcome = allgathers(spec, 200 * kChunk, 3);
+  expect_recovered(outcome, 3 * received_by_all(3, 200 * kChunk));
+  EXPECT_GT(outcome.injected.chunks_corrupted, 0u);
+  // A damaged copy of a chunk that is here already is dropped unseen.
+  EXPECT_LE(outcome.of("device_rejected_integrity"), outcome.injected.chunks_corrupted);
+  EXPECT_GE(outcome.of("device_rejected_integrity") + outcome.of("chunks_duplicate"),
+            outcome.injected.chunks_corrupted);
+  EXPECT_EQ(outcome.of("chunks_damaged"), outcome.of("device_rejected_integrity"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Recovery, Corruption, testing::Bool(),
+                         [](const auto& one) { return one.param ? "KeyedTag" : "Crc"; });
+
+// ---- the reliable connections
+// ---------------------------------------------------------------------
+
+class FrameLoss : public testing::TestWithParam<int> {};
+
+TEST_P(FrameLoss, DelaysBarrierHandshakeAndFetchesButLosesNothing) {
+  JobSpec spec =
+      job(3, fmt::format("seed=5; drop sender reliable rate={}%; duplicate sender reliable "
+                         "rate=5%; drop receiver chunk rate=2%",
+                         GetParam()));
+  spec.options.always_barrier = true;
+  const Outcome outcome = allgathers(spec, 50 * kChunk, 10);
+  // Losses found late let tails be repeated, but are recovered at the same cost.
+  expect_recovered(outcome, 10 * received_by_all(3, 50 * kChunk));
+  EXPECT_GT(outcome.injected.frames_dropped, 0u);
+  EXPECT_GT(outcome.of("device_reliable_frames_resent"), 0u);
+  EXPECT_GT(outcome.of("device_reliable_frames_duplicate"), 0u);
+  EXPECT_GE(outcome.of("ready_by_barrier"), 30u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Percent, FrameLoss, testing::Values(1, 10, 30),
+                         [](const auto& one) { return fmt::format("{}", one.param); });
+
+TEST(Membership, IsConfirmedThoughProbesAreLost) {
+  const Outcome outcome = allgathers(
+      job(4, "drop sender probe rate=50%; drop receiver probe occurrences=2"), 10 * kChunk, 1);
+  expect_recovered(outcome, received_by_all(4, 10 * kChunk));
+  EXPECT_GT(outcome.injected.probes_dropped, 4u);
+}
+
+// ---- epochs
+// ---------------------------------------------------------------------------------------
+
+TEST(Epochs, ChunksOfFinishedCollectivesAreDropped) {
+  const Outcome outcome =
+      allgathers(job(3, "duplicate receiver chunk rate=30% by=15ms"), 20 * kChunk, 30);
+  EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"),
+            30 * received_by_all(3, 20 * kChunk));
+  EXPECT_GT(outcome.of("chunks_stale"), 0u) << outcome.describe();
+}
+
+TEST(Epochs, WrapWithoutNotice) {
+  JobSpec spec = job(3, "drop receiver chunk rate=3%; duplicate receiver chunk rate=10% by=2ms");
+  spec.options.first_sequence = 0xffff'fff0u;
+  const Outcome outcome = allgathers(spec, 20 * kChunk, 40);
+  EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"),
+            40 * received_by_all(3, 20 * kChunk))
+      << outcome.describe();
+  EXPECT_EQ(outcome.of("collectives_completed"), 3u * 41);
+  EXPECT_GT(outcome.of("chunks_stale"), 0u);
+}
+
+}  // namespace
+}  // namespace tutti::scenario

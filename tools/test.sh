@@ -1,0 +1,80 @@
+#!/bin/bash
+# test.sh [--ci | --quick] [-j JOBS]: builds Tutti and runs its tests; success means that it passes.
+#
+#   (nothing)  debug and release with every test, headers alone, then the suites under
+#              AddressSanitizer with UndefinedBehaviorSanitizer, and under ThreadSanitizer
+#   --ci       the same with fewer tests in the debug build, for machines of two cores
+#   --quick    debug only
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mode=full
+jobs=$(nproc)
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --ci) mode=ci ;;
+    --quick) mode=quick ;;
+    -j) jobs=$2; shift ;;
+    *) echo "usage: $0 [--ci | --quick] [-j JOBS]" >&2; exit 2 ;;
+  esac
+  shift
+done
+
+launcher=()
+if command -v ccache > /dev/null; then
+  launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)
+fi
+
+summaries=()
+failed=0
+
+# build PRESET
+build() {
+  echo "==== $1: build"
+  cmake --preset "$1" "${launcher[@]}" > /dev/null
+  cmake --build --preset "$1" -j "$jobs"
+}
+
+# run PRESET [ctest arguments ...]: every suite runs, also after a failure, for its summary.
+run() {
+  local preset=$1 log=build/$1/ctest.log
+  shift
+  echo "==== $preset: test"
+  # One test at a time: each starts several ranks, and the machine has few cores.
+  "${wrapper[@]}" ctest --preset "$preset" "$@" 2>&1 | tee "$log" || failed=1
+  summaries+=("$preset: $(grep -E 'tests passed|No tests were found' "$log" || echo 'no summary')")
+}
+
+wrapper=()
+if [ "$mode" = ci ]; then
+  build dev
+  run dev -L 'unit|protocol|structure|c_interface'
+else
+  build dev
+  run dev
+fi
+if [ "$mode" != quick ]; then
+  build release
+  run release
+  build headers
+
+  # Sanitizers: what runs threads, memory and hostile bytes through the library. Not the network
+  # lab, the installation or the structure, which the sanitizers say nothing new about.
+  export ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
+  build asan
+  run asan -LE 'lab|install|structure'
+
+  # ThreadSanitizer's memory layout wants addresses that are not randomised.
+  if setarch -R true 2> /dev/null; then wrapper=(setarch -R); fi
+  export TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1"
+  build tsan
+  run tsan -L 'unit|scenario|c_interface'
+fi
+
+echo "==== summary"
+printf '%s\n' "${summaries[@]}"
+if [ "$failed" != 0 ]; then
+  echo "Tutti does not pass its tests" >&2
+  exit 1
+fi
+echo "Tutti passes its tests"
