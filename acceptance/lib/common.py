@@ -11,7 +11,8 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.path.join(ROOT, "build", "release")
+# TUTTI_BUILD names another folder that is configured already.
+BUILD = os.path.abspath(os.environ.get("TUTTI_BUILD") or os.path.join(ROOT, "build", "release"))
 TUTTI = os.path.join(BUILD, "apps", "tutti", "tutti")
 
 
@@ -74,14 +75,14 @@ def need_root():
 
 
 def build(*targets, definitions=()):
-    """Configures and builds what is absent or old, in build/release."""
-    command = ["cmake", "--preset", "release", *definitions]
+    """Configures and builds what is absent or old: build/release by its preset, unless TUTTI_BUILD names another."""
+    command = ["cmake", "-B", BUILD] if os.environ.get("TUTTI_BUILD") else ["cmake", "--preset", "release"]
     if shutil.which("ccache"):
-        command += ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
+        command.append("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache")
     configured = os.path.exists(os.path.join(BUILD, "build.ninja"))
-    if (not configured or definitions) and call(command, stdout=subprocess.DEVNULL) != 0:
+    if (not configured or definitions) and call([*command, *definitions], stdout=subprocess.DEVNULL) != 0:
         sys.exit("the tree cannot be configured: tools/setup.sh installs what it needs")
-    if call(["cmake", "--build", "--preset", "release", "--target", *targets], timeout=3600) != 0:
+    if call(["cmake", "--build", BUILD, "--target", *targets], timeout=3600) != 0:
         sys.exit("the tree does not build")
 
 

@@ -1,5 +1,6 @@
 // The program `tutti`: its subcommands, and how it ends.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -18,12 +19,21 @@ namespace {
 
 using namespace tutti::app;
 
-/// Help and version as CLI11 prints them; everything else as one line that names the argument.
+/// What was wrong, naming the argument.
+std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+  const bool lacks = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
+  // A word that is no subcommand counts as a lacking one; say which word it was.
+  const auto extras = app.remaining(true);
+  if (lacks && !extras.empty()) return "'" + extras.front() + "' is not known here";
+  std::string text = error.what();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+/// Help and version as CLI11 prints them; everything else as one line.
 int end_parsing(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
-  std::string text = error.what();
-  for (char& c : text) c = c == '\n' ? ' ' : c;
-  std::fprintf(stderr, "tutti: %s (see --help)\n", text.c_str());
+  std::fprintf(stderr, "tutti: %s (see --help)\n", explain(app, error).c_str());
   return kExitUsage;
 }
 

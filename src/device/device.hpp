@@ -179,6 +179,9 @@ class Endpoint {
   /// after the endpoint's peer timeout.
   virtual void watch(Rank peer, bool on) = 0;
 
+  /// Nothing that was posted waits for a peer, and no peer waits for us: closing loses nothing.
+  virtual bool quiet() const = 0;
+
   /// When `poll` must be called even if nothing arrives; kNever where there is no such time.
   virtual Instant next_deadline() const = 0;
   /// A descriptor that becomes readable when polling would find something; -1 in virtual time.

@@ -285,11 +285,13 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
       legal = fetch_->on_request(from, message, key(), outbox_);
       break;
     case MessageKind::fetch_ready:
+      // Looked at after the multicast that came before it: what is here by then is not read.
+      ready_answers_.push_back({from, message});
+      break;
     case MessageKind::fetch_later:
     case MessageKind::fetch_lack:
     case MessageKind::fetch_gone:
       legal = fetch_->on_answer(now, from, message, outbox_, orders_);
-      order_reads(now);
       break;
     case MessageKind::loss_hint:
       legal = sender_ && fetch_->on_hint(now, message, hinted_);
@@ -441,10 +443,15 @@ void MulticastOperation::cut_off(Instant now, protocol::CutoffReason reason) {
     if (!begun_[b]) continue;
     Range rest = layout_.blocks()[b].psns;
     while (!rest.empty()) {
-      const Range missing = map_->first_missing(b, rest);
+      Range missing = map_->first_missing(b, rest);
       if (missing.empty()) break;
-      lost_.push_back({b, missing});
       rest.first = missing.last;
+      // A sender that waits for credits is silent too; it repeats its last chunk meanwhile.
+      while (credits_->needed() && !missing.empty() && !credits_->was_sent(missing.last - 1)) {
+        --missing.last;
+      }
+      if (missing.empty()) continue;
+      lost_.push_back({b, missing});
       any = true;
     }
   }
@@ -463,6 +470,11 @@ std::uint64_t MulticastOperation::key() {
 }
 
 void MulticastOperation::order_reads(Instant now) {
+  for (const Answer& answer : ready_answers_) {
+    const bool legal = fetch_->on_answer(now, answer.from, answer.message, outbox_, orders_);
+    if (!legal) ++context().counters().messages_rejected;
+  }
+  ready_answers_.clear();
   for (const ReadOrder& order : orders_) post_read(now, order);
   orders_.clear();
 }
@@ -513,6 +525,7 @@ void MulticastOperation::on_completion(Instant now, const device::Completion& co
 bool MulticastOperation::poll(Instant now) {
   if (!fetch_) return false;
   polled_at_ = now;
+  if (!ready_answers_.empty()) order_reads(now);
   bool worked = send_some(now);
   tick(now);
   check_cutoff(now);

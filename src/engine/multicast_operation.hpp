@@ -55,6 +55,10 @@ class MulticastOperation final : public Operation {
   void start(Instant now, bool barrier) override;
 
  private:
+  struct Answer {
+    Rank from;
+    protocol::Message message;
+  };
   struct Read {
     protocol::ReadOrder order;
     bool open = false;
@@ -136,6 +140,7 @@ class MulticastOperation final : public Operation {
   Instant last_arrival_{};
   Instant polled_at_{};
   std::vector<protocol::LostRun> lost_;
+  std::vector<Answer> ready_answers_;
   std::vector<protocol::ReadOrder> orders_;
   std::vector<Read> reads_;
   std::uint32_t open_reads_ = 0;

@@ -21,6 +21,9 @@ namespace tutti::runtime {
 namespace {
 
 constexpr Nanoseconds kProbeInterval{5'000'000};
+// How long a rank that closes serves peers that have not acknowledged its last messages.
+constexpr Nanoseconds kCloseLinger{2'000'000'000};
+constexpr Nanoseconds kFailedLinger{50'000'000};
 constexpr Nanoseconds kSpinShared{20'000};  // more ranks than cores: hand the core over soon
 constexpr Nanoseconds kSpinOwn{100'000};
 
@@ -86,6 +89,17 @@ void CommunicatorState::arrange_dumps() {
 
 CommunicatorState::~CommunicatorState() {
   if (served_) progress_->remove(*context_);
+  if (context_) drain();
+}
+
+// Our last messages may have been lost, and nobody else repeats them: a neighbour would wait for us.
+void CommunicatorState::drain() {
+  const Instant deadline = now() + (context_->failure_status().ok() ? kCloseLinger : kFailedLinger);
+  while (!context_->endpoint().quiet() && now() < deadline) {
+    context_->poll(now());
+    pollfd ready{context_->endpoint().wait_descriptor(), POLLIN, 0};
+    if (ready.fd >= 0) (void)::poll(&ready, 1, 1);
+  }
 }
 
 Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& options) {

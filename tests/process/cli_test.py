@@ -33,7 +33,8 @@ class Bench(unittest.TestCase):
 
     def check_result(self, result, repetitions=4):
         self.assertEqual(result["wrong_bytes"], 0)
-        self.assertEqual(result["checked_repetitions"], repetitions + result["late_starts"] + 1)
+        # Every repetition and the one to warm up; either may have been tried again.
+        self.assertGreaterEqual(result["checked_repetitions"], repetitions + 1)
         self.assertEqual(len(result["times_ns"]), repetitions)
         time = result["time_ns"]
         order = [time[name] for name in ("min", "p50", "p90", "p99", "max")]
@@ -83,7 +84,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(len(report["rows"][0]["in_place"]["times_ns"]), 4)
 
     def test_a_file_that_cannot_be_written(self):
-        done = job(2, "bench", "barrier", "-n", "1", "-w", "0", "-J", "/nonexistent/x.json")
+        done = job(2, "bench", "barrier", "-n", "4", "-w", "0", "-J", "/nonexistent/x.json")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("/nonexistent/x.json", done.stderr)
 
@@ -140,6 +141,7 @@ class Arguments(unittest.TestCase):
         self.check_refused("-n", "run", "-n", "0", "--", "true")
         self.check_refused("subcommand", "bench")
         self.check_refused("frobnicate", "frobnicate")
+        self.check_refused("frobnicate", "bench", "frobnicate")
 
     def test_help_and_version(self):
         self.assertRegex(tutti("--version").stdout, r"^tutti \d+\.\d+\.\d+\n$")

@@ -1,8 +1,8 @@
 // A rank of the correctness matrix: runs a covering sample of collectives and checks every byte.
 //
-//   matrix_program sweep [SEED]        every root; odd sizes; M = 0 (learned) .. P; S = 1..4; in
-//   place
-//                                      and not; multicast and ring; tag and CRC
+//   matrix_program sweep SEED          every root, S and M (0: learned); odd sizes; in place and
+//   not;
+//                                      multicast and ring; tag and CRC
 //   matrix_program large BYTES         a broadcast and an allgather of BYTES received bytes
 //   matrix_program together COUNT      that many communicators with collectives under way at once
 //   matrix_program calls COUNT         so many calls back to back, of small and empty messages
@@ -210,22 +210,18 @@ Status Matrix::sizes(Communicator& communicator, std::size_t most) {
   return {};
 }
 
-/// Every S with four values of M each, so that every pair of S and {0, 1, middle, P} occurs; on the
-/// first of them every root, on all of them every size; the CRC on one of each S.
+/// Every S with every M, the learned one (0) included, and with each every root and every size; the
+/// largest sizes and the ring where M is learned, the CRC where it is 1.
 Status Matrix::sweep(std::uint64_t seed) {
   seed_ = seed << 20;
   const std::uint32_t ranks = first().size();
-  const std::uint32_t middle = 1 + static_cast<std::uint32_t>(seed % ranks);
   for (std::uint32_t subgroups = 1; subgroups <= 4; ++subgroups) {
-    std::vector<std::uint32_t> chains{0, 1, middle, ranks};
-    std::sort(chains.begin(), chains.end());
-    chains.erase(std::unique(chains.begin(), chains.end()), chains.end());
-    for (const std::uint32_t m : chains) {
+    for (std::uint32_t m = 0; m <= ranks; ++m) {
       const bool tag = m != 1;
       auto made = first().duplicate(bootstrap_, options(subgroups, m, tag));
       if (!made) return made.status();
       Communicator communicator = std::move(*made);
-      Status status = m == chains.front() ? every_root(communicator) : Status();
+      Status status = every_root(communicator);
       if (status) status = sizes(communicator, m == 0 ? 3'145'729 : 262'145);
       if (status && m == 0) {
         status = run(communicator, true, 20'001, 0, false, Algorithm::ring);

@@ -1,7 +1,6 @@
 // Many small collectives back to back on a network that misbehaves in every way at once.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 
 #include "job.hpp"
@@ -9,25 +8,20 @@
 namespace tutti::scenario {
 namespace {
 
-/// TUTTI_TEST_COLLECTIVES sets how many; the default is for every change, 10000 is for a night.
-std::uint32_t collectives() {
-  const char* text = std::getenv("TUTTI_TEST_COLLECTIVES");
-  return text == nullptr ? 2000 : static_cast<std::uint32_t>(std::strtoul(text, nullptr, 10));
-}
+constexpr std::uint32_t kCollectives = 10'000;
 
 void run(const std::string& faults) {
   JobSpec spec{.size = 3, .faults = faults, .options = small_chunks()};
   spec.options.chains = 0;
-  const std::uint32_t count = collectives();
   const Outcome outcome = run_job(spec, [&](Member& member) {
-    for (std::uint32_t i = 0; i < count; ++i) {
+    for (std::uint32_t i = 0; i < kCollectives; ++i) {
       const std::size_t bytes = i % 7 * 700;
       const bool ok =
           i % 3 == 0 ? member.broadcast(bytes, i % member.size(), i) : member.allgather(bytes, i);
       if (!ok) return;
     }
   });
-  EXPECT_EQ(outcome.of("collectives_completed"), 3u * (count + 1)) << outcome.describe();
+  EXPECT_EQ(outcome.of("collectives_completed"), 3u * (kCollectives + 1)) << outcome.describe();
   EXPECT_EQ(outcome.of("messages_rejected"), 0u);
 }
 

@@ -191,7 +191,8 @@ INSTANTIATE_TEST_SUITE_P(Recovery, Rate,
                          [](const auto& one) {
                            std::string name;
                            for (const char letter : one.param) {
-                             if (std::isalnum(static_cast<unsigned char>(letter)) != 0) name += letter;
+                             if (std::isalnum(static_cast<unsigned char>(letter)) != 0)
+                               name += letter;
                            }
                            return name;
                          });
@@ -260,7 +261,7 @@ TEST(Disorder, WhatComesTooLateIsADuplicateOfWhatWasFetched) {
             3 * received_by_all(3, 100 * kChunk));
   EXPECT_GT(outcome.injected.chunks_delayed, 0u);
   EXPECT_GT(outcome.of("chunks_fetched"), 0u);
-  EXPECT_LE(outcome.of("chunks_fetched"), outcome.injected.chunks_delayed);
+  EXPECT_LE(2 * outcome.of("chunks_fetched"), 3 * outcome.injected.chunks_delayed);
 }
 
 class Corruption : public testing::TestWithParam<bool> {};
@@ -303,6 +304,17 @@ TEST_P(FrameLoss, DelaysBarrierHandshakeAndFetchesButLosesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Percent, FrameLoss, testing::Values(1, 10, 30),
                          [](const auto& one) { return fmt::format("{}", one.param); });
+
+TEST(Closing, ARankMayLeaveAsSoonAsItIsDoneThoughFramesAreLost) {
+  for (int seed = 0; seed < 10; ++seed) {
+    JobSpec spec = job(3, fmt::format("seed={}; drop sender reliable rate=20%", seed));
+    spec.close_together = false;
+    spec.options.peer_timeout = std::chrono::seconds(5);
+    const Outcome outcome = allgathers(spec, 10 * kChunk, 2);
+    EXPECT_EQ(outcome.of("collectives_failed"), 0u) << "seed " << seed;
+    EXPECT_EQ(outcome.of("collectives_completed"), 9u) << "seed " << seed;
+  }
+}
 
 TEST(Membership, IsConfirmedThoughProbesAreLost) {
   const Outcome outcome = allgathers(

@@ -77,7 +77,7 @@ void print_messages(const PlanInput& input, const Plan& plan) {
       "--always-barrier)\n",
       plan.messages, plan.credits, plan.barrier_messages);
   if (plan.credits == 0 && plan.chunks > 0 && input.ranks > 1) {
-    fmt::print("            no credits: {} fit the receivers' window of {} bytes\n",
+    fmt::print("            no credits: {} bytes fit the receivers' window of {} bytes\n",
                plan.user_bytes, input.window_bytes);
   }
 }

@@ -363,6 +363,11 @@ void IpEndpoint::collect_probes() {
 
 void IpEndpoint::watch(Rank peer, bool on) { channel(peer).watch(on, now_); }
 
+bool IpEndpoint::quiet() const {
+  return std::all_of(open_.begin(), open_.end(),
+                     [this](Rank rank) { return peers_[index(rank)].channel->quiet(); });
+}
+
 Instant IpEndpoint::next_deadline() const {
   Instant deadline = kNever;
   for (const Rank rank : open_) {

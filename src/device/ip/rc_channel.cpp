@@ -722,7 +722,9 @@ bool RcChannel::waiting() const {
   return first_work_ != end_work_ || first_response_ != end_response_ || send_.unacknowledged();
 }
 
-bool RcChannel::quiet() const { return !waiting() && !acknowledge_at_once_; }
+bool RcChannel::quiet() const {
+  return failed_ || (!waiting() && !acknowledge_at_once_ && acknowledge_at_ == kNever);
+}
 
 void RcChannel::begin_attention(Instant now, bool was_attentive) {
   if (!was_attentive && attentive()) attentive_since_ = now;

@@ -133,7 +133,8 @@ class RcChannel {
   void fail(Code code, CompletionSink& sink);
   bool failed() const { return failed_; }
   Rank peer() const { return peer_; }
-  /// Nothing is queued, unacknowledged or being answered: the channel may be closed.
+  /// Nothing is queued, unacknowledged or being answered, and no acknowledgement is owed: the
+  /// channel may be closed.
   bool quiet() const;
   std::uint32_t window_frames() const { return send_.window_frames(); }
   Nanoseconds smoothed_round_trip() const { return send_.smoothed_round_trip(); }

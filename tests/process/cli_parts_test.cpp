@@ -1,0 +1,250 @@
+// What the program's reports are computed by: findings, plans, choices, sizes, checks.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/error.hpp"
+#include "bench/exercise.hpp"
+#include "bench/interface_bytes.hpp"
+#include "bench/measurement.hpp"
+#include "bench/peers/measure.hpp"
+#include "explain/choice.hpp"
+#include "explain/plan.hpp"
+#include "info/findings.hpp"
+#include "runtime/bootstrap_local.hpp"
+#include "size_text.hpp"
+
+namespace tutti::app::test {
+namespace {
+
+TEST(Size, IsParsed) {
+  EXPECT_EQ(*parse_size("0"), 0u);
+  EXPECT_EQ(*parse_size("65536"), 65536u);
+  EXPECT_EQ(*parse_size("64k"), 65536u);
+  EXPECT_EQ(*parse_size("4MB"), 4u << 20);
+  EXPECT_EQ(*parse_size("1G"), 1u << 30);
+  for (const char* text : {"", "K", "-1", "4Q", "1.5K", "4 K", "4KK", "99999999999999999999",
+                           "18446744073709551615K"}) {
+    EXPECT_EQ(parse_size(text).status().code(), Code::invalid_argument) << text;
+  }
+}
+
+TEST(Size, IsPrintedAsItIsParsed) {
+  for (const std::uint64_t bytes : {0ull, 1ull, 1000ull, 1024ull, 65536ull, 3ull << 30}) {
+    EXPECT_EQ(*parse_size(size_text(bytes)), bytes);
+  }
+  EXPECT_EQ(size_text(65536), "64K");
+}
+
+TEST(Pattern, TellsRankPlaceAndRepetition) {
+  std::vector<std::byte> data(1003);
+  bench::fill_pattern(data.data(), data.size(), 3, 7);
+  EXPECT_EQ(bench::count_wrong(data.data(), data.size(), 3, 7), 0);
+  // A byte of another pattern matches by chance once in 256.
+  EXPECT_GT(bench::count_wrong(data.data(), data.size(), 2, 7), 900);
+  EXPECT_GT(bench::count_wrong(data.data(), data.size(), 3, 8), 900);
+  EXPECT_GT(bench::count_wrong(data.data() + 8, data.size() - 8, 3, 7), 900);
+  data[500] ^= std::byte{1};
+  data[1002] ^= std::byte{1};
+  EXPECT_EQ(bench::count_wrong(data.data(), data.size(), 3, 7), 2);
+}
+
+TEST(Percentile, IsTheNearestRank) {
+  Measured measured;
+  for (int i = 1; i <= 10; ++i) measured.times_ns.push_back(i * 100);
+  EXPECT_EQ(measured.percentile_ns(0), 100);
+  EXPECT_EQ(measured.percentile_ns(50), 500);
+  EXPECT_EQ(measured.percentile_ns(90), 900);
+  EXPECT_EQ(measured.percentile_ns(99), 1000);
+  EXPECT_EQ(measured.percentile_ns(100), 1000);
+  EXPECT_EQ(measured.mean_ns(), 550);
+}
+
+TEST(InterfaceBytes, AreRead) {
+  EXPECT_TRUE(interface_bytes("lo").ok());
+  const auto absent = interface_bytes("nosuch0");
+  EXPECT_NE(absent.status().message().find("nosuch0"), std::string::npos);
+}
+
+// ---- findings
+// -------------------------------------------------------------------------------------
+
+HostFacts healthy() {
+  HostFacts facts;
+  facts.chosen.emplace();
+  facts.chosen->name = "eth0";
+  facts.multicast_route = "eth0";
+  facts.features = {true, true, true};
+  facts.limits.wanted_receive_buffer_bytes = 16 << 20;
+  facts.limits.granted_receive_buffer_bytes = 32 << 20;
+  facts.limits.udp_mem_pages = {1 << 20, 1 << 20, 1 << 20};
+  facts.limits.page_bytes = 4096;
+  facts.limits.open_files_soft = facts.limits.open_files_hard = 4096;
+  facts.limits.igmp_max_memberships = 20;
+  facts.input_policy = InputPolicy::accept;
+  return facts;
+}
+
+/// The one finding of these facts.
+Finding only_finding(const HostFacts& facts) {
+  const auto findings = find_faults(facts);
+  EXPECT_EQ(findings.size(), 1u);
+  return findings.empty() ? Finding{} : findings.front();
+}
+
+TEST(Findings, NoneOnAHealthyHost) { EXPECT_TRUE(find_faults(healthy()).empty()); }
+
+TEST(Findings, SmallReceiveBuffer) {
+  HostFacts facts = healthy();
+  facts.limits.rmem_max_bytes = 212992;
+  facts.limits.granted_receive_buffer_bytes = 425984;
+  const Finding finding = only_finding(facts);
+  EXPECT_EQ(finding.severity, Severity::slow);
+  EXPECT_EQ(finding.command, "sysctl -w net.core.rmem_max=16777216");
+  EXPECT_NE(finding.text.find("212992"), std::string::npos);
+}
+
+TEST(Findings, LittleUdpMemory) {
+  HostFacts facts = healthy();
+  facts.limits.udp_mem_pages = {100, 200, 300};
+  EXPECT_EQ(only_finding(facts).command, "sysctl -w net.ipv4.udp_mem='32768 49152 65536'");
+}
+
+TEST(Findings, NoInterfaceForSeveralHosts) {
+  HostFacts facts = healthy();
+  facts.chosen.reset();
+  facts.chosen_error = "no multicast interface";
+  const Finding finding = only_finding(facts);
+  EXPECT_EQ(finding.severity, Severity::failing);
+  EXPECT_NE(finding.text.find("no multicast interface"), std::string::npos);
+}
+
+TEST(Findings, MulticastRoutedElsewhere) {
+  HostFacts facts = healthy();
+  facts.multicast_route = "eth1";
+  EXPECT_NE(only_finding(facts).command.find("ip route add 239.192.0.0/14 dev eth0"),
+            std::string::npos);
+  facts.multicast_route.clear();
+  EXPECT_EQ(only_finding(facts).command, "ip route add 239.192.0.0/14 dev eth0");
+}
+
+TEST(Findings, BridgeThatSnoopsWithoutQuerier) {
+  HostFacts facts = healthy();
+  facts.bridges = {{"br0", true, true}, {"br1", false, false}, {"br2", true, false}};
+  EXPECT_EQ(only_finding(facts).command, "ip link set dev br2 type bridge mcast_querier 1");
+}
+
+TEST(Findings, StrictFilterOnlyWithSeveralNetworks) {
+  HostFacts facts = healthy();
+  facts.strict_filters = {"eth0"};
+  EXPECT_TRUE(find_faults(facts).empty());
+  facts.strict_filters = {"eth0", "eth1"};
+  EXPECT_NE(only_finding(facts).command.find("net.ipv4.conf.eth0.rp_filter=2"), std::string::npos);
+}
+
+TEST(Findings, FirewallAndLabWorstFirst) {
+  HostFacts facts = healthy();
+  facts.lab.temporary = failure(Code::unsupported, "no user namespaces");
+  facts.input_policy = InputPolicy::drop;
+  const auto findings = find_faults(facts);
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_EQ(findings[0].severity, Severity::failing);
+  EXPECT_NE(findings[0].command.find("iptables -I INPUT -p udp"), std::string::npos);
+  EXPECT_NE(findings[1].text.find("no user namespaces"), std::string::npos);
+  EXPECT_NE(findings[1].command.find("kernel.unprivileged_userns_clone=1"), std::string::npos);
+}
+
+// ---- plans and choices
+// ----------------------------------------------------------------------------
+
+PlanInput plan_input(Operation operation, std::uint32_t ranks, std::uint64_t bytes) {
+  return {.operation = operation,
+          .ranks = ranks,
+          .send_bytes = bytes,
+          .mtu_bytes = 1500,
+          .window_bytes = 1 << 20};
+}
+
+TEST(Plan, MulticastSendsEachBlockOnce) {
+  const auto plan = plan_multicast(plan_input(Operation::allgather, 8, 14400));
+  ASSERT_TRUE(plan.ok());
+  const std::uint64_t block = 14400 + 10 * 66;
+  EXPECT_EQ(plan->chunk_bytes, 1440u);
+  EXPECT_EQ(plan->chunks, 80u);
+  EXPECT_EQ(plan->steps, 8u);
+  EXPECT_EQ(plan->data.max_sent, block);
+  EXPECT_EQ(plan->data.max_received, 7 * block);
+  EXPECT_EQ(plan->data.total, 64 * block);
+  EXPECT_EQ(plan->messages, 8u + 7u);  // handshakes and activations
+  EXPECT_EQ(plan->credits, 0u);
+  EXPECT_EQ(plan->barrier_messages, 24u);
+}
+
+TEST(Plan, RanksThatAreNoPowerOfTwoFold) {
+  const auto plan = plan_multicast(plan_input(Operation::broadcast, 6, 1));
+  EXPECT_EQ(plan->barrier_messages, 4u * 2 + 2 * 2);
+}
+
+TEST(Plan, LongMessagesNeedCredits) {
+  const auto plan = plan_multicast(plan_input(Operation::broadcast, 3, 10 << 20));
+  EXPECT_GT(plan->credits, 0u);
+  EXPECT_EQ(plan->credits % 2, 0u);  // the root's two children, once a pulse
+}
+
+TEST(Plan, RingSendsEveryBlockOverEveryLinkButOne) {
+  const Plan plan = plan_ring(plan_input(Operation::allgather, 8, 1392));
+  EXPECT_EQ(plan.chunk_bytes, 1392u);
+  EXPECT_EQ(plan.data.max_sent, 7u * (1392 + 66 + 48));
+  EXPECT_EQ(plan.data.total, 2 * 8 * plan.data.max_sent);
+  const Plan chain = plan_ring(plan_input(Operation::broadcast, 8, 1392));
+  EXPECT_EQ(chain.data.max_sent, 1392u + 66 + 48);
+  EXPECT_EQ(chain.data.total, 2 * 7 * chain.data.max_sent);
+}
+
+TEST(Plan, AloneNothingIsSent) {
+  EXPECT_EQ(plan_multicast(plan_input(Operation::allgather, 1, 1000))->data.total, 0u);
+  EXPECT_EQ(plan_ring(plan_input(Operation::allgather, 1, 1000)).data.total, 0u);
+}
+
+TEST(Plan, MoreChunksThanNumbersAreRefused) {
+  const auto plan = plan_multicast(plan_input(Operation::allgather, 1'000'000, 1 << 30));
+  EXPECT_EQ(plan.status().code(), Code::invalid_argument);
+}
+
+/// What two ranks counted in one collective of each kind, by `automatic`: multicast bytes of all.
+std::uint64_t multicast_bytes(Operation operation, std::uint64_t bytes) {
+  auto bootstraps = runtime::make_local_bootstraps(2);
+  std::atomic<std::uint64_t> sum{0};
+  std::vector<std::thread> ranks;
+  for (std::size_t r = 0; r < 2; ++r) {
+    ranks.emplace_back([&, r] {
+      auto communicator = Communicator::create(*bootstraps[r], {});
+      ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
+      auto exercise =
+          Exercise::create(*communicator, {.operation = operation, .send_bytes = bytes});
+      ASSERT_TRUE(exercise.ok());
+      exercise->fill(1);
+      const Status status = exercise->run();
+      ASSERT_TRUE(status.ok()) << status.to_string();
+      EXPECT_EQ(exercise->count_wrong(1), 0u);
+      for (const auto& [name, value] : communicator->counters()) {
+        if (name == "device_multicast_bytes_sent") sum += value;
+      }
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  return sum;
+}
+
+TEST(Choice, IsWhatTheCommunicatorDoes) {
+  for (const Operation operation : {Operation::allgather, Operation::broadcast}) {
+    for (const std::uint64_t bytes : {1ull, 300'000ull}) {
+      const bool multicast = choose(operation, 2, bytes).algorithm == Algorithm::multicast;
+      EXPECT_EQ(multicast_bytes(operation, bytes) >= bytes, multicast)
+          << to_string(operation) << " of " << bytes;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti::app::test
