@@ -130,6 +130,7 @@ class StagedEndpoint final : public device::Endpoint {
   std::size_t poll(Instant, std::span<device::Completion>) override { return 0; }
   void watch(Rank, bool) override {}
   Instant next_deadline() const override { return kNever; }
+  bool quiet() const override { return true; }
   int wait_descriptor() const override { return -1; }
   void notify_when_sendable(bool) override {}
   device::EndpointCounters counters() const override { return {}; }

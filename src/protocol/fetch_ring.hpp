@@ -2,14 +2,11 @@
 // by block, and read from it when it says that it has them.
 //
 // Recovery is per source block, because in an Allgather every rank may have lost something: "answer
-// when you are complete" would deadlock. For a block the ring ends at its root, which always has
-// it.
-//  - A responder that lacks a range says "later" (it has not come yet) or "lack" (lost here too),
-//  and
-//    "ready" when it has it.
+// when you are complete" would deadlock. A block's ring ends at its root, which always has it.
+//  - A responder that misses a range says "later" (it has not come yet) or "lack" (lost here too,
+//    perhaps after "later"), and "ready" when it has it.
 //  - "Lack" means shared loss: the requester tells the block's root, which multicasts the range
-//  once
-//    more; a repeat within the linger time is ignored.
+//    once more; a repeat within the linger time is ignored.
 //  - A silent responder is skipped: the next to the left, finally the root, then round again.
 #pragma once
 

@@ -152,7 +152,8 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
   const std::string_view digits = colon == text.npos ? "" : text.substr(colon + 1);
   const std::uint64_t port = parse_number(digits, 65535).value_or(0);
   const bool bare_ipv6 = !bracketed && host.find(':') != host.npos;
-  if (host.empty() || host.size() > 255 || bare_ipv6 || port == 0) {
+  const bool nested = host.find_first_of("[]") != host.npos;
+  if (host.empty() || host.size() > 255 || bare_ipv6 || nested || port == 0) {
     return failure(Code::invalid_argument,
                    "'{}' is not an address: write host:port, or [address]:port for IPv6, with a "
                    "port from 1 to 65535",

@@ -5,13 +5,13 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <thread>
 
 #include "base/error.hpp"
 #include "device/ip/ip_device.hpp"
 #include "engine/barrier_operation.hpp"
+#include "observe/log.hpp"
 #include "protocol/membership.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/flight_dump.hpp"
@@ -39,10 +39,10 @@ std::shared_ptr<device::Device> make_device(const CommunicatorOptions& options, 
   return std::make_shared<device::ip::IpDevice>(ip);
 }
 
-std::vector<std::string> host_names(const std::vector<Hello>& hellos) {
+std::vector<std::string> host_names(const std::vector<Greeting>& greetings) {
   std::vector<std::string> names;
-  for (const Hello& hello : hellos)
-    names.push_back(fmt::format("{}:{}", hello.host, hello.process));
+  for (const Greeting& greeting : greetings)
+    names.push_back(fmt::format("{}:{}", greeting.host, greeting.process));
   return names;
 }
 
@@ -59,8 +59,8 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
   if (Status status = state->confirm_membership(options.create_timeout); !status) return status;
   if (!state->progress_) {
     const auto ranks_here =
-        std::count_if(state->hellos_.begin(), state->hellos_.end(), [&](const Hello& one) {
-          return one.network == state->hellos_[index(bootstrap.rank())].network;
+        std::count_if(state->greetings_.begin(), state->greetings_.end(), [&](const Greeting& one) {
+          return one.network == state->greetings_[index(bootstrap.rank())].network;
         });
     const bool own_core = static_cast<unsigned>(ranks_here) <= std::thread::hardware_concurrency();
     auto created = Progress::create(own_core ? kSpinOwn : kSpinShared);
@@ -77,7 +77,7 @@ void CommunicatorState::arrange_dumps() {
   const std::string directory = flight_directory();
   if (directory.empty()) return;
   const auto complain = [](const Status& status) {
-    if (!status) std::fprintf(stderr, "tutti: %s\n", status.message().c_str());
+    if (!status) observe::complain(status.message());
   };
   progress_->exclusive([&] {
     context_->on_failure([this, directory, complain](const Status& why) {
@@ -107,26 +107,26 @@ Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& 
   const std::uint32_t size = bootstrap.size();
   if (options.subgroups == 0) return failure(Code::invalid_argument, "subgroups start at 1");
   auto greetings =
-      bootstrap.allgather(make_hello(options, number_).encode(), options.create_timeout);
+      bootstrap.allgather(make_greeting(options, number_).encode(), options.create_timeout);
   if (!greetings) return greetings.status();
   for (std::size_t r = 0; r < greetings->size(); ++r) {
-    auto hello = Hello::decode((*greetings)[r]);
-    if (!hello) return failure(Code::invalid_argument, "rank {}: {}", r, hello.status().message());
-    hellos_.push_back(std::move(*hello));
+    auto greeting = Greeting::decode((*greetings)[r]);
+    if (!greeting) return failure(Code::invalid_argument, "rank {}: {}", r, greeting.status().message());
+    greetings_.push_back(std::move(*greeting));
   }
-  if (Status status = check_agreement(hellos_); !status) return status;
+  if (Status status = check_agreement(greetings_); !status) return status;
 
   device::EndpointOptions endpoint_options{.rank = me,
                                            .size = size,
                                            .communicator = number_,
                                            .subgroups = options.subgroups,
                                            .secret = {},
-                                           .group_seed = hellos_[0].secret,
+                                           .group_seed = greetings_[0].secret,
                                            .local_ranks = {},
                                            .peer_timeout = options.peer_timeout};
-  if (options.authenticate) endpoint_options.secret = hellos_[0].secret;
+  if (options.authenticate) endpoint_options.secret = greetings_[0].secret;
   for (std::uint32_t r = 0; r < size; ++r) {
-    if (hellos_[r].network == hellos_[index(me)].network) {
+    if (greetings_[r].network == greetings_[index(me)].network) {
       endpoint_options.local_ranks.push_back(rank_of(r));
     }
   }
@@ -145,7 +145,7 @@ Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& 
       return failure(Code::peer_failed,
                      "rank {} ({}) could not open its network endpoint; its own "
                      "message says why",
-                     r, hellos_[r].host);
+                     r, greetings_[r].host);
     }
   }
   if (Status status = (*endpoint)->connect(*addresses); !status) return status;
@@ -157,7 +157,7 @@ Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& 
   settings.always_barrier = options.always_barrier;
   settings.first_epoch = options.first_sequence;
   context_ = std::make_unique<engine::CommunicatorContext>(me, size, settings, std::move(*endpoint),
-                                                           host_names(hellos_));
+                                                           host_names(greetings_));
   return {};
 }
 
@@ -204,7 +204,7 @@ Status CommunicatorState::confirm_membership(Nanoseconds timeout) {
                  "rank {} ({}) hears no multicast from rank(s) {} after {} s. Remedies: the switch "
                  "needs an IGMP querier where it snoops; a firewall must let UDP to 239.192.0.0/14 "
                  "pass; TUTTI_INTERFACE must name the same network on all hosts (`tutti info`)",
-                 index(rank()), hellos_[index(rank())].host, fmt::join(deaf, ", "),
+                 index(rank()), greetings_[index(rank())].host, fmt::join(deaf, ", "),
                  timeout.count() / 1'000'000'000);
 }
 
@@ -227,7 +227,7 @@ std::string CommunicatorState::describe() const {
       context_->settings().chains == 0 ? std::string("turns learned")
                                        : fmt::format("{} chain(s)", context_->settings().chains),
       capabilities.receive_window_bytes,
-      hellos_[0].authenticate ? "a keyed tag" : "a CRC-32C (authentication is off)");
+      greetings_[0].authenticate ? "a keyed tag" : "a CRC-32C (authentication is off)");
 }
 
 }  // namespace tutti::runtime

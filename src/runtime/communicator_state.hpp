@@ -9,7 +9,7 @@
 
 #include "engine/communicator_context.hpp"
 #include "runtime/bootstrap.hpp"
-#include "runtime/hello.hpp"
+#include "runtime/greeting.hpp"
 #include "runtime/progress.hpp"
 #include "tutti/communicator.hpp"
 
@@ -61,7 +61,7 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   std::uint16_t duplicates_ = 0;
   std::string bootstrap_;
   std::string device_;
-  std::vector<Hello> hellos_;
+  std::vector<Greeting> greetings_;
 };
 
 }  // namespace tutti::runtime

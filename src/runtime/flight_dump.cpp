@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "observe/log.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/communicator_state.hpp"
 
@@ -86,7 +86,7 @@ class SignalDump {
         return write_flight_dump(flight_directory(), one->context(), one->number(),
                                  "signal SIGUSR1");
       });
-      if (!status) std::fprintf(stderr, "tutti: %s\n", status.message().c_str());
+      if (!status) observe::complain(status.message());
     }
   }
 

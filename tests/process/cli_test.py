@@ -83,6 +83,12 @@ class Bench(unittest.TestCase):
         self.assertEqual([row["size_bytes"] for row in report["rows"]], [0])
         self.assertEqual(len(report["rows"][0]["in_place"]["times_ns"]), 4)
 
+    def test_without_a_check(self):
+        report, table = self.run_bench("broadcast", "-b", "1K", "-e", "1K", "-c", "0")
+        self.assertIsNone(report["wrong_bytes"])
+        self.assertIsNone(report["rows"][0]["in_place"]["wrong_bytes"])
+        self.assertIn("not checked", table)
+
     def test_a_file_that_cannot_be_written(self):
         done = job(2, "bench", "barrier", "-n", "4", "-w", "0", "-J", "/nonexistent/x.json")
         self.assertNotEqual(done.returncode, 0)

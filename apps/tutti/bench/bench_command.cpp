@@ -134,7 +134,7 @@ int run(const BenchOptions& options) {
   if (!session) return complain(name, session.status());
   auto rows = measure_rows(options, *session);
   if (!rows) return complain(name, rows.status());
-  if (session->is_first()) print_summary(*rows);
+  if (session->is_first()) print_summary(options, *rows);
   Status status = write_json(options, *session, *rows);
   if (Status end = session->finish(); status.ok()) status = end;
   if (!status) return complain(name, status);

@@ -14,7 +14,7 @@ namespace tutti::app {
 
 struct MeasureOptions {
   int iterations = 20;
-  int warmup = 5;
+  int warmup = 10;
   bool check = true;
   bool link_bytes = false;
 };

@@ -36,7 +36,7 @@ struct BenchRow {
 /// The comment lines above the rows.
 void print_header(const BenchOptions& options, Session& session);
 void print_row(const BenchOptions& options, const BenchRow& row, std::uint32_t ranks);
-void print_summary(const std::vector<BenchRow>& rows);
+void print_summary(const BenchOptions& options, const std::vector<BenchRow>& rows);
 
 /// Everything, by the schema of docs/bench.md.
 nlohmann::json to_json(const BenchOptions& options, Session& session,

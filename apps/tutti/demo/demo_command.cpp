@@ -112,8 +112,8 @@ std::string algorithm_of(const nlohmann::json& row) {
 std::string kib(double bytes) { return fmt::format("{:.1f}", bytes / 1024); }
 
 void print_results(const nlohmann::json& results, std::uint32_t ranks) {
-  fmt::print("  {:<22} {:<10} {:>10} {:>18} {:>18}  {}\n", "", "by", "time (ms)", "most by a rank",
-             "by all (KiB sent)", "data");
+  fmt::print("  {:<22} {:<10} {:>10} {:>18} {:>18}  {}\n", "", "by", "time (ms)",
+             "KiB: most by one", "KiB: by all", "data");
   for (const auto& row : results) {
     const auto sent = row["sent_bytes_by_rank"].get<std::vector<double>>();
     double most = 0;
@@ -171,7 +171,9 @@ int demonstrate_loopback() {
   if (!results) return complain("demo", results.status());
   print_results(*results, kLoopbackRanks);
   fmt::print(
-      "\n   By multicast each rank sends its block once; by the ring, once for every other "
+      "\n  KiB: handed to the network in one operation, by one rank and by all. By multicast a "
+      "block "
+      "is sent\n  once, whatever the number of ranks; from rank to rank, once for every other "
       "rank.\n\n");
   return all_right(*results) ? kExitOk : kExitFailed;
 }

@@ -13,7 +13,7 @@
 
 namespace tutti::runtime {
 
-struct Hello {
+struct Greeting {
   std::string host;     ///< for messages
   std::string network;  ///< identity of the host's network stack: equal means loopback reaches
   std::uint32_t process = 0;
@@ -29,13 +29,13 @@ struct Hello {
   std::vector<std::byte> secret;  ///< rank 0's counts
 
   std::vector<std::byte> encode() const;
-  static Result<Hello> decode(std::span<const std::byte> bytes);
+  static Result<Greeting> decode(std::span<const std::byte> bytes);
 };
 
 /// This process, with fresh random bytes for the secret.
-Hello make_hello(const CommunicatorOptions& options, std::uint16_t communicator);
+Greeting make_greeting(const CommunicatorOptions& options, std::uint16_t communicator);
 
 /// Whether all ranks want the same; the failure names the option and two ranks that differ.
-Status check_agreement(const std::vector<Hello>& hellos);
+Status check_agreement(const std::vector<Greeting>& greetings);
 
 }  // namespace tutti::runtime

@@ -1,6 +1,6 @@
 // What a rank says of itself reaches the others through a bootstrap that anybody may have written
 // to: a greeting decodes to what it says or is refused, and what decoded can be compared.
-#include "runtime/hello.hpp"
+#include "runtime/greeting.hpp"
 
 #include <cstdint>
 #include <cstdlib>
@@ -17,22 +17,22 @@ void require(bool holds) {
 }
 
 void check(std::span<const std::byte> bytes) {
-  const auto decoded = Hello::decode(bytes);
+  const auto decoded = Greeting::decode(bytes);
   if (!decoded.ok()) {
     require(!decoded.status().message().empty());
     return;
   }
-  const auto again = Hello::decode(decoded->encode());
+  const auto again = Greeting::decode(decoded->encode());
   require(again.ok() && again->host == decoded->host && again->secret == decoded->secret);
   require(check_agreement({*decoded, *again}).ok());
-  const Status other = check_agreement({make_hello({}, 0), *decoded});
+  const Status other = check_agreement({make_greeting({}, 0), *decoded});
   require(other.ok() || other.code() == Code::invalid_argument);
 }
 
 /// A valid greeting in which the input overwrites bytes, position and value in turn: most of what
 /// the fuzzer makes up from nothing does not get past the first bytes.
 void check_damaged(std::span<const std::byte> input) {
-  static const std::vector<std::byte> valid = make_hello({}, 3).encode();
+  static const std::vector<std::byte> valid = make_greeting({}, 3).encode();
   std::vector<std::byte> damaged = valid;
   for (std::size_t i = 0; i + 2 < input.size(); i += 3) {
     const auto at =

@@ -1,4 +1,4 @@
-#include "runtime/hello.hpp"
+#include "runtime/greeting.hpp"
 
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -33,7 +33,7 @@ std::string network_identity() {
 
 }  // namespace
 
-std::vector<std::byte> Hello::encode() const {
+std::vector<std::byte> Greeting::encode() const {
   std::vector<std::uint8_t> secret_bytes;
   for (const std::byte byte : secret) secret_bytes.push_back(static_cast<std::uint8_t>(byte));
   const nlohmann::json json = {{"protocol", kProtocol},
@@ -55,67 +55,71 @@ std::vector<std::byte> Hello::encode() const {
   return {first, first + packed.size()};
 }
 
-Result<Hello> Hello::decode(std::span<const std::byte> bytes) {
+Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
   const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
   const nlohmann::json json =
       nlohmann::json::from_msgpack(first, first + bytes.size(), true, /*allow_exceptions=*/false);
   if (!json.is_object())
     return failure(Code::invalid_argument, "the greeting is not one of Tutti's");
-  if (json.value("protocol", 0) != kProtocol) {
-    return failure(Code::invalid_argument,
-                   "speaks protocol {}, we speak {}: use one version of Tutti",
-                   json.value("protocol", 0), kProtocol);
-  }
-  Hello hello;
+  Greeting greeting;
   try {
-    json.at("host").get_to(hello.host);
-    json.at("network").get_to(hello.network);
-    json.at("process").get_to(hello.process);
-    json.at("subgroups").get_to(hello.subgroups);
-    json.at("chains").get_to(hello.chains);
-    json.at("chunk_bytes").get_to(hello.chunk_bytes);
-    json.at("window_bytes").get_to(hello.window_bytes);
-    json.at("communicator").get_to(hello.communicator);
-    json.at("ipv6").get_to(hello.ipv6);
-    json.at("authenticate").get_to(hello.authenticate);
-    json.at("always_barrier").get_to(hello.always_barrier);
-    json.at("first_sequence").get_to(hello.first_sequence);
+    if (const auto spoken = json.at("protocol").get<std::int64_t>(); spoken != kProtocol) {
+      return failure(Code::invalid_argument,
+                     "speaks protocol {}, we speak {}: use one version of Tutti", spoken,
+                     kProtocol);
+    }
+    json.at("host").get_to(greeting.host);
+    json.at("network").get_to(greeting.network);
+    json.at("process").get_to(greeting.process);
+    json.at("subgroups").get_to(greeting.subgroups);
+    json.at("chains").get_to(greeting.chains);
+    json.at("chunk_bytes").get_to(greeting.chunk_bytes);
+    json.at("window_bytes").get_to(greeting.window_bytes);
+    json.at("communicator").get_to(greeting.communicator);
+    json.at("ipv6").get_to(greeting.ipv6);
+    json.at("authenticate").get_to(greeting.authenticate);
+    json.at("always_barrier").get_to(greeting.always_barrier);
+    json.at("first_sequence").get_to(greeting.first_sequence);
     for (const auto& byte : json.at("secret")) {
-      hello.secret.push_back(static_cast<std::byte>(byte.get<std::uint8_t>()));
+      greeting.secret.push_back(static_cast<std::byte>(byte.get<std::uint8_t>()));
     }
   } catch (const nlohmann::json::exception& error) {
     return failure(Code::invalid_argument, "the greeting is damaged: {}", error.what());
   }
-  return hello;
+  if (greeting.secret.size() != kSecretBytes) {
+    return failure(Code::invalid_argument, "the greeting carries a secret of {} bytes, not {}",
+                   greeting.secret.size(), kSecretBytes);
+  }
+  return greeting;
 }
 
-Hello make_hello(const CommunicatorOptions& options, std::uint16_t communicator) {
-  Hello hello;
-  hello.host = host_name();
-  hello.network = network_identity();
-  hello.process = static_cast<std::uint32_t>(::getpid());
-  hello.subgroups = options.subgroups;
-  hello.chains = options.chains;
-  hello.chunk_bytes = options.chunk_bytes;
-  hello.window_bytes = options.window_bytes;
-  hello.communicator = communicator;
-  hello.ipv6 = options.ipv6;
-  hello.authenticate = options.authenticate;
-  hello.always_barrier = options.always_barrier;
-  hello.first_sequence = options.first_sequence;
-  hello.secret.resize(kSecretBytes);
+Greeting make_greeting(const CommunicatorOptions& options, std::uint16_t communicator) {
+  Greeting greeting;
+  greeting.host = host_name();
+  greeting.network = network_identity();
+  greeting.process = static_cast<std::uint32_t>(::getpid());
+  greeting.subgroups = options.subgroups;
+  greeting.chains = options.chains;
+  greeting.chunk_bytes = options.chunk_bytes;
+  greeting.window_bytes = options.window_bytes;
+  greeting.communicator = communicator;
+  greeting.ipv6 = options.ipv6;
+  greeting.authenticate = options.authenticate;
+  greeting.always_barrier = options.always_barrier;
+  greeting.first_sequence = options.first_sequence;
+  greeting.secret.resize(kSecretBytes);
   std::size_t filled = 0;
   while (filled < kSecretBytes) {
-    const ssize_t got = ::getrandom(hello.secret.data() + filled, kSecretBytes - filled, 0);
+    const ssize_t got = ::getrandom(greeting.secret.data() + filled, kSecretBytes - filled, 0);
     if (got > 0) filled += static_cast<std::size_t>(got);
   }
-  return hello;
+  return greeting;
 }
 
-Status check_agreement(const std::vector<Hello>& hellos) {
-  const Hello& first = hellos.front();
-  for (std::size_t r = 1; r < hellos.size(); ++r) {
-    const Hello& other = hellos[r];
+Status check_agreement(const std::vector<Greeting>& greetings) {
+  const Greeting& first = greetings.front();
+  for (std::size_t r = 1; r < greetings.size(); ++r) {
+    const Greeting& other = greetings[r];
     const auto differ = [&](const char* option, auto a, auto b) {
       return failure(Code::invalid_argument,
                      "the ranks disagree on {}: {} at rank 0 ({}), {} at rank {} ({}); give all of "

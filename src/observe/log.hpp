@@ -1,0 +1,11 @@
+// What Tutti itself has to say to the operator: by spdlog, on the standard error stream.
+#pragma once
+
+#include <string_view>
+
+namespace tutti::observe {
+
+/// A sentence about something that went wrong and that no caller is told.
+void complain(std::string_view sentence);
+
+}  // namespace tutti::observe
