@@ -92,7 +92,8 @@ CommunicatorState::~CommunicatorState() {
   if (context_) drain();
 }
 
-// Our last messages may have been lost, and nobody else repeats them: a neighbour would wait for us.
+// Our last messages may have been lost, and nobody else repeats them: a neighbour would wait for
+// us.
 void CommunicatorState::drain() {
   const Instant deadline = now() + (context_->failure_status().ok() ? kCloseLinger : kFailedLinger);
   while (!context_->endpoint().quiet() && now() < deadline) {
@@ -111,7 +112,8 @@ Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& 
   if (!greetings) return greetings.status();
   for (std::size_t r = 0; r < greetings->size(); ++r) {
     auto greeting = Greeting::decode((*greetings)[r]);
-    if (!greeting) return failure(Code::invalid_argument, "rank {}: {}", r, greeting.status().message());
+    if (!greeting)
+      return failure(Code::invalid_argument, "rank {}: {}", r, greeting.status().message());
     greetings_.push_back(std::move(*greeting));
   }
   if (Status status = check_agreement(greetings_); !status) return status;

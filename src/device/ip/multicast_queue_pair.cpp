@@ -113,11 +113,10 @@ Status IpMulticastQueuePair::open_send(const Interface& interface, const SocketA
   s = set_option(fd, SOL_SOCKET, SO_SNDBUF, settings_.send_buffer_bytes, "SO_SNDBUF");
   if (!s) return s;
   if (::connect(fd, group.get(), group.length()) == 0) return {};
-  return system_failure(errno, "no route to group {} by {}; remedy: {} dev {}", group.to_string(),
-                        interface.name,
-                        six ? "ip -6 route add multicast ff00::/8 table local"
-                            : "ip route add 224.0.0.0/4",
-                        interface.name);
+  return system_failure(
+      errno, "no route to group {} by {}; remedy: {} dev {}", group.to_string(), interface.name,
+      six ? "ip -6 route add multicast ff00::/8 table local" : "ip route add 224.0.0.0/4",
+      interface.name);
 }
 
 void IpMulticastQueuePair::write_header(wire::PacketKind kind, std::uint32_t epoch,
