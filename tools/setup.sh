@@ -7,7 +7,7 @@ set -eu
 packages="g++ cmake ninja-build make pkg-config
   libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libssl-dev libgtest-dev libbenchmark-dev
   libpmix-dev
-  python3 binutils git iproute2 nftables util-linux clang-format-14"
+  python3 binutils git ethtool iproute2 nftables util-linux clang-format-14"
 optional="clang-14 libclang-rt-14-dev ccache openmpi-bin mpich"
 
 case "${1:-}" in
