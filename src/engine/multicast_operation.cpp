@@ -443,15 +443,10 @@ void MulticastOperation::cut_off(Instant now, protocol::CutoffReason reason) {
     if (!begun_[b]) continue;
     Range rest = layout_.blocks()[b].psns;
     while (!rest.empty()) {
-      Range missing = map_->first_missing(b, rest);
+      const Range missing = map_->first_missing(b, rest);
       if (missing.empty()) break;
       rest.first = missing.last;
-      // A sender that waits for credits is silent too; it repeats its last chunk meanwhile.
-      while (credits_->needed() && !missing.empty() && !credits_->was_sent(missing.last - 1)) {
-        --missing.last;
-      }
-      if (missing.empty()) continue;
-      lost_.push_back({b, missing});
+      lost_.push_back({b, missing, false});
       any = true;
     }
   }

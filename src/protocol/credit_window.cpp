@@ -66,25 +66,8 @@ std::uint32_t CreditWindow::subtree_children(Rank keeper) const {
   return children;
 }
 
-// A cutoff may declare lost what was never sent: a credit for that would let too much be sent
-// later. What came behind a chunk, in its own stream or of a later sender of its chain, proves that
-// it was sent. A sender that has to wait repeats its last chunk, so the proof comes.
-bool CreditWindow::was_sent(std::uint32_t psn) const {
-  const BlockLayout& layout = map_->layout();
-  const std::vector<Block>& blocks = layout.blocks();
-  const std::uint32_t block_index = layout.block_of(psn);
-  const auto chain = std::find_if(chains_.begin(), chains_.end(),
-                                  [psn](const Chain& one) { return psn < one.psns.last; });
-  if (map_->horizon(block_index, layout.subgroup_of(blocks[block_index], psn)) > psn) return true;
-  for (std::uint32_t b = block_index + 1; b < blocks.size(); ++b) {
-    if (blocks[b].psns.first >= chain->psns.last) break;
-    for (std::uint32_t s = 0; s < layout.subgroups(); ++s) {
-      if (map_->horizon(b, s) > blocks[b].psns.first) return true;
-    }
-  }
-  return false;
-}
-
+// A cutoff may take for lost what was never sent: a credit for that would let too much be sent
+// later. A sender that has to wait repeats its last chunk, so the proof comes.
 void CreditWindow::advance_cursor(Chain& chain, const FetchRing& fetch) const {
   const BlockLayout& layout = map_->layout();
   while (chain.cursor < chain.psns.last) {
@@ -92,7 +75,7 @@ void CreditWindow::advance_cursor(Chain& chain, const FetchRing& fetch) const {
     const Range missing = map_->first_missing(b, {chain.cursor, layout.blocks()[b].psns.last});
     chain.cursor = missing.first;
     if (missing.empty()) continue;
-    if (!fetch.declared(chain.cursor) || !was_sent(chain.cursor)) return;
+    if (!fetch.proven(chain.cursor)) return;
     ++chain.cursor;
   }
 }

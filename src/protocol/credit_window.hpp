@@ -28,8 +28,6 @@ class CreditWindow {
   bool needed() const { return needed_; }
   /// One past the last PSN of `block_index` that may be sent by now.
   std::uint32_t limit(std::uint32_t block_index) const;
-  /// Whether a chunk is known to have been sent, by what came after it.
-  bool was_sent(std::uint32_t psn) const;
   /// Looks at what has come: reports the pulses that this rank has consumed since.
   void consume(const FetchRing& fetch, Outbox& outbox);
   /// A child's report or the keeper's grant. False: nobody may send me that.

@@ -40,6 +40,7 @@ FetchRing::FetchRing(Rank me, std::uint32_t size, std::uint32_t epoch, const Chu
     : me_(me), size_(size), epoch_(epoch), map_(&map), settings_(settings) {
   const std::uint32_t chunks = map.layout().chunk_count();
   declared_ = Bitmap(chunks);
+  proven_ = Bitmap(chunks);
   reading_ = Bitmap(chunks);
   again_ = Bitmap(chunks);
 }
@@ -50,9 +51,9 @@ void FetchRing::lost(const LostRun& run) {
     if (!fresh.empty()) asks_.push_back({run.block_index, fresh, first_target(), {}, false});
   };
   for (std::uint32_t psn = run.psns.first; psn < run.psns.last; ++psn) {
+    if (run.proven && proven_.set(psn)) newly_proven_ = true;
     if (declared_.set(psn)) {
       ++counters_.chunks_lost;
-      newly_declared_ = true;
       fresh.last = psn + 1;
       continue;
     }
@@ -72,7 +73,7 @@ Rank FetchRing::next_target(const Ask& ask) const {
 }
 
 void FetchRing::poll(Instant now, Outbox& outbox) {
-  if (std::exchange(newly_declared_, false) && !deferred_.empty()) correct_deferred(outbox);
+  if (std::exchange(newly_proven_, false) && !deferred_.empty()) correct_deferred(outbox);
   if (asks_.empty()) return;
   std::erase_if(asks_, [this](const Ask& ask) { return !wanted(ask); });
   for (Ask& ask : asks_) {
@@ -103,7 +104,7 @@ bool FetchRing::split(const Message& message, std::vector<LostRun>& runs) const 
     if (range.last > layout.chunk_count()) return false;
     const std::uint32_t block = layout.block_of(range.first);
     if (range.last > layout.blocks()[block].psns.last) return false;
-    runs.push_back({block, range});
+    runs.push_back({block, range, true});
   }
   return true;
 }
@@ -196,8 +197,8 @@ bool FetchRing::on_request(Rank from, const Message& message, std::uint64_t key,
       for (Range left = missing; !left.empty();) {
         const Range part = lost_or_late(left);
         left.first = part.last;
-        (declared_.test(part.first) ? lack : later).add(part);
-        deferred_.push_back({from, run.block_index, part, declared_.test(part.first)});
+        (proven_.test(part.first) ? lack : later).add(part);
+        deferred_.push_back({from, run.block_index, part, proven_.test(part.first)});
         ++counters_.ranges_deferred;
       }
     }
@@ -222,7 +223,7 @@ void FetchRing::correct_deferred(Outbox& outbox) {
       const Range part = lost_or_late(left);
       left.first = part.last;
       // What has come meanwhile is about to be served.
-      const bool lost = declared_.test(part.first);
+      const bool lost = proven_.test(part.first);
       if (lost && !map_->first_missing(waiting.block_index, part).empty()) lack.add(part);
       corrected.push_back({waiting.from, waiting.block_index, part, lost});
     }
@@ -232,9 +233,9 @@ void FetchRing::correct_deferred(Outbox& outbox) {
 }
 
 Range FetchRing::lost_or_late(Range psns) const {
-  const bool lost = declared_.test(psns.first);
+  const bool lost = proven_.test(psns.first);
   std::uint32_t end = psns.first + 1;
-  while (end < psns.last && declared_.test(end) == lost) ++end;
+  while (end < psns.last && proven_.test(end) == lost) ++end;
   return {psns.first, end};
 }
 

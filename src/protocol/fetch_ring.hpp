@@ -64,8 +64,8 @@ class FetchRing {
   bool idle() const { return asks_.empty(); }
   /// Whether a chunk is being read: its bytes may be here in part.
   bool reading(std::uint32_t psn) const { return reading_.test(psn); }
-  /// Whether a chunk has been declared lost here (so it no longer occupies anybody's staging).
-  bool declared(std::uint32_t psn) const { return declared_.test(psn); }
+  /// Whether a chunk is known to have been sent and lost (so it occupies nobody's staging here).
+  bool proven(std::uint32_t psn) const { return proven_.test(psn); }
 
   // As responder.
   /// PSNs of our own block that have not been multicast yet: asked for, they come "later", by
@@ -117,14 +117,15 @@ class FetchRing {
   std::uint32_t epoch_;
   const ChunkMap* map_;
   Settings settings_;
-  Bitmap declared_;  ///< by PSN
+  Bitmap declared_;  ///< by PSN: asked for, on proof or on suspicion
+  Bitmap proven_;    ///< by PSN: sent and lost
   Bitmap reading_;   ///< by PSN: a read is under way
   Bitmap again_;     ///< by PSN: multicast again within the linger time
   Instant again_since_{};
   Range withheld_{};
   std::vector<Ask> asks_;
   std::vector<Deferred> deferred_;
-  bool newly_declared_ = false;  ///< since the last poll
+  bool newly_proven_ = false;  ///< since the last poll
   FetchCounters counters_;
 };
 

@@ -42,7 +42,7 @@ void LossScanner::scan(std::uint32_t block_index, std::uint32_t subgroup, Range 
     while (within.first < within.last) {
       const Range run = map_->first_missing(block_index, within);
       if (run.empty()) break;
-      lost.push_back({block_index, run});
+      lost.push_back({block_index, run, true});
       within.first = run.last;
     }
   }

@@ -15,6 +15,8 @@ namespace tutti::protocol {
 struct LostRun {
   std::uint32_t block_index = 0;
   Range psns;
+  /// Something that was sent later has come: these chunks were sent. False: a mere suspicion.
+  bool proven = true;
 };
 
 class LossScanner {

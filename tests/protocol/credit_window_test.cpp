@@ -166,7 +166,7 @@ class Stream {
   /// A cutoff that fires too early: takes for lost what may not have been sent at all.
   void declare_all(std::uint32_t r) {
     for (std::uint32_t b = 0; b < size_; ++b) {
-      if (b != r) nodes_[r]->fetch.lost({b, layout_.blocks()[b].psns});
+      if (b != r) nodes_[r]->fetch.lost({b, layout_.blocks()[b].psns, false});
     }
     consume(r);
   }

@@ -100,8 +100,8 @@ TEST_F(FetchRingTest, AsksTheLeftNeighbourOnceForEverythingThatIsLost) {
   poll(now_);
   EXPECT_TRUE(outbox_.empty());
   EXPECT_EQ(node_.ring.counters().chunks_lost, 13u);
-  EXPECT_TRUE(node_.ring.declared(4));
-  EXPECT_FALSE(node_.ring.declared(6));
+  EXPECT_TRUE(node_.ring.proven(4));
+  EXPECT_FALSE(node_.ring.proven(6));
 }
 
 TEST_F(FetchRingTest, ManyRangesTakeAsFewMessagesAsFit) {
@@ -293,6 +293,22 @@ TEST_F(FetchRingTest, LaterBecomesLackWhenTheLossIsFoundHereToo) {
   std::vector<Range> ready = ranges(sent().message);
   std::sort(ready.begin(), ready.end(), [](Range a, Range b) { return a.first < b.first; });
   EXPECT_EQ(ready, (Ranges{{0, 2}, {2, 4}, {4, 5}, {5, 6}}));
+}
+
+TEST_F(FetchRingTest, ASuspicionIsAskedForButIsNoSharedLossBeforeItIsProven) {
+  node_.ring.lost({0, {2, 4}, false});
+  EXPECT_FALSE(node_.ring.proven(2));
+  poll(now_);
+  EXPECT_EQ(ranges(sent().message), (Ranges{{2, 4}}));
+  node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{2, 4}}), 55, outbox_);
+  EXPECT_EQ(sent().message.kind, MessageKind::fetch_later);
+  node_.ring.lost({0, {2, 4}});
+  EXPECT_TRUE(node_.ring.proven(2));
+  poll(now_);
+  const Outbox::Item lack = sent();
+  EXPECT_EQ(lack.message.kind, MessageKind::fetch_lack) << "and it is asked for once";
+  EXPECT_EQ(ranges(lack.message), (Ranges{{2, 4}}));
+  EXPECT_EQ(node_.ring.counters().chunks_lost, 2u);
 }
 
 TEST_F(FetchRingTest, WhatWasDeferredIsPushedWhenItHasCome) {
