@@ -38,6 +38,7 @@ class Rendezvous {
   Status contribute(std::uint32_t rank, Gather gather, Deadline now);
   /// The connection of a rank that had joined has ended.
   void leave(std::uint32_t rank);
+  bool failed() const { return failure_.has_value(); }
   /// Fails the job where a rank has waited longer than it was willing to.
   void expire(Deadline now);
   /// When expire() has something to do; Deadline::max() for never.

@@ -22,6 +22,7 @@ namespace tutti::runtime {
 namespace {
 
 constexpr auto kLinger = std::chrono::seconds(5);
+constexpr auto kTellFailure = std::chrono::seconds(1);
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 constexpr std::size_t kMaxStrangers = 4096;
 constexpr std::size_t kMaxMemberPayloadBytes = Gather::kPrefixBytes + kMaxContributionBytes;
@@ -125,6 +126,9 @@ void BootstrapServer::Loop::run() {
   listener_ = Socket();
   const Deadline end = deadline_after(kLinger);
   while (owes_bytes() && SteadyClock::now() < end) poll_once(end);
+  // Whoever has not asked yet learns why the job failed, rather than that we are gone.
+  const Deadline told = deadline_after(kTellFailure);
+  while (rendezvous_.failed() && !members_.empty() && SteadyClock::now() < told) poll_once(told);
 }
 
 bool BootstrapServer::Loop::owes_bytes() const {

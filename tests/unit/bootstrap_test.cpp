@@ -200,7 +200,8 @@ TEST(BootstrapStore, NamesTheRankThatLeft) {
   EXPECT_TRUE(problems[1].ok());
   for (const std::size_t rank : {0, 2}) {
     EXPECT_EQ(problems[rank].code(), Code::peer_failed);
-    EXPECT_NE(problems[rank].message().find("rank 1 left the job"), std::string::npos);
+    EXPECT_NE(problems[rank].message().find("rank 1 left the job"), std::string::npos)
+        << "rank " << rank << ": " << problems[rank].message();
   }
 }
 
