@@ -37,6 +37,8 @@ class ArrivalMeter {
     std::nth_element(rates_.begin(), middle, rates_.end());
     return *middle;
   }
+  /// How long the arrivals took that `bytes_per_second` counts; not in turns.
+  Nanoseconds measured_time() const { return last_ - since_; }
   static std::uint64_t rate(std::uint64_t bytes, Nanoseconds time) {
     if (time.count() <= 0) return 0;
     return static_cast<std::uint64_t>(static_cast<double>(bytes) * 1e9 /

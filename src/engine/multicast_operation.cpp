@@ -16,16 +16,12 @@ constexpr Nanoseconds kQueueRetryMin{20'000};
 constexpr std::uint64_t kCatchUpBytes = 128 * 1024;
 // What all paced senders together put into a switch's queue at the start.
 constexpr std::uint64_t kPacedBurstBytes = 448 * 1024;
-// Paced senders go a little faster than the link, so that it never idles: at most 2 %, and at most
-// so many bytes in all, which a switch's queue takes.
-constexpr std::uint64_t kExcessDivisor = 50;
-constexpr std::uint64_t kProbeDivisor = 8;  // a step up, where the network kept up
+// Paced senders go a little faster than the link is known to be, so that it never idles and a low
+// estimate shows: at most 6 %, and at most so many bytes in all, which a switch's queue takes.
+constexpr std::uint64_t kExcessDivisor = 16;
 constexpr std::uint64_t kExcessBytes = 256 * 1024;
 constexpr double kScansPerCollective = 8;
 constexpr std::int64_t kMaxTickFactor = 8;
-// Data that came at all but a 33rd of the pace kept up with it.
-constexpr std::uint64_t kKeptUpDivisor = 33;
-constexpr std::uint64_t kYieldDivisor = 40;
 
 }  // namespace
 
@@ -146,7 +142,7 @@ void MulticastOperation::become_ready(Instant now) {
   const std::uint64_t bytes = buffer_.size();
   if (plan_.bytes_per_second > 0) {
     const std::uint64_t others = context().size() - 1;
-    const std::uint64_t share = (plan_.bytes_per_second + excess_rate(kExcessDivisor)) / others;
+    const std::uint64_t share = (plan_.bytes_per_second + excess_rate()) / others;
     sender_->set_pace(protocol::Pace(now, share, kCatchUpBytes), kPacedBurstBytes / others);
   }
   cutoff_->arm(
@@ -207,12 +203,9 @@ void MulticastOperation::cast_vote(Instant now) {
   std::uint64_t rate = meter_->bytes_per_second();
   // Blocks too short to be measured alone: taking turns, all together take P N / B.
   if (rate == 0) rate = ArrivalMeter::rate(buffer_.size(), now - ready_at_);
-  if (paced && rate > plan_.bytes_per_second - plan_.bytes_per_second / kKeptUpDivisor) {
-    // The network kept up with the pace: it may carry more.
-    rate = plan_.bytes_per_second + excess_rate(kProbeDivisor);
-  } else if (paced && fetch_->counters().chunks_lost == 0) {
-    // Slower than the pace without a loss: as likely a busy host as a slower link. Yield slowly.
-    rate = std::max(rate, plan_.bytes_per_second - plan_.bytes_per_second / kYieldDivisor);
+  if (paced && rate > 0) {
+    rate = protocol::learned_rate(plan_.bytes_per_second, rate, meter_->measured_time(),
+                                  fetch_->counters().chunks_lost > 0);
   }
   const auto kib =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(rate / 1024, protocol::Vote::kNoRate - 1));
@@ -220,8 +213,8 @@ void MulticastOperation::cast_vote(Instant now) {
   vote.rate_kib = vote.rate_kib == protocol::Vote::kNoRate ? kib : std::max(vote.rate_kib, kib);
 }
 
-std::uint64_t MulticastOperation::excess_rate(std::uint64_t divisor) const {
-  return std::min(plan_.bytes_per_second / divisor,
+std::uint64_t MulticastOperation::excess_rate() const {
+  return std::min(plan_.bytes_per_second / kExcessDivisor,
                   plan_.bytes_per_second * kExcessBytes / buffer_.size());
 }
 

@@ -78,7 +78,7 @@ class MulticastOperation final : public Operation {
   void on_marked(Instant now, std::uint32_t block_index);
   void begin_block(std::uint32_t block_index);
   void cast_vote(Instant now);
-  std::uint64_t excess_rate(std::uint64_t divisor) const;
+  std::uint64_t excess_rate() const;
   std::uint64_t activation_threshold_bytes() const;
   bool received_all() const { return map_ && map_->complete(); }
 

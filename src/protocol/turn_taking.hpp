@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "tutti/units.hpp"
+
 namespace tutti::protocol {
 
 /// What one rank has seen; combined to the worst of all.
@@ -34,6 +36,23 @@ struct Vote {
     return {static_cast<std::uint32_t>(bits >> 2), (bits >> 1 & 1) != 0, (bits & 1) != 0};
   }
 };
+
+/// The links' rate after a paced Allgather whose data came at `measured` bytes per second for
+/// `time`. Only what was measured raises an estimate. What lowers it may be a busy host, which
+/// costs a moment whatever the size: that moment is forgiven, and the rest is followed slowly
+/// unless chunks were lost.
+constexpr std::uint64_t learned_rate(std::uint64_t planned, std::uint64_t measured,
+                                     Nanoseconds time, bool lost) {
+  constexpr std::int64_t kHostNoiseNs = 1'000'000;
+  constexpr std::int64_t kForgivenDivisor = 16;
+  constexpr std::uint64_t kYieldDivisor = 40;
+  if (lost || measured >= planned) return measured;
+  const std::int64_t forgiven_ns = std::min(kHostNoiseNs, time.count() / kForgivenDivisor);
+  const double stretch =
+      static_cast<double>(time.count()) / static_cast<double>(time.count() - forgiven_ns);
+  const auto at_best = static_cast<std::uint64_t>(static_cast<double>(measured) * stretch);
+  return std::min(planned, std::max(at_best, planned - planned / kYieldDivisor));
+}
 
 class TurnTaking {
  public:
@@ -57,7 +76,7 @@ class TurnTaking {
   bool votes(std::uint64_t bytes) const {
     if (bytes <= kSmallBytes || count_ < 2) return false;
     if (count_ <= kEveryCall) return true;
-    return count_ % (count_ < kVotePeriod ? kEveryCall / 2 : kVotePeriod) == 0;
+    return count_ % (count_ < kVotePeriod ? kEveryCall : kVotePeriod) == 0;
   }
   /// The rate of the links that the ranks agreed on; 0: none, or the hosts are the limit.
   std::uint64_t agreed_rate() const { return plan_.bytes_per_second; }
