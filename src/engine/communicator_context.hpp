@@ -6,6 +6,7 @@
 // when this one has everything here, while its handshake and its neighbours' fetches go on.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -70,6 +71,12 @@ class CommunicatorContext {
   /// Bytes per second that multicast data arrived at lately.
   std::uint64_t bytes_per_second() const { return bytes_per_second_; }
   void observe_rate(std::uint64_t bytes, Nanoseconds time);
+  /// Whether chunks were lost in one of the last few collectives.
+  bool lossy() const { return loss_memory_ > 0; }
+  void observe_loss(bool lost) {
+    constexpr std::uint32_t kRememberedCollectives = 8;
+    loss_memory_ = lost ? kRememberedCollectives : loss_memory_ - std::min(loss_memory_, 1u);
+  }
   /// How the senders of this communicator's Allgathers share the network.
   protocol::TurnTaking& turn_taking() { return turn_taking_; }
   /// What this rank has to say about that; the engine's operations fill it in.
@@ -133,6 +140,7 @@ class CommunicatorContext {
   EarlyStore early_;
   protocol::Jitter jitter_;
   std::uint64_t bytes_per_second_;
+  std::uint32_t loss_memory_ = 0;
   protocol::TurnTaking turn_taking_;
   protocol::Vote vote_;
   observe::Counters counters_;

@@ -20,7 +20,8 @@ constexpr std::uint64_t kPacedBurstBytes = 448 * 1024;
 // estimate shows: at most 6 %, and at most so many bytes in all, which a switch's queue takes.
 constexpr std::uint64_t kExcessDivisor = 16;
 constexpr std::uint64_t kExcessBytes = 256 * 1024;
-constexpr double kScansPerCollective = 8;
+constexpr double kScansPerCollective = 3;
+constexpr std::uint32_t kLongBlock = 64;  // chunks, beside which one more does not count
 constexpr std::int64_t kMaxTickFactor = 8;
 
 }  // namespace
@@ -102,6 +103,7 @@ void MulticastOperation::start(Instant now, bool barrier) {
       settings.pulses_in_flight);
   handshake_ = std::make_unique<protocol::Handshake>(me, size, epoch());
   begun_.resize(layout_.blocks().size());
+  ends_expected_ = senders - (own_block_ == kNoBlock ? 0 : 1);
   meter_ = std::make_unique<ArrivalMeter>(senders, chains_ == 1);
   place_own_block();
   completion()->chunks_total = layout_.chunk_count();
@@ -191,10 +193,12 @@ void MulticastOperation::on_chunk(Instant now, const device::ReceivedChunk& chun
   ++counters.chunks_received;
   if (gather_) meter_->arrived(now, b, chunk.payload.size(), !begun_[b]);
   on_marked(now, b);
+  if (chunk.psn + 1 == block.psns.last) on_block_end(now);
 }
 
 void MulticastOperation::cast_vote(Instant now) {
-  constexpr std::uint64_t kLossyShare = 20;  // one chunk in so many
+  constexpr std::uint64_t kLossyShare = 20;      // one chunk in so many
+  constexpr std::uint64_t kCongestedShare = 50;  // fewer are not the pace's fault
   protocol::Vote& vote = context().vote();
   if (fetch_->counters().chunks_lost * kLossyShare > layout_.chunk_count()) vote.lossy = true;
   if (chains_ == 1) vote.link_bound = sender_ && sender_->queue_filled();
@@ -204,8 +208,9 @@ void MulticastOperation::cast_vote(Instant now) {
   // Blocks too short to be measured alone: taking turns, all together take P N / B.
   if (rate == 0) rate = ArrivalMeter::rate(buffer_.size(), now - ready_at_);
   if (paced && rate > 0) {
-    rate = protocol::learned_rate(plan_.bytes_per_second, rate, meter_->measured_time(),
-                                  fetch_->counters().chunks_lost > 0);
+    rate = protocol::learned_rate(
+        plan_.bytes_per_second, rate, meter_->measured_time(),
+        fetch_->counters().chunks_lost * kCongestedShare > layout_.chunk_count());
   }
   const auto kib =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(rate / 1024, protocol::Vote::kNoRate - 1));
@@ -245,6 +250,15 @@ void MulticastOperation::on_marked(Instant now, std::uint32_t block_index) {
   if (begun) context().jitter().observe(now - last_arrival_);
   last_arrival_ = now;
   cutoff_->progress(now);
+}
+
+// Once every block's last chunk has come, what is missing is lost or late: it is asked for as soon
+// as lateness is ruled out, for now nothing else delays the end.
+void MulticastOperation::on_block_end(Instant now) {
+  if (++ends_seen_ < ends_expected_ || received_all() || !ready_) return;
+  scanner_->tick(lost_);
+  declare(now);
+  next_tick_ = now + context().settings().reorder_delay;
 }
 
 void MulticastOperation::begin_block(std::uint32_t block_index) {
@@ -372,7 +386,9 @@ void MulticastOperation::finish_sending(Instant now) {
   sent_all_ = true;
   dirty_ = true;
   repeat_after_ = cutoff_->alpha();
-  next_repeat_ = now + repeat_after_;
+  // Where chunks get lost the last one is sent twice: losing it costs a cutoff, sending it little.
+  const bool twice = context().lossy() && layout_.blocks()[own_block_].psns.size() >= kLongBlock;
+  next_repeat_ = twice ? now : now + repeat_after_;
 }
 
 // Until the right neighbour says that it has everything, the last chunk sent is repeated now and
@@ -579,6 +595,7 @@ void MulticastOperation::finish() {
 void MulticastOperation::fold_counters() {
   observe::Counters& sum = context().counters();
   const protocol::FetchCounters& fetch = fetch_->counters();
+  context().observe_loss(fetch.chunks_lost + fetch.ranges_served > 0);
   sum.chunks_lost += fetch.chunks_lost;
   sum.chunks_fetched += fetch.chunks_read;
   sum.bytes_fetched += fetch.bytes_read;

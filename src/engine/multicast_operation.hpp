@@ -77,6 +77,7 @@ class MulticastOperation final : public Operation {
   bool plausible(std::uint32_t psn, Rank source, std::size_t bytes);
   void on_marked(Instant now, std::uint32_t block_index);
   void begin_block(std::uint32_t block_index);
+  void on_block_end(Instant now);
   void cast_vote(Instant now);
   std::uint64_t excess_rate() const;
   std::uint64_t activation_threshold_bytes() const;
@@ -120,6 +121,8 @@ class MulticastOperation final : public Operation {
   std::uint32_t own_block_ = kNoBlock;
   std::uint32_t last_block_ = 0;  ///< of the last chunk: most chunks follow one another
   std::vector<bool> begun_;       ///< blocks of which something came
+  std::uint32_t ends_seen_ = 0;   ///< blocks whose last chunk has come
+  std::uint32_t ends_expected_ = 0;
   protocol::TurnTaking::Plan plan_;
   std::uint32_t chains_ = 1;
   std::unique_ptr<BlockSender> sender_;  ///< where this rank has a block

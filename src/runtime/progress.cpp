@@ -18,8 +18,10 @@ namespace tutti::runtime {
 namespace {
 
 // How often a parked background thread looks whether the application still drives by itself.
-constexpr auto kParkMin = std::chrono::milliseconds(1);
-constexpr auto kParkMax = std::chrono::milliseconds(50);
+constexpr Nanoseconds kParkMin{1'000'000};
+constexpr Nanoseconds kParkMax{50'000'000};
+// How long what is due may wait for an application thread to drive.
+constexpr Nanoseconds kDuePatience{4'000'000};
 // Blocking is bounded, so that a lost wake-up costs time and nothing else.
 constexpr Nanoseconds kBlockMax{1'000'000'000};
 // The same for a driver that stands aside.
@@ -108,11 +110,26 @@ void Progress::acquire() {
   ++drives_;
 }
 
+Instant Progress::next_deadline() const {
+  Instant deadline = kNever;
+  for (const engine::CommunicatorContext* context : contexts_) {
+    deadline = std::min(deadline, context->next_deadline());
+  }
+  return deadline;
+}
+
 void Progress::release() {
+  // What was sent last may be lost and has to be sent again though the application computes. Until
+  // then it may well come back by itself: waking a thread for less would cost every collective.
+  const Instant due = std::max(next_deadline(), now() + kDuePatience);
+  bool sooner = false;
   {
     const std::lock_guard lock(mutex_);
     driving_ = false;
+    due_ = due;
+    sooner = due < parked_until_;
   }
+  if (sooner) parked_.notify_one();
   if (wanted_.load() > 0 || waiters_.load() > 0) changed_.notify_all();
 }
 
@@ -219,18 +236,25 @@ void Progress::kick() {
 }
 
 bool Progress::background_may_drive(std::unique_lock<std::mutex>& lock) {
-  // Growing pauses while application threads drive by themselves; at once when asked to.
+  // Growing pauses while application threads drive by themselves; at once when asked to, and when
+  // the engine has something due that nobody drives.
   auto pause = kParkMin;
+  Instant until = now() + pause;
+  std::uint64_t seen = drives_;
   while (!stop_) {
-    const std::uint64_t seen = drives_;
-    if (!driving_ && wake_background_) return true;
-    parked_.wait_for(lock, pause, [this] { return stop_ || (wake_background_ && !driving_); });
-    if (stop_) return false;
-    if (driving_) {
-      pause = std::min(pause * 2, kParkMax);
-    } else if (wake_background_ || drives_ == seen) {
-      return true;
-    }
+    briefly_ = !wake_background_;
+    const bool due = due_ <= now() && wanted_.load() == 0;
+    if (!driving_ && (wake_background_ || due)) return true;
+    parked_until_ = driving_ ? until : std::min(until, due_);
+    const Nanoseconds left = std::max(parked_until_ - now(), Nanoseconds(0));
+    parked_.wait_for(lock, left);
+    parked_until_ = kNever;
+    if (now() < until) continue;
+    briefly_ = driving_ || drives_ != seen;
+    if (!briefly_) return !stop_;
+    seen = drives_;
+    pause = std::min(pause * 2, kParkMax);
+    until = now() + pause;
   }
   return false;
 }
@@ -242,21 +266,33 @@ void Progress::run_background() {
     driving_ = background_driving_ = true;
     wake_background_ = false;
     lock.unlock();
-    while (wanted_.load(std::memory_order_relaxed) == 0) {
-      const bool worked = poll_all();
-      if (worked && waiters_.load(std::memory_order_relaxed) > 0) changed_.notify_all();
-      if (!worked) {
-        {
-          const std::lock_guard guard(mutex_);
-          if (stop_) break;
-        }
-        block(kNever);
-      }
-    }
+    const Instant due = drive_in_background();
     lock.lock();
+    due_ = due;
     driving_ = background_driving_ = false;
     changed_.notify_all();
   }
+}
+
+/// Drives until an application thread wants to, or, where only something was due, until it is done;
+/// returns when the next is due.
+Instant Progress::drive_in_background() {
+  while (wanted_.load(std::memory_order_relaxed) == 0) {
+    if (poll_all()) {
+      if (waiters_.load(std::memory_order_relaxed) > 0) changed_.notify_all();
+      continue;
+    }
+    {
+      const std::lock_guard guard(mutex_);
+      if (stop_) return kNever;
+      // Whoever holds the engine has to be woken to hand it over: an application that calls often
+      // would pay for that with every call.
+      if (briefly_ && !wake_background_) return std::max(next_deadline(), now() + kDuePatience);
+      briefly_ = false;
+    }
+    block(kNever);
+  }
+  return kNever;
 }
 
 }  // namespace tutti::runtime

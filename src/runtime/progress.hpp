@@ -69,7 +69,9 @@ class Progress {
   bool poll_all();
   void block(Instant deadline);
   void kick();
+  Instant next_deadline() const;
   void run_background();
+  Instant drive_in_background();
   bool background_may_drive(std::unique_lock<std::mutex>& lock);
 
   Nanoseconds spin_;
@@ -82,9 +84,12 @@ class Progress {
   bool driving_ = false;
   bool background_driving_ = false;
   bool wake_background_ = false;
+  bool briefly_ = false;  ///< the background thread drives only until what is due is done
   bool stop_ = false;
-  std::uint64_t drives_ = 0;    ///< by application threads: tells the background they are active
-  std::atomic<int> wanted_{0};  ///< application threads that want to drive, or exclude driving
+  Instant due_ = kNever;           ///< when the engine must be polled, as the last driver left it
+  Instant parked_until_ = kNever;  ///< the background thread's alarm; kNever: it is not parked
+  std::uint64_t drives_ = 0;       ///< by application threads: tells the background they are active
+  std::atomic<int> wanted_{0};     ///< application threads that want to drive, or exclude driving
   std::atomic<int> waiters_{0};
 
   std::vector<engine::CommunicatorContext*> contexts_;  ///< used by the driver only
