@@ -129,7 +129,9 @@ class TUTTI_EXPORT Communicator {
   /// Completes when every rank has called it.
   Result<Request> barrier(const CollectiveOptions& options = {});
 
-  /// Calls `callback` from the progress thread at the end of the request, once.
+  /// Calls `callback` from the thread that drives at the end of the request, once. It may start
+  /// collectives, look at counters and abort. It cannot wait, which is refused, and must not
+  /// destroy the communicator.
   Status on_completion(Request& request, std::function<void(const Status&)> callback);
 
   /// Ends every collective here and on the peers with an error.
@@ -137,6 +139,9 @@ class TUTTI_EXPORT Communicator {
 
   /// Every protocol and device counter by name.
   std::vector<std::pair<std::string, std::uint64_t>> counters() const;
+  /// The links' rate, as all ranks have learnt it from Allgathers; 0: not known, or the hosts, not
+  /// the links, are the limit.
+  std::uint64_t link_bytes_per_second() const;
   /// The last collectives with state and progress, as JSON.
   std::string flight_record() const;
   /// What the communicator runs on, in a few lines: device, interface, group, limits.

@@ -215,8 +215,9 @@ TUTTI_C_EXPORT tutti_status_t tutti_request_progress(const tutti_request_t* requ
                                                      tutti_progress_t* progress);
 
 /* Called once at the end of a request, with its status and the sentence that goes with it ("" for
- * success; valid during the call), from the thread that makes progress: it must be short, must not
- * block and must not call Tutti. */
+ * success; valid during the call), from the thread that makes progress: it must be short
+ * and must not block. It may start collectives, read counters and abort; waiting is refused, and it
+ * must not free the communicator. */
 typedef void (*tutti_completion_fn)(tutti_status_t status, const char* message, void* context);
 
 /* Sets the callback of a request, one at most; called at once where the request is over. */

@@ -14,6 +14,19 @@ namespace {
 
 Status no_request() { return failure(Code::invalid_argument, "this request is empty"); }
 
+/// Whether waiting would be for oneself: the collective that is waited for cannot go on meanwhile.
+bool waits_for_itself(const runtime::RequestState& request) {
+  return !request.completion->done.load(std::memory_order_acquire) &&
+         request.communicator->progress()->driven_by_caller();
+}
+
+Status cannot_wait(const runtime::RequestState& request) {
+  return failure(Code::invalid_argument,
+                 "rank {}: a completion callback cannot wait for a collective, which could not go "
+                 "on meanwhile: wait in another thread, or set a callback on that one, too",
+                 index(request.communicator->rank()));
+}
+
 /// Runs what may throw (allocation, the callback of a user) and turns it into a Status.
 template <typename Work>
 auto guarded(Work&& work) -> decltype(work()) {
@@ -41,12 +54,14 @@ bool Request::test() {
 
 Status Request::wait() {
   if (!state_) return no_request();
+  if (waits_for_itself(*state_)) return cannot_wait(*state_);
   state_->communicator->progress()->wait(*state_->completion, kNever);
   return state_->completion->status;
 }
 
 Status Request::wait_for(Nanoseconds timeout) {
   if (!state_) return no_request();
+  if (waits_for_itself(*state_)) return cannot_wait(*state_);
   const Instant deadline = runtime::now() + timeout;
   if (state_->communicator->progress()->wait(*state_->completion, deadline)) {
     return state_->completion->status;
@@ -166,16 +181,17 @@ Status Communicator::on_completion(Request& request, std::function<void(const St
 }
 
 void Communicator::abort(const std::string& reason) {
+  // Within a completion callback the round that called it carries this out.
+  const bool within_callback = state_->progress()->driven_by_caller();
   state_->progress()->exclusive([&] {
     state_->context().abort(reason);
-    state_->context().poll(runtime::now());
+    if (!within_callback) state_->context().poll(runtime::now());
   });
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() const {
   return state_->progress()->exclusive([&] {
     auto all = observe::list(state_->context().counters());
-    all.push_back({"agreed_bytes_per_second", state_->context().turn_taking().agreed_rate()});
     const device::EndpointCounters device = state_->context().endpoint().counters();
     all.insert(all.end(),
                {{"device_multicast_datagrams_sent", device.multicast_datagrams_sent},
@@ -196,6 +212,11 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
                 {"device_kernel_drops", device.kernel_drops}});
     return all;
   });
+}
+
+std::uint64_t Communicator::link_bytes_per_second() const {
+  return state_->progress()->exclusive(
+      [&] { return state_->context().turn_taking().agreed_rate(); });
 }
 
 std::string Communicator::flight_record() const {

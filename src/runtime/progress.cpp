@@ -27,6 +27,9 @@ constexpr Nanoseconds kBlockMax{1'000'000'000};
 // The same for a driver that stands aside.
 constexpr auto kStandAside = std::chrono::milliseconds(10);
 
+// Whom this thread drives; null: nobody.
+thread_local const Progress* driven_here = nullptr;
+
 }  // namespace
 
 Result<std::shared_ptr<Progress>> Progress::create(Nanoseconds spin) {
@@ -98,6 +101,8 @@ void Progress::submit(engine::CommunicatorContext& context,
   }
 }
 
+bool Progress::driven_by_caller() const { return driven_here == this; }
+
 void Progress::acquire() {
   std::unique_lock lock(mutex_);
   if (driving_) {
@@ -108,6 +113,7 @@ void Progress::acquire() {
   }
   driving_ = true;
   ++drives_;
+  driven_here = this;
 }
 
 Instant Progress::next_deadline() const {
@@ -119,6 +125,7 @@ Instant Progress::next_deadline() const {
 }
 
 void Progress::release() {
+  driven_here = nullptr;
   // What was sent last may be lost and has to be sent again though the application computes. Until
   // then it may well come back by itself: waking a thread for less would cost every collective.
   const Instant due = std::max(next_deadline(), now() + kDuePatience);
@@ -160,6 +167,7 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
       }
       driving_ = true;
       ++drives_;
+      driven_here = this;
     }
     Instant idle_since = now();
     // Whoever wants the engine for a moment (an abort, a look at the counters) need not wait until
@@ -192,6 +200,7 @@ void Progress::poll() {
     if (driving_) return;
     driving_ = true;
     ++drives_;
+    driven_here = this;
   }
   poll_all();
   release();
@@ -265,9 +274,11 @@ void Progress::run_background() {
   while (background_may_drive(lock)) {
     driving_ = background_driving_ = true;
     wake_background_ = false;
+    driven_here = this;
     lock.unlock();
     const Instant due = drive_in_background();
     lock.lock();
+    driven_here = nullptr;
     due_ = due;
     driving_ = background_driving_ = false;
     changed_.notify_all();

@@ -43,9 +43,12 @@ class Progress {
   bool wait(const engine::Completion& completion, Instant deadline);
   /// One round, if nobody else is driving.
   void poll();
-  /// Runs `work` while nobody drives.
+  /// Whether the calling thread drives, that is, calls from within a completion callback.
+  bool driven_by_caller() const;
+  /// Runs `work` while nobody else drives.
   template <typename Work>
   auto exclusive(Work&& work) {
+    if (driven_by_caller()) return work();
     Driver driver(*this);
     return work();
   }

@@ -214,6 +214,35 @@ TEST(Communicator, CallbackComesOnceWithTheEnd) {
   });
 }
 
+TEST(Communicator, ACallbackMayCallButNotWait) {
+  on_ranks(3, patient(), [](Communicator& communicator, std::uint32_t rank) {
+    Bytes first = rank == 0 ? pattern(70'001, 1) : Bytes(70'001);
+    Bytes second = rank == 1 ? pattern(5'003, 2) : Bytes(5'003);
+    std::optional<Request> next;
+    Status waited;
+    std::size_t counters = 0;
+    auto request = communicator.broadcast(first, rank_of(0));
+    ASSERT_TRUE(request.ok());
+    const auto go_on = [&](const Status&) {
+      auto started = communicator.broadcast(second, rank_of(1));
+      ASSERT_TRUE(started.ok());
+      waited = started->wait();
+      counters = communicator.counters().size();
+      next = *started;
+    };
+    ASSERT_TRUE(communicator.on_completion(*request, go_on).ok());
+    ASSERT_TRUE(request->wait_for(kLong).ok());
+    ASSERT_TRUE(next.has_value());
+    EXPECT_EQ(waited.code(), Code::invalid_argument);
+    EXPECT_NE(waited.message().find("cannot wait"), std::string::npos) << waited.message();
+    EXPECT_GT(counters, 40u);
+    const Status status = next->wait_for(kLong);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    EXPECT_EQ(second, pattern(5'003, 2));
+    leave(communicator);
+  });
+}
+
 TEST(Communicator, BackgroundThreadFinishesWithoutAnyWait) {
   on_ranks(3, patient(), [](Communicator& communicator, std::uint32_t rank) {
     std::atomic<bool> over{false};
