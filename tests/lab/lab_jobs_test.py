@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Real jobs across the lab's network: every rank a host of its own, the switch in between."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TUTTI = ""
+PATIENCE_S = 100
+
+
+def can(what):
+    """Whether this machine can build such a lab, by the lab's own account."""
+    check = subprocess.run([TUTTI, "lab", "check"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return any(line.startswith(what) and line.split()[-1] == "yes" for line in check.stdout.splitlines())
+
+
+class LabJobs(unittest.TestCase):
+    def setUp(self):
+        if not can("temporary lab"):
+            self.skipTest("this machine makes no network namespaces: see `tutti lab check`")
+
+    def bench(self, lab_options, operation, *options, hosts=3):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "bench.json")
+            done = subprocess.run([TUTTI, "lab", "run", "--hosts", str(hosts), *lab_options, "--", TUTTI, "bench",
+                                   operation, "-n", "6", "-w", "2", "--json", path, *options],
+                                  capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            with open(path, encoding="utf-8") as file:
+                report = json.load(file)
+        self.assertEqual(report["wrong_bytes"], 0)
+        return [row[place] for row in report["rows"] for place in ("out_of_place", "in_place") if row.get(place)]
+
+    def total(self, results, counter):
+        return sum(result["counters"].get(counter, 0) for result in results)
+
+    def check_multicast(self, results, blocks, block_bytes):
+        """The bytes went by multicast, once each, apart from what was lost."""
+        collectives = self.total(results, "collectives_started") // len(results)
+        self.assertGreater(collectives, 0)
+        for result in results:
+            sent = result["counters"]["device_multicast_bytes_sent"]
+            self.assertGreaterEqual(sent, blocks * block_bytes * 6)
+
+    def test_allgather_by_ipv6(self):
+        results = self.bench(["--ipv6"], "allgather", "-b", "64K", "-e", "64K", "--ipv6")
+        self.check_multicast(results, 3, 65536)
+
+    def test_loss_by_ipv6_is_fetched(self):
+        results = self.bench(["--ipv6", "--loss", "3", "--loss-proto", "udp"], "broadcast", "-b", "512K", "-e", "512K",
+                             "--ipv6")
+        self.check_multicast(results, 1, 524288)
+        self.assertGreater(self.total(results, "chunks_lost"), 0)
+        self.assertGreater(self.total(results, "chunks_fetched") + self.total(results, "chunks_multicast_again"), 0)
+
+    def test_a_link_of_one_gigabit_is_paced_and_loses_nothing(self):
+        results = self.bench(["--rate", "1gbit"], "allgather", "-b", "1M", "-e", "1M", hosts=4)
+        self.check_multicast(results, 4, 1 << 20)
+        lost = self.total(results, "chunks_lost")
+        self.assertLess(lost, self.total(results, "chunks_received") / 50)
+
+
+if __name__ == "__main__":
+    TUTTI = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)
