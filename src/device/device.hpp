@@ -56,7 +56,7 @@ struct Capabilities {
 struct ChunkRun {
   std::uint32_t epoch = 0;
   std::uint32_t first_psn = 0;
-  std::span<const std::byte> data{};  ///< the caller's until it has left (`unsent_bytes`)
+  std::span<const std::byte> data{};  ///< the caller's until it was read (`reads_posted`)
   std::uint32_t chunk_bytes = 0;  ///< all chunks are this long, but the last, which may be shorter
 };
 
@@ -77,8 +77,10 @@ class MulticastQueuePair {
   /// Posts chunks, the first of `run` first. Returns how many were accepted: 0 where the send queue
   /// is full for now. No chunk is accepted in part.
   virtual Result<std::uint32_t> post(const ChunkRun& run) = 0;
-  /// Payload accepted that has not left this host yet; 0 means that the send buffer is the user's.
+  /// Payload accepted that has not left this host yet.
   virtual std::uint64_t unsent_bytes() = 0;
+  /// Whether the device still reads what was posted; false: the send buffers are the user's.
+  virtual bool reads_posted() { return unsent_bytes() > 0; }
 
   /// Fills `chunks` with arrivals and returns how many. They stay valid until `release`.
   virtual std::size_t poll(std::span<ReceivedChunk> chunks) = 0;

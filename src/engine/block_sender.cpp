@@ -131,4 +131,11 @@ std::uint64_t BlockSender::unsent_bytes() const {
   return unsent;
 }
 
+bool BlockSender::reads_posted() const {
+  for (std::uint32_t s = 0; s < layout_.subgroups(); ++s) {
+    if (endpoint_.multicast(s).reads_posted()) return true;
+  }
+  return false;
+}
+
 }  // namespace tutti::engine

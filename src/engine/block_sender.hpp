@@ -41,6 +41,8 @@ class BlockSender {
   std::uint32_t lowest_unsent() const;
   /// Payload that waits in this host's queues.
   std::uint64_t unsent_bytes() const;
+  /// Whether a queue still reads the block's bytes.
+  bool reads_posted() const;
 
   /// A send queue was full: no event tells when, look again at `retry_after`.
   bool blocked() const { return blocked_; }

@@ -567,6 +567,7 @@ Instant MulticastOperation::next_deadline() const {
   if (!handshake_->heard()) deadline = std::min(deadline, next_repeat_);
   // A full queue in this host is looked at again soon: no event tells that it has drained.
   if (blocked()) deadline = std::min(deadline, polled_at_ + sender_->retry_after());
+  if (settled()) deadline = std::min(deadline, polled_at_ + kQueueRetryMin);
   if (ready_ && activated_ && !sent_all_ && !blocked()) {
     deadline = std::min(deadline, sender_->next_send());
   }
@@ -580,6 +581,11 @@ bool MulticastOperation::locally_complete() const {
 
 bool MulticastOperation::done() const {
   if (!fetch_) return true;
+  // A device may read the buffer until the last chunk has left, those sent again included.
+  return settled() && !(sender_ && sender_->reads_posted());
+}
+
+bool MulticastOperation::settled() const {
   return locally_complete() && handshake_->done() && open_reads_ == 0 &&
          !(sender_ && sender_->has_again());
 }

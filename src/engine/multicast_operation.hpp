@@ -101,6 +101,8 @@ class MulticastOperation final : public Operation {
   std::uint64_t key();
   void fold_counters();
 
+  /// Nothing is left to say or to hear.
+  bool settled() const;
   void flush(Instant now);
 
   std::span<std::byte> buffer_;

@@ -29,6 +29,7 @@ class FaultQueuePair final : public MulticastQueuePair {
 
   Result<std::uint32_t> post(const ChunkRun& run) override;
   std::uint64_t unsent_bytes() override { return inner_->unsent_bytes(); }
+  bool reads_posted() override { return inner_->reads_posted(); }
   std::size_t poll(std::span<ReceivedChunk> chunks) override;
   bool place(const ReceivedChunk& chunk, std::byte* destination) override {
     return inner_->place(chunk, destination);

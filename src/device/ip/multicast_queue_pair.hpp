@@ -41,6 +41,7 @@ class IpMulticastQueuePair final : public MulticastQueuePair {
 
   Result<std::uint32_t> post(const ChunkRun& run) override;
   std::uint64_t unsent_bytes() override;
+  bool reads_posted() override { return false; }  ///< the kernel copies
   std::size_t poll(std::span<ReceivedChunk> chunks) override;
   bool place(const ReceivedChunk& chunk, std::byte* destination) override;
   void release() override {}
