@@ -1,0 +1,16 @@
+// Linear Allgather: everybody sends to everybody at once. One round, P-1 connections; for few
+// ranks, and the yardstick for the others. Serves blocks of any sizes.
+#include "collectives/algorithms.hpp"
+
+namespace tutti::collectives {
+
+void allgather_linear(Builder& b) {
+  b.copy(b.send_block(), b.receive_block(b.me()));
+  for (std::uint32_t distance = 1; distance < b.ranks(); ++distance) {
+    const Rank from = b.around(-std::int64_t{distance});
+    b.send(b.around(distance), b.send_block());
+    b.recv(from, b.receive_block(index(from)));
+  }
+}
+
+}  // namespace tutti::collectives

@@ -1,0 +1,34 @@
+// Multicast Allgather (K1, K2, K7): every rank multicasts its block once and collects the others'.
+// The ranks stand in M chains; the heads begin, and a sender that is done activates the next of its
+// chain. `ready` puts a barrier before the first datagram (K3), `handshake` keeps the buffers until
+// the right neighbour needs nothing more (K6).
+#include "collectives/algorithms.hpp"
+#include "collectives/barriers.hpp"
+#include "protocol/sequencer.hpp"
+
+namespace tutti::collectives {
+
+void allgather_multicast(Builder& b) {
+  const std::uint32_t me = b.me();
+  const std::uint32_t above = b.ranks() - me - 1;
+  const schedule::Parameters& parameters = b.purpose().parameters;
+  const protocol::Sequencer sequencer(b.ranks(), parameters.chains);
+  const Rank self = rank_of(me);
+
+  std::vector<schedule::TaskRef> collects;
+  b.copy(b.send_block(), b.receive_block(me));
+  if (me > 0) collects.push_back(b.collect(b.receive_blocks(0, me)));
+  if (above > 0) collects.push_back(b.collect(b.receive_blocks(me + 1, above)));
+
+  std::vector<schedule::TaskRef> go;
+  if (parameters.ready) go = write_dissemination(b);
+  b.round(sequencer.step_of(self));
+  if (!sequencer.first(self)) go.push_back(b.recv_signal(sequencer.predecessor(self)));
+  for (schedule::TaskRef task : go) b.after(task);
+  const schedule::TaskRef sent = b.multicast(b.send_block(), b.receive_block(me));
+  if (sequencer.successor(self) != kNoRank) b.after(sent).signal(sequencer.successor(self));
+  b.round(sequencer.steps());
+  if (parameters.handshake) write_handshake(b, collects);
+}
+
+}  // namespace tutti::collectives

@@ -1,0 +1,50 @@
+// Recursive doubling Allgather: log2 P rounds of pairwise exchange for P a power of two.
+//
+// For any other P the ranks above the largest power of two hand their block to the rank that much
+// lower, which carries it along (a second message per exchange where both have such blocks) and
+// sends them the whole result at the end: two rounds more.
+#include <algorithm>
+#include <bit>
+
+#include "collectives/algorithms.hpp"
+
+namespace tutti::collectives {
+
+namespace {
+
+/// The blocks of ranks [first, first + width) and of those that handed theirs to them.
+template <typename Move>
+void for_group(Builder& b, std::uint32_t first, std::uint32_t width, const Move& move) {
+  const std::uint32_t power = std::bit_floor(b.ranks());
+  move(b.receive_blocks(first, width));
+  const std::uint32_t upper = power + first;
+  if (upper < b.ranks()) move(b.receive_blocks(upper, std::min(width, b.ranks() - upper)));
+}
+
+}  // namespace
+
+void allgather_recursive_doubling(Builder& b) {
+  const std::uint32_t me = b.me();
+  const std::uint32_t power = std::bit_floor(b.ranks());
+  if (me >= power) {
+    b.send(rank_of(me - power), b.send_block());
+    b.recv(rank_of(me - power), b.receive_blocks(0, b.ranks()));
+    return;
+  }
+  const bool carries = me + power < b.ranks();
+  b.copy(b.send_block(), b.receive_block(me));
+  if (carries) b.recv(rank_of(me + power), b.receive_block(me + power));
+
+  std::uint32_t round = power < b.ranks() ? 1 : 0;
+  for (std::uint32_t width = 1; width < power; width *= 2) {
+    const std::uint32_t partner = me ^ width;
+    b.round(round++);
+    for_group(b, me - me % width, width,
+              [&](const schedule::Segment& blocks) { b.send(rank_of(partner), blocks); });
+    for_group(b, partner - partner % width, width,
+              [&](const schedule::Segment& blocks) { b.recv(rank_of(partner), blocks); });
+  }
+  if (carries) b.round(round).send(rank_of(me + power), b.receive_blocks(0, b.ranks()));
+}
+
+}  // namespace tutti::collectives

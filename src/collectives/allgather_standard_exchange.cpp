@@ -1,0 +1,33 @@
+// Standard Exchange Allgather, k-port (C2): log_{k+1} P rounds for P = (k+1)^n. In round j the k+1
+// ranks that differ in digit j of their number, to the base k+1, exchange all that they have.
+// Blocks land at their place at once, and partners are exchange partners: one connection serves
+// both ways.
+//
+// The source's text says that partners are p + i (k+1)^j modulo P; its tables (rank 1 exchanges
+// with 0, then with 3) show that the modulus is the digit's, which is what the algorithm needs.
+#include "collectives/algorithms.hpp"
+
+namespace tutti::collectives {
+
+void allgather_standard_exchange(Builder& b) {
+  const std::uint32_t base = b.purpose().parameters.ports + 1;
+  const std::uint32_t me = b.me();
+  b.copy(b.send_block(), b.receive_block(me));
+  std::uint32_t round = 0;
+  for (std::uint32_t width = 1; width < b.ranks(); width *= base) {
+    const std::uint32_t digit = me / width % base;
+    const auto blocks_held_by = [&](std::uint32_t rank) {
+      return b.receive_blocks(rank - rank % width, width);
+    };
+    const auto with_digit = [&](std::uint32_t other) { return me - digit * width + other * width; };
+    b.round(round++);
+    for (std::uint32_t port = 1; port < base; ++port) {
+      const std::uint32_t to = with_digit((digit + port) % base);
+      const std::uint32_t from = with_digit((digit + base - port) % base);
+      b.send(rank_of(to), width == 1 ? b.send_block() : blocks_held_by(me));
+      b.recv(rank_of(from), blocks_held_by(from));
+    }
+  }
+}
+
+}  // namespace tutti::collectives

@@ -1,0 +1,34 @@
+// Recursive doubling Allreduce: log2 P rounds of the whole block: for short messages. The lower
+// partner's fold stands first, so the result is in rank order, and all ranks associate alike. Any P
+// by folding (folding.hpp).
+#include "collectives/algorithms.hpp"
+#include "collectives/folding.hpp"
+
+namespace tutti::collectives {
+
+void allreduce_recursive_doubling(Builder& b) {
+  using schedule::Side;
+  const Folding folding(b.me(), b.ranks());
+  if (folding.folded()) {
+    b.send(folding.pair_partner(), b.send_block());
+    b.recv(folding.pair_partner(), b.receive_block());
+    return;
+  }
+  const auto fold_in = [&](Rank from, Side side) {
+    const schedule::Segment theirs = b.scratch();
+    b.recv(from, theirs);
+    b.reduce(theirs, b.receive_block(), side);
+  };
+  b.copy(b.send_block(), b.receive_block());
+  if (folding.paired()) fold_in(folding.pair_partner(), Side::before);
+  std::uint32_t round = 1;
+  for (std::uint32_t width = 1; width < folding.actors(); width *= 2) {
+    const std::uint32_t partner = folding.actor() ^ width;
+    b.round(round++);
+    b.send(folding.rank(partner), b.receive_block());
+    fold_in(folding.rank(partner), partner < folding.actor() ? Side::before : Side::after);
+  }
+  if (folding.paired()) b.round(round).send(folding.pair_partner(), b.receive_block());
+}
+
+}  // namespace tutti::collectives

@@ -1,0 +1,63 @@
+// Bruck's Alltoall: ceil(log2 P) rounds, each block sent up to log2 P times: for short messages.
+// After a rotation block i is the one for the rank i further on. In the round of bit 2^j all blocks
+// with that bit set move 2^j ranks on, packed into one message; what is then block i came from the
+// rank i back.
+#include <algorithm>
+
+#include "collectives/algorithms.hpp"
+
+namespace tutti::collectives {
+
+namespace {
+
+/// Calls visit(first, count, packed) for the runs of blocks below `ranks` that have `bit` set;
+/// `packed`: where the run begins among all such blocks.
+template <typename Visit>
+std::uint32_t for_each_run(std::uint32_t ranks, std::uint32_t bit, const Visit& visit) {
+  std::uint32_t packed = 0;
+  for (std::uint32_t first = bit; first < ranks; first += 2 * bit) {
+    const std::uint32_t count = std::min(bit, ranks - first);
+    visit(first, count, packed);
+    packed += count;
+  }
+  return packed;
+}
+
+}  // namespace
+
+void alltoall_bruck(Builder& b) {
+  const std::uint32_t ranks = b.ranks();
+  const std::uint32_t me = b.me();
+  const auto scratch = [](std::uint32_t first, std::uint32_t count) {
+    return blocks_of(schedule::Buffer::scratch, first, count);
+  };
+  const auto sent = [](std::uint32_t first, std::uint32_t count) {
+    return blocks_of(schedule::Buffer::send, first, count);
+  };
+  // Scratch: the rotated blocks, then what is packed to go out, then what came in.
+  const std::uint32_t most = (ranks + 1) / 2;
+  const std::uint32_t out = ranks;
+  const std::uint32_t in = ranks + most;
+  b.scratch(ranks + 2 * most);
+  b.copy(sent(me, ranks - me), scratch(0, ranks - me));
+  if (me > 0) b.copy(sent(0, me), scratch(ranks - me, me));
+
+  std::uint32_t round = 0;
+  for (std::uint32_t bit = 1; bit < ranks; bit *= 2) {
+    b.round(round++);
+    const std::uint32_t packed =
+        for_each_run(ranks, bit, [&](std::uint32_t first, std::uint32_t count, std::uint32_t at) {
+          b.copy(scratch(first, count), scratch(out + at, count));
+        });
+    b.send(b.around(bit), scratch(out, packed));
+    b.recv(b.around(-std::int64_t{bit}), scratch(in, packed));
+    for_each_run(ranks, bit, [&](std::uint32_t first, std::uint32_t count, std::uint32_t at) {
+      b.copy(scratch(in + at, count), scratch(first, count));
+    });
+  }
+  b.round(round);
+  for (std::uint32_t i = 0; i < ranks; ++i)
+    b.copy(scratch(i, 1), b.receive_block(index(b.around(-std::int64_t{i}))));
+}
+
+}  // namespace tutti::collectives

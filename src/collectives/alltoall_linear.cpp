@@ -1,0 +1,16 @@
+// Linear Alltoall: every block on its way at once, each rank beginning with its right neighbour.
+#include "collectives/algorithms.hpp"
+
+namespace tutti::collectives {
+
+void alltoall_linear(Builder& b) {
+  b.copy(b.send_block(b.me()), b.receive_block(b.me()));
+  for (std::uint32_t distance = 1; distance < b.ranks(); ++distance) {
+    const Rank to = b.around(distance);
+    const Rank from = b.around(-std::int64_t{distance});
+    b.send(to, b.send_block(index(to)));
+    b.recv(from, b.receive_block(index(from)));
+  }
+}
+
+}  // namespace tutti::collectives

@@ -1,0 +1,60 @@
+// The few sums that tree and exchange algorithms share.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "schedule/builder.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::collectives {
+
+/// Whether value = base^n for some n.
+constexpr bool is_power_of(std::uint32_t value, std::uint32_t base) {
+  while (value % base == 0 && value > 1) value /= base;
+  return value == 1;
+}
+
+/// Smallest n with base^n >= value.
+constexpr std::uint32_t ceil_log(std::uint32_t value, std::uint32_t base) {
+  std::uint32_t rounds = 0;
+  for (std::uint64_t reach = 1; reach < value; reach *= base) ++rounds;
+  return rounds;
+}
+
+/// Ranks counted from the root on, so that trees are written for root 0.
+class FromRoot {
+ public:
+  explicit FromRoot(const schedule::Builder& b)
+      : FromRoot(index(b.purpose().root), b.ranks(), b.me()) {}
+  FromRoot(std::uint32_t root, std::uint32_t ranks, std::uint32_t me)
+      : root_(root), ranks_(ranks), me_((me + ranks - root) % ranks) {}
+
+  /// This rank's own number.
+  std::uint32_t me() const { return me_; }
+  std::uint32_t ranks() const { return ranks_; }
+  /// The rank with that number.
+  Rank rank(std::uint32_t number) const { return rank_of((number + root_) % ranks_); }
+
+ private:
+  std::uint32_t root_;
+  std::uint32_t ranks_;
+  std::uint32_t me_;
+};
+
+/// The binomial tree over numbers 0 .. n-1: a node's subtree is the run of numbers from its own on.
+struct BinomialNode {
+  std::uint32_t number;
+  std::uint32_t reach;  ///< children are number + 1, + 2, + 4 ... below number + reach
+  std::uint32_t size;   ///< nodes of its subtree
+
+  static BinomialNode of(std::uint32_t number, std::uint32_t nodes) {
+    const std::uint32_t reach = number == 0 ? std::bit_ceil(nodes) : number & (~number + 1);
+    return {number, reach, std::min(reach, nodes - number)};
+  }
+  std::uint32_t parent() const { return number & (number - 1); }
+  bool leaf() const { return size == 1; }
+};
+
+}  // namespace tutti::collectives

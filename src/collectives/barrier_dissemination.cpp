@@ -1,0 +1,31 @@
+// Dissemination barrier: ceil(log2 P) rounds for any P. In round i a rank signals the one 2^i to
+// its right, which tells it of 2^(i+1) ranks by then.
+#include "collectives/algorithms.hpp"
+#include "collectives/barriers.hpp"
+
+namespace tutti::collectives {
+
+std::vector<schedule::TaskRef> write_dissemination(schedule::Builder& b) {
+  std::vector<schedule::TaskRef> heard;
+  std::uint32_t round = 0;
+  for (std::uint64_t distance = 1; distance < b.ranks(); distance *= 2) {
+    const auto ahead = static_cast<std::int64_t>(distance);
+    b.round(round++);
+    // All earlier rounds, as the last of them may well be the first to arrive.
+    for (schedule::TaskRef earlier : heard) b.after(earlier);
+    b.signal(b.around(ahead));
+    heard.push_back(b.recv_signal(b.around(-ahead)));
+  }
+  return heard;
+}
+
+void write_handshake(schedule::Builder& b, const std::vector<schedule::TaskRef>& own_work) {
+  if (b.ranks() == 1) return;
+  for (schedule::TaskRef task : own_work) b.after(task);
+  b.signal(b.around(-1));
+  b.recv_signal(b.around(1));
+}
+
+void barrier_dissemination(Builder& b) { write_dissemination(b); }
+
+}  // namespace tutti::collectives

@@ -1,0 +1,29 @@
+// Recursive doubling barrier: log2 P rounds of pairwise signals; any P by folding (folding.hpp).
+#include "collectives/algorithms.hpp"
+#include "collectives/folding.hpp"
+
+namespace tutti::collectives {
+
+void barrier_recursive_doubling(Builder& b) {
+  const Folding folding(b.me(), b.ranks());
+  if (folding.folded()) {
+    b.signal(folding.pair_partner());
+    b.recv_signal(folding.pair_partner());
+    return;
+  }
+  std::vector<schedule::TaskRef> heard;
+  if (folding.paired()) heard.push_back(b.recv_signal(folding.pair_partner()));
+  std::uint32_t round = 1;
+  for (std::uint32_t width = 1; width < folding.actors(); width *= 2) {
+    const Rank partner = folding.rank(folding.actor() ^ width);
+    b.round(round++);
+    for (schedule::TaskRef earlier : heard) b.after(earlier);
+    b.signal(partner);
+    heard.push_back(b.recv_signal(partner));
+  }
+  if (!folding.paired()) return;
+  for (schedule::TaskRef earlier : heard) b.after(earlier);
+  b.round(round).signal(folding.pair_partner());
+}
+
+}  // namespace tutti::collectives

@@ -1,0 +1,10 @@
+// Binomial Broadcast: ceil(log2 P) rounds, the least latency of the point-to-point trees for small
+// messages.
+#include "collectives/algorithms.hpp"
+#include "collectives/tree.hpp"
+
+namespace tutti::collectives {
+
+void broadcast_binomial(Builder& b) { pass_down_in_segments(b, k_nomial_node(b, 2)); }
+
+}  // namespace tutti::collectives

@@ -1,0 +1,18 @@
+// Pipelined chain Broadcast: each rank passes the segments on to the next. P - 2 + segments rounds,
+// and every link carries the message once: for long messages and few ranks.
+#include "collectives/algorithms.hpp"
+#include "collectives/arithmetic.hpp"
+#include "collectives/tree.hpp"
+
+namespace tutti::collectives {
+
+void broadcast_chain(Builder& b) {
+  const FromRoot numbers(b);
+  TreeNode node;
+  if (numbers.me() > 0) node.parent = {numbers.rank(numbers.me() - 1), numbers.me() - 1};
+  if (numbers.me() + 1 < b.ranks())
+    node.children.push_back({numbers.rank(numbers.me() + 1), numbers.me()});
+  pass_down_in_segments(b, node);
+}
+
+}  // namespace tutti::collectives

@@ -1,0 +1,88 @@
+// Double tree Broadcast (T6): two binary trees over the ranks but the root, half of the message
+// down each. A rank that has children in one tree has none in the other, so every rank sends about
+// what it receives, where a single tree leaves half of the ranks sending nothing.
+//
+// Tree A over the numbers 1 .. n is the in-order one: v with lowest bit l has children v - l/2 and
+// v + l/2, so even numbers have children and odd ones none. Tree B is the same over the numbers
+// shifted by one, which swaps even and odd.
+#include <bit>
+
+#include "collectives/algorithms.hpp"
+#include "collectives/arithmetic.hpp"
+#include "collectives/tree.hpp"
+
+namespace tutti::collectives {
+
+namespace {
+
+/// Links of position `at` in the in-order tree over 1 .. count; 0: none.
+struct InOrder {
+  std::uint32_t parent = 0;
+  std::uint32_t depth = 0;  ///< below the root of all
+  std::vector<std::uint32_t> children;
+};
+
+std::uint32_t lowest_bit(std::uint32_t value) { return value & (~value + 1); }
+
+/// The nearest ancestor in the full tree that exists among 1 .. count.
+std::uint32_t in_order_parent(std::uint32_t at, std::uint32_t count) {
+  do {
+    const std::uint32_t bit = lowest_bit(at);
+    at = (at ^ bit) | (bit << 1);
+  } while (at > count);
+  return at;
+}
+
+InOrder in_order_links(std::uint32_t at, std::uint32_t count) {
+  const std::uint32_t top = std::bit_floor(count);
+  InOrder links;
+  const std::uint32_t low = lowest_bit(at);
+  if (low > 1) links.children.push_back(at - low / 2);
+  // To the right the subtree may be cut off: its top is the largest that is left.
+  for (std::uint32_t step = low / 2; step > 0; step /= 2) {
+    if (at + step > count) continue;
+    links.children.push_back(at + step);
+    break;
+  }
+  if (at != top) links.parent = in_order_parent(at, count);
+  // The root of all stands above the top.
+  links.depth = 1;
+  for (std::uint32_t up = at; up != top; up = in_order_parent(up, count)) ++links.depth;
+  return links;
+}
+
+/// The rank's node in the tree whose positions are the numbers shifted by `shift`.
+TreeNode node_in(const FromRoot& numbers, std::uint32_t shift) {
+  const std::uint32_t count = numbers.ranks() - 1;
+  const auto number_at = [&](std::uint32_t position) {
+    return (position + count - 1 - shift) % count + 1;
+  };
+  TreeNode node;
+  if (numbers.me() == 0) {
+    node.children.push_back({numbers.rank(number_at(std::bit_floor(count))), 0});
+    return node;
+  }
+  const std::uint32_t position = (numbers.me() - 1 + shift) % count + 1;
+  const InOrder links = in_order_links(position, count);
+  const std::uint32_t parent = links.parent == 0 ? 0 : number_at(links.parent);
+  node.parent = {numbers.rank(parent), links.depth - 1};
+  for (std::uint32_t child : links.children)
+    node.children.push_back({numbers.rank(number_at(child)), links.depth});
+  return node;
+}
+
+}  // namespace
+
+void broadcast_double_tree(Builder& b) {
+  if (b.ranks() == 1) return;
+  const FromRoot numbers(b);
+  const TreeNode first = node_in(numbers, 0);
+  const TreeNode second = node_in(numbers, 1);
+  const std::uint32_t segments = b.purpose().parameters.segments;
+  for (std::uint32_t s = 0; s < segments; ++s) {
+    pass_down(b, first, b.receive_block().part(s, 2 * segments), s);
+    pass_down(b, second, b.receive_block().part(segments + s, 2 * segments), s);
+  }
+}
+
+}  // namespace tutti::collectives

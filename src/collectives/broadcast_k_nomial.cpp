@@ -1,0 +1,39 @@
+// k-nomial Broadcast: ceil(log_k P) rounds; a node's number to the base k loses its lowest digit in
+// its parent's. Binomial is the case k = 2.
+#include <utility>
+
+#include "collectives/algorithms.hpp"
+#include "collectives/arithmetic.hpp"
+#include "collectives/tree.hpp"
+
+namespace tutti::collectives {
+
+TreeNode k_nomial_node(const Builder& b, std::uint32_t radix) {
+  const FromRoot numbers(b);
+  const std::uint32_t me = numbers.me();
+  TreeNode node;
+  // Digits from the lowest on, of weight `width`; the highest one's children are served first, as
+  // they have the longest way to go.
+  std::uint32_t round = ceil_log(b.ranks(), radix);
+  std::uint64_t width = 1;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> below;
+  for (; width < b.ranks() && me / width % radix == 0; width *= radix)
+    below.emplace_back(width, --round);
+  if (me != 0) {
+    const auto digit = static_cast<std::uint32_t>(me / width % radix * width);
+    node.parent = {numbers.rank(me - digit), round - 1};
+  }
+  for (auto level = below.rbegin(); level != below.rend(); ++level) {
+    const std::uint64_t step = level->first;
+    for (std::uint64_t child = me + step; child < b.ranks() && child < me + step * radix;
+         child += step)
+      node.children.push_back({numbers.rank(static_cast<std::uint32_t>(child)), level->second});
+  }
+  return node;
+}
+
+void broadcast_k_nomial(Builder& b) {
+  pass_down_in_segments(b, k_nomial_node(b, b.purpose().parameters.radix));
+}
+
+}  // namespace tutti::collectives

@@ -1,0 +1,21 @@
+// Multicast Broadcast (K1, K2): the root multicasts the buffer once, everybody else collects it.
+// `ready` and `handshake` as for Allgather.
+#include "collectives/algorithms.hpp"
+#include "collectives/barriers.hpp"
+
+namespace tutti::collectives {
+
+void broadcast_multicast(Builder& b) {
+  const schedule::Parameters& parameters = b.purpose().parameters;
+  std::vector<schedule::TaskRef> work;
+  if (!b.is_root()) work.push_back(b.collect(b.receive_block()));
+  std::vector<schedule::TaskRef> go;
+  if (parameters.ready) go = write_dissemination(b);
+  if (b.is_root()) {
+    for (schedule::TaskRef task : go) b.after(task);
+    work.push_back(b.multicast(b.receive_block(), b.receive_block()));
+  }
+  if (parameters.handshake) write_handshake(b, work);
+}
+
+}  // namespace tutti::collectives

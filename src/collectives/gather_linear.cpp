@@ -1,0 +1,18 @@
+// Linear Gather: everybody sends to the root. One round, no block travels twice.
+#include "collectives/algorithms.hpp"
+
+namespace tutti::collectives {
+
+void gather_linear(Builder& b) {
+  if (!b.is_root()) {
+    b.send(b.purpose().root, b.send_block());
+    return;
+  }
+  b.copy(b.send_block(), b.receive_block(b.me()));
+  for (std::uint32_t distance = 1; distance < b.ranks(); ++distance) {
+    const Rank from = b.around(distance);
+    b.recv(from, b.receive_block(index(from)));
+  }
+}
+
+}  // namespace tutti::collectives

@@ -1,0 +1,47 @@
+// Binomial Reduce: ceil(log2 P) rounds; a node folds its children's results, which are those of
+// runs of ranks counted from the top of the tree, behind its own.
+//
+// With the tree's top at the root the fold begins there, which is the rank order only for root 0.
+// The ordered form therefore always puts the top at rank 0 and moves the result on to the root.
+#include "collectives/algorithms.hpp"
+#include "collectives/arithmetic.hpp"
+
+namespace tutti::collectives {
+
+namespace {
+
+/// Reduces to the rank `top`, into `result` there.
+void reduce_to(Builder& b, std::uint32_t top, const schedule::Segment& result) {
+  const FromRoot numbers(top, b.ranks(), b.me());
+  const BinomialNode me = BinomialNode::of(numbers.me(), b.ranks());
+  if (me.leaf() && me.number != 0) {
+    b.send(numbers.rank(me.parent()), b.send_block());
+    return;
+  }
+  const schedule::Segment sum = me.number == 0 ? result : b.scratch();
+  b.copy(b.send_block(), sum);
+  for (std::uint32_t width = 1; width < me.reach && me.number + width < b.ranks(); width *= 2) {
+    const schedule::Segment theirs = b.scratch();
+    b.round(ceil_log(width, 2));
+    b.recv(numbers.rank(me.number + width), theirs);
+    b.reduce(theirs, sum);
+  }
+  if (me.number != 0) b.round(ceil_log(me.reach, 2)).send(numbers.rank(me.parent()), sum);
+}
+
+}  // namespace
+
+void reduce_binomial(Builder& b) { reduce_to(b, index(b.purpose().root), b.receive_block()); }
+
+void reduce_binomial_ordered(Builder& b) {
+  const Rank root = b.purpose().root;
+  const Rank top = rank_of(0);
+  if (root == top) return reduce_to(b, 0, b.receive_block());
+  const schedule::Segment result = b.me() == 0 ? b.scratch() : schedule::Segment();
+  reduce_to(b, 0, result);
+  b.round(ceil_log(b.ranks(), 2));
+  if (b.me() == 0) b.send(root, result);
+  if (b.is_root()) b.recv(top, b.receive_block());
+}
+
+}  // namespace tutti::collectives

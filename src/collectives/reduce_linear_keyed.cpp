@@ -1,0 +1,23 @@
+// Linear Reduce over keyed packets (T2): everybody's contribution waits at the root under its key,
+// and the root folds them in rank order whatever order they arrived in. Bit-reproducible, and right
+// for operators that do not commute.
+#include "collectives/algorithms.hpp"
+
+namespace tutti::collectives {
+
+void reduce_linear_keyed(Builder& b) {
+  if (!b.is_root()) {
+    b.send_keyed(b.purpose().root, b.send_block());
+    return;
+  }
+  // Outwards from the root's own contribution, which in place already lies there.
+  std::vector<Rank> lower;
+  std::vector<Rank> upper;
+  for (std::uint32_t r = b.me(); r-- > 0;) lower.push_back(rank_of(r));
+  for (std::uint32_t r = b.me() + 1; r < b.ranks(); ++r) upper.push_back(rank_of(r));
+  b.copy(b.send_block(), b.receive_block());
+  if (!lower.empty()) b.wait_keys(lower, b.receive_block(), schedule::Side::before);
+  if (!upper.empty()) b.wait_keys(upper, b.receive_block(), schedule::Side::after);
+}
+
+}  // namespace tutti::collectives

@@ -1,0 +1,35 @@
+// Binomial Scatter: ceil(log2 P) rounds; each node gets its subtree's blocks in one message and
+// sends its children theirs, the largest subtree first.
+#include "collectives/algorithms.hpp"
+#include "collectives/arithmetic.hpp"
+#include "collectives/subtree.hpp"
+
+namespace tutti::collectives {
+
+void scatter_binomial(Builder& b) {
+  using schedule::Buffer;
+  using schedule::Segment;
+  const FromRoot numbers(b);
+  const BinomialNode me = BinomialNode::of(numbers.me(), b.ranks());
+  const bool root = me.number == 0;
+  const std::uint32_t rounds = ceil_log(b.ranks(), 2);
+  if (!root && !me.leaf()) b.scratch(me.size);
+  if (!root) {
+    b.round(rounds - 1 - ceil_log(me.reach, 2));
+    for_each_piece(numbers, me, me.parent(), Buffer::send, [&](const Segment& own, const Segment&) {
+      b.recv(numbers.rank(me.parent()), me.leaf() ? b.receive_block() : own);
+    });
+  }
+  for (std::uint32_t width = me.reach / 2; width > 0; width /= 2) {
+    if (me.number + width >= b.ranks()) continue;
+    const BinomialNode child = BinomialNode::of(me.number + width, b.ranks());
+    b.round(rounds - 1 - ceil_log(width, 2));
+    for_each_piece(
+        numbers, child, me.number, Buffer::send,
+        [&](const Segment&, const Segment& here) { b.send(numbers.rank(child.number), here); });
+  }
+  if (root) b.copy(b.send_block(b.me()), b.receive_block());
+  if (!root && !me.leaf()) b.copy(block_of(Buffer::scratch, 0), b.receive_block());
+}
+
+}  // namespace tutti::collectives

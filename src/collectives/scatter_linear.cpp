@@ -1,0 +1,18 @@
+// Linear Scatter: the root sends each rank its block.
+#include "collectives/algorithms.hpp"
+
+namespace tutti::collectives {
+
+void scatter_linear(Builder& b) {
+  if (!b.is_root()) {
+    b.recv(b.purpose().root, b.receive_block());
+    return;
+  }
+  b.copy(b.send_block(b.me()), b.receive_block());
+  for (std::uint32_t distance = 1; distance < b.ranks(); ++distance) {
+    const Rank to = b.around(distance);
+    b.send(to, b.send_block(index(to)));
+  }
+}
+
+}  // namespace tutti::collectives

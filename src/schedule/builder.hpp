@@ -1,0 +1,128 @@
+// Writes a schedule: one call per task, in the order in which a person would tell it.
+//
+//   Builder b(purpose);
+//   b.copy(b.send_block(), b.receive_block(me));
+//   for (std::uint32_t step = 0; step + 1 < ranks; ++step) {
+//     b.round(step).send(right, b.receive_block(mod(me - step))).recv(left, ...);
+//   }
+//   return b.finish();
+//
+// The builder derives the dependencies that the data demand, from what each task reads and writes,
+// in list order: a read follows the writes before it, a write follows the reads and writes before
+// it. They end up in the schedule as explicit indices. What the data do not demand (a round's
+// barrier, a chain's activation) is asked for with `after`. Derived dependencies hold in place as
+// well. The validator shares no code with this derivation.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "schedule/schedule.hpp"
+#include "schedule/shape.hpp"
+
+namespace tutti::schedule {
+
+/// A task already in the list; default: none, which `after` ignores.
+class TaskRef {
+ public:
+  constexpr TaskRef() = default;
+  constexpr explicit TaskRef(TaskIndex at) : at_(at) {}
+  constexpr bool none() const { return at_ == kNone; }
+  constexpr TaskIndex at() const { return at_; }
+
+ private:
+  static constexpr TaskIndex kNone = 0xffff'ffffu;
+  TaskIndex at_ = kNone;
+};
+
+class Builder {
+ public:
+  explicit Builder(Purpose purpose);
+
+  // ---- Places
+  // ------------------------------------------------------------------------------------
+  Segment send_block(std::uint32_t block = 0) const { return block_of(Buffer::send, block); }
+  Segment receive_block(std::uint32_t block = 0) const { return block_of(Buffer::receive, block); }
+  Segment receive_blocks(std::uint32_t first, std::uint32_t count) const {
+    return blocks_of(Buffer::receive, first, count);
+  }
+  /// Reserves scratch blocks; the segment is theirs alone.
+  Segment scratch(std::uint32_t blocks = 1);
+
+  // ---- Settings of the tasks that follow
+  // ---------------------------------------------------------
+  Builder& round(std::uint32_t number);
+  /// The next task also waits for these.
+  Builder& after(std::initializer_list<TaskRef> tasks);
+  Builder& after(TaskRef task) { return after({task}); }
+  /// Adds a queue; returns its index. Queue 0 is a free queue and takes what is not told otherwise.
+  QueueIndex queue(const Queue& queue);
+  /// The tasks that follow stand in this queue.
+  Builder& on(QueueIndex queue);
+  /// Switches the derivation of dependencies off (a lowering gets them from elsewhere).
+  Builder& explicit_only();
+
+  // ---- Tasks
+  // -------------------------------------------------------------------------------------
+  TaskRef send(Rank to, const Segment& source);
+  TaskRef recv(Rank from, const Segment& target);
+  /// A send that waits at the receiver under its key until wait_keys asks for it.
+  TaskRef send_keyed(Rank to, const Segment& source);
+  TaskRef signal(Rank to);
+  TaskRef recv_signal(Rank from) { return recv(from, Segment()); }
+  TaskRef write(Rank at, const Segment& source, const Segment& target);
+  TaskRef read(Rank at, const Segment& source, const Segment& target);
+  TaskRef multicast(const Segment& source, const Segment& target, std::uint16_t group = 0);
+  TaskRef collect(const Segment& target, std::uint16_t group = 0);
+  TaskRef copy(const Segment& source, const Segment& target);
+  TaskRef reduce(const Segment& source, const Segment& target, Side side = Side::after);
+  /// Folds the next message of each rank named, in the order named.
+  TaskRef wait_keys(const std::vector<Rank>& sources, const Segment& target, Side side);
+  TaskRef wait(std::uint16_t completions, std::uint32_t count);
+  TaskRef enable(QueueIndex queue, std::uint32_t count);
+  /// Any task, slot included.
+  TaskRef add(Task task);
+
+  const Purpose& purpose() const { return program_.purpose; }
+  std::uint32_t ranks() const { return program_.purpose.ranks; }
+  std::uint32_t me() const { return index(program_.purpose.rank); }
+  bool is_root() const { return program_.purpose.rank == program_.purpose.root; }
+  /// The rank `distance` further on, around the ring; negative: back.
+  Rank around(std::int64_t distance) const;
+
+  Result<Schedule> finish();
+
+ private:
+  /// Who read and wrote a place since it was last overwritten whole.
+  struct Access {
+    TaskIndex task;
+    Segment place;
+    bool writes;
+  };
+
+  /// In a call in place two names lie in one storage. What a task must wait for is derived for
+  /// calls with two buffers and for calls in place, and holds for both.
+  enum class World : std::uint8_t { two_buffers, in_place };
+
+  std::uint32_t next_slot(std::map<std::uint32_t, std::uint32_t>& slots, Rank peer);
+  void derive(const Task& task);
+  void derive_in(World world, const Task& task);
+  void depend_on_accesses(World world, const Segment& place, bool writes);
+  void note_access(World world, TaskIndex task, const Segment& place, bool writes);
+  Segment place_in(World world, const Segment& segment) const;
+
+  Program program_;
+  Alias alias_;
+  bool derive_ = true;
+  std::uint16_t round_ = 0;
+  QueueIndex queue_ = 0;
+  std::vector<TaskIndex> pending_dependencies_;
+  std::map<std::uint32_t, std::uint32_t> send_slots_;
+  std::map<std::uint32_t, std::uint32_t> receive_slots_;
+  std::map<std::tuple<World, Buffer, std::uint32_t>, std::vector<Access>> accesses_;
+};
+
+}  // namespace tutti::schedule

@@ -1,0 +1,60 @@
+// Phases 4 and 5 of the validator: who touches which cell when, and what the cells hold in the end.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "schedule/event_graph.hpp"
+#include "schedule/validate_parts.hpp"
+#include "schedule/values.hpp"
+
+namespace tutti::schedule {
+
+/// Every rank's memory as cells, numbered through over all ranks. Names that share storage in place
+/// share cells.
+class CellSpace {
+ public:
+  CellSpace(const AllRanks& all, const Grid& grid, bool in_place);
+
+  std::uint32_t size() const { return size_; }
+  /// Calls visit(cell) for each cell of a segment in a rank's memory, in the order of its bytes.
+  template <typename Visit>
+  void for_each(std::uint32_t rank, const Segment& segment, const Visit& visit) const {
+    if (segment.empty()) return;
+    const Segment place = storage_of(rank, segment);
+    const Range cells = grid_.cells_of(place);
+    for (std::uint32_t b = place.first_block; b < place.last_block(); ++b) {
+      const std::uint32_t base = cell(rank, place.buffer, b);
+      for (std::uint32_t c = cells.first; c < cells.last; ++c) visit(base + c);
+    }
+  }
+  /// "receive[3]{1/4}": what a cell is called, for messages.
+  std::string name(std::uint32_t rank, std::uint32_t cell) const;
+  std::uint32_t rank_of_cell(std::uint32_t cell) const;
+
+ private:
+  std::uint32_t cell(std::uint32_t rank, Buffer buffer, std::uint32_t block) const {
+    return bases_[rank][static_cast<std::size_t>(buffer)] + block * grid_.cells();
+  }
+  Segment storage_of(std::uint32_t rank, const Segment& segment) const;
+
+  const AllRanks& all_;
+  const Grid& grid_;
+  bool in_place_;
+  std::vector<std::array<std::uint32_t, kBufferKinds>> bases_;  ///< by rank, buffer
+  std::uint32_t size_ = 0;
+};
+
+/// Phase 4: no two unordered tasks touch one cell where either writes; one-sided accesses and
+/// multicasts fall into the time in which the peer's buffers are the collective's.
+void check_accesses(const AllRanks& all, const CellSpace& cells, const EventGraph& graph,
+                    const Matching& matching, const ValidateOptions& options, Findings& findings);
+
+/// Phase 5: runs the programs on symbolic values, compares with the promise, and notes what kind of
+/// reduction it is.
+void check_values(const AllRanks& all, const CellSpace& cells, const EventGraph& graph,
+                  const Matching& matching, const ValidateOptions& options, Findings& findings,
+                  Validation& validation);
+
+}  // namespace tutti::schedule

@@ -1,0 +1,195 @@
+#include "schedule/schedule.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.hpp"
+#include "schedule/text.hpp"
+
+namespace tutti::schedule {
+
+namespace {
+
+constexpr std::array<const char*, kCollectives> kCollectiveNames = {
+    "barrier", "broadcast", "allgather", "allgatherv",     "gather",
+    "scatter", "alltoall",  "reduce",    "reduce_scatter", "allreduce"};
+
+/// Fills the offsets and items of "for each key, the tasks that have it", in list order.
+template <typename ForEachKey>
+void group_by(std::size_t keys, std::size_t tasks, const ForEachKey& for_each_key,
+              std::vector<std::uint32_t>& offsets, std::vector<TaskIndex>& items) {
+  offsets.assign(keys + 1, 0);
+  for (std::size_t t = 0; t < tasks; ++t) {
+    for_each_key(t, [&](std::size_t key) { ++offsets[key + 1]; });
+  }
+  for (std::size_t k = 0; k < keys; ++k) offsets[k + 1] += offsets[k];
+  items.resize(offsets.back());
+  std::vector<std::uint32_t> next(offsets.begin(), offsets.end() - 1);
+  for (std::size_t t = 0; t < tasks; ++t) {
+    for_each_key(t, [&](std::size_t key) { items[next[key]++] = static_cast<TaskIndex>(t); });
+  }
+}
+
+std::span<const TaskIndex> group(const std::vector<std::uint32_t>& offsets,
+                                 const std::vector<TaskIndex>& items, std::size_t key) {
+  return std::span(items).subspan(offsets[key], offsets[key + 1] - offsets[key]);
+}
+
+}  // namespace
+
+const char* to_string(Collective collective) {
+  return kCollectiveNames[static_cast<std::size_t>(collective)];
+}
+
+Result<Collective> collective_named(std::string_view name) {
+  std::string known;
+  for (std::uint32_t c = 0; c < kCollectives; ++c) {
+    if (name == kCollectiveNames[c]) return static_cast<Collective>(c);
+    known += known.empty() ? "" : ", ";
+    known += kCollectiveNames[c];
+  }
+  return failure(Code::invalid_argument, "no collective is named '{}': choose one of {}", name,
+                 known);
+}
+
+std::uint32_t blocks_in(const Purpose& purpose, Buffer buffer) {
+  if (buffer != Buffer::send && buffer != Buffer::receive) return 0;
+  const bool sends = buffer == Buffer::send;
+  const std::uint32_t at_root = purpose.rank == purpose.root ? 1 : 0;
+  switch (purpose.collective) {
+    case Collective::barrier:
+      return 0;
+    case Collective::broadcast:
+      return sends ? 0 : 1;
+    case Collective::allgather:
+    case Collective::allgatherv:
+      return sends ? 1 : purpose.ranks;
+    case Collective::gather:
+      return sends ? 1 : at_root * purpose.ranks;
+    case Collective::scatter:
+      return sends ? at_root * purpose.ranks : 1;
+    case Collective::alltoall:
+      return purpose.ranks;
+    case Collective::reduce:
+      return sends ? 1 : at_root;
+    case Collective::reduce_scatter:
+      return sends ? purpose.ranks : 1;
+    case Collective::allreduce:
+      return 1;
+  }
+  return 0;
+}
+
+Result<Schedule> Schedule::make(Program program) {
+  Schedule schedule;
+  schedule.program_ = std::move(program);
+  if (Status checked = schedule.check(); !checked) return checked;
+  schedule.index();
+  return schedule;
+}
+
+std::uint32_t Schedule::blocks(Buffer buffer) const {
+  return buffer == Buffer::scratch ? program_.scratch_blocks : blocks_in(program_.purpose, buffer);
+}
+
+Status Schedule::check() const {
+  const Purpose& purpose = program_.purpose;
+  if (purpose.ranks == 0 || tutti::index(purpose.rank) >= purpose.ranks ||
+      tutti::index(purpose.root) >= purpose.ranks)
+    return failure(Code::invalid_argument,
+                   "a schedule of {} ranks cannot be rank {}'s with root {}: ranks count from 0",
+                   purpose.ranks, tutti::index(purpose.rank), tutti::index(purpose.root));
+  if (program_.queues.empty() || program_.queues.size() >= kNoIndex)
+    return failure(Code::invalid_argument,
+                   "rank {}'s schedule has {} queues: give it between 1 and {}",
+                   tutti::index(purpose.rank), program_.queues.size(), kNoIndex - 1);
+  for (TaskIndex t = 0; t < program_.tasks.size(); ++t) {
+    if (Status checked = check_task(t); !checked) return checked;
+  }
+  return {};
+}
+
+Status Schedule::check_task(TaskIndex at) const {
+  const Task& task = program_.tasks[at];
+  const auto wrong = [&](const std::string& what) {
+    return failure(Code::invalid_argument, "rank {} task {} ({}): {}",
+                   tutti::index(program_.purpose.rank), at, to_string(task.kind), what);
+  };
+  if (task.queue >= program_.queues.size())
+    return wrong(fmt::format("queue {} does not exist: declare it first", task.queue));
+  if (task.kind == TaskKind::enable && task.object >= program_.queues.size())
+    return wrong(fmt::format("enables queue {}, which does not exist: declare it", task.object));
+  const auto fits = [](std::uint64_t first, std::uint64_t count, std::size_t size) {
+    return first + count <= size;
+  };
+  if (!fits(task.first_dependency, task.dependency_count, program_.dependencies.size()) ||
+      !fits(task.first_key, task.key_count, program_.keys.size()))
+    return wrong("its dependencies or keys lie outside of the schedule's: write it by a Builder");
+  for (std::uint32_t d = 0; d < task.dependency_count; ++d) {
+    const TaskIndex before = program_.dependencies[task.first_dependency + d];
+    if (before >= at)
+      return wrong(fmt::format(
+          "depends on task {}, which is not before it in the list: move that task up", before));
+  }
+  for (const Segment* segment : {&task.source, &task.target}) {
+    if (segment->parts == 0 || segment->part_first >= segment->part_last ||
+        segment->part_last > segment->parts)
+      return wrong(fmt::format("parts {}..{} of {}: choose 0 <= first < last <= parts",
+                               segment->part_first, segment->part_last, segment->parts));
+    if (segment->block_count > 1 && !segment->whole_blocks())
+      return wrong("names parts of several blocks: name the parts of one block");
+  }
+  return {};
+}
+
+void Schedule::index() {
+  const std::vector<Task>& tasks = program_.tasks;
+  const auto by_dependency = [&](std::size_t t, const auto& add) {
+    for (TaskIndex before : dependencies(static_cast<TaskIndex>(t))) add(before);
+  };
+  group_by(tasks.size(), tasks.size(), by_dependency, dependent_offsets_, dependents_);
+  const auto by_queue = [&](std::size_t t, const auto& add) { add(tasks[t].queue); };
+  group_by(program_.queues.size(), tasks.size(), by_queue, entry_offsets_, entries_);
+
+  for (const Queue& queue : program_.queues) {
+    if (queue.completions != kNoIndex)
+      completion_queues_ = std::max(completion_queues_, queue.completions + 1u);
+  }
+  for (const Task& task : tasks) {
+    for (const Segment* segment : {&task.source, &task.target}) {
+      if (segment->block_count > 1 || segment->buffer == Buffer::scratch) single_blocks_ = false;
+    }
+  }
+}
+
+std::span<const TaskIndex> Schedule::dependencies(TaskIndex task) const {
+  const Task& of = program_.tasks[task];
+  return std::span(program_.dependencies).subspan(of.first_dependency, of.dependency_count);
+}
+
+std::span<const TaskIndex> Schedule::dependents(TaskIndex task) const {
+  return group(dependent_offsets_, dependents_, task);
+}
+
+std::span<const Key> Schedule::keys(TaskIndex task) const {
+  const Task& of = program_.tasks[task];
+  return std::span(program_.keys).subspan(of.first_key, of.key_count);
+}
+
+std::span<const TaskIndex> Schedule::entries(QueueIndex queue) const {
+  return group(entry_offsets_, entries_, queue);
+}
+
+bool operator==(const Schedule& a, const Schedule& b) {
+  const Program& p = a.program_;
+  const Program& q = b.program_;
+  return p.purpose == q.purpose && p.scratch_blocks == q.scratch_blocks && p.queues == q.queues &&
+         p.tasks == q.tasks && p.dependencies == q.dependencies && p.keys == q.keys;
+}
+
+std::string describe(const Schedule& schedule, TaskIndex task) {
+  return fmt::format("rank {} task {} ({})", tutti::index(schedule.rank()), task,
+                     task_text(schedule, task));
+}
+
+}  // namespace tutti::schedule

@@ -1,0 +1,169 @@
+#include "schedule/shape.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "schedule/text.hpp"
+
+namespace tutti::schedule {
+
+namespace {
+
+/// Offset of the border of a part of a block of so many bytes.
+std::uint64_t border_bytes(Fraction at, std::uint64_t block_bytes, std::uint64_t element_bytes) {
+  if (at.index == at.parts) return block_bytes;
+  return part_border(block_bytes / element_bytes, at.index, at.parts) * element_bytes;
+}
+
+/// Offset and size of whole blocks that each have their own size.
+Result<Extent> resolve_varying(const Segment& segment, const BlockSizes& blocks) {
+  if (segment.last_block() > blocks.sizes_bytes.size() ||
+      blocks.offsets_bytes.size() != blocks.sizes_bytes.size())
+    return failure(Code::invalid_argument,
+                   "{} needs {} blocks, the call gives {} sizes and {} offsets: give one of each "
+                   "per block",
+                   to_string(segment), segment.last_block(), blocks.sizes_bytes.size(),
+                   blocks.offsets_bytes.size());
+  Extent extent{segment.buffer, blocks.offsets_bytes[segment.first_block], 0};
+  for (std::uint32_t b = segment.first_block; b < segment.last_block(); ++b) {
+    if (blocks.offsets_bytes[b] != extent.offset_bytes + extent.size_bytes)
+      return failure(Code::invalid_argument,
+                     "{} is not contiguous, block {} begins at byte {}: choose an algorithm that "
+                     "moves single blocks (ring, linear)",
+                     to_string(segment), b, blocks.offsets_bytes[b]);
+    extent.size_bytes += blocks.sizes_bytes[b];
+  }
+  return extent;
+}
+
+/// The segment's place in the storage of an in-place call.
+Segment storage_of(const Segment& segment, const Alias& alias) {
+  if (alias.name.empty() || !contains(alias.name, segment)) return segment;
+  Segment result = segment;
+  result.buffer = alias.storage.buffer;
+  result.first_block = alias.storage.first_block;
+  return result;
+}
+
+/// The alias of the rank in whose memory a task's source or target lies.
+Alias alias_at(const Schedule& schedule, const Shape& shape, Rank rank) {
+  if (!shape.in_place) return {};
+  const Purpose& purpose = schedule.purpose();
+  return in_place_alias(purpose.collective, rank, purpose.root);
+}
+
+Status check_shape(const Schedule& schedule, const Shape& shape, std::size_t room) {
+  if (room < schedule.tasks().size())
+    return failure(Code::invalid_argument, "{} filled tasks do not hold {}: make room for as many",
+                   room, schedule.tasks().size());
+  if (shape.element_bytes == 0)
+    return failure(Code::invalid_argument, "an element has 0 bytes: give its size, at least 1");
+  if (shape.in_place && !has_in_place(schedule.purpose().collective))
+    return failure(Code::invalid_argument, "{} cannot be called in place: give it two buffers",
+                   to_string(schedule.purpose().collective));
+  for (const BlockSizes& blocks : shape.buffers) {
+    if (!blocks.uniform() && !schedule.single_blocks())
+      return failure(Code::invalid_argument,
+                     "{} {} moves several blocks as one and needs them of one size: choose an "
+                     "algorithm that moves single blocks (ring, linear)",
+                     to_string(schedule.purpose().collective), schedule.purpose().algorithm);
+  }
+  return {};
+}
+
+}  // namespace
+
+Shape Shape::uniform(std::uint64_t block_bytes, std::uint64_t element_bytes) {
+  Shape shape;
+  for (BlockSizes& blocks : shape.buffers) blocks.uniform_bytes = block_bytes;
+  shape.element_bytes = element_bytes;
+  return shape;
+}
+
+Shape Shape::varying(Rank rank, std::span<const std::uint64_t> sizes_bytes,
+                     std::span<const std::uint64_t> offsets_bytes) {
+  Shape shape;
+  shape.of(Buffer::receive) = {0, sizes_bytes, offsets_bytes};
+  if (tutti::index(rank) < sizes_bytes.size())
+    shape.of(Buffer::send).uniform_bytes = sizes_bytes[tutti::index(rank)];
+  return shape;
+}
+
+Alias in_place_alias(Collective collective, Rank rank, Rank root) {
+  const Segment sent = block_of(Buffer::send, 0);
+  const Segment received = block_of(Buffer::receive, 0);
+  const bool at_root = rank == root;
+  switch (collective) {
+    case Collective::allgather:
+    case Collective::allgatherv:
+      return {sent, block_of(Buffer::receive, tutti::index(rank))};
+    case Collective::gather:
+      return at_root ? Alias{sent, block_of(Buffer::receive, tutti::index(rank))} : Alias{};
+    case Collective::scatter:
+      return at_root ? Alias{received, block_of(Buffer::send, tutti::index(rank))} : Alias{};
+    case Collective::allreduce:
+      return {sent, received};
+    case Collective::reduce:
+      return at_root ? Alias{sent, received} : Alias{};
+    case Collective::reduce_scatter:
+      return {received, block_of(Buffer::send, tutti::index(rank))};
+    case Collective::barrier:
+    case Collective::broadcast:
+    case Collective::alltoall:
+      return {};
+  }
+  return {};
+}
+
+bool has_in_place(Collective collective) {
+  return collective != Collective::barrier && collective != Collective::broadcast &&
+         collective != Collective::alltoall;
+}
+
+Result<Extent> resolve(const Segment& segment, const Shape& shape, const Alias& alias) {
+  if (segment.empty()) return Extent{};
+  const Segment place = storage_of(segment, alias);
+  const BlockSizes& blocks = shape.of(place.buffer);
+  Extent extent{place.buffer, place.first_block * blocks.uniform_bytes,
+                place.block_count * blocks.uniform_bytes};
+  if (!blocks.uniform()) {
+    Result<Extent> varying = resolve_varying(place, blocks);
+    if (!varying) return varying;
+    extent = *varying;
+  }
+  if (place.whole_blocks()) return extent;
+  const std::uint64_t first = border_bytes(place.begin(), extent.size_bytes, shape.element_bytes);
+  const std::uint64_t last = border_bytes(place.end(), extent.size_bytes, shape.element_bytes);
+  return Extent{place.buffer, extent.offset_bytes + first, last - first};
+}
+
+Status fill(const Schedule& schedule, const Shape& shape, std::span<FilledTask> out) {
+  if (Status checked = check_shape(schedule, shape, out.size()); !checked) return checked;
+  const Alias here = alias_at(schedule, shape, schedule.rank());
+  const std::span<const Task> tasks = schedule.tasks();
+  for (std::size_t t = 0; t < tasks.size(); ++t) {
+    const Task& task = tasks[t];
+    const Alias there = alias_at(schedule, shape, task.peer);
+    const Result<Extent> source =
+        resolve(task.source, shape, task.kind == TaskKind::read ? there : here);
+    if (!source) return source.status();
+    const Result<Extent> target =
+        resolve(task.target, shape, task.kind == TaskKind::write ? there : here);
+    if (!target) return target.status();
+    out[t].source = *source;
+    out[t].target = *target;
+    if (task.kind == TaskKind::copy && *source == *target) {
+      out[t].source.size_bytes = 0;
+      out[t].target.size_bytes = 0;
+    }
+    const std::uint64_t bytes = std::max(source->size_bytes, target->size_bytes);
+    out[t].transfer = bytes <= shape.eager_limit_bytes ? Transfer::eager : Transfer::rendezvous;
+  }
+  return {};
+}
+
+std::uint64_t scratch_bytes(const Schedule& schedule, const Shape& shape) {
+  return schedule.blocks(Buffer::scratch) * shape.of(Buffer::scratch).uniform_bytes;
+}
+
+}  // namespace tutti::schedule

@@ -1,0 +1,39 @@
+// The text form of a schedule: one line a task, readable, and exact. What is printed parses to an
+// equal schedule.
+//
+//   tutti-schedule 1
+//   collective allgather
+//   algorithm ring
+//   ranks 3 rank 1 root 0
+//   parameters ports=1 radix=2 segments=1 chains=1 ready=0 handshake=0
+//   scratch 0
+//   queue 0 free
+//   task 0 copy send[0] -> receive[1]
+//   task 1 send to 2 slot 0 from send[0]
+//   task 2 recv from 0 slot 0 into receive[0]
+//   task 3 round 1 send to 2 slot 1 from receive[0] after 2
+//   end
+//
+// Places: receive[3] is a block, receive[2..5] blocks 2, 3 and 4, receive[0]{1/4} the second
+// quarter of block 0, receive[0]{1..3/4} its two middle quarters. A `#` begins a comment.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "schedule/schedule.hpp"
+
+namespace tutti::schedule {
+
+/// "receive[2..5]"; "-" for no place.
+std::string to_string(const Segment& segment);
+/// A task without its number: "send to 3 slot 0 from receive[1] after 2 4".
+std::string task_text(const Schedule& schedule, TaskIndex task);
+/// The whole schedule.
+std::string to_text(const Schedule& schedule);
+
+/// The schedule that a text says. Errors (invalid_argument) name the line, what is wrong with it
+/// and what to write instead.
+Result<Schedule> parse_schedule(std::string_view text);
+
+}  // namespace tutti::schedule

@@ -1,0 +1,231 @@
+// Phase 4 of the validator: conflicting accesses are ordered.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "schedule/data_check.hpp"
+#include "schedule/text.hpp"
+
+namespace tutti::schedule {
+
+namespace {
+
+/// One task's use of one cell, from its issue to its completion.
+struct Use {
+  std::uint32_t cell;
+  GlobalTask task;
+  bool writes;
+};
+
+class AccessCheck {
+ public:
+  AccessCheck(const AllRanks& all, const CellSpace& cells, const EventGraph& graph,
+              Findings& findings)
+      : all_(all), cells_(cells), graph_(graph), findings_(findings) {}
+
+  void run() {
+    list_uses();
+    locals_.resize(all_.ranks());
+    for (std::size_t first = 0; first < uses_.size();) {
+      std::size_t last = first;
+      while (last < uses_.size() && uses_[last].cell == uses_[first].cell) ++last;
+      check_cell(std::span(uses_).subspan(first, last - first));
+      first = last;
+    }
+    check_over_all_ranks();
+  }
+
+ private:
+  struct Conflict {
+    Use earlier;
+    Use later;
+  };
+
+  void list_uses() {
+    for (GlobalTask t = 0; t < all_.task_count(); ++t) {
+      const Task& task = all_.task(t);
+      const std::uint32_t me = all_.rank_of_task(t);
+      const bool reads_remote = task.kind == TaskKind::read;
+      const bool writes_remote = task.kind == TaskKind::write;
+      const bool moves_nothing = task.kind == TaskKind::copy && same_cells(me, task);
+      if (moves_nothing) continue;
+      if (reads_source(task.kind) || reads_remote)
+        list(reads_remote ? index(task.peer) : me, task.source, t, false);
+      if (writes_target(task.kind) || writes_remote)
+        list(writes_remote ? index(task.peer) : me, task.target, t, true);
+    }
+    // By cell, then in the order of issue; the sort is stable so that the list order breaks ties.
+    std::stable_sort(uses_.begin(), uses_.end(), [&](const Use& a, const Use& b) {
+      return a.cell != b.cell ? a.cell < b.cell : position(a.task) < position(b.task);
+    });
+  }
+
+  void list(std::uint32_t rank, const Segment& segment, GlobalTask task, bool writes) {
+    cells_.for_each(rank, segment, [&](std::uint32_t cell) {
+      uses_.push_back({cell, task, writes});
+    });
+  }
+
+  bool same_cells(std::uint32_t rank, const Task& task) const {
+    std::uint32_t source = 0;
+    std::uint32_t target = 0;
+    cells_.for_each(rank, task.source.part(0, 1), [&](std::uint32_t cell) { source = cell; });
+    cells_.for_each(rank, task.target.part(0, 1), [&](std::uint32_t cell) { target = cell; });
+    return source == target;
+  }
+
+  std::uint32_t position(GlobalTask task) const { return graph_.position(graph_.issued(task)); }
+
+  /// Each use must follow the last write; a write also every read since. The rest follows, as uses
+  /// have length: what follows a use follows all that it follows.
+  void check_cell(std::span<const Use> uses) {
+    std::size_t last_write = uses.size();
+    std::size_t since = 0;
+    for (std::size_t u = 0; u < uses.size(); ++u) {
+      if (last_write < uses.size()) require(uses[last_write], uses[u]);
+      if (!uses[u].writes) continue;
+      for (std::size_t r = since; r < u; ++r) {
+        if (!uses[r].writes) require(uses[r], uses[u]);
+      }
+      last_write = u;
+      since = u + 1;
+    }
+  }
+
+  void require(const Use& earlier, const Use& later) {
+    if (earlier.task == later.task) return;
+    const std::uint32_t rank = all_.rank_of_task(earlier.task);
+    if (rank == all_.rank_of_task(later.task)) {
+      if (!locals_[rank]) locals_[rank].emplace(graph_, rank);
+      if (locals_[rank]->before(earlier.task, later.task)) return;
+    }
+    unsettled_.push_back({earlier, later});
+  }
+
+  /// What a rank's own tasks do not order may still be ordered by messages.
+  void check_over_all_ranks() {
+    if (unsettled_.empty()) return;
+    std::vector<std::pair<Event, Event>> pairs;
+    pairs.reserve(unsettled_.size());
+    for (const Conflict& c : unsettled_)
+      pairs.emplace_back(graph_.completed(c.earlier.task), graph_.issued(c.later.task));
+    const std::vector<bool> before = graph_.always_before(pairs);
+    for (std::size_t c = 0; c < unsettled_.size() && !findings_.full(); ++c) {
+      if (!before[c] && !reported(unsettled_[c])) report(unsettled_[c]);
+    }
+  }
+
+  bool reported(const Conflict& conflict) {
+    const std::pair pair(conflict.earlier.task, conflict.later.task);
+    const bool seen = std::find(reported_.begin(), reported_.end(), pair) != reported_.end();
+    if (!seen) reported_.push_back(pair);
+    return seen;
+  }
+
+  void report(const Conflict& conflict) {
+    const auto verb = [](const Use& use) { return use.writes ? "writes" : "reads"; };
+    findings_.add(
+        Fault::race, conflict.later.task,
+        fmt::format(
+            "{} {}, which {} {}; nothing says that this one is later: make it wait for task "
+            "{} of rank {}",
+            verb(conflict.later),
+            cells_.name(cells_.rank_of_cell(conflict.later.cell), conflict.later.cell),
+            all_.describe(conflict.earlier.task), verb(conflict.earlier),
+            all_.local(conflict.earlier.task), all_.rank_of_task(conflict.earlier.task)));
+  }
+
+  const AllRanks& all_;
+  const CellSpace& cells_;
+  const EventGraph& graph_;
+  Findings& findings_;
+  std::vector<Use> uses_;
+  std::vector<std::optional<EventGraph::Local>> locals_;
+  std::vector<Conflict> unsettled_;
+  std::vector<std::pair<GlobalTask, GlobalTask>> reported_;
+};
+
+/// One-sided accesses and multicasts: the other side must have begun, and not have ended.
+void check_times(const AllRanks& all, const EventGraph& graph, const Matching& matching,
+                 const ValidateOptions& options, Findings& findings) {
+  std::vector<std::pair<Event, Event>> pairs;
+  std::vector<GlobalTask> tasks;
+  for (GlobalTask t = 0; t < all.task_count(); ++t) {
+    const Task& task = all.task(t);
+    if (task.kind != TaskKind::write && task.kind != TaskKind::read) continue;
+    pairs.emplace_back(graph.began(index(task.peer)), graph.issued(t));
+    pairs.emplace_back(graph.completed(t), graph.ended(index(task.peer)));
+    tasks.insert(tasks.end(), 2, t);
+  }
+  if (options.receives_first) {
+    for (const Delivery& d : matching.multicasts) {
+      pairs.emplace_back(graph.issued(d.receiver), graph.issued(d.sender));
+      tasks.push_back(d.sender);
+    }
+  }
+  if (pairs.empty()) return;
+  const std::vector<bool> before = graph.always_before(pairs);
+  for (std::size_t p = 0; p < pairs.size(); ++p) {
+    if (before[p]) continue;
+    const Task& task = all.task(tasks[p]);
+    if (task.kind == TaskKind::multicast) {
+      findings.add(Fault::early, tasks[p],
+                   "may be sent before all its receivers have posted: put a barrier before it");
+    } else if (pairs[p].second == graph.issued(tasks[p])) {
+      findings.add(Fault::early, tasks[p],
+                   fmt::format("may touch rank {}'s memory before that rank has begun: wait for a "
+                               "signal from it first",
+                               index(task.peer)));
+    } else {
+      findings.add(Fault::early, tasks[p],
+                   fmt::format("may touch rank {}'s memory after that rank has ended: signal it "
+                               "afterwards, and let it wait for that",
+                               index(task.peer)));
+    }
+  }
+}
+
+}  // namespace
+
+CellSpace::CellSpace(const AllRanks& all, const Grid& grid, bool in_place)
+    : all_(all), grid_(grid), in_place_(in_place), bases_(all.ranks()) {
+  for (std::uint32_t r = 0; r < all.ranks(); ++r) {
+    for (std::uint32_t b = 0; b < kBufferKinds; ++b) {
+      bases_[r][b] = size_;
+      size_ += all.at(r).blocks(static_cast<Buffer>(b)) * grid.cells();
+    }
+  }
+}
+
+Segment CellSpace::storage_of(std::uint32_t rank, const Segment& segment) const {
+  if (!in_place_) return segment;
+  const Alias alias = in_place_alias(all_.at(rank).purpose());
+  if (alias.name.empty() || !contains(alias.name, segment)) return segment;
+  Segment place = segment;
+  place.buffer = alias.storage.buffer;
+  place.first_block = alias.storage.first_block;
+  return place;
+}
+
+std::uint32_t CellSpace::rank_of_cell(std::uint32_t cell) const {
+  std::uint32_t rank = 0;
+  while (rank + 1 < bases_.size() && bases_[rank + 1][0] <= cell) ++rank;
+  return rank;
+}
+
+std::string CellSpace::name(std::uint32_t rank, std::uint32_t cell) const {
+  std::uint32_t buffer = kBufferKinds - 1;
+  while (buffer > 0 && bases_[rank][buffer] > cell) --buffer;
+  const std::uint32_t offset = cell - bases_[rank][buffer];
+  return to_string(block_of(static_cast<Buffer>(buffer), offset / grid_.cells()));
+}
+
+void check_accesses(const AllRanks& all, const CellSpace& cells, const EventGraph& graph,
+                    const Matching& matching, const ValidateOptions& options, Findings& findings) {
+  AccessCheck(all, cells, graph, findings).run();
+  if (findings.none()) check_times(all, graph, matching, options, findings);
+}
+
+}  // namespace tutti::schedule

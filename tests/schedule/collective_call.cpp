@@ -1,0 +1,174 @@
+#include "collective_call.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+
+namespace tutti::schedule {
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+/// Sums 8-byte words.
+void add_words(std::span<const std::byte> left, std::span<const std::byte> right,
+               std::span<std::byte> target) {
+  for (std::size_t at = 0; at + 8 <= target.size(); at += 8) {
+    std::uint64_t l = 0;
+    std::uint64_t r = 0;
+    std::memcpy(&l, left.data() + at, 8);
+    std::memcpy(&r, right.data() + at, 8);
+    l += r;
+    std::memcpy(target.data() + at, &l, 8);
+  }
+}
+
+/// Composes maps x -> a x + b of 32-bit words: associative, not commutative.
+void compose_maps(std::span<const std::byte> left, std::span<const std::byte> right,
+                  std::span<std::byte> target) {
+  for (std::size_t at = 0; at + 8 <= target.size(); at += 8) {
+    std::uint32_t l[2];
+    std::uint32_t r[2];
+    std::memcpy(l, left.data() + at, 8);
+    std::memcpy(r, right.data() + at, 8);
+    const std::uint32_t composed[2] = {l[0] * r[0], l[1] * r[0] + r[1]};
+    std::memcpy(target.data() + at, composed, 8);
+  }
+}
+
+class Call {
+ public:
+  Call(std::span<const Schedule> schedules, const CallOptions& options)
+      : schedules_(schedules),
+        options_(options),
+        purpose_(schedules.front().purpose()),
+        combine_(options.ordered_fold ? compose_maps : add_words) {
+    lay_out();
+  }
+
+  Status run() {
+    std::vector<Shape> shapes;
+    for (std::uint32_t r = 0; r < purpose_.ranks; ++r) shapes.push_back(shape_of(r));
+    for (std::uint32_t r = 0; r < purpose_.ranks; ++r) give_contribution(r, shapes[r]);
+    Interpreter interpreter(schedules_, shapes, memory_, combine_, options_.seed);
+    if (Status status = interpreter.run(); !status) return status;
+    for (std::uint32_t r = 0; r < purpose_.ranks; ++r) {
+      if (Status status = check_rank(r, shapes[r]); !status) return status;
+    }
+    return {};
+  }
+
+ private:
+  void lay_out() {
+    std::uint64_t offset = 0;
+    for (std::uint32_t b = 0; b < purpose_.ranks && options_.varying; ++b) {
+      sizes_.push_back(draw(options_.seed, b) % (2 * options_.block_bytes + 1));
+      offset += draw(options_.seed, b, 1) % 5;  // a gap
+      offsets_.push_back(offset);
+      offset += sizes_.back();
+    }
+    memory_.resize(purpose_.ranks);
+    for (std::uint32_t r = 0; r < purpose_.ranks; ++r) {
+      for (Buffer buffer : {Buffer::send, Buffer::receive, Buffer::scratch}) {
+        const bool is_varying = options_.varying && buffer == Buffer::receive;
+        const std::uint64_t own = options_.varying ? sizes_[r] : options_.block_bytes;
+        const std::uint64_t size = is_varying ? offset : own * schedules_[r].blocks(buffer);
+        memory_[r].of(buffer).assign(size, kUntouched);
+      }
+    }
+  }
+
+  Shape shape_of(std::uint32_t rank) const {
+    Shape shape = options_.varying ? Shape::varying(rank_of(rank), sizes_, offsets_)
+                                   : Shape::uniform(options_.block_bytes, options_.element_bytes);
+    shape.in_place = options_.in_place;
+    return shape;
+  }
+
+  /// What a rank contributes as one block.
+  Bytes contribution(std::uint32_t rank, std::uint32_t block) const {
+    Bytes bytes(options_.varying ? sizes_[rank] : options_.block_bytes);
+    for (std::size_t at = 0; at < bytes.size(); ++at)
+      bytes[at] = static_cast<std::byte>(draw(options_.seed, rank, block, at));
+    return bytes;
+  }
+
+  std::span<std::byte> place(std::uint32_t rank, const Segment& segment, const Shape& shape) {
+    const Alias alias = shape.in_place ? in_place_alias(schedules_[rank].purpose()) : Alias();
+    const Result<Extent> extent = resolve(segment, shape, alias);
+    return std::span(memory_[rank].of(extent->buffer))
+        .subspan(extent->offset_bytes, extent->size_bytes);
+  }
+
+  void give_contribution(std::uint32_t rank, const Shape& shape) {
+    const Schedule& schedule = schedules_[rank];
+    for (std::uint32_t b = 0; b < schedule.blocks(Buffer::send); ++b) {
+      const Bytes bytes = contribution(rank, b);
+      std::copy(bytes.begin(), bytes.end(), place(rank, block_of(Buffer::send, b), shape).begin());
+    }
+    if (purpose_.collective != Collective::broadcast || rank != index(purpose_.root)) return;
+    const Bytes bytes = contribution(rank, 0);
+    std::copy(bytes.begin(), bytes.end(), place(rank, block_of(Buffer::receive, 0), shape).begin());
+  }
+
+  Bytes fold_of_all(std::uint32_t block) const {
+    Bytes sum = contribution(0, block);
+    for (std::uint32_t r = 1; r < purpose_.ranks; ++r) combine_(sum, contribution(r, block), sum);
+    return sum;
+  }
+
+  /// The definition of the collective.
+  Bytes expected(std::uint32_t rank, std::uint32_t block) const {
+    switch (purpose_.collective) {
+      case Collective::broadcast:
+        return contribution(index(purpose_.root), 0);
+      case Collective::scatter:
+        return contribution(index(purpose_.root), rank);
+      case Collective::alltoall:
+        return contribution(block, rank);
+      case Collective::reduce_scatter:
+        return fold_of_all(rank);
+      case Collective::reduce:
+      case Collective::allreduce:
+        return fold_of_all(0);
+      default:
+        return contribution(block, 0);
+    }
+  }
+
+  Status check_rank(std::uint32_t rank, const Shape& shape) {
+    const std::uint32_t blocks = schedules_[rank].blocks(Buffer::receive);
+    Bytes& received = memory_[rank].of(Buffer::receive);
+    for (std::uint32_t b = 0; b < blocks; ++b) {
+      const Bytes wanted = expected(rank, b);
+      const std::span<std::byte> found = place(rank, block_of(Buffer::receive, b), shape);
+      if (!std::equal(wanted.begin(), wanted.end(), found.begin(), found.end()))
+        return failure(Code::internal, "rank {} ends with wrong bytes in receive[{}]", rank, b);
+      if (options_.varying) std::fill(found.begin(), found.end(), kUntouched);
+    }
+    const bool gaps_whole =
+        std::all_of(received.begin(), received.end(), [](std::byte b) { return b == kUntouched; });
+    if (options_.varying && !gaps_whole)
+      return failure(Code::internal, "rank {} wrote between the blocks", rank);
+    return {};
+  }
+
+  static constexpr std::byte kUntouched{0xa5};
+
+  std::span<const Schedule> schedules_;
+  CallOptions options_;
+  const Purpose& purpose_;
+  Combine combine_;
+  std::vector<std::uint64_t> sizes_;
+  std::vector<std::uint64_t> offsets_;
+  std::vector<Memory> memory_;
+};
+
+}  // namespace
+
+Status call(std::span<const Schedule> schedules, const CallOptions& options) {
+  return Call(schedules, options).run();
+}
+
+}  // namespace tutti::schedule

@@ -1,0 +1,92 @@
+// A reference interpreter: runs the schedules of all ranks in memory, in one thread, taking the
+// next legal step at random. It moves bytes as late or as early as the rules of task.hpp allow, and
+// scribbles over what a task may be writing, so that a schedule that leans on luck goes wrong.
+//
+// It shares the form and fill() with the library, nothing else: no event graph, no matching.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/random.hpp"
+#include "schedule/schedule.hpp"
+#include "schedule/shape.hpp"
+
+namespace tutti::schedule {
+
+/// Combines `elements`: target = left op right, where one of the two lies in target's place.
+using Combine = void (*)(std::span<const std::byte> left, std::span<const std::byte> right,
+                         std::span<std::byte> target);
+
+/// One rank's buffers, by Buffer.
+struct Memory {
+  std::vector<std::byte> bytes[kBufferKinds];
+  std::vector<std::byte>& of(Buffer buffer) { return bytes[static_cast<std::size_t>(buffer)]; }
+};
+
+class Interpreter {
+ public:
+  /// `shapes`: one per rank. `memory`: filled by the caller, one per rank; changed by the run.
+  Interpreter(std::span<const Schedule> schedules, std::span<const Shape> shapes,
+              std::vector<Memory>& memory, Combine combine, std::uint64_t seed);
+
+  /// Runs to the end. The error names a task that waits for ever.
+  Status run();
+
+ private:
+  enum class Step : std::uint8_t { waiting, issued, complete };
+  struct State {
+    Step step = Step::waiting;
+    bool late = false;        ///< reads its source at completion rather than at issue
+    bool rendezvous = false;  ///< completes only once the receive is posted
+    std::vector<std::byte> taken;
+    bool has_taken = false;
+  };
+  /// A message under way, by (source, destination, slot).
+  struct Message {
+    const State* sender = nullptr;
+    bool posted = false;
+  };
+  struct RankState {
+    bool begun = false;
+    std::vector<State> tasks;
+    std::vector<FilledTask> filled;
+    std::vector<std::uint32_t> released;  ///< by queue
+    std::vector<std::uint32_t> arrived;   ///< by completion queue
+    std::vector<std::uint32_t> consumed;  ///< by completion queue
+    std::vector<std::uint32_t> place;     ///< by task: in its queue
+  };
+  using Name = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
+
+  bool advance(std::uint32_t rank);
+  void begin(std::uint32_t rank);
+  bool may_issue(std::uint32_t rank, TaskIndex t) const;
+  bool queue_allows(std::uint32_t rank, TaskIndex t) const;
+  void issue(std::uint32_t rank, TaskIndex t);
+  bool may_complete(std::uint32_t rank, TaskIndex t);
+  bool has_arrived(const Key& key, std::uint32_t rank);
+  bool all_chunks_here(std::uint32_t rank, TaskIndex t) const;
+  void complete(std::uint32_t rank, TaskIndex t);
+  void take(std::uint32_t rank, TaskIndex t);
+  void place_chunks(std::uint32_t rank, TaskIndex t);
+  void put(std::uint32_t rank, const Extent& at, std::span<const std::byte> data);
+  void fold(std::uint32_t rank, const Extent& at, std::span<const std::byte> data, Side side);
+  void scribble(std::uint32_t rank, const Extent& at);
+  std::span<std::byte> bytes(std::uint32_t rank, const Extent& at);
+
+  std::span<const Schedule> schedules_;
+  std::vector<Memory>& memory_;
+  Combine combine_;
+  Random random_;
+  std::vector<RankState> ranks_;
+  std::map<Name, Message> messages_;
+  std::size_t left_ = 0;
+  Status failure_;
+};
+
+}  // namespace tutti::schedule
