@@ -1,0 +1,48 @@
+// Registers of 32 bytes. This file is compiled for AVX2 and F16C; only runs_here may run elsewhere.
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+
+#include "reduction/kernels_vector.hpp"
+
+namespace tutti::reduction {
+namespace {
+
+struct Avx2 {
+  static constexpr std::size_t kBytes = 32;
+  using Reals = Register<float, kBytes>;
+
+  static Reals widen_half(const std::byte* from) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  }
+  static void narrow_half(std::byte* to, const Reals& value) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                     _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
+  }
+  static Reals round_to_half(const Reals& value) {
+    return _mm256_cvtph_ps(_mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
+  }
+};
+
+template <Operation kOperation, ElementType kType>
+using Fold = VectorFold<Avx2, kOperation, kType>;
+template <ElementType kType>
+using Single = VectorSingle<Avx2, kType>;
+
+bool runs_here() {
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return __builtin_cpu_supports("avx2") && __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 &&
+         (ecx & bit_F16C) != 0;
+}
+
+constexpr KernelTable kTable = KernelTableMaker<Fold, Single>::make("avx2", runs_here);
+
+}  // namespace
+
+const KernelTable& avx2_kernels() { return kTable; }
+
+}  // namespace tutti::reduction
+#endif

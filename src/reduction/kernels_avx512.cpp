@@ -1,0 +1,49 @@
+// Registers of 64 bytes. This file is compiled for AVX-512 F, BW, DQ and VL; only runs_here may run
+// elsewhere.
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include "reduction/kernels_vector.hpp"
+
+namespace tutti::reduction {
+namespace {
+
+struct Avx512 {
+  static constexpr std::size_t kBytes = 64;
+  using Reals = Register<float, kBytes>;
+
+  static Reals widen_half(const std::byte* from) {
+    return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  }
+  static void narrow_half(std::byte* to, const Reals& value) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), narrow(value));
+  }
+  static Reals round_to_half(const Reals& value) { return widen(narrow(value)); }
+
+ private:
+  // GCC 12 takes the operand that the unmasked forms leave undefined for an uninitialised one.
+  static constexpr __mmask16 kAll = 0xffff;
+  static Reals widen(__m256i halves) { return _mm512_maskz_cvtph_ps(kAll, halves); }
+  static __m256i narrow(const Reals& value) {
+    return _mm512_maskz_cvtps_ph(kAll, value, _MM_FROUND_TO_NEAREST_INT);
+  }
+};
+
+template <Operation kOperation, ElementType kType>
+using Fold = VectorFold<Avx512, kOperation, kType>;
+template <ElementType kType>
+using Single = VectorSingle<Avx512, kType>;
+
+bool runs_here() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+constexpr KernelTable kTable = KernelTableMaker<Fold, Single>::make("avx512", runs_here);
+
+}  // namespace
+
+const KernelTable& avx512_kernels() { return kTable; }
+
+}  // namespace tutti::reduction
+#endif

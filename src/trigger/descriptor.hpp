@@ -1,0 +1,123 @@
+// Descriptors (T1): what a host tells its units to do, step by step.
+//
+// A sequence runs from its head (CH) to its tail (CT) on one unit, one descriptor after the other.
+// A descriptor names packets, in an order, and does nothing until it has read them in that order
+// (T2). Then it
+//   1. lets them change it: its data (SwapLocalData, or a packet's SwapRemoteData), its destination
+//      port (SwapLocalVP: the answer goes to whoever asked), its remote address (a packet's
+//      SwapRemoteAddr). Where several do, the last one named counts
+//   2. with ReduceFlag, folds the packets' data and its own, in the order named; its own stand at
+//      `local_position` in that order
+//   3. stores the result in memory, if it has a place for it
+//   4. sends the result to `destination`, unless a packet said that the collective ends here
+//      (CollEndFlag); then the completion is written for the host instead. A descriptor with
+//      CollEndFlag whose destination is its own node ends the collective likewise.
+//
+// The source describes CPCount twice: as the step that is compared with the packets' SeqID, and as
+// the number of packets needed. Here it is the number; the steps stand in the list of packets
+// named.
+//
+//   word 0   job 8 | step 5 | source port 11 | destination port 11 | destination 24 | rdma 1 | 0
+//   word 1   C, CH, CT, CP 4 | CPCount 6 | swap local data, local port, remote data, remote
+//   address,
+//            reduce, end 6 | operation 4 | type 4 | local position 5 | contributions 24 | 0
+//   word 2   store address      word 3   remote address      word 4   data bytes
+//   rdma: the address of the data; one word per packet named: node 24 | port 11 | step 5;
+//   mini: the data, padded to whole words
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "reduction/element_type.hpp"
+#include "trigger/packet.hpp"
+#include "trigger/packet_key.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::trigger {
+
+/// Packets that one descriptor may name: the children of a node (T5). CPCount has room for 63.
+inline constexpr std::uint32_t kMaxChildren = 16;
+static_assert(kMaxChildren < (1u << kCountBits));
+/// Data that a descriptor carries itself.
+inline constexpr std::size_t kMaxMiniBytes = 128;
+inline constexpr unsigned kContributionBits = 24;
+/// No data of its own take part in a reduction.
+inline constexpr std::uint8_t kNoLocalOperand = 31;
+
+/// A packet of the descriptor's own job.
+struct NamedPacket {
+  NodeId node{};
+  Port port{};
+  SequenceId step{};
+
+  friend bool operator==(const NamedPacket&, const NamedPacket&) = default;
+};
+
+struct Descriptor {
+  PayloadKind kind = PayloadKind::mini;
+  JobId job{};
+  SequenceId step{};  ///< of the packet that it sends
+  Port source_port{};
+  Port destination_port{};
+  NodeId destination = kNoNode;
+
+  bool collective = true;  ///< C
+  bool head = false;       ///< CH
+  bool tail = false;       ///< CT
+  bool trigger = true;     ///< CP: the packet it sends fires a descriptor
+  bool swap_local_data = false;
+  bool swap_local_port = false;
+  bool swap_remote_data = false;
+  bool swap_remote_address = false;
+  bool reduce = false;
+  bool collective_end = false;
+
+  std::uint8_t named_count = 0;  ///< CPCount
+  std::array<NamedPacket, kMaxChildren> named{};
+
+  reduction::Operation operation = reduction::Operation::sum;
+  reduction::ElementType type = reduction::ElementType::int8;
+  /// How many named packets come before the descriptor's own data.
+  std::uint8_t local_position = kNoLocalOperand;
+  /// Where not 0, the result is the collective's and is finished (average) for so many ranks.
+  std::uint32_t contributions = 0;
+
+  std::uint32_t data_bytes = 0;
+  std::array<std::byte, kMaxMiniBytes> data{};  ///< mini
+  Address address = kNoAddress;                 ///< rdma: where the data are
+  Address store_address = kNoAddress;           ///< where the result goes, if anywhere
+  /// Where the packet's payload goes at its destination; kNoAddress: into the hash buffer.
+  Address remote_address = kNoAddress;
+
+  std::span<const NamedPacket> named_packets() const { return std::span(named).first(named_count); }
+  PacketKey key_of(std::uint32_t i) const {
+    return {job, named[i].node, named[i].port, named[i].step};
+  }
+
+  friend bool operator==(const Descriptor&, const Descriptor&) = default;
+};
+
+/// A sequence, or a part of one.
+using DescriptorList = std::vector<Descriptor>;
+
+static_assert(kJobBits + kSequenceBits + 2 * kPortBits + kNodeBits + 1 <= 64);
+static_assert(4 + kCountBits + 6 + 4 + 4 + 5 + kContributionBits <= 64);
+
+inline constexpr std::size_t kMaxDescriptorWords = 5 + kMaxChildren + kMaxMiniBytes / 8;
+
+/// Appends the descriptor's words.
+void encode(const Descriptor& descriptor, std::vector<std::uint64_t>& out);
+
+/// Reads one descriptor from the front of `words`, which it shortens. Errors (invalid_argument)
+/// name the field: missing words, reserved bits, a count, operation, type or size out of range.
+Result<Descriptor> decode_descriptor(std::span<const std::uint64_t>& words);
+
+/// Whether a unit can run these descriptors as one sequence: head first, tail last and no other;
+/// one job and one port; counts and sizes within bounds; reductions of whole elements.
+Status check_sequence(std::span<const Descriptor> sequence);
+
+}  // namespace tutti::trigger

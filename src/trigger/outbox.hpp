@@ -1,0 +1,55 @@
+// Packets that a unit has sent and the network has not taken yet. Full means: the unit waits.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "trigger/packet.hpp"
+#include "trigger/ring.hpp"
+
+namespace tutti::trigger {
+
+/// A packet on its way out. The payload stays valid until pop(); an RDMA packet's may be the job's
+/// memory itself, which stays as it is until the collective has ended.
+struct OutgoingPacket {
+  PacketHeader header;
+  std::span<const std::byte> payload;
+};
+
+class PacketOutbox {
+ public:
+  PacketOutbox(std::size_t packets, std::size_t slot_bytes) : ring_(packets) {
+    for (std::size_t i = 0; i < packets; ++i) {
+      ring_.next_free().copy.reserve(slot_bytes);
+      ring_.push();
+      ring_.pop();
+    }
+  }
+
+  bool empty() const { return ring_.empty(); }
+  bool full() const { return ring_.full(); }
+  std::size_t size() const { return ring_.size(); }
+  /// Queues a packet, only where not full. `in_memory`: the payload is the job's memory and is
+  /// referred to; otherwise it is copied.
+  void push(const PacketHeader& header, std::span<const std::byte> payload, bool in_memory) {
+    Entry& entry = ring_.next_free();
+    if (!in_memory) {
+      entry.copy.assign(payload.begin(), payload.end());
+      payload = entry.copy;
+    }
+    entry.packet = {header, payload};
+    ring_.push();
+  }
+  const OutgoingPacket& front() const { return ring_.front().packet; }
+  void pop() { ring_.pop(); }
+
+ private:
+  struct Entry {
+    OutgoingPacket packet;
+    std::vector<std::byte> copy;
+  };
+  Ring<Entry> ring_;
+};
+
+}  // namespace tutti::trigger

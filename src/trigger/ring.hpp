@@ -1,0 +1,38 @@
+// A queue of fixed capacity: full is an answer, not an allocation.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace tutti::trigger {
+
+template <typename T>
+class Ring {
+ public:
+  explicit Ring(std::size_t capacity) : items_(capacity) {}
+
+  bool empty() const { return size_ == 0; }
+  bool full() const { return size_ == items_.size(); }
+  std::size_t size() const { return size_; }
+  /// The item that push() makes visible; only where not full.
+  T& next_free() { return items_[(first_ + size_) % items_.size()]; }
+  void push() { ++size_; }
+  void push(T item) {
+    next_free() = std::move(item);
+    push();
+  }
+  T& front() { return items_[first_]; }
+  const T& front() const { return items_[first_]; }
+  void pop() {
+    first_ = (first_ + 1) % items_.size();
+    --size_;
+  }
+
+ private:
+  std::vector<T> items_;
+  std::size_t first_ = 0;
+  std::size_t size_ = 0;
+};
+
+}  // namespace tutti::trigger
