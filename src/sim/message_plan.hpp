@@ -1,0 +1,87 @@
+// A collective as the messages that it consists of: who sends how much to whom, and what it must
+// have received before. What an algorithm puts on the links and how long it takes follow from that.
+//
+// These are the algorithms that others run, as comparisons need them; the engine's own schedules
+// become plans by their tasks.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tutti::sim {
+
+/// Counts messages of a plan in the order in which they were added.
+using MessageIndex = std::uint32_t;
+
+/// To all ranks but the sender, by multicast.
+inline constexpr std::uint32_t kAllRanks = 0xffff'ffffu;
+
+struct Message {
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;  ///< rank, or kAllRanks
+  std::uint64_t bytes = 0;
+};
+
+class MessagePlan {
+ public:
+  explicit MessagePlan(std::uint32_t ranks) : ranks_(ranks), first_needs_(1) {}
+
+  /// Adds a message that its sender sends once the messages of `needs`, all to itself and added
+  /// before, are there in full. Of messages that may go at the same time, those added first do.
+  /// A multicast is nobody's need.
+  MessageIndex add(const Message& message, std::span<const MessageIndex> needs = {});
+
+  std::uint32_t ranks() const { return ranks_; }
+  std::span<const Message> messages() const { return messages_; }
+  std::span<const MessageIndex> needs(MessageIndex message) const {
+    return {needs_.data() + first_needs_[message],
+            first_needs_[message + 1] - first_needs_[message]};
+  }
+
+ private:
+  std::uint32_t ranks_;
+  std::vector<Message> messages_;
+  std::vector<std::uint32_t> first_needs_;
+  std::vector<MessageIndex> needs_;
+};
+
+// ---- Broadcast of `bytes` from rank 0 ----
+
+/// k-nomial tree (2: binomial), the largest subtrees first.
+MessagePlan plan_broadcast_k_nomial(std::uint32_t ranks, std::uint64_t bytes, std::uint32_t radix);
+/// Children of r: 2r+1 and 2r+2.
+MessagePlan plan_broadcast_binary_heap(std::uint32_t ranks, std::uint64_t bytes,
+                                       std::uint32_t segments = 1);
+/// Binary tree in which every subtree is a run of consecutive ranks with its root in the middle.
+MessagePlan plan_broadcast_binary_in_order(std::uint32_t ranks, std::uint64_t bytes,
+                                           std::uint32_t segments = 1);
+/// Rank r to rank r+1, `segments` pieces behind one another.
+MessagePlan plan_broadcast_chain(std::uint32_t ranks, std::uint64_t bytes, std::uint32_t segments);
+MessagePlan plan_broadcast_linear(std::uint32_t ranks, std::uint64_t bytes);
+/// Binomial scatter of P parts, then each part once around the ring.
+MessagePlan plan_broadcast_scatter_ring(std::uint32_t ranks, std::uint64_t bytes);
+MessagePlan plan_broadcast_multicast(std::uint32_t ranks, std::uint64_t bytes);
+
+// ---- Allgather of `bytes` per rank ----
+
+MessagePlan plan_allgather_ring(std::uint32_t ranks, std::uint64_t bytes);
+MessagePlan plan_allgather_linear(std::uint32_t ranks, std::uint64_t bytes);
+/// P not a power of two, 2^n + x: of the first 2x ranks the odd ones leave the work to the even
+/// ones.
+MessagePlan plan_allgather_recursive_doubling(std::uint32_t ranks, std::uint64_t bytes);
+MessagePlan plan_allgather_bruck(std::uint32_t ranks, std::uint64_t bytes);
+/// Every rank multicasts its block; `chains` ranks at a time, each activating the next of its chain
+/// by a message without payload (row K7).
+MessagePlan plan_allgather_multicast(std::uint32_t ranks, std::uint64_t bytes,
+                                     std::uint32_t chains);
+
+// ---- Fig. 2 of the source as its authors computed it ----
+
+/// Links that the authors' script charges a plan with, in units of `block_bytes`, on a tree of 16
+/// hosts a leaf and two leaves a pod. Two of its habits differ from routing: the distance between
+/// two ranks is taken with its sign, so that whatever goes to a lower rank stays within a leaf, and
+/// a multicast also descends into the pod that it came from.
+std::uint64_t paper_link_units(const MessagePlan& plan, std::uint64_t block_bytes);
+
+}  // namespace tutti::sim

@@ -1,0 +1,140 @@
+// Table I after its calibration; everything else is predicted from it.
+#include "sim/nic_model.hpp"
+
+#include <gtest/gtest.h>
+
+#include "sim/event_queue.hpp"
+
+namespace tutti::sim {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+constexpr std::uint64_t kChunk = 4096;
+constexpr double kLink = 200e9;
+
+const DatapathModel& uc() {
+  static const DatapathModel model({}, kUnreliableConnected);
+  return model;
+}
+const DatapathModel& ud() {
+  static const DatapathModel model({}, kUnreliableDatagram);
+  return model;
+}
+
+TEST(NicModel, TableOneWithinTwoPercentAfterCalibration) {
+  EXPECT_NEAR(uc().bytes_per_second(1, kChunk) / kGiB, 11.9, 11.9 * 0.02);
+  EXPECT_NEAR(ud().bytes_per_second(1, kChunk) / kGiB, 5.2, 5.2 * 0.02);
+  // Instructions per cycle as printed.
+  EXPECT_NEAR(kUnreliableConnected.instructions / kUnreliableConnected.printed_cycles, 0.11, 0.005);
+  EXPECT_NEAR(kUnreliableDatagram.instructions / kUnreliableDatagram.printed_cycles, 0.10, 0.005);
+  EXPECT_EQ(uc().time_per_completion(1).count / 1000, 320);
+}
+
+TEST(NicModel, PrintedCyclesAloneMissTheTable) {
+  CompletionWork printed = kUnreliableConnected;
+  printed.cycles = printed.printed_cycles;
+  EXPECT_NEAR(DatapathModel({}, printed).bytes_per_second(1, kChunk) / kGiB, 11.48, 0.01);
+  printed = kUnreliableDatagram;
+  printed.cycles = printed.printed_cycles;
+  EXPECT_NEAR(DatapathModel({}, printed).bytes_per_second(1, kChunk) / kGiB, 6.33, 0.01);
+}
+
+TEST(NicModel, PredictsTheThreadsThatReachLinkRate) {
+  EXPECT_EQ(uc().threads_for(kLink, kChunk), 4u);
+  const std::uint32_t threads = ud().threads_for(kLink, kChunk);
+  EXPECT_GE(threads, 8u);
+  EXPECT_LE(threads, 16u);
+}
+
+TEST(NicModel, PredictsTheChunkRateOf1600GbitPerSecondAt128Threads) {
+  const double chunks_per_second = 1.6e12 / 8 / kChunk;
+  EXPECT_GT(uc().completions_per_second(128), chunks_per_second);
+  EXPECT_GT(ud().completions_per_second(128), chunks_per_second);
+  EXPECT_LT(ud().completions_per_second(16), chunks_per_second) << "one core alone does not";
+}
+
+TEST(NicModel, PredictsThatOneCoreOfSixteenThreadsBeatsAHostCore) {
+  const HostCore host;
+  EXPECT_GE(host.bits_per_second(kChunk), kLink / 2);
+  EXPECT_LE(host.bits_per_second(kChunk), kLink * 2 / 3);
+  const double offloaded = std::min(ud().bytes_per_second(16, kChunk) * 8, kLink);
+  EXPECT_GE(offloaded / host.bits_per_second(kChunk), 1.25);
+}
+
+TEST(NicModel, PredictsThatLongerMessagesNeedFewerThreads) {
+  std::uint32_t before = 1024;
+  for (std::uint64_t bytes = 512; bytes <= 65536; bytes *= 2) {
+    const std::uint32_t threads = uc().threads_for(kLink, bytes);
+    EXPECT_GT(threads, 0u) << bytes;
+    EXPECT_LE(threads, before) << bytes;
+    before = threads;
+  }
+  EXPECT_EQ(before, 1u);
+  EXPECT_EQ(uc().threads_for(kLink, 8192), 1u);
+  EXPECT_GT(uc().threads_for(kLink, 1024), 4u);
+}
+
+TEST(NicModel, ThreadsHelpEachOtherUntilTheCoreIsFull) {
+  for (const DatapathModel* model : {&uc(), &ud()}) {
+    double before = 0;
+    for (std::uint32_t threads = 1; threads <= 256; ++threads) {
+      const double rate = model->completions_per_second(threads);
+      EXPECT_GT(rate, before) << threads;
+      EXPECT_LE(rate, model->completions_per_second(1) * threads * 1.0000001);
+      before = rate;
+    }
+    EXPECT_LT(model->completions_per_second(256), 200e6);
+    EXPECT_EQ(model->completions_per_second(300), model->completions_per_second(256));
+  }
+  // One core cannot issue more than an instruction a cycle.
+  EXPECT_LT(uc().completions_per_second(16), 1.8e9 / 66);
+  EXPECT_LT(ud().completions_per_second(16), 1.8e9 / 113);
+}
+
+TEST(NicModel, WorkersHandleOneCompletionAfterTheOther) {
+  WorkerPool pool(2);
+  EXPECT_EQ(pool.handle(0, nanoseconds(100), nanoseconds(50)), nanoseconds(150));
+  EXPECT_EQ(pool.handle(0, nanoseconds(110), nanoseconds(50)), nanoseconds(200));
+  EXPECT_EQ(pool.handle(1, nanoseconds(110), nanoseconds(50)), nanoseconds(160));
+  EXPECT_EQ(pool.handle(0, nanoseconds(500), nanoseconds(50)), nanoseconds(550));
+  EXPECT_EQ(pool.free_at(1), nanoseconds(160));
+}
+
+TEST(NicModel, TheBusAddsLatencyAndLimitsTheRate) {
+  BusSettings settings;
+  settings.bits_per_second = 80'000'000'000;
+  NicModel nic(settings);
+  // Doorbell, request, answer; then a byte every 100 ps.
+  EXPECT_EQ(nic.fetched({}, 1000), 3 * settings.latency + nanoseconds(100));
+  EXPECT_EQ(nic.fetched({}, 1000), 3 * settings.latency + nanoseconds(200));
+  EXPECT_EQ(nic.delivered({}, 1000), settings.latency + picoseconds(106'400));
+  EXPECT_EQ(nic.delivered({}, 1000, false), settings.latency + picoseconds(206'400));
+  settings.inline_descriptor = false;
+  NicModel far(settings);
+  EXPECT_EQ(far.fetched({}, 1000), 5 * settings.latency + picoseconds(106'400));
+  settings.completions_stay = true;
+  NicModel near(settings);
+  EXPECT_EQ(near.delivered({}, 1000), settings.local_latency);
+}
+
+/// A stream at link rate into workers in turn: whether their backlog stays bounded.
+TEST(NicModel, SimulatedWorkersKeepUpExactlyWhereTheModelSays) {
+  for (const DatapathModel* model : {&uc(), &ud()}) {
+    const std::uint32_t enough = model->threads_for(kLink, kChunk);
+    for (const std::uint32_t threads : {enough / 2, enough}) {
+      WorkerPool pool(threads);
+      const Picoseconds each = model->time_per_completion(threads);
+      const Picoseconds gap = WireSpeed(200'000'000'000).time_of(kChunk);
+      Picoseconds worst{};
+      for (std::uint32_t i = 0; i < 100'000; ++i) {
+        const Picoseconds seen = gap * i;
+        worst = std::max(worst, pool.handle(i % threads, seen, each) - seen);
+      }
+      const bool keeps_up = worst <= each + gap;
+      EXPECT_EQ(keeps_up, threads == enough) << threads;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti::sim

@@ -1,0 +1,148 @@
+// The engine's own schedules on the fabric, against the plans that the oracle vouches for.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "collectives/registry.hpp"
+#include "sim/traffic_run.hpp"
+#include "traffic/schedule_plan.hpp"
+
+namespace tutti::traffic {
+namespace {
+
+using schedule::Collective;
+using schedule::Purpose;
+using sim::MessagePlan;
+
+/// What a plan put on the links of the 188-node system, and when it was done.
+struct Outcome {
+  std::array<std::uint64_t, sim::kLinkClasses> bytes{};
+  sim::Picoseconds time;
+};
+
+Outcome run(const MessagePlan& plan) {
+  const sim::Topology topology = sim::Topology::cluster188();
+  sim::EventQueue queue;
+  sim::TrafficRun traffic(
+      queue, plan, sim::place(topology, plan.ranks(), sim::PlacementKind::packed).value(), {});
+  // By destination, so that paths do not depend on how messages are numbered.
+  sim::FabricSettings settings;
+  settings.routing = sim::Routing::destination;
+  sim::Fabric fabric(queue, topology, settings, traffic);
+  EXPECT_TRUE(traffic.begin(fabric, {}));
+  const Status done = traffic.run();
+  EXPECT_TRUE(done) << done.to_string();
+  Outcome outcome;
+  for (std::size_t c = 0; c < sim::kLinkClasses; ++c) {
+    outcome.bytes[c] = fabric.class_total(static_cast<sim::LinkClass>(c)).payload_bytes;
+  }
+  outcome.time = traffic.finish_time();
+  return outcome;
+}
+
+Result<MessagePlan> plan(const Purpose& purpose, std::uint64_t block_bytes) {
+  const auto schedules = collectives::build_all(purpose);
+  if (!schedules) return schedules.status();
+  return plan_of(*schedules, block_bytes);
+}
+
+Purpose purpose(Collective collective, std::string algorithm, std::uint32_t ranks) {
+  Purpose made;
+  made.collective = collective;
+  made.algorithm = std::move(algorithm);
+  made.ranks = ranks;
+  return made;
+}
+
+void expect_same(const Purpose& of, std::uint64_t bytes, const MessagePlan& vouched,
+                 bool same_time = true) {
+  const auto made = plan(of, bytes);
+  ASSERT_TRUE(made) << of.algorithm << ": " << made.status().to_string();
+  const Outcome engine = run(*made);
+  const Outcome oracle = run(vouched);
+  EXPECT_EQ(engine.bytes, oracle.bytes) << of.algorithm;
+  if (same_time) {
+    EXPECT_EQ(engine.time, oracle.time) << of.algorithm;
+  }
+}
+
+TEST(TrafficOfSchedules, AllgathersEqualTheirPlans) {
+  constexpr std::uint64_t kBytes = 4000;
+  const auto of = [](const char* algorithm, std::uint32_t ranks) {
+    return purpose(Collective::allgather, algorithm, ranks);
+  };
+  expect_same(of("ring", 188), kBytes, sim::plan_allgather_ring(188, kBytes));
+  expect_same(of("bruck", 188), kBytes, sim::plan_allgather_bruck(188, kBytes));
+  expect_same(of("linear", 60), kBytes, sim::plan_allgather_linear(60, kBytes), false);
+  expect_same(of("recursive_doubling", 128), kBytes,
+              sim::plan_allgather_recursive_doubling(128, kBytes));
+  expect_same(of("multicast", 188), kBytes, sim::plan_allgather_multicast(188, kBytes, 1));
+}
+
+TEST(TrafficOfSchedules, BroadcastsEqualTheirPlans) {
+  constexpr std::uint64_t kBytes = 188 * 100;
+  Purpose of = purpose(Collective::broadcast, "binomial", 188);
+  expect_same(of, kBytes, sim::plan_broadcast_k_nomial(188, kBytes, 2));
+  of.algorithm = "binary_tree";
+  expect_same(of, kBytes, sim::plan_broadcast_binary_heap(188, kBytes));
+  of.algorithm = "multicast";
+  expect_same(of, kBytes, sim::plan_broadcast_multicast(188, kBytes));
+  of.algorithm = "k_nomial";
+  for (const std::uint32_t radix : {4u, 8u}) {
+    of.parameters.radix = radix;
+    expect_same(of, kBytes, sim::plan_broadcast_k_nomial(188, kBytes, radix));
+  }
+  of.algorithm = "chain";
+  of.parameters.segments = 6;
+  expect_same(of, kBytes, sim::plan_broadcast_chain(188, kBytes, 6));
+}
+
+TEST(TrafficOfSchedules, EveryMessageAlgorithmRunsAndBringsEnough) {
+  constexpr std::uint64_t kBytes = 960;
+  constexpr std::uint32_t kRanks = 32;
+  int algorithms = 0;
+  for (const auto& entry : collectives::algorithms()) {
+    const auto made = plan(purpose(entry.collective, std::string(entry.name), kRanks), kBytes);
+    if (!made) {
+      EXPECT_EQ(made.status().code(), Code::unsupported)
+          << entry.name << ": " << made.status().to_string();
+      continue;
+    }
+    ++algorithms;
+    const Outcome outcome = run(*made);
+    const std::uint64_t received =
+        outcome.bytes[static_cast<std::size_t>(sim::LinkClass::host_down)];
+    std::uint64_t least = 0;
+    if (entry.collective == Collective::allgather) least = kBytes * (kRanks - 1) * kRanks;
+    if (entry.collective == Collective::broadcast) least = kBytes * (kRanks - 1);
+    if (entry.collective == Collective::allreduce) least = 2 * kBytes * (kRanks - 1);
+    EXPECT_GE(received, least) << entry.name;
+    EXPECT_GT(outcome.time.count, 0) << entry.name;
+  }
+  EXPECT_GE(algorithms, 25);
+}
+
+TEST(TrafficOfSchedules, WhatHasNoPlanIsRefused) {
+  Purpose of = purpose(Collective::allgather, "multicast", 4);
+  of.parameters.handshake = true;
+  const auto made = plan(of, 100);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.status().code(), Code::unsupported);
+  EXPECT_NE(made.status().message().find("has no message plan"), std::string::npos);
+
+  auto schedules = collectives::build_all(purpose(Collective::allgather, "ring", 4));
+  ASSERT_TRUE(schedules);
+  schedule::Program silent;
+  silent.purpose = (*schedules)[2].purpose();
+  silent.queues = {schedule::Queue{}};
+  (*schedules)[2] = schedule::Schedule::make(silent).value();
+  const auto lacking = plan_of(*schedules, 100);
+  ASSERT_FALSE(lacking);
+  EXPECT_NE(lacking.status().message().find("nobody sends what rank 3"), std::string::npos)
+      << lacking.status().message();
+}
+
+}  // namespace
+}  // namespace tutti::traffic
