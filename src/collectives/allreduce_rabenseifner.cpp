@@ -26,7 +26,7 @@ void allreduce_rabenseifner(Builder& b) {
   // Down: `mine` of `pieces` is the part that this rank still works on.
   std::uint32_t mine = 0;
   std::uint32_t pieces = 1;
-  std::uint32_t round = 1;
+  std::uint32_t round = folding.first_round();
   for (std::uint32_t width = 1; width < folding.actors(); width *= 2) {
     const std::uint32_t partner = folding.actor() ^ width;
     const bool lower = folding.actor() < partner;

@@ -21,7 +21,7 @@ void allreduce_recursive_doubling(Builder& b) {
   };
   b.copy(b.send_block(), b.receive_block());
   if (folding.paired()) fold_in(folding.pair_partner(), Side::before);
-  std::uint32_t round = 1;
+  std::uint32_t round = folding.first_round();
   for (std::uint32_t width = 1; width < folding.actors(); width *= 2) {
     const std::uint32_t partner = folding.actor() ^ width;
     b.round(round++);

@@ -13,7 +13,7 @@ void barrier_recursive_doubling(Builder& b) {
   }
   std::vector<schedule::TaskRef> heard;
   if (folding.paired()) heard.push_back(b.recv_signal(folding.pair_partner()));
-  std::uint32_t round = 1;
+  std::uint32_t round = folding.first_round();
   for (std::uint32_t width = 1; width < folding.actors(); width *= 2) {
     const Rank partner = folding.rank(folding.actor() ^ width);
     b.round(round++);

@@ -16,6 +16,8 @@ class Folding {
       : me_(me), actors_(std::bit_floor(ranks)), extra_(ranks - actors_) {}
 
   std::uint32_t actors() const { return actors_; }
+  /// The round in which the actors begin: 1 where others fold into them first.
+  std::uint32_t first_round() const { return extra_ > 0 ? 1 : 0; }
   /// Whether this rank has a partner of its pair, and which.
   bool paired() const { return me_ < 2 * extra_; }
   Rank pair_partner() const { return rank_of(me_ ^ 1u); }

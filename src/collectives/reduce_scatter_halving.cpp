@@ -31,7 +31,7 @@ void reduce_scatter_halving(Builder& b) {
   }
 
   std::uint32_t first = 0;  // of the actors whose blocks this one still works on
-  std::uint32_t round = 1;
+  std::uint32_t round = folding.first_round();
   for (std::uint32_t half = folding.actors() / 2; half > 0; half /= 2) {
     const std::uint32_t partner = folding.actor() ^ half;
     const bool upper = folding.actor() >= first + half;

@@ -86,8 +86,9 @@ class Column {
         return Line{2, fmt::format("wait ({} CTS CQ) from {}", task.count, peer)};
       if (queue.kind == QueueKind::receive)
         return Line{6, fmt::format("wait ({} recv CQ) from {}", task.count, peer)};
+      const char* cts = queue.channel == Channel::cts ? "CTS " : "";
       if (queue.kind == QueueKind::send)
-        return shown(6, fmt::format("wait ({} send CQ) to {}", task.count, peer));
+        return shown(6, fmt::format("wait ({} {}send CQ) to {}", task.count, cts, peer));
       return shown(6, fmt::format("wait ({} host CQ)", task.count));
     }
     return std::nullopt;

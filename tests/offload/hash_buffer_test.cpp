@@ -25,7 +25,7 @@ PacketKey key_of(std::uint32_t job, std::uint32_t node, std::uint32_t port = 0,
 
 std::vector<std::byte> payload_of(std::uint64_t value, std::size_t size = sizeof value) {
   std::vector<std::byte> payload(size);
-  std::memcpy(payload.data(), &value, std::min(size, sizeof value));
+  if (size != 0) std::memcpy(payload.data(), &value, std::min(size, sizeof value));
   return payload;
 }
 

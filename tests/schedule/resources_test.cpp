@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+
 #include "collectives/arithmetic.hpp"
 #include "purposes.hpp"
 #include "schedule/validate.hpp"
@@ -97,6 +99,17 @@ TEST(Rounds, OfTreesAndBarriers) {
     EXPECT_EQ(rounds_of({Collective::alltoall, "bruck", ranks, {}, {}, {}}), log);
     EXPECT_EQ(rounds_of({Collective::broadcast, "multicast", ranks, {}, {}, {}}), 1u);
     EXPECT_EQ(rounds_of({Collective::allreduce, "ring", ranks, {}, {}, {}}), 2 * (ranks - 1));
+    // By folding: log2 of the power below, and one round in and one out where there are others.
+    const std::uint32_t power = std::bit_floor(ranks);
+    const std::uint32_t folds = power < ranks ? 2 : 0;
+    const std::uint32_t low = ceil_log(power, 2);
+    EXPECT_EQ(rounds_of({Collective::barrier, "recursive_doubling", ranks, {}, {}, {}}),
+              low + folds);
+    EXPECT_EQ(rounds_of({Collective::allreduce, "recursive_doubling", ranks, {}, {}, {}}),
+              low + folds);
+    EXPECT_EQ(rounds_of({Collective::reduce_scatter, "halving", ranks, {}, {}, {}}), low + folds);
+    EXPECT_EQ(rounds_of({Collective::allreduce, "rabenseifner", ranks, {}, {}, {}}),
+              2 * low + folds);
   }
   // A chain of P ranks and S segments takes P - 2 + S rounds, but segments do not wait for each
   // other.
