@@ -13,6 +13,7 @@
 #include "info/info_command.hpp"
 #include "lab/lab_command.hpp"
 #include "run.hpp"
+#include "sim/sim_command.hpp"
 #include "version.hpp"
 
 namespace {
@@ -54,6 +55,7 @@ int main(int argc, char** argv) {
   add_explain_command(app, exit_code);
   add_bench_command(app, exit_code);
   add_contend_command(app, exit_code);
+  add_sim_command(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

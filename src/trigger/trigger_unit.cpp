@@ -58,9 +58,12 @@ Status TriggerUnit::start(std::vector<Descriptor> sequence, Instant now) {
                    settings_.sequences);
   }
   directory_->sequence_started(sequence[0].job, sequence[0].source_port);
-  *free = Sequence();
   free->active = true;
+  free->parked = false;
+  free->at = 0;
   free->waiting_since = now;
+  free->progress = {};
+  if (!free->failure.ok()) free->failure = {};
   free->descriptors = std::move(sequence);
   free->progress.destination_port = free->current().destination_port;
   free->progress.remote_address = free->current().remote_address;

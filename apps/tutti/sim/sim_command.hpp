@@ -1,0 +1,16 @@
+// `tutti sim`: the library's own protocol on a simulated network, from the command line.
+#pragma once
+
+#include <CLI/App.hpp>
+
+namespace tutti::app {
+
+/// Adds `sim run`, `sim swarm` and `sim replay`; a failure sets `exit_code`.
+void add_sim_command(CLI::App& app, int& exit_code);
+
+/// Adds each of them to `sim`.
+void add_sim_run_command(CLI::App& sim, int& exit_code);
+void add_sim_swarm_command(CLI::App& sim, int& exit_code);
+void add_sim_replay_command(CLI::App& sim, int& exit_code);
+
+}  // namespace tutti::app

@@ -1,0 +1,221 @@
+#include <fmt/format.h>
+#include <time.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "exit_status.hpp"
+#include "lab/options.hpp"
+#include "sim/sim_command.hpp"
+#include "size_text.hpp"
+#include "world/experiment.hpp"
+
+namespace tutti::app {
+namespace {
+
+using world::CollectiveKind;
+using world::ExperimentReport;
+using world::ExperimentSpec;
+
+struct SimRunOptions {
+  ExperimentSpec spec;
+  CollectiveKind kind = CollectiveKind::allgather;
+  std::string bytes = "64K";
+  std::string rate = "56gbit";
+  std::string topology;
+  sim::PlacementKind placement = sim::PlacementKind::packed;
+  bool json = false;
+  bool csv = false;
+};
+
+const std::map<std::string, CollectiveKind> kCollectives{
+    {"allgather", CollectiveKind::allgather},
+    {"broadcast", CollectiveKind::broadcast},
+    {"ring-allgather", CollectiveKind::ring_allgather},
+    {"chain-broadcast", CollectiveKind::chain_broadcast},
+    {"barrier", CollectiveKind::barrier}};
+const std::map<std::string, sim::PlacementKind> kPlacements{
+    {"packed", sim::PlacementKind::packed},
+    {"even", sim::PlacementKind::even_blocks},
+    {"spread", sim::PlacementKind::spread},
+    {"random", sim::PlacementKind::random}};
+const std::map<std::string, sim::Routing> kRoutings{{"ecmp", sim::Routing::ecmp},
+                                                    {"adaptive", sim::Routing::adaptive},
+                                                    {"destination", sim::Routing::destination}};
+
+/// Processor time of this process.
+double processor_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+Status complete(SimRunOptions& options) {
+  ExperimentSpec& spec = options.spec;
+  const auto bytes = parse_size(options.bytes);
+  if (!bytes) return Status(Code::invalid_argument, "--bytes: " + bytes.status().message());
+  const auto rate = lab::parse_rate(options.rate);
+  if (!rate) return rate.status();
+  spec.collective.kind = options.kind;
+  spec.collective.bytes = *bytes;
+  spec.collective.in_place =
+      options.kind == CollectiveKind::allgather || options.kind == CollectiveKind::ring_allgather;
+  spec.place = world::default_place(spec.ranks);
+  if (!options.topology.empty()) {
+    auto place = world::parse_place(options.topology);
+    if (!place) return place.status();
+    spec.place = *place;
+  }
+  spec.place.bits_per_second = *rate;
+  spec.place.placement = options.placement;
+  return {};
+}
+
+double microseconds(Nanoseconds time) { return static_cast<double>(time.count()) / 1e3; }
+
+nlohmann::json to_json(const ExperimentSpec& spec, const ExperimentReport& report, double seconds) {
+  nlohmann::json times = nlohmann::json::array();
+  for (const Nanoseconds time : report.times) times.push_back(microseconds(time));
+  nlohmann::json classes = nlohmann::json::object();
+  for (std::size_t c = 0; c < sim::kLinkClasses; ++c) {
+    const sim::TrafficCount& count = report.classes[c];
+    if (count.packets == 0) continue;
+    classes[sim::to_string(static_cast<sim::LinkClass>(c))] = {
+        {"packets", count.packets},
+        {"wire_bytes", count.wire_bytes},
+        {"payload_bytes", count.payload_bytes}};
+  }
+  return {{"collective", world::to_string(spec.collective.kind)},
+          {"ranks", spec.ranks},
+          {"bytes", spec.collective.bytes},
+          {"topology", world::to_string(spec.place)},
+          {"bits_per_second", spec.place.bits_per_second},
+          {"chunk_bytes", spec.chunk_bytes},
+          {"chains", spec.chains},
+          {"subgroups", spec.subgroups},
+          {"lossless", spec.lossless},
+          {"seed", spec.seed},
+          {"times_us", times},
+          {"phases_us",
+           {{"ready", report.phases.ready_ns / 1e3},
+            {"data", report.phases.data_ns / 1e3},
+            {"handshake", report.phases.handshake_ns / 1e3}}},
+          {"link_classes", classes},
+          {"bytes_fetched", report.bytes_fetched},
+          {"packet_hops", report.fabric.hops},
+          {"events", report.events},
+          {"processor_seconds", seconds},
+          {"digest", fmt::format("{:016x}", report.digest)}};
+}
+
+void print_csv(const ExperimentSpec& spec, const ExperimentReport& report) {
+  fmt::print(
+      "collective,ranks,bytes,topology,iteration,time_us,link_class,packets,wire_bytes,"
+      "payload_bytes\n");
+  for (std::size_t i = 0; i < report.times.size(); ++i) {
+    for (std::size_t c = 0; c < sim::kLinkClasses; ++c) {
+      const sim::TrafficCount& count = report.classes[c];
+      if (count.packets == 0) continue;
+      fmt::print("{},{},{},{},{},{:.3f},{},{},{},{}\n", world::to_string(spec.collective.kind),
+                 spec.ranks, spec.collective.bytes, world::to_string(spec.place), i,
+                 microseconds(report.times[i]), sim::to_string(static_cast<sim::LinkClass>(c)),
+                 count.packets, count.wire_bytes, count.payload_bytes);
+    }
+  }
+}
+
+void print_text(const ExperimentSpec& spec, const ExperimentReport& report, double seconds) {
+  fmt::print("{} of {} bytes among {} ranks on {} at {:g} Gbit/s, seed {}\n",
+             world::to_string(spec.collective.kind), spec.collective.bytes, spec.ranks,
+             world::to_string(spec.place), static_cast<double>(spec.place.bits_per_second) / 1e9,
+             spec.seed);
+  for (const Nanoseconds time : report.times)
+    fmt::print("  time       {:.3f} us\n", microseconds(time));
+  const world::PhaseTimes& phases = report.phases;
+  fmt::print(
+      "  phases     ready {:.3f} us, data {:.3f} us, handshake {:.3f} us (mean of the ranks)\n",
+      phases.ready_ns / 1e3, phases.data_ns / 1e3, phases.handshake_ns / 1e3);
+  fmt::print("\n  {:<10} {:>14} {:>20} {:>20}\n", "links", "packets", "payload bytes",
+             "wire bytes");
+  sim::TrafficCount sum;
+  for (std::size_t c = 0; c < sim::kLinkClasses; ++c) {
+    const sim::TrafficCount& count = report.classes[c];
+    if (count.packets == 0) continue;
+    sum += count;
+    fmt::print("  {:<10} {:>14} {:>20} {:>20}\n", sim::to_string(static_cast<sim::LinkClass>(c)),
+               count.packets, count.payload_bytes, count.wire_bytes);
+  }
+  fmt::print("  {:<10} {:>14} {:>20} {:>20}\n", "all", sum.packets, sum.payload_bytes,
+             sum.wire_bytes);
+  fmt::print(
+      "\n  fetched    {} bytes\n  simulated  {} packet hops, {} events in {:.2f} s of one "
+      "core: {:.2f} M hops/s\n  digest     {:016x}\n",
+      report.bytes_fetched, report.fabric.hops, report.events, seconds,
+      static_cast<double>(report.fabric.hops) / seconds / 1e6, report.digest);
+}
+
+Status run(SimRunOptions& options) {
+  if (Status status = complete(options); !status) return status;
+  const double before = processor_seconds();
+  const auto report = world::run_experiment(options.spec);
+  const double seconds = processor_seconds() - before;
+  if (!report) return report.status();
+  if (options.json) {
+    fmt::print("{}\n", to_json(options.spec, *report, seconds).dump(1));
+  } else if (options.csv) {
+    print_csv(options.spec, *report);
+  } else {
+    print_text(options.spec, *report, seconds);
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_sim_run_command(CLI::App& sim, int& exit_code) {
+  CLI::App* command =
+      sim.add_subcommand("run", "One collective: time, phases, bytes by link class");
+  const auto options = std::make_shared<SimRunOptions>();
+  ExperimentSpec& spec = options->spec;
+  command
+      ->add_option("collective", options->kind,
+                   "allgather, broadcast, ring-allgather, "
+                   "chain-broadcast or barrier")
+      ->transform(CLI::CheckedTransformer(kCollectives));
+  command->add_option("--ranks,-p", spec.ranks, "How many ranks")->check(CLI::Range(1u, 1u << 20));
+  command->add_option("--bytes,-b", options->bytes,
+                      "Of a rank's block, or of the message: 64K, 1M");
+  command->add_option("--iterations,-n", spec.iterations, "How many, one after another")
+      ->check(CLI::Range(1u, 1u << 16));
+  command->add_option("--topology", options->topology,
+                      "single:HOSTS, tree:LEAVESxHOSTSxSPINES, cluster188 or "
+                      "radix:RADIXxLEVELS[xHOSTS]; otherwise the usual one for so many ranks");
+  command->add_option("--placement", options->placement, "packed, even, spread or random")
+      ->transform(CLI::CheckedTransformer(kPlacements));
+  command->add_option("--routing", spec.routing, "ecmp, adaptive or destination")
+      ->transform(CLI::CheckedTransformer(kRoutings));
+  command->add_option("--rate", options->rate, "Of all links: 56gbit");
+  command->add_option("--seed", spec.seed, "Of everything that is drawn");
+  command->add_option("--chunk-bytes", spec.chunk_bytes, "Payload of a packet")
+      ->check(CLI::Range(256u, 65536u));
+  command->add_option("--chains", spec.chains, "Ranks that multicast at once; 0: learned");
+  command->add_option("--subgroups", spec.subgroups, "Multicast subgroups")
+      ->check(CLI::Range(1u, 256u));
+  command->add_option("--staging", spec.staging_chunks, "Receives posted, a subgroup each")
+      ->check(CLI::Range(1u, 1u << 24));
+  command->add_option("--loss-ppm", spec.loss_ppm, "Packets lost per million, on every link")
+      ->check(CLI::Range(0u, 1'000'000u));
+  command->add_flag("--carry", spec.carry_bytes, "Carry the bytes and check them");
+  command->add_flag("!--lossy", spec.lossless, "Switches drop what does not fit their queues");
+  command->add_flag("--json", options->json, "As JSON");
+  command->add_flag("--csv", options->csv, "As CSV, a line for each link class");
+  command->callback([options, &exit_code] {
+    if (Status status = run(*options); !status) exit_code = complain("sim run", status);
+  });
+}
+
+}  // namespace tutti::app

@@ -1,0 +1,158 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+
+#include "exit_status.hpp"
+#include "sim/sim_command.hpp"
+#include "world/swarm.hpp"
+
+namespace tutti::app {
+namespace {
+
+struct SimSwarmOptions {
+  world::SwarmOptions draws;
+  std::string seeds = "1..1000";
+  std::string output;
+  bool no_shrink = false;
+};
+
+bool parse_range(const std::string& text, std::uint64_t& first, std::uint64_t& last) {
+  const std::size_t dots = text.find("..");
+  const auto number = [](std::string_view digits, std::uint64_t& value) {
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc() && end == digits.data() + digits.size();
+  };
+  const std::string_view all(text);
+  if (dots == std::string::npos) {
+    last = first = 0;
+    return number(all, first) && number(all, last);
+  }
+  return number(all.substr(0, dots), first) && number(all.substr(dots + 2), last) && first <= last;
+}
+
+/// Speaks to a terminal only, and not often.
+class SwarmProgress {
+ public:
+  explicit SwarmProgress(std::uint64_t seeds) : seeds_(seeds) {}
+  void operator()(const world::SwarmSummary& summary) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!terminal_ || now - last_ < std::chrono::milliseconds(200)) return;
+    last_ = now;
+    fmt::print(stderr, "\r{} of {} seeds, {} collectives", summary.seeds, seeds_,
+               summary.completed);
+    std::fflush(stderr);
+  }
+  void end() const {
+    if (terminal_) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  std::uint64_t seeds_;
+  bool terminal_ = ::isatty(2) == 1;
+  std::chrono::steady_clock::time_point last_{};
+};
+
+/// The failure's kind: what a smaller scenario has to share.
+std::string kind_of(const Status& status) {
+  return status.message().substr(0, status.message().find_first_of("0123456789"));
+}
+
+Status swarm(const SimSwarmOptions& options) {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  if (!parse_range(options.seeds, first, last)) {
+    return Status(Code::invalid_argument, "--seeds " + options.seeds + ": say 1..1000, or 7");
+  }
+  SwarmProgress progress(last - first + 1);
+  const auto begin = std::chrono::steady_clock::now();
+  const world::SwarmSummary summary =
+      world::run_swarm(first, last, options.draws, [&](const auto& one) { progress(one); });
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  progress.end();
+  fmt::print(
+      "{} seeds, {} collectives at a rank done, {} ended by a death, {} events, {:.0f} "
+      "seeds/s, digest {:016x}\n",
+      summary.seeds, summary.completed, summary.failed, summary.events,
+      static_cast<double>(summary.seeds) / seconds, summary.digest);
+  if (!summary.found) return {};
+  world::Scenario scenario = world::draw_scenario(summary.failing_seed, options.draws);
+  if (!options.no_shrink) {
+    const std::string kind = kind_of(summary.failure);
+    scenario = world::shrink(scenario, [&](const world::Scenario& one) {
+      const Status verdict = world::run_scenario(one).report.verdict;
+      return !verdict.ok() && verdict.code() == summary.failure.code() && kind_of(verdict) == kind;
+    });
+  }
+  fmt::print("seed {} fails: {}\nagain: {}\n", summary.failing_seed, summary.failure.to_string(),
+             world::replay_command(summary.failing_seed, options.draws));
+  if (options.output.empty()) {
+    fmt::print("or `tutti sim replay` of these lines:\n\n{}", scenario.to_string());
+  } else {
+    std::ofstream(options.output) << scenario.to_string();
+    fmt::print("or: tutti sim replay {}\n", options.output);
+  }
+  return Status(Code::internal, fmt::format("seed {} fails", summary.failing_seed));
+}
+
+Status replay(const std::string& file) {
+  std::ifstream in(file);
+  std::stringstream text;
+  text << in.rdbuf();
+  if (!in) return Status(Code::invalid_argument, "cannot read " + file);
+  const auto scenario = world::Scenario::parse(text.str());
+  if (!scenario) return scenario.status();
+  const world::ScenarioResult result = world::run_scenario(*scenario);
+  std::size_t frames = 0;
+  for (const auto& one : result.frames) frames += one.size();
+  fmt::print(
+      "{} collectives at a rank done, {} failed, ended at {:.3f} us, {} events, digest "
+      "{:016x}\n",
+      result.report.completed, result.report.failed,
+      static_cast<double>(result.report.ended.nanoseconds) / 1e3, result.report.events,
+      result.report.digest);
+  fmt::print(
+      "faults: {} chunks lost at senders, {} at receivers, {} delayed, {} reordered, {} "
+      "duplicated, {} corrupted; {} frames, {} packets in the network; recovered {} bytes\n",
+      result.injected.chunks_dropped_at_sender, result.injected.chunks_dropped_at_receiver,
+      result.injected.chunks_delayed, result.injected.chunks_reordered,
+      result.injected.chunks_duplicated, result.injected.chunks_corrupted, frames,
+      result.losses.size(), result.recovered_bytes);
+  return result.report.verdict;
+}
+
+}  // namespace
+
+void add_sim_swarm_command(CLI::App& sim, int& exit_code) {
+  CLI::App* command = sim.add_subcommand(
+      "swarm", "Scenarios drawn from seeds, with faults; the first that fails is made small");
+  const auto options = std::make_shared<SimSwarmOptions>();
+  command->add_option("--seeds", options->seeds, "1..1000, or one");
+  command->add_option("--ranks,-p", options->draws.ranks, "Of every scenario; otherwise drawn")
+      ->check(CLI::Range(1u, 1024u));
+  command->add_flag("!--no-deaths", options->draws.deaths, "No host dies");
+  command->add_flag("--no-shrink", options->no_shrink, "Leave a failing scenario as it is");
+  command->add_option("--output,-o", options->output, "Write the small scenario to this file");
+  command->callback([options, &exit_code] {
+    if (Status status = swarm(*options); !status) exit_code = complain("sim swarm", status);
+  });
+}
+
+void add_sim_replay_command(CLI::App& sim, int& exit_code) {
+  CLI::App* command = sim.add_subcommand("replay", "A scenario from a file");
+  const auto file = std::make_shared<std::string>();
+  command->add_option("file", *file, "The scenario")->required()->check(CLI::ExistingFile);
+  command->callback([file, &exit_code] {
+    if (Status status = replay(*file); !status) exit_code = complain("sim replay", status);
+  });
+}
+
+}  // namespace tutti::app

@@ -1,0 +1,54 @@
+// The memory of one simulated endpoint that its peers may read and write, by key.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "device/device.hpp"
+
+namespace tutti::device::sim {
+
+/// Registered regions. A key carries the slot in its low half and a count of the slot's uses in its
+/// high half, so that no key is ever valid again.
+class RegionTable {
+ public:
+  MemoryKey add(std::span<std::byte> memory) {
+    std::uint32_t slot = 0;
+    while (slot < regions_.size() && regions_[slot].live) ++slot;
+    if (slot == regions_.size()) regions_.emplace_back();
+    Region& region = regions_[slot];
+    region.memory = memory;
+    region.live = true;
+    ++region.uses;
+    return MemoryKey{std::uint64_t{region.uses} << 32 | slot};
+  }
+  void remove(MemoryKey key) {
+    const auto slot = static_cast<std::uint32_t>(key.key);
+    if (slot < regions_.size() && regions_[slot].uses == key.key >> 32) regions_[slot].live = false;
+  }
+  /// `length` bytes from `offset`; nothing where the key is not valid or the range lies outside.
+  std::optional<std::span<std::byte>> resolve(std::uint64_t key, std::uint64_t offset,
+                                              std::uint64_t length) const {
+    const auto slot = static_cast<std::uint32_t>(key);
+    if (slot >= regions_.size()) return std::nullopt;
+    const Region& region = regions_[slot];
+    if (!region.live || region.uses != key >> 32) return std::nullopt;
+    if (offset > region.memory.size() || length > region.memory.size() - offset)
+      return std::nullopt;
+    return region.memory.subspan(offset, length);
+  }
+
+ private:
+  struct Region {
+    std::span<std::byte> memory;
+    std::uint32_t uses = 0;
+    bool live = false;
+  };
+
+  std::vector<Region> regions_;  ///< a handful: one for each collective that peers read from
+};
+
+}  // namespace tutti::device::sim

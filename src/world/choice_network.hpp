@@ -1,0 +1,79 @@
+// A device whose packets arrive when they are told to: what an explorer chooses from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/device.hpp"
+
+namespace tutti::world {
+
+class ChoiceEndpoint;
+
+/// The packets of all ranks that have been sent and have not arrived.
+class ChoiceNetwork {
+ public:
+  ChoiceNetwork(std::uint32_t ranks, std::uint32_t chunk_bytes, std::vector<std::uint32_t> lost);
+  ~ChoiceNetwork();
+
+  /// The endpoint of the next rank, which the caller owns; it does not outlive the network.
+  std::unique_ptr<device::Endpoint> open(Rank rank);
+
+  /// One packet that may arrive next.
+  struct Choice {
+    Rank at = kNoRank;
+    std::uint32_t chunk = 0;  ///< which of the chunks that wait for that rank ...
+    Rank from = kNoRank;      ///< ... or, where not kNoRank, the first message of this rank
+    std::uint64_t name = 0;   ///< of the packet's contents
+  };
+  /// All of them, in an order of its own that follows from what is waiting.
+  std::vector<Choice> choices() const;
+  void deliver(const Choice& choice);
+  static std::string describe(const Choice& choice);
+
+ private:
+  friend class ChoiceEndpoint;
+  using Bytes = std::vector<std::byte>;
+  struct Chunk {
+    std::uint32_t epoch = 0;
+    std::uint32_t psn = 0;
+    Rank source = kNoRank;
+    Bytes bytes;
+  };
+  struct Message {
+    device::Opcode opcode = device::Opcode::send;
+    bool answer = false;  ///< to a READ
+    bool refused = false;
+    std::uint64_t work_id = 0;
+    Bytes bytes;
+    std::span<std::byte> local;  ///< READ: where the answer goes
+    std::uint64_t key = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t length = 0;
+  };
+
+  std::deque<Message>& channel(Rank from, Rank to) {
+    return channels_[index(from) * ranks_ + index(to)];
+  }
+  const std::deque<Message>& channel(Rank from, Rank to) const {
+    return channels_[index(from) * ranks_ + index(to)];
+  }
+  void multicast(Rank from, const Chunk& chunk);
+  void serve_read(Rank at, Rank from, const Message& request);
+  static std::uint64_t name_of(const Chunk& chunk);
+  static std::uint64_t name_of(Rank from, const Message& message);
+
+  std::uint32_t ranks_;
+  std::uint32_t chunk_bytes_;
+  std::vector<std::uint32_t> lost_;
+  std::uint32_t multicast_ = 0;  ///< chunks so far
+  std::vector<ChoiceEndpoint*> endpoints_;
+  std::vector<std::vector<Chunk>> waiting_;  ///< by receiver
+  std::vector<std::deque<Message>> channels_;
+};
+
+}  // namespace tutti::world

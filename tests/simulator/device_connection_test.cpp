@@ -1,0 +1,314 @@
+// The simulated NIC's reliable connection between two ends whose network loses, duplicates and
+// reorders, time moved by hand.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "base/random.hpp"
+#include "device/sim/nic_connection.hpp"
+
+namespace tutti::device::sim {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+struct Network {
+  std::uint64_t lose_ppm = 0;
+  std::uint64_t duplicate_ppm = 0;
+  std::uint64_t overtake_ppm = 0;
+};
+
+Bytes random_bytes(Random& random, std::size_t size) {
+  Bytes bytes(size);
+  for (std::byte& one : bytes) one = static_cast<std::byte>(random.next());
+  return bytes;
+}
+
+/// Two ends, and what is on the wire between them.
+class Pair {
+ public:
+  explicit Pair(std::uint64_t seed, Network network = {}, NicSettings settings = {})
+      : random_(seed), network_(network) {
+    for (int end = 0; end < 2; ++end) {
+      nics_[end].settings = settings;
+      nics_[end].peer_timeout = Nanoseconds(50'000'000);
+      nics_[end].payloads = &payloads_;
+    }
+  }
+  ~Pair() {
+    for (int end = 0; end < 2; ++end) connections_[end].clear(nics_[end]);
+    for (auto& wire : wires_) {
+      for (const NicPacket& packet : wire) payloads_.release(packet.payload);
+    }
+  }
+
+  NicShared& nic(int end) { return nics_[end]; }
+  NicConnection& operator[](int end) { return connections_[end]; }
+  Random& random() { return random_; }
+  Instant now() const { return now_; }
+  std::vector<Completion>& completions(int end) { return completions_[end]; }
+  std::vector<Bytes>& messages(int end) { return messages_[end]; }
+  const PayloadStore& payloads() const { return payloads_; }
+  bool cut = false;  ///< nothing arrives any more
+
+  Status post(int end, const WorkRequest& request) {
+    return connections_[end].post(nics_[end], now_, request);
+  }
+
+  /// Lets a microsecond pass.
+  void step() {
+    now_ = now_ + Nanoseconds(1'000);
+    for (int end = 0; end < 2; ++end) {
+      NicPacket packet;
+      while (connections_[end].next_packet(nics_[end], now_, packet)) send(end, packet);
+    }
+    for (int end = 0; end < 2; ++end) {
+      std::vector<NicPacket> arrived;
+      arrived.swap(wires_[1 - end]);
+      for (const NicPacket& one : arrived) connections_[end].on_packet(nics_[end], now_, one);
+      if (connections_[end].next_deadline(nics_[end]) <= now_) {
+        connections_[end].on_timer(nics_[end], now_);
+      }
+      collect(end);
+    }
+  }
+  bool run_until_quiet(int most_steps = 2'000'000) {
+    for (int i = 0; i < most_steps; ++i) {
+      step();
+      if (connections_[0].quiet() && connections_[1].quiet() && wires_[0].empty() &&
+          wires_[1].empty() && nics_[0].completions.empty() && nics_[1].completions.empty()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  void send(int end, const NicPacket& packet) {
+    std::vector<NicPacket>& wire = wires_[end];
+    if (cut || random_.chance_ppm(network_.lose_ppm)) {
+      payloads_.release(packet.payload);
+      return;
+    }
+    wire.push_back(packet);
+    if (random_.chance_ppm(network_.duplicate_ppm)) {
+      if (packet.payload != nullptr) ++packet.payload->references;
+      wire.push_back(packet);
+    }
+    if (wire.size() > 1 && random_.chance_ppm(network_.overtake_ppm)) {
+      std::swap(wire.back(), wire[random_.below(wire.size())]);
+    }
+  }
+  void collect(int end) {
+    std::array<Completion, 16> batch;
+    for (std::size_t count = 1; count > 0;) {
+      count = nics_[end].completions.take(now_, batch, payloads_);
+      for (std::size_t i = 0; i < count; ++i) {
+        completions_[end].push_back(batch[i]);
+        const bool message = batch[i].opcode == Opcode::receive && !batch[i].payload.empty();
+        if (message) messages_[end].emplace_back(batch[i].payload.begin(), batch[i].payload.end());
+      }
+    }
+  }
+
+  Random random_;
+  Network network_;
+  PayloadStore payloads_;
+  std::array<NicShared, 2> nics_;
+  std::array<NicConnection, 2> connections_{NicConnection(rank_of(1)), NicConnection(rank_of(0))};
+  std::array<std::vector<NicPacket>, 2> wires_;
+  std::array<std::vector<Completion>, 2> completions_;
+  std::array<std::vector<Bytes>, 2> messages_;
+  Instant now_{1'000};
+};
+
+WorkRequest request_of(Opcode opcode, std::span<std::byte> local, MemoryKey key = {},
+                       std::uint64_t offset = 0, std::uint64_t work_id = 0) {
+  WorkRequest request;
+  request.opcode = opcode;
+  request.local = local;
+  request.remote_key = key;
+  request.remote_offset = offset;
+  request.work_id = work_id;
+  return request;
+}
+
+TEST(NicConnection, RefusesWorkThatCannotBeDone) {
+  Pair pair(1);
+  Bytes longer(pair.nic(0).settings.chunk_bytes + 1);
+  EXPECT_EQ(pair.post(0, request_of(Opcode::send, longer)).code(), Code::invalid_argument);
+  EXPECT_EQ(pair.post(0, request_of(Opcode::receive, {})).code(), Code::invalid_argument);
+}
+
+TEST(NicConnection, CopiesAMessageWhenItIsPosted) {
+  Pair pair(2);
+  Bytes message(10, std::byte{1});
+  ASSERT_TRUE(pair.post(0, request_of(Opcode::send, message)).ok());
+  std::fill(message.begin(), message.end(), std::byte{2});
+  ASSERT_TRUE(pair.run_until_quiet());
+  ASSERT_EQ(pair.messages(1).size(), 1u);
+  EXPECT_EQ(pair.messages(1)[0], Bytes(10, std::byte{1}));
+  EXPECT_EQ(pair.payloads().live(), 0u) << "polled again, the NIC has its bytes back";
+}
+
+TEST(NicConnection, ABadKeyRefusesTheWorkAndNothingElse) {
+  Pair pair(3);
+  Bytes local(10'000);
+  Bytes region(10'000);
+  const MemoryKey good = pair.nic(1).regions.add(region);
+  const MemoryKey bad{good.key + 1};
+  ASSERT_TRUE(pair.post(0, request_of(Opcode::write, local, bad, 0, 1)).ok());
+  ASSERT_TRUE(pair.post(0, request_of(Opcode::read, local, bad, 0, 2)).ok());
+  ASSERT_TRUE(pair.post(0, request_of(Opcode::read, local, good, 1, 3)).ok()) << "too long by one";
+  ASSERT_TRUE(pair.post(0, request_of(Opcode::write, local, good, 0, 4)).ok());
+  ASSERT_TRUE(pair.run_until_quiet());
+  ASSERT_EQ(pair.completions(0).size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(pair.completions(0)[i].work_id, i + 1);
+    EXPECT_EQ(pair.completions(0)[i].code, i < 3 ? Code::invalid_argument : Code::ok) << i;
+  }
+}
+
+TEST(NicConnection, ARegionThatGoesWhileItIsReadRefusesTheRest) {
+  NicSettings slow;
+  slow.window_packets = 2;
+  Pair pair(4, {}, slow);
+  Bytes local(40'000);
+  Bytes region(40'000);
+  const MemoryKey key = pair.nic(1).regions.add(region);
+  ASSERT_TRUE(pair.post(0, request_of(Opcode::read, local, key, 0, 1)).ok());
+  pair.step();
+  pair.step();
+  pair.nic(1).regions.remove(key);
+  ASSERT_TRUE(pair.run_until_quiet());
+  ASSERT_EQ(pair.completions(0).size(), 1u);
+  EXPECT_EQ(pair.completions(0)[0].code, Code::invalid_argument);
+}
+
+TEST(NicConnection, AnUnansweredPeerIsGivenUpAndAllWorkEnds) {
+  Pair pair(5);
+  Bytes bytes(10);
+  pair.cut = true;
+  ASSERT_TRUE(pair.post(0, request_of(Opcode::send, bytes, {}, 0, 1)).ok());
+  ASSERT_TRUE(pair.post(0, request_of(Opcode::read, bytes, {}, 0, 2)).ok());
+  for (int i = 0; i < 51'000; ++i) pair.step();
+  ASSERT_EQ(pair.completions(0).size(), 3u);
+  EXPECT_EQ(pair.completions(0)[0].code, Code::peer_failed);
+  EXPECT_EQ(pair.completions(0)[1].code, Code::peer_failed);
+  EXPECT_EQ(pair.completions(0)[2].opcode, Opcode::failure);
+  EXPECT_EQ(pair.post(0, request_of(Opcode::send, bytes)).code(), Code::peer_failed);
+  EXPECT_EQ(pair[0].next_deadline(pair.nic(0)), kNever);
+}
+
+TEST(NicConnection, AWatchedPeerThatAnswersIsKeptAndASilentOneIsNot) {
+  Pair pair(6);
+  pair[0].watch(pair.nic(0), pair.now(), true);
+  for (int i = 0; i < 120'000; ++i) pair.step();
+  EXPECT_TRUE(pair.completions(0).empty());
+  pair.cut = true;
+  for (int i = 0; i < 51'000; ++i) pair.step();
+  ASSERT_EQ(pair.completions(0).size(), 1u);
+  EXPECT_EQ(pair.completions(0)[0].opcode, Opcode::failure);
+}
+
+/// Everything at once, checked against what was meant.
+class Traffic {
+ public:
+  Traffic(Pair& pair, int end, int requests) : pair_(pair), end_(end) {
+    region_.resize(kRegion);
+    meant_.resize(kRegion);
+    served_ = random_bytes(pair.random(), kRegion);
+    region_key_ = pair.nic(1 - end).regions.add(region_);
+    served_key_ = pair.nic(1 - end).regions.add(served_);
+    for (int i = 0; i < requests; ++i) post(static_cast<std::uint64_t>(i));
+  }
+  void verify() {
+    std::vector<std::uint64_t> own;
+    for (const Completion& one : pair_.completions(end_)) {
+      if (one.opcode == Opcode::receive) continue;
+      EXPECT_EQ(one.code, Code::ok);
+      own.push_back(one.work_id);
+    }
+    EXPECT_EQ(own, signaled_) << "once each and in the order posted";
+    EXPECT_EQ(pair_.messages(1 - end_), sent_);
+    std::vector<std::uint64_t> immediates;
+    for (const Completion& one : pair_.completions(1 - end_)) {
+      if (one.opcode == Opcode::receive && one.immediate != 0) immediates.push_back(one.immediate);
+    }
+    EXPECT_EQ(immediates, immediates_);
+    EXPECT_TRUE(region_ == meant_);
+    for (const auto& [offset, bytes] : reads_) {
+      EXPECT_TRUE(std::equal(bytes->begin(), bytes->end(),
+                             served_.begin() + static_cast<std::ptrdiff_t>(offset)));
+    }
+  }
+
+ private:
+  static constexpr std::size_t kRegion = 1 << 17;
+
+  void post(std::uint64_t id) {
+    Random& random = pair_.random();
+    constexpr std::array kOpcodes{Opcode::send, Opcode::write, Opcode::write_immediate,
+                                  Opcode::read};
+    const Opcode opcode = kOpcodes[random.below(4)];
+    const std::size_t most = opcode == Opcode::send ? 4096 : 30'000;
+    const std::size_t size = 1 + random.below(random.below(most) + 1);
+    const std::size_t offset = random.below(kRegion - size + 1);
+    buffers_.push_back(std::make_unique<Bytes>(random_bytes(random, size)));
+    Bytes& bytes = *buffers_.back();
+    WorkRequest request =
+        request_of(opcode, bytes, opcode == Opcode::read ? served_key_ : region_key_, offset, id);
+    request.signaled = random.below(2) == 0;
+    request.immediate = id + 1;
+    if (opcode == Opcode::send) {
+      sent_.push_back(bytes);
+    } else if (opcode == Opcode::read) {
+      reads_.emplace_back(offset, &bytes);
+    } else {
+      std::copy(bytes.begin(), bytes.end(), meant_.begin() + static_cast<std::ptrdiff_t>(offset));
+    }
+    if (opcode == Opcode::write_immediate) immediates_.push_back(id + 1);
+    if (request.signaled || opcode == Opcode::read) signaled_.push_back(id);
+    ASSERT_TRUE(pair_.post(end_, request).ok());
+  }
+
+  Pair& pair_;
+  int end_;
+  Bytes region_, meant_, served_;
+  MemoryKey region_key_, served_key_;
+  std::vector<std::unique_ptr<Bytes>> buffers_;
+  std::vector<Bytes> sent_;
+  std::vector<std::uint64_t> immediates_, signaled_;
+  std::vector<std::pair<std::size_t, Bytes*>> reads_;
+};
+
+class AnyNetwork : public testing::TestWithParam<Network> {};
+
+TEST_P(AnyNetwork, AllWorkEndsInOrderAndAllBytesAreRight) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    NicSettings settings;
+    settings.window_packets = seed % 3 == 0 ? 4 : 128;
+    settings.expect_reordering = seed % 2 == 0;
+    Pair pair(100 + seed, GetParam(), settings);
+    pair.nic(0).peer_timeout = pair.nic(1).peer_timeout = Nanoseconds(100'000'000'000);
+    Traffic there(pair, 0, 60);
+    Traffic back(pair, 1, 60);
+    ASSERT_TRUE(pair.run_until_quiet()) << "seed " << seed;
+    there.verify();
+    back.verify();
+    if (GetParam().lose_ppm == 0 && GetParam().overtake_ppm == 0) {
+      EXPECT_EQ(pair.nic(0).counters.reliable_frames_resent, 0u);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(NicConnection, AnyNetwork,
+                         testing::Values(Network{}, Network{.lose_ppm = 20'000},
+                                         Network{.lose_ppm = 300'000},
+                                         Network{.duplicate_ppm = 300'000},
+                                         Network{.overtake_ppm = 300'000},
+                                         Network{100'000, 100'000, 200'000}));
+
+}  // namespace
+}  // namespace tutti::device::sim

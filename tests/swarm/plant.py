@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Writes a copy of a source with a bug planted in it.
+
+    plant.py SOURCE_ROOT BUG.txt OUTPUT.cpp
+
+BUG.txt: lines "# why", "file PATH", then the lines to replace ("- ...") and what replaces them
+("+ ..."), without their indentation. Where the lines are not there exactly once, the output is a
+source that says so when the test runs: a bug whose place has gone is to be planted anew, and until
+then everything else still builds.
+"""
+
+import sys
+from pathlib import Path
+
+
+def read_bug(path):
+    bug = {"file": None, "-": [], "+": []}
+    for line in Path(path).read_text().splitlines():
+        if line.startswith("file "):
+            bug["file"] = line[5:].strip()
+        elif line[:2] in ("- ", "+ "):
+            bug[line[0]].append(line[2:])
+        elif line.strip() and not line.startswith("#"):
+            sys.exit(f"{path}: \"{line}\" begins with none of #, file, -, +")
+    if not bug["file"] or not bug["-"]:
+        sys.exit(f"{path}: lacks its file or the lines to replace")
+    return bug
+
+
+def main():
+    root, bug_path, output = sys.argv[1:]
+    bug = read_bug(bug_path)
+    lines = (Path(root) / bug["file"]).read_text().splitlines()
+    old = [line.strip() for line in bug["-"]]
+    places = [at for at in range(len(lines) - len(old) + 1)
+              if [line.strip() for line in lines[at:at + len(old)]] == old]
+    if len(places) != 1:
+        problem = (f"the lines of {Path(bug_path).name} are in {bug['file']} {len(places)} times, "
+                   "not once: plant the bug where the code is now")
+        Path(output).write_text("extern \"C\" { extern const char tutti_not_planted[];\n"
+                                f"const char tutti_not_planted[] = \"{problem}\"; }}\n")
+        return
+    at = places[0]
+    indent = lines[at][:len(lines[at]) - len(lines[at].lstrip())]
+    lines[at:at + len(old)] = [indent + line for line in bug["+"]]
+    text = f"// {bug['file']} with a planted bug: {Path(bug_path).name}\n" + "\n".join(lines) + "\n"
+    Path(output).write_text(text)
+
+
+if __name__ == "__main__":
+    main()

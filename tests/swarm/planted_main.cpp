@@ -1,0 +1,71 @@
+// Runs the swarm over a library with a planted bug until a seed fails: the suite must see it.
+//
+//   planted_NAME [MOST_SEEDS]      exit status 0: caught
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "world/swarm.hpp"
+
+/// There only where the bug could not be planted: why.
+extern "C" const char tutti_not_planted[] __attribute__((weak));
+
+namespace {
+
+constexpr std::uint64_t kMostSeeds = 20'000;
+
+/// What the run tells whoever started it, which outlives a crash.
+struct Finding {
+  std::uint64_t seed = 0;
+  bool failed = false;
+  char message[600] = {};
+};
+
+void search(std::uint64_t most, Finding& finding) {
+  for (std::uint64_t seed = 1; seed <= most; ++seed) {
+    finding.seed = seed;
+    const auto result = tutti::world::run_scenario(tutti::world::draw_scenario(seed));
+    if (result.report.verdict.ok()) continue;
+    finding.failed = true;
+    std::strncpy(finding.message, result.report.verdict.to_string().c_str(),
+                 sizeof finding.message - 1);
+    return;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (const char* volatile why = tutti_not_planted; why != nullptr) {
+    fmt::print("{}\n", why);
+    return 1;
+  }
+  const std::uint64_t most = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : kMostSeeds;
+  void* page =
+      ::mmap(nullptr, sizeof(Finding), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return 2;
+  Finding& finding = *new (page) Finding;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    search(most, finding);
+    ::_exit(0);
+  }
+  int status = 0;
+  if (child < 0 || ::waitpid(child, &status, 0) != child) return 2;
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    fmt::print("caught by seed {}: it crashed\n", finding.seed);
+    return 0;
+  }
+  if (!finding.failed) {
+    fmt::print("not caught by {} seeds\n", finding.seed);
+    return 1;
+  }
+  fmt::print("caught by seed {}: {:.300}\n", finding.seed, std::string_view(finding.message));
+  return 0;
+}

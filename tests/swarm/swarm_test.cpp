@@ -1,0 +1,105 @@
+// Seeds, one scenario each: all of them end well, and the same seed is the same run.
+#include "world/swarm.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace tutti::world {
+namespace {
+
+/// More seeds for a long run: TUTTI_SWARM_SEEDS=10000.
+std::uint64_t seeds() {
+  const char* text = std::getenv("TUTTI_SWARM_SEEDS");
+  return text == nullptr ? 500 : std::strtoull(text, nullptr, 10);
+}
+
+/// What a failure says: the command that shows it again, and the few lines that it comes down to.
+std::string explain(const SwarmSummary& summary, const SwarmOptions& options) {
+  const Scenario small = shrink(
+      draw_scenario(summary.failing_seed, options),
+      [](const Scenario& one) { return !run_scenario(one).report.verdict.ok(); }, 1000);
+  return fmt::format("seed {}: {}\nagain: {}\nor `tutti sim replay` of\n{}", summary.failing_seed,
+                     summary.failure.to_string(), replay_command(summary.failing_seed, options),
+                     small.to_string());
+}
+
+TEST(Swarm, EverySeedEndsWell) {
+  const SwarmOptions options;
+  const SwarmSummary summary = run_swarm(1, seeds(), options);
+  EXPECT_FALSE(summary.found) << explain(summary, options);
+  EXPECT_GT(summary.completed, 4 * summary.seeds);
+}
+
+TEST(Swarm, TheSameSeedIsTheSameRun) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const Scenario scenario = draw_scenario(seed);
+    const ScenarioResult first = run_scenario(scenario);
+    const ScenarioResult second = run_scenario(scenario);
+    EXPECT_EQ(first.report.digest, second.report.digest) << replay_command(seed);
+    EXPECT_EQ(first.report.events, second.report.events);
+  }
+}
+
+TEST(Swarm, AScenarioReadBackFromItsTextIsTheSameRun) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const Scenario scenario = draw_scenario(seed);
+    const auto again = Scenario::parse(scenario.to_string());
+    ASSERT_TRUE(again.ok()) << again.status().to_string();
+    EXPECT_EQ(again->to_string(), scenario.to_string());
+    EXPECT_EQ(run_scenario(*again).report.digest, run_scenario(scenario).report.digest)
+        << scenario.to_string();
+  }
+}
+
+TEST(Swarm, AFailureShrinksToAFewLines) {
+  // A failure of our own: somebody fetched. What is left of the scenario is what that takes.
+  const auto fetched = [](const Scenario& one) {
+    auto made = ScenarioWorld::create(one);
+    if (!made) return false;
+    (*made)->run();
+    for (std::uint32_t c = 0; c < one.communicators.size(); ++c) {
+      for (std::uint32_t r = 0; r < one.communicators[c].ranks; ++r) {
+        if ((*made)->world().context(c, rank_of(r)).counters().chunks_fetched > 0) return true;
+      }
+    }
+    return false;
+  };
+  int shrunk = 0;
+  int few_ranks = 0;
+  for (std::uint64_t seed = 1; shrunk < 5 && seed < 200; ++seed) {
+    const Scenario scenario = draw_scenario(seed);
+    if (!fetched(scenario)) continue;
+    const Scenario small = shrink(scenario, fetched, 2000);
+    const std::string text = small.to_string();
+    EXPECT_TRUE(fetched(small));
+    EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 10) << text;
+    few_ranks += small.communicators[0].ranks <= 4 ? 1 : 0;
+    ++shrunk;
+  }
+  EXPECT_EQ(shrunk, 5);
+  EXPECT_GE(few_ranks, 3);
+}
+
+/// Scenarios that failed once.
+TEST(Swarm, WhatWasMendedStaysMended) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(TUTTI_REGRESSIONS)) {
+    std::stringstream text;
+    text << std::ifstream(entry.path()).rdbuf();
+    const auto scenario = Scenario::parse(text.str());
+    ASSERT_TRUE(scenario.ok()) << entry.path() << ": " << scenario.status().to_string();
+    const Status verdict = run_scenario(*scenario).report.verdict;
+    EXPECT_TRUE(verdict.ok()) << entry.path() << ": " << verdict.to_string();
+    ++count;
+  }
+  EXPECT_GT(count, 0);
+}
+
+}  // namespace
+}  // namespace tutti::world
