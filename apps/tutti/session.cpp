@@ -81,6 +81,11 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
           ->check(CLI::Range(1u, 256u))
           ->capture_default_str());
   add(command
+          .add_option("--receive-workers", communicator.receive_workers,
+                      "Threads that receive, at most one a subgroup; 0: TUTTI_RECEIVE_WORKERS, "
+                      "else none")
+          ->check(CLI::Range(0u, 256u)));
+  add(command
           .add_option("--chains", communicator.chains,
                       "Ranks that multicast at once in an allgather; 0: learned")
           ->capture_default_str());

@@ -23,8 +23,8 @@ struct SessionOptions {
 /// The name of an algorithm, as --algorithm takes it.
 const char* to_string(Algorithm algorithm);
 
-/// Adds --algorithm, --subgroups, --chains, --chunk-bytes, --interface, --ipv6, --no-auth,
-/// --always-barrier and --create-timeout to a command.
+/// Adds --algorithm, --subgroups, --receive-workers, --chains, --chunk-bytes, --interface, --ipv6,
+/// --no-auth, --always-barrier and --create-timeout to a command.
 void add_session_options(CLI::App& command, SessionOptions& options);
 
 /// Where a rank runs.

@@ -21,6 +21,7 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   if (read->interface_name != nullptr) options.interface = read->interface_name;
   options.ipv6 = read->ipv6 != 0;
   if (read->subgroups != 0) options.subgroups = read->subgroups;
+  options.receive_workers = read->receive_workers;
   if (read->chains != 0) options.chains = read->chains;
   options.chunk_bytes = read->chunk_bytes;
   options.window_bytes = read->window_bytes;

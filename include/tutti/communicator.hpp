@@ -85,9 +85,12 @@ class TUTTI_EXPORT Request {
 
 /// What a communicator is created with. All ranks must agree on the fields marked (all).
 struct CommunicatorOptions {
-  std::string interface;             ///< name or address; "": TUTTI_INTERFACE, else chosen
-  bool ipv6 = false;                 ///< (all)
-  std::uint32_t subgroups = 1;       ///< multicast subgroups, S of row K9 (all)
+  std::string interface;        ///< name or address; "": TUTTI_INTERFACE, else chosen
+  bool ipv6 = false;            ///< (all)
+  std::uint32_t subgroups = 1;  ///< multicast subgroups, S of row K9 (all)
+  /// Threads that receive, W of row K9, at most one a subgroup; 0: TUTTI_RECEIVE_WORKERS, else
+  /// none, and the thread that drives receives. Duplicates share them.
+  std::uint32_t receive_workers = 0;
   std::uint32_t chains = 0;          ///< chains of the sequencer, M of row K7; 0: learned (all)
   std::uint32_t chunk_bytes = 0;     ///< 0: what the smallest MTU allows
   std::uint64_t window_bytes = 0;    ///< 0: what the receive buffers hold

@@ -86,10 +86,12 @@ typedef struct tutti_comm_options {
   uint32_t always_barrier;    /* (all) not 0: ready barrier before every collective */
   int64_t peer_timeout_ns;    /* a silent neighbour is lost after this; default 3 s */
   int64_t create_timeout_ns;  /* for the ranks to come together; default 30 s */
+  uint32_t receive_workers;   /* threads that receive, at most one a subgroup; default:
+                               * TUTTI_RECEIVE_WORKERS, else none */
 } tutti_comm_options_t;
 
 #define TUTTI_COMM_OPTIONS_INIT \
-  { sizeof(tutti_comm_options_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(tutti_comm_options_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Creates a communicator of the job that the environment names (torchrun, Open MPI, MPICH, Slurm,
  * `tutti run`, or TUTTI_BOOTSTRAP; of one rank where it names none). Collective: returns when every

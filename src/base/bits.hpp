@@ -18,7 +18,33 @@ struct Range {
   friend constexpr bool operator==(Range, Range) = default;
 };
 
-/// A fixed number of bits, all clear at first.
+namespace bits {
+
+/// Bits [from, to) of the word that holds both.
+constexpr std::uint64_t mask(std::uint32_t from, std::uint32_t to) {
+  const std::uint64_t upper =
+      to % 64 == 0 ? ~std::uint64_t{0} : (std::uint64_t{1} << (to % 64)) - 1;
+  return upper & (~std::uint64_t{0} << (from % 64));
+}
+
+/// The first bit in `within` that is clear (`wanted_is_set` 0) or set (~0), or
+/// within.last; `word(i)` is the i-th word.
+template <typename Word>
+std::uint32_t find(Range within, std::uint64_t wanted_is_set, Word&& word) {
+  for (std::uint32_t at = within.first; at < within.last;) {
+    const std::uint32_t end = std::min(within.last, (at / 64 + 1) * 64);
+    const std::uint64_t candidates =
+        (wanted_is_set != 0 ? word(at / 64) : ~word(at / 64)) & mask(at, end);
+    if (candidates != 0)
+      return at / 64 * 64 + static_cast<std::uint32_t>(std::countr_zero(candidates));
+    at = end;
+  }
+  return within.last;
+}
+
+}  // namespace bits
+
+/// A fixed number of bits, all clear at first. Used by one thread at a time.
 class Bitmap {
  public:
   Bitmap() = default;
@@ -47,30 +73,15 @@ class Bitmap {
     std::uint32_t set_bits = 0;
     for (std::uint32_t at = within.first; at < within.last;) {
       const std::uint32_t end = std::min(within.last, (at / 64 + 1) * 64);
-      set_bits += static_cast<std::uint32_t>(std::popcount(words_[at / 64] & mask(at, end)));
+      set_bits += static_cast<std::uint32_t>(std::popcount(words_[at / 64] & bits::mask(at, end)));
       at = end;
     }
     return set_bits;
   }
 
  private:
-  /// Bits [from, to) of the word that holds both.
-  static std::uint64_t mask(std::uint32_t from, std::uint32_t to) {
-    const std::uint64_t upper =
-        to % 64 == 0 ? ~std::uint64_t{0} : (std::uint64_t{1} << (to % 64)) - 1;
-    return upper & (~std::uint64_t{0} << (from % 64));
-  }
-  /// The first bit in `within` that differs from `skip`'s (0: first clear; ~0: first set).
   std::uint32_t find(Range within, std::uint64_t wanted_is_set) const {
-    for (std::uint32_t at = within.first; at < within.last;) {
-      const std::uint32_t end = std::min(within.last, (at / 64 + 1) * 64);
-      const std::uint64_t candidates =
-          (wanted_is_set != 0 ? words_[at / 64] : ~words_[at / 64]) & mask(at, end);
-      if (candidates != 0)
-        return at / 64 * 64 + static_cast<std::uint32_t>(std::countr_zero(candidates));
-      at = end;
-    }
-    return within.last;
+    return bits::find(within, wanted_is_set, [this](std::size_t at) { return words_[at]; });
   }
 
   std::vector<std::uint64_t> words_;

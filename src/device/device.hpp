@@ -69,7 +69,9 @@ struct ReceivedChunk {
   const std::byte* header = nullptr;  ///< device's own, in staging
 };
 
-/// An unreliable queue pair attached to one multicast group. Used by one thread at a time.
+/// An unreliable queue pair attached to one multicast group. Used by one thread at a time; the
+/// receive side (poll, place, release, next_arrival) by another than the rest after
+/// Endpoint::receive_apart.
 class MulticastQueuePair {
  public:
   virtual ~MulticastQueuePair() = default;
@@ -90,6 +92,15 @@ class MulticastQueuePair {
   virtual bool place(const ReceivedChunk& chunk, std::byte* destination) = 0;
   /// Gives the staging of the chunks of the last poll back to the receive queue.
   virtual void release() = 0;
+
+  /// Tells the time, by which delays are counted; returns when `poll` must be called though nothing
+  /// arrives.
+  virtual Instant next_arrival(Instant now) {
+    (void)now;
+    return kNever;
+  }
+  /// A descriptor that becomes readable when `poll` would find something; -1: there is none.
+  virtual int receive_descriptor() const { return -1; }
 
   /// Sends one membership probe to the group.
   virtual Status post_probe(std::uint32_t attempt) = 0;
@@ -166,6 +177,14 @@ class Endpoint {
 
   virtual std::uint32_t subgroup_count() const = 0;
   virtual MulticastQueuePair& multicast(std::uint32_t subgroup) = 0;
+  /// On: the receive sides of the multicast queue pairs are driven by threads of their own, each
+  /// waiting for its queue pairs' `receive_descriptor`; `wait_descriptor` and `next_deadline` then
+  /// leave them out, and `counters` may be called meanwhile. Code::unsupported where that cannot
+  /// be.
+  virtual Status receive_apart(bool on) {
+    return on ? Status(Code::unsupported, "this device has no receive side for a thread of its own")
+              : Status();
+  }
 
   /// Makes memory readable and writable by the peers until it is deregistered.
   virtual Result<MemoryKey> register_memory(std::span<std::byte> memory) = 0;

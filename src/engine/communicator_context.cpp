@@ -26,6 +26,10 @@ void Operation::on_early_chunk(Instant, std::uint32_t, Rank, std::span<const std
 
 void Operation::on_completion(Instant, const device::Completion&) {}
 
+ReceiveView Operation::receive_view() { return {.epoch = epoch_}; }
+
+void Operation::on_arrivals(Instant, const std::vector<Arrival>&) {}
+
 CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Settings& settings,
                                          std::unique_ptr<device::Endpoint> endpoint,
                                          std::vector<std::string> names)
@@ -52,13 +56,60 @@ bool CommunicatorContext::poll(Instant now) {
     return false;
   }
   bool worked = poll_endpoint(now);
-  worked |= poll_multicast(now);
+  worked |= team_ ? poll_team(now) : poll_multicast(now);
   worked |= poll_operations(now);
-  if (!failing_.ok()) {
+  if (!failing_.ok() && workers_stopped(now)) {
     settle_failure(now);
     return true;
   }
   return worked;
+}
+
+// ---- receive workers
+// ------------------------------------------------------------------------------------
+
+Status CommunicatorContext::receive_apart(std::uint32_t workers) {
+  const std::uint32_t most = endpoint_->subgroup_count();
+  if (workers == 0 || workers > most || team_ || busy()) {
+    return failure(Code::internal, "{} receive workers for {} subgroups{}", workers, most,
+                   busy() ? ", while collectives run" : "");
+  }
+  if (Status status = endpoint_->receive_apart(true); !status) return status;
+  team_ = std::make_unique<ReceiveTeam>(*endpoint_, workers, next_epoch_ - 1, window_bytes_);
+  return {};
+}
+
+void CommunicatorContext::receive_here() {
+  if (!team_) return;
+  fold_received();
+  team_.reset();
+  stop_check_ = kNever;
+  // What cannot be watched any more is still polled.
+  (void)endpoint_->receive_apart(false);
+}
+
+bool CommunicatorContext::poll_team(Instant now) {
+  if (!team_->take_news()) return false;
+  fold_received();
+  const std::vector<Arrival>& arrivals = team_->take_arrivals();
+  if (Operation* operation = find(team_->epoch())) operation->on_arrivals(now, arrivals);
+  return true;
+}
+
+// A collective that fails leaves chunks unmarked, which a worker may be about to place: the buffers
+// are given back when none goes by its view any more.
+bool CommunicatorContext::workers_stopped(Instant now) {
+  constexpr Nanoseconds kCheckInterval{1'000'000};
+  if (!team_) return true;
+  if (stop_check_ == kNever) {
+    team_->publish({.state = ReceiveView::State::closed, .epoch = next_epoch_ - 1});
+    team_->set_eager(true);
+    stopping_ = team_->grace();
+  }
+  stop_check_ = now + kCheckInterval;
+  if (!team_->passed(stopping_)) return false;
+  stop_check_ = kNever;
+  return true;
 }
 
 bool CommunicatorContext::poll_endpoint(Instant now) {
@@ -83,6 +134,10 @@ bool CommunicatorContext::poll_multicast(Instant now) {
 // Datagrams that nobody reads would keep the wait descriptor readable, and the driver from
 // sleeping.
 void CommunicatorContext::discard_multicast() {
+  if (team_) {
+    (void)team_->take_news();
+    return;
+  }
   for (std::uint32_t s = 0; s < endpoint_->subgroup_count(); ++s) {
     device::MulticastQueuePair& pair = endpoint_->multicast(s);
     if (pair.poll(chunks_) > 0) pair.release();
@@ -183,7 +238,7 @@ void CommunicatorContext::take_submissions(Instant now) {
                failure(Code::aborted, "the communicator failed before: {}", failed_.message()));
     }
   }
-  if (failed_.ok()) begin_operations(now);
+  if (failed_.ok() && failing_.ok()) begin_operations(now);
 }
 
 bool CommunicatorContext::barrier_needed(const Operation& operation, bool votes) {
@@ -217,6 +272,7 @@ void CommunicatorContext::begin_operations(Instant now) {
         operation.on_early_chunk(now, chunk.psn, chunk.source, chunk.payload);
       }
     }
+    if (team_) team_->publish(operation.receive_view());
     if (pending_.empty()) continue;
     std::vector<PendingMessage> rest;
     for (PendingMessage& one : std::exchange(pending_, {})) {
@@ -242,10 +298,16 @@ bool CommunicatorContext::poll_operations(Instant now) {
     }
     recorder_.enter(operation.epoch(), observe::Phase::done, now);
     operation.finish();
-    const std::unique_ptr<Operation> over = std::move(active_[i]);
+    std::unique_ptr<Operation> over = std::move(active_[i]);
     active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
     if (active_.empty() && queued_.empty()) watch_neighbours(false);
+    const bool viewed = team_ && team_->epoch() == over->epoch();
+    if (viewed) {
+      team_->publish({.state = ReceiveView::State::over, .epoch = over->epoch()});
+      team_->set_eager(false);
+    }
     complete(*over, {});
+    if (team_) team_->retire(std::move(over));
     worked = true;
   }
   if (failing_.ok() && !queued_.empty()) begin_operations(now);
@@ -309,6 +371,7 @@ void CommunicatorContext::abort(const std::string& reason) {
 void CommunicatorContext::settle_failure(Instant now) {
   const Status status = failing_;
   failed_ = status;
+  fold_received();
   if (tell_peers_) {
     for (std::uint32_t r = 0; r < size_; ++r) {
       if (rank_of(r) == rank_ || rank_of(r) == lost_) continue;
@@ -367,7 +430,7 @@ bool CommunicatorContext::blocked() const {
 }
 
 Instant CommunicatorContext::next_deadline() const {
-  Instant deadline = endpoint_->next_deadline();
+  Instant deadline = std::min(endpoint_->next_deadline(), stop_check_);
   for (const auto& operation : active_) {
     deadline = std::min(deadline, operation->next_deadline());
   }

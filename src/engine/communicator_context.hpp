@@ -18,6 +18,7 @@
 #include "device/device.hpp"
 #include "engine/early_store.hpp"
 #include "engine/operation.hpp"
+#include "engine/receive_team.hpp"
 #include "engine/settings.hpp"
 #include "engine/submission_queue.hpp"
 #include "observe/counters.hpp"
@@ -57,6 +58,20 @@ class CommunicatorContext {
   /// Calls `hook` with the error when everything ends, from within `poll`, before any completion.
   void on_failure(std::function<void(const Status&)> hook) { failure_hook_ = std::move(hook); }
 
+  /// Hands the receive sides of the queue pairs to `workers` workers, which the caller's threads
+  /// drive from now on; no collective may be under way. Code::unsupported where the device cannot.
+  Status receive_apart(std::uint32_t workers);
+  /// Takes them back: the context receives by itself again. No thread drives a worker any more.
+  void receive_here();
+  /// The workers; null where there are none.
+  ReceiveTeam* team() { return team_.get(); }
+  /// Whether receive workers have something for `poll`.
+  bool has_news() const { return team_ && team_->has_news(); }
+  /// Adds what receive workers have counted to `counters`.
+  void fold_received() {
+    if (team_) team_->fold(counters_);
+  }
+
   // For operations.
   Rank rank() const { return rank_; }
   std::uint32_t size() const { return size_; }
@@ -83,8 +98,11 @@ class CommunicatorContext {
   protocol::Vote& vote() { return vote_; }
   std::uint64_t window_bytes() const { return window_bytes_; }
   /// Whether the last look at the multicast queue pairs found nothing: what has not come by then is
-  /// not merely unread.
+  /// not merely unread. Where receive workers look, they are asked: `looked` answers for the
+  /// question `ask_look`.
   bool drained() const { return drained_; }
+  std::uint64_t ask_look() { return team_ ? team_->ask_look() : 0; }
+  bool looked(std::uint64_t look) const { return team_ ? team_->looked(look) : drained_; }
   std::uint32_t chunk_bytes() const { return chunk_bytes_; }
   /// Empties an outbox onto the reliable connections.
   void send(Instant now, protocol::Outbox& outbox);
@@ -106,6 +124,8 @@ class CommunicatorContext {
 
   bool poll_endpoint(Instant now);
   bool poll_multicast(Instant now);
+  bool poll_team(Instant now);
+  bool workers_stopped(Instant now);
   void on_completion(Instant now, const device::Completion& completion);
   void on_message(Instant now, Rank from, std::span<const std::byte> bytes);
   void on_chunk(Instant now, const device::ReceivedChunk& chunk, device::MulticastQueuePair& pair);
@@ -154,6 +174,9 @@ class CommunicatorContext {
   std::vector<Probe> probes_;
   std::array<device::Completion, 64> completions_;
   std::array<device::ReceivedChunk, 256> chunks_;
+  std::unique_ptr<ReceiveTeam> team_;
+  ReceiveTeam::Grace stopping_;  ///< while a failure waits for the workers
+  Instant stop_check_ = kNever;  ///< set while it does
   bool watching_ = false;
   bool drained_ = false;
 };

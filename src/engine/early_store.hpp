@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/circular.hpp"
 #include "device/device.hpp"
 #include "tutti/units.hpp"
 
@@ -50,6 +51,14 @@ class EarlyStore {
     }
     chunks_.swap(rest);
     return taken;
+  }
+  /// Drops the chunks of the epochs before `epoch`; returns how many.
+  std::size_t drop_before(std::uint32_t epoch) {
+    return std::erase_if(chunks_, [&](const Chunk& chunk) {
+      const bool past = circular_before(chunk.epoch, epoch);
+      if (past) bytes_ -= chunk.payload.size();
+      return past;
+    });
   }
   bool empty() const { return chunks_.empty(); }
 

@@ -104,6 +104,12 @@ void MulticastOperation::start(Instant now, bool barrier) {
   handshake_ = std::make_unique<protocol::Handshake>(me, size, epoch());
   begun_.resize(layout_.blocks().size());
   ends_expected_ = senders - (own_block_ == kNoBlock ? 0 : 1);
+  if (context().team() != nullptr) {
+    kept_off_ = SharedBitmap(layout_.chunk_count());
+    for (std::uint32_t b = 0; b < senders; ++b) {
+      if (b != own_block_) open_blocks_.push_back(b);
+    }
+  }
   meter_ = std::make_unique<ArrivalMeter>(senders, chains_ == 1);
   place_own_block();
   completion()->chunks_total = layout_.chunk_count();
@@ -159,18 +165,14 @@ void MulticastOperation::become_ready(Instant now) {
 // ---- receiving
 // ------------------------------------------------------------------------------------
 
-bool MulticastOperation::plausible(std::uint32_t psn, Rank source, std::size_t bytes) {
-  if (psn >= layout_.chunk_count() || !fetch_) return false;
-  const Range last = layout_.blocks()[last_block_].psns;
-  if (psn < last.first || psn >= last.last) last_block_ = layout_.block_of(psn);
-  const Block& block = layout_.blocks()[last_block_];
-  return block.root == source && layout_.length_of(block, psn) == bytes;
+bool MulticastOperation::belongs(std::uint32_t psn, Rank source, std::size_t bytes) {
+  return fetch_ && plausible(layout_, psn, source, bytes, last_block_);
 }
 
 void MulticastOperation::on_chunk(Instant now, const device::ReceivedChunk& chunk,
                                   device::MulticastQueuePair& queue_pair) {
   observe::Counters& counters = context().counters();
-  if (!plausible(chunk.psn, chunk.source, chunk.payload.size())) {
+  if (!belongs(chunk.psn, chunk.source, chunk.payload.size())) {
     ++counters.chunks_malformed;
     return;
   }
@@ -225,7 +227,7 @@ std::uint64_t MulticastOperation::excess_rate() const {
 
 void MulticastOperation::on_early_chunk(Instant now, std::uint32_t psn, Rank source,
                                         std::span<const std::byte> payload) {
-  if (!plausible(psn, source, payload.size())) {
+  if (!belongs(psn, source, payload.size())) {
     ++context().counters().chunks_malformed;
     return;
   }
@@ -256,8 +258,6 @@ void MulticastOperation::on_marked(Instant now, std::uint32_t block_index) {
 // as lateness is ruled out, for now nothing else delays the end.
 void MulticastOperation::on_block_end(Instant now) {
   if (++ends_seen_ < ends_expected_ || received_all() || !ready_) return;
-  scanner_->tick(lost_);
-  declare(now);
   next_tick_ = now + context().settings().reorder_delay;
 }
 
@@ -265,7 +265,12 @@ void MulticastOperation::begin_block(std::uint32_t block_index) {
   begun_[block_index] = true;
   // A sender is activated only when its predecessor has sent everything.
   const Rank before = sequencer_->predecessor(rank_of(block_index));
-  if (before != kNoRank) scanner_->ended(index(before));
+  if (before == kNoRank) return;
+  if (context().team() != nullptr) {
+    ended_.push_back(index(before));
+  } else {
+    scanner_->ended(index(before));
+  }
 }
 
 // ---- messages
@@ -405,11 +410,15 @@ void MulticastOperation::repeat_tail(Instant now) {
 
 void MulticastOperation::tick(Instant now) {
   if (!ready_ || received_all() || now < next_tick_) return;
-  if (neighbour_finished_ && context().drained()) {
+  if (context().team() != nullptr) {
+    judge_ends();
+  } else if (neighbour_finished_ && context().drained()) {
     for (std::uint32_t b = 0; b < layout_.blocks().size(); ++b) scanner_->ended(b);
   }
   next_tick_ = now + tick_interval();
   scanner_->tick(lost_);
+  // All ends came a tick ago: nothing of what is missing was sent since.
+  if (ends_seen_ >= ends_expected_) scanner_->tick(lost_);
   declare(now);
 }
 
@@ -433,7 +442,7 @@ void MulticastOperation::declare(Instant now) {
 }
 
 void MulticastOperation::check_cutoff(Instant now) {
-  if (!ready_ || received_all() || !context().drained() || !cutoff_->expired(now)) return;
+  if (!ready_ || received_all() || unread(now)) return;
   cut_off(now, protocol::CutoffReason::silence);
 }
 
@@ -443,6 +452,9 @@ void MulticastOperation::cut_off(Instant now, protocol::CutoffReason reason) {
     ++counters.cutoff_neighbour_finished;
     neighbour_finished_ = true;
     next_tick_ = std::min(next_tick_, now + context().settings().reorder_delay);
+    if (context().team() == nullptr) return;
+    for (std::uint32_t b = 0; b < layout_.blocks().size(); ++b) ended_.push_back(b);
+    judge_ends();
     return;
   }
   // A block of which nothing came may belong to a rank that is late; its sender repeats its tail
@@ -474,11 +486,18 @@ std::uint64_t MulticastOperation::key() {
 }
 
 void MulticastOperation::order_reads(Instant now) {
-  for (const Answer& answer : ready_answers_) {
-    const bool legal = fetch_->on_answer(now, answer.from, answer.message, outbox_, orders_);
+  if (!workers_keep_off()) return;
+  const auto end = ready_answers_.begin() + static_cast<std::ptrdiff_t>(answers_kept_off_);
+  for (auto answer = ready_answers_.begin(); answer != end; ++answer) {
+    const bool legal = fetch_->on_answer(now, answer->from, answer->message, outbox_, orders_);
     if (!legal) ++context().counters().messages_rejected;
   }
-  ready_answers_.clear();
+  // Only now: the answers may overlap.
+  for (auto answer = ready_answers_.begin(); answer != end; ++answer) {
+    for (const Range range : answer->message.range_list()) let_workers_on(range);
+  }
+  ready_answers_.erase(ready_answers_.begin(), end);
+  answers_kept_off_ = 0;
   for (const ReadOrder& order : orders_) post_read(now, order);
   orders_.clear();
 }
@@ -499,6 +518,7 @@ void MulticastOperation::post_read(Instant now, const ReadOrder& order) {
                                       .remote_offset = offset});
   if (!posted.ok()) {
     fetch_->on_read_end(order, false, 0);
+    let_workers_on(order.psns);
     return;
   }
   reads_[slot] = {order, true};
@@ -521,6 +541,7 @@ void MulticastOperation::on_completion(Instant now, const device::Completion& co
     on_marked(now, read.order.block_index);
   }
   fetch_->on_read_end(read.order, success, bytes);
+  if (!success) let_workers_on(read.order.psns);
 }
 
 // ---- driving
@@ -551,6 +572,9 @@ bool MulticastOperation::poll(Instant now) {
   if (!fetch_->idle()) fetch_->poll(now, outbox_);
   worked |= !outbox_.empty();
   flush(now);
+  if (ReceiveTeam* team = context().team(); team != nullptr && team->epoch() == epoch()) {
+    team->set_eager(credits_->needed() || fetch_->has_deferred() || answers_kept_off_ > 0);
+  }
   return worked;
 }
 

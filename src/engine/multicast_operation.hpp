@@ -4,12 +4,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "base/shared_bits.hpp"
 #include "engine/arrival_meter.hpp"
 #include "engine/block_sender.hpp"
 #include "engine/operation.hpp"
+#include "engine/receive_team.hpp"
 #include "protocol/block_layout.hpp"
 #include "protocol/chunk_map.hpp"
 #include "protocol/credit_window.hpp"
@@ -41,6 +44,8 @@ class MulticastOperation final : public Operation {
                 device::MulticastQueuePair& queue_pair) override;
   void on_early_chunk(Instant now, std::uint32_t psn, Rank source,
                       std::span<const std::byte> payload) override;
+  ReceiveView receive_view() override;
+  void on_arrivals(Instant now, const std::vector<Arrival>& arrivals) override;
   void on_completion(Instant now, const device::Completion& completion) override;
   bool poll(Instant now) override;
   Instant next_deadline() const override;
@@ -74,7 +79,7 @@ class MulticastOperation final : public Operation {
   void become_ready(Instant now);
 
   // Receiving.
-  bool plausible(std::uint32_t psn, Rank source, std::size_t bytes);
+  bool belongs(std::uint32_t psn, Rank source, std::size_t bytes);
   void on_marked(Instant now, std::uint32_t block_index);
   void begin_block(std::uint32_t block_index);
   void on_block_end(Instant now);
@@ -94,9 +99,13 @@ class MulticastOperation final : public Operation {
   void tick(Instant now);
   void declare(Instant now);
   Nanoseconds tick_interval() const;
+  void judge_ends();
+  bool unread(Instant now);
   void check_cutoff(Instant now);
   void cut_off(Instant now, protocol::CutoffReason reason);
   void order_reads(Instant now);
+  bool workers_keep_off();
+  void let_workers_on(Range psns);
   void post_read(Instant now, const protocol::ReadOrder& order);
   std::uint64_t key();
   void fold_counters();
@@ -149,6 +158,18 @@ class MulticastOperation final : public Operation {
   std::vector<protocol::ReadOrder> orders_;
   std::vector<Read> reads_;
   std::uint32_t open_reads_ = 0;
+
+  // Where receive workers place the chunks.
+  SharedBitmap kept_off_;             ///< by PSN: being read
+  std::size_t answers_kept_off_ = 0;  ///< the first of `ready_answers_`: workers keep off them
+  ReceiveTeam::Grace grace_;          ///< ... once this has passed
+  std::vector<std::uint32_t> open_blocks_;  ///< whose last chunk has not come
+  std::vector<std::uint32_t> ended_;        ///< blocks of which all was sent
+  std::vector<std::uint32_t> judged_;       ///< the same, lost where a look finds nothing unread
+  std::optional<std::uint64_t> look_at_end_;
+  std::optional<std::uint64_t> look_at_cutoff_;
+  std::optional<std::uint64_t> look_at_answers_;
+  Instant cutoff_at_{};
   device::MemoryKey key_;
   bool registered_ = false;
 };

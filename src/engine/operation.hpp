@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "device/device.hpp"
 #include "observe/counters.hpp"
@@ -17,6 +18,8 @@
 namespace tutti::engine {
 
 class CommunicatorContext;
+struct Arrival;
+struct ReceiveView;
 
 /// What the application sees of a collective. Written by the engine, read by any thread.
 struct Completion {
@@ -73,6 +76,10 @@ class Operation {
   /// A chunk that had come before `begin`, already verified.
   virtual void on_early_chunk(Instant now, std::uint32_t psn, Rank source,
                               std::span<const std::byte> payload);
+  /// How receive workers are to place its chunks, asked for once it has begun.
+  virtual ReceiveView receive_view();
+  /// Receive workers have placed chunks of this collective.
+  virtual void on_arrivals(Instant now, const std::vector<Arrival>& arrivals);
   /// A work request of this operation has ended.
   virtual void on_completion(Instant now, const device::Completion& completion);
   /// Sends, checks timers; returns whether anything was done.

@@ -42,6 +42,8 @@ std::vector<std::pair<std::string, std::uint64_t>> list(const Counters& counters
       {"ready_phase_ns", counters.ready_phase_ns},
       {"data_phase_ns", counters.data_phase_ns},
       {"handshake_phase_ns", counters.handshake_phase_ns},
+      {"chunks_received_by_workers", counters.chunks_received_by_workers},
+      {"receive_worker_batches", counters.receive_worker_batches},
   };
 }
 

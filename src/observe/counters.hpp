@@ -48,6 +48,8 @@ struct Counters {
   std::uint64_t ready_phase_ns = 0;
   std::uint64_t data_phase_ns = 0;
   std::uint64_t handshake_phase_ns = 0;
+  std::uint64_t chunks_received_by_workers = 0;  ///< of chunks_received: placed by receive workers
+  std::uint64_t receive_worker_batches = 0;      ///< that these took from the queue pairs
 };
 
 /// Every counter by name, in declaration order.

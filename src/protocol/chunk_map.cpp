@@ -1,26 +1,45 @@
 #include "protocol/chunk_map.hpp"
 
+#include <algorithm>
+
 namespace tutti::protocol {
+
+namespace {
+
+constexpr std::size_t kHorizonsPerLine = 64 / sizeof(std::uint32_t);
+
+}  // namespace
 
 ChunkMap::ChunkMap(const BlockLayout& layout)
     : layout_(&layout), progress_(std::make_unique<Progress[]>(layout.subgroups())) {
+  const std::size_t blocks = layout.blocks().size();
+  horizon_stride_ = (blocks + kHorizonsPerLine - 1) / kHorizonsPerLine * kHorizonsPerLine;
+  horizons_ = std::make_unique<std::atomic<std::uint32_t>[]>(horizon_stride_ * layout.subgroups());
   std::uint64_t words = 0;
-  for (const Block& block : layout.blocks()) {
+  for (std::uint32_t b = 0; b < blocks; ++b) {
+    const Block& block = layout.blocks()[b];
     first_bits_.push_back(static_cast<std::uint32_t>(words * 64));
-    horizons_.insert(horizons_.end(), layout.subgroups(), block.psns.first);
+    for (std::uint32_t s = 0; s < layout.subgroups(); ++s) {
+      horizon_at(b, s).store(block.psns.first, std::memory_order_relaxed);
+    }
     words += (block.psns.size() + 63) / 64;
   }
-  bits_ = Bitmap(words * 64);
+  bits_ = SharedBitmap(words * 64);
 }
 
 std::uint32_t ChunkMap::mark_run(std::uint32_t block_index, Range psns) {
-  const Block& block = layout_->blocks()[block_index];
+  if (psns.empty()) return 0;
+  const std::uint32_t end = bit_of(block_index, psns.last - 1) + 1;
   std::uint32_t fresh = 0;
-  for (std::uint32_t psn = psns.first; psn < psns.last; ++psn) {
-    if (!bits_.set(bit_of(block_index, psn))) continue;
-    progress_[layout_->subgroup_of(block, psn)].marked.fetch_add(1, std::memory_order_release);
-    ++fresh;
+  for (std::uint32_t at = bit_of(block_index, psns.first); at < end;) {
+    const std::uint32_t stop = std::min(end, (at / 64 + 1) * 64);
+    fresh += bits_.set_word_beside({at, stop});
+    at = stop;
   }
+  // Sequentially consistent: the driver looks for the workers' news next, and they at this after
+  // they have set them, so that one of the two finds out that everything is here.
+  marked_by_driver_.store(marked_by_driver_.load(std::memory_order_relaxed) + fresh,
+                          std::memory_order_seq_cst);
   return fresh;
 }
 
@@ -31,9 +50,9 @@ Range ChunkMap::first_missing(std::uint32_t block_index, Range psns) const {
 }
 
 std::uint64_t ChunkMap::marked() const {
-  std::uint64_t sum = 0;
+  std::uint64_t sum = marked_by_driver_.load(std::memory_order_seq_cst);
   for (std::uint32_t s = 0; s < layout_->subgroups(); ++s) {
-    sum += progress_[s].marked.load(std::memory_order_acquire);
+    sum += progress_[s].arrived.load(std::memory_order_acquire);
   }
   return sum;
 }

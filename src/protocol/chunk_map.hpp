@@ -2,7 +2,10 @@
 // a duplicate changes nothing.
 //
 // Each block's bits start at a word of their own and a subgroup's slices are whole words, so that
-// receive workers of different subgroups never write one word, nor one count.
+// receive workers of different subgroups never write one word, count or horizon. A subgroup has one
+// thread that marks arrivals; beside it the engine's driver marks what it has read or owns
+// (`mark_run`). Where the two may meet, arrivals are marked by `mark_beside` and counted by
+// `count`; where one thread does both, by `mark`, which needs no locked instruction.
 #pragma once
 
 #include <atomic>
@@ -10,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/bits.hpp"
+#include "base/shared_bits.hpp"
 #include "protocol/block_layout.hpp"
 
 namespace tutti::protocol {
@@ -21,17 +24,26 @@ class ChunkMap {
 
   /// Marks a chunk; false for a duplicate.
   bool mark(const Block& block, std::uint32_t block_index, std::uint32_t psn) {
-    Progress& progress = progress_[layout_->subgroup_of(block, psn)];
-    std::uint32_t& horizon =
-        horizons_[block_index * layout_->subgroups() + layout_->subgroup_of(block, psn)];
-    if (psn >= horizon) horizon = psn + 1;
-    if (!bits_.set(bit_of(block_index, psn))) return false;
-    progress.marked.store(progress.marked.load(std::memory_order_relaxed) + 1,
-                          std::memory_order_release);
-    return true;
+    const std::uint32_t subgroup = layout_->subgroup_of(block, psn);
+    const bool fresh = bits_.set(bit_of(block_index, psn));
+    reach(block_index, subgroup, psn);
+    if (fresh) count(subgroup, 1);
+    return fresh;
   }
-  /// Marks a run that lies in one block, read or written by the caller itself; returns how many
-  /// chunks were new.
+  /// Marks a chunk beside the driver; false for a duplicate. Progress shows it from the next
+  /// `count` on.
+  bool mark_beside(std::uint32_t block_index, std::uint32_t subgroup, std::uint32_t psn) {
+    const bool fresh = bits_.set_beside(bit_of(block_index, psn));
+    reach(block_index, subgroup, psn);
+    return fresh;
+  }
+  /// Adds `fresh` chunks to the progress of a subgroup, by the thread that marks its arrivals.
+  void count(std::uint32_t subgroup, std::uint64_t fresh) {
+    std::atomic<std::uint64_t>& arrived = progress_[subgroup].arrived;
+    arrived.store(arrived.load(std::memory_order_relaxed) + fresh, std::memory_order_release);
+  }
+  /// Marks a run that lies in one block, read or written by the caller itself, the driver; returns
+  /// how many chunks were new.
   std::uint32_t mark_run(std::uint32_t block_index, Range psns);
 
   bool has(std::uint32_t block_index, std::uint32_t psn) const {
@@ -39,9 +51,10 @@ class ChunkMap {
   }
   /// The first run of missing chunks within `psns` of one block; empty where none is missing.
   Range first_missing(std::uint32_t block_index, Range psns) const;
-  /// One past the highest PSN of a block that came by a subgroup; psns.first where none came.
+  /// One past the highest PSN of a block that came by a subgroup; psns.first where none came. What
+  /// had come before it by that subgroup is marked.
   std::uint32_t horizon(std::uint32_t block_index, std::uint32_t subgroup) const {
-    return horizons_[block_index * layout_->subgroups() + subgroup];
+    return horizon_at(block_index, subgroup).load(std::memory_order_acquire);
   }
 
   std::uint64_t marked() const;
@@ -50,18 +63,30 @@ class ChunkMap {
 
  private:
   struct alignas(64) Progress {
-    std::atomic<std::uint64_t> marked{0};
+    std::atomic<std::uint64_t> arrived{0};
   };
 
   std::uint32_t bit_of(std::uint32_t block_index, std::uint32_t psn) const {
     return first_bits_[block_index] + (psn - layout_->blocks()[block_index].psns.first);
   }
+  std::atomic<std::uint32_t>& horizon_at(std::uint32_t block_index, std::uint32_t subgroup) const {
+    return horizons_[subgroup * horizon_stride_ + block_index];
+  }
+  void reach(std::uint32_t block_index, std::uint32_t subgroup, std::uint32_t psn) {
+    std::atomic<std::uint32_t>& horizon = horizon_at(block_index, subgroup);
+    // After the bit: what is missing below the horizon is lost, not about to be marked.
+    if (psn >= horizon.load(std::memory_order_relaxed)) {
+      horizon.store(psn + 1, std::memory_order_release);
+    }
+  }
 
   const BlockLayout* layout_;
-  Bitmap bits_;
+  SharedBitmap bits_;
   std::vector<std::uint32_t> first_bits_;
-  std::vector<std::uint32_t> horizons_;
+  std::size_t horizon_stride_ = 0;  ///< whole cache lines: a subgroup's horizons lie together
+  std::unique_ptr<std::atomic<std::uint32_t>[]> horizons_;
   std::unique_ptr<Progress[]> progress_;
+  std::atomic<std::uint64_t> marked_by_driver_{0};
 };
 
 }  // namespace tutti::protocol

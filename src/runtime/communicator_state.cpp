@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 
 #include "base/error.hpp"
@@ -67,10 +69,26 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
     if (!created) return created.status();
     state->progress_ = *created;
   }
-  if (Status status = state->progress_->add(*state->context_); !status) return status;
+  auto workers = state->receive_workers(options);
+  if (!workers) return workers.status();
+  if (Status status = state->progress_->add(*state->context_, *workers); !status) return status;
   state->served_ = true;
   state->arrange_dumps();
   return state;
+}
+
+/// As asked by the options or the environment, and no more than there are subgroups to receive.
+Result<std::uint32_t> CommunicatorState::receive_workers(const CommunicatorOptions& options) const {
+  std::uint32_t workers = options.receive_workers;
+  if (const char* text = std::getenv("TUTTI_RECEIVE_WORKERS"); workers == 0 && text != nullptr) {
+    const char* end = text + std::strlen(text);
+    const auto [rest, error] = std::from_chars(text, end, workers);
+    if (error != std::errc{} || rest != end) {
+      return failure(Code::invalid_argument,
+                     "TUTTI_RECEIVE_WORKERS is \"{}\"; give a number of threads, 0 for none", text);
+    }
+  }
+  return size() == 1 ? 0 : std::min(workers, context_->endpoint().subgroup_count());
 }
 
 void CommunicatorState::arrange_dumps() {
@@ -223,12 +241,14 @@ std::string CommunicatorState::describe() const {
   const device::Capabilities& capabilities = context_->endpoint().capabilities();
   return fmt::format(
       "rank {} of {}, ranks found by {}\ndevice {}, chunks of {} bytes, {} subgroup(s), {}\n"
-      "receive window {} bytes, datagrams carry {}\n",
+      "receive window {} bytes, {}, datagrams carry {}\n",
       index(context_->rank()), context_->size(), bootstrap_, device_, context_->chunk_bytes(),
       context_->endpoint().subgroup_count(),
       context_->settings().chains == 0 ? std::string("turns learned")
                                        : fmt::format("{} chain(s)", context_->settings().chains),
       capabilities.receive_window_bytes,
+      context_->team() == nullptr ? std::string("received by whoever drives")
+                                  : fmt::format("{} receive worker(s)", context_->team()->size()),
       greetings_[0].authenticate ? "a keyed tag" : "a CRC-32C (authentication is off)");
 }
 

@@ -64,12 +64,33 @@ Progress::~Progress() {
   if (epoll_ >= 0) ::close(epoll_);
 }
 
-Status Progress::add(engine::CommunicatorContext& context) {
+Status Progress::start_workers(engine::CommunicatorContext& context,
+                               std::uint32_t receive_workers) {
+  if (receive_workers == 0) return {};
+  if (Status status = context.receive_apart(receive_workers); !status) return status;
+  context.team()->on_news([this] {
+    if (asleep_.load(std::memory_order_seq_cst) && asleep_.exchange(false)) kick();
+  });
+  Status status = receive_threads_.attach(*context.team());
+  if (!status.ok()) context.receive_here();
+  return status;
+}
+
+void Progress::stop_workers(engine::CommunicatorContext& context) {
+  if (context.team() == nullptr) return;
+  receive_threads_.detach(*context.team());
+  context.receive_here();
+}
+
+Status Progress::add(engine::CommunicatorContext& context, std::uint32_t receive_workers) {
   return exclusive([&]() -> Status {
+    if (Status status = start_workers(context, receive_workers); !status) return status;
     const int fd = context.endpoint().wait_descriptor();
     epoll_event event{.events = EPOLLIN, .data = {.ptr = &context}};
     if (fd >= 0 && ::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) != 0) {
-      return system_failure(errno, "watching a communicator");
+      const Status status = system_failure(errno, "watching a communicator");
+      stop_workers(context);
+      return status;
     }
     contexts_.push_back(&context);
     return {};
@@ -78,6 +99,7 @@ Status Progress::add(engine::CommunicatorContext& context) {
 
 void Progress::remove(engine::CommunicatorContext& context) {
   exclusive([&] {
+    stop_workers(context);
     const int fd = context.endpoint().wait_descriptor();
     if (fd >= 0) (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
     std::erase(contexts_, &context);
@@ -213,12 +235,19 @@ bool Progress::poll_all() {
   return worked;
 }
 
+bool Progress::has_news() const {
+  return std::any_of(contexts_.begin(), contexts_.end(),
+                     [](const engine::CommunicatorContext* one) { return one->has_news(); });
+}
+
 void Progress::block(Instant deadline) {
   bool blocked = false;
+  bool workers = false;
   for (engine::CommunicatorContext* context : contexts_) {
     deadline = std::min(deadline, context->next_deadline());
     if (context->has_submissions()) return;
     blocked |= context->blocked();
+    workers |= context->team() != nullptr;
   }
   const Instant at = now();
   if (deadline <= at) return;
@@ -227,8 +256,14 @@ void Progress::block(Instant deadline) {
   if (blocked) {
     for (auto* context : contexts_) context->endpoint().notify_when_sendable(true);
   }
+  // Said first: a worker that has news after we looked for them wakes us.
+  if (workers) asleep_.store(true, std::memory_order_seq_cst);
   std::array<epoll_event, 16> events;
-  const int count = ::epoll_pwait2(epoll_, events.data(), events.size(), &timeout, nullptr);
+  int count = 0;
+  if (!workers || !has_news()) {
+    count = ::epoll_pwait2(epoll_, events.data(), events.size(), &timeout, nullptr);
+  }
+  if (workers) asleep_.store(false, std::memory_order_relaxed);
   if (blocked) {
     for (auto* context : contexts_) context->endpoint().notify_when_sendable(false);
   }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/communicator_context.hpp"
+#include "runtime/receive_threads.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
@@ -30,8 +31,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Takes a communicator into the round; it must outlive its removal.
-  Status add(engine::CommunicatorContext& context);
+  /// Takes a communicator into the round; it must outlive its removal. `receive_workers`: threads
+  /// that receive for it; 0: whoever drives does.
+  Status add(engine::CommunicatorContext& context, std::uint32_t receive_workers);
   void remove(engine::CommunicatorContext& context);
 
   /// Hands over an operation. `will_wait`: the caller waits at once, so the background thread need
@@ -72,6 +74,9 @@ class Progress {
   bool poll_all();
   void block(Instant deadline);
   void kick();
+  Status start_workers(engine::CommunicatorContext& context, std::uint32_t receive_workers);
+  void stop_workers(engine::CommunicatorContext& context);
+  bool has_news() const;
   Instant next_deadline() const;
   void run_background();
   Instant drive_in_background();
@@ -94,9 +99,11 @@ class Progress {
   std::uint64_t drives_ = 0;       ///< by application threads: tells the background they are active
   std::atomic<int> wanted_{0};     ///< application threads that want to drive, or exclude driving
   std::atomic<int> waiters_{0};
+  std::atomic<bool> asleep_{false};  ///< whoever drives; kept where there are receive workers
 
   std::vector<engine::CommunicatorContext*> contexts_;  ///< used by the driver only
   std::thread background_;
+  ReceiveThreads receive_threads_;  ///< used by the driver only
 };
 
 }  // namespace tutti::runtime

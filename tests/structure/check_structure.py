@@ -22,7 +22,7 @@ SUFFIXES = {".hpp", ".cpp", ".h", ".c"}
 # Headers that src/CMakeLists.txt does not list as a layer: the interface between engine and devices.
 INTERFACES = {"device": {"base"}}
 # Whoever uses a layer named here may include the interface too.
-INTERFACE_USERS = {"engine", "runtime", "observe"}
+INTERFACE_USERS = {"engine", "runtime", "observe", "world"}
 # Public headers that the layers below the runtime may include.
 LOW_PUBLIC = {"tutti/units.hpp", "tutti/status.hpp"}
 

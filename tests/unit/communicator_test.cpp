@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -326,18 +327,18 @@ TEST(Communicator, SeveralOutstandingWaitedForBackwards) {
   });
 }
 
-TEST(Communicator, EightDuplicatesFromEightThreads) {
+void eight_duplicates_from_eight_threads(const CommunicatorOptions& options) {
   constexpr std::uint32_t kSize = 3;
   constexpr std::uint32_t kDuplicates = 8;
   auto bootstraps = runtime::make_local_bootstraps(kSize);
   std::vector<std::thread> ranks;
   for (std::uint32_t rank = 0; rank < kSize; ++rank) {
     ranks.emplace_back([&, rank] {
-      auto first = Communicator::create(*bootstraps[rank], patient());
+      auto first = Communicator::create(*bootstraps[rank], options);
       ASSERT_TRUE(first.ok()) << first.status().to_string();
       std::vector<Communicator> duplicates;
       for (std::uint32_t i = 0; i < kDuplicates; ++i) {
-        auto one = first->duplicate(*bootstraps[rank], patient());
+        auto one = first->duplicate(*bootstraps[rank], options);
         ASSERT_TRUE(one.ok()) << "duplicate " << i << ": " << one.status().to_string();
         duplicates.push_back(std::move(*one));
       }
@@ -356,6 +357,131 @@ TEST(Communicator, EightDuplicatesFromEightThreads) {
     });
   }
   for (std::thread& rank : ranks) rank.join();
+}
+
+TEST(Communicator, EightDuplicatesFromEightThreads) {
+  eight_duplicates_from_eight_threads(patient());
+}
+
+// ---- receive workers
+// ------------------------------------------------------------------------------------
+
+std::uint64_t counter(const Communicator& communicator, const std::string& name) {
+  for (const auto& [one, value] : communicator.counters()) {
+    if (one == name) return value;
+  }
+  ADD_FAILURE() << "there is no counter " << name;
+  return 0;
+}
+
+struct Shape {
+  std::uint32_t workers;
+  std::uint32_t subgroups;
+};
+
+class Workers : public testing::TestWithParam<Shape> {
+ protected:
+  static CommunicatorOptions options() {
+    CommunicatorOptions options = patient();
+    options.receive_workers = GetParam().workers;
+    options.subgroups = GetParam().subgroups;
+    return options;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Communicator, Workers,
+                         testing::Values(Shape{1, 1}, Shape{1, 2}, Shape{1, 4}, Shape{2, 2},
+                                         Shape{2, 3}, Shape{2, 4}, Shape{4, 4}),
+                         [](const auto& one) {
+                           return "W" + std::to_string(one.param.workers) + "S" +
+                                  std::to_string(one.param.subgroups);
+                         });
+
+TEST_P(Workers, ReceiveEverything) {
+  on_ranks(3, options(), [](Communicator& communicator, std::uint32_t rank) {
+    EXPECT_NE(communicator.describe().find(std::to_string(GetParam().workers) + " receive worker"),
+              std::string::npos)
+        << communicator.describe();
+    leave(communicator);  // before that, a chunk may have come before the workers did
+    for (const std::size_t size : {0u, 1u, 1499u, 131'071u, (1u << 20) - 1}) {
+      for (std::uint32_t root = 0; root < 3; ++root) {
+        check_broadcast(communicator, size, root, Algorithm::multicast);
+      }
+      check_allgather(communicator, size, Algorithm::multicast, rank % 2 == 0);
+      check_allgather(communicator, size, Algorithm::ring, false);
+    }
+    leave(communicator);
+    EXPECT_GT(counter(communicator, "chunks_received_by_workers"), 0u);
+    EXPECT_EQ(counter(communicator, "chunks_received_by_workers"),
+              counter(communicator, "chunks_received"));
+    EXPECT_GT(counter(communicator, "receive_worker_batches"), 0u);
+    EXPECT_EQ(counter(communicator, "chunks_malformed"), 0u);
+  });
+}
+
+TEST_P(Workers, ServeEightDuplicates) { eight_duplicates_from_eight_threads(options()); }
+
+TEST_P(Workers, GiveAnAbortedBufferBack) {
+  // The root sends for as long as the others have not given up; their buffers are then freed at
+  // once, which the sanitizers watch.
+  on_ranks(3, options(), [&](Communicator& communicator, std::uint32_t rank) {
+    for (std::uint32_t i = 0; i < 20; ++i) {
+      check_broadcast(communicator, 5'003, i % 3, Algorithm::multicast);
+    }
+    Bytes buffer(8u << 20);
+    auto request = communicator.broadcast(buffer, rank_of(0));
+    ASSERT_TRUE(request.ok()) << request.status().to_string();
+    if (rank == 2) {
+      while (request->progress().chunks_present < 20 && !request->test()) {
+      }
+      communicator.abort("in the middle");
+    }
+    const Status end = request->wait_for(kLong);
+    buffer = Bytes();
+    EXPECT_NE(end.code(), Code::timeout) << end.to_string();
+    EXPECT_TRUE(end.ok() || end.message().find("rank 2") != std::string::npos) << end.to_string();
+    auto later = communicator.barrier();
+    const Status again = later.ok() ? later->wait_for(kLong) : later.status();
+    EXPECT_FALSE(again.ok());
+    EXPECT_NE(again.code(), Code::timeout) << again.to_string();
+  });
+}
+
+TEST(Workers, OfOneRankOrOfADeviceWithoutThemAreNone) {
+  CommunicatorOptions options = patient();
+  options.receive_workers = 2;
+  on_ranks(1, options, [](Communicator& communicator, std::uint32_t) {
+    check_allgather(communicator, 1'003, Algorithm::multicast, false);
+    EXPECT_EQ(counter(communicator, "chunks_received_by_workers"), 0u);
+  });
+}
+
+TEST(Workers, DriverReceivesWhereNobodyAskedForThem) {
+  on_ranks(2, patient(), [](Communicator& communicator, std::uint32_t) {
+    check_allgather(communicator, 100'003, Algorithm::multicast, false);
+    leave(communicator);
+    EXPECT_GT(counter(communicator, "chunks_received"), 0u);
+    EXPECT_EQ(counter(communicator, "chunks_received_by_workers"), 0u);
+  });
+}
+
+TEST(WorkersByEnvironment, AreAsManyAsItSays) {
+  ASSERT_EQ(setenv("TUTTI_RECEIVE_WORKERS", "2", 1), 0);
+  CommunicatorOptions options = patient();
+  options.subgroups = 2;
+  on_ranks(2, options, [](Communicator& communicator, std::uint32_t) {
+    check_allgather(communicator, 100'003, Algorithm::multicast, false);
+    leave(communicator);
+    EXPECT_GT(counter(communicator, "chunks_received_by_workers"), 0u);
+    EXPECT_NE(communicator.describe().find("2 receive worker"), std::string::npos);
+  });
+  ASSERT_EQ(setenv("TUTTI_RECEIVE_WORKERS", "two", 1), 0);
+  auto bootstraps = runtime::make_local_bootstraps(1);
+  const auto refused = Communicator::create(*bootstraps[0], patient());
+  unsetenv("TUTTI_RECEIVE_WORKERS");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), Code::invalid_argument);
+  EXPECT_NE(refused.status().message().find("TUTTI_RECEIVE_WORKERS"), std::string::npos);
 }
 
 TEST(Communicator, WrongArgumentsAreRefusedAndHarmNothing) {

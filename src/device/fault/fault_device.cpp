@@ -30,6 +30,11 @@ class FaultEndpoint final : public Endpoint {
   }
   std::uint32_t subgroup_count() const override { return inner_->subgroup_count(); }
   MulticastQueuePair& multicast(std::uint32_t subgroup) override { return *pairs_[subgroup]; }
+  Status receive_apart(bool on) override {
+    Status status = inner_->receive_apart(on);
+    if (status.ok()) apart_ = on;
+    return status;
+  }
   Result<MemoryKey> register_memory(std::span<std::byte> memory) override {
     return inner_->register_memory(memory);
   }
@@ -53,6 +58,7 @@ class FaultEndpoint final : public Endpoint {
   std::unique_ptr<FaultContext> context_;
   std::vector<std::unique_ptr<FaultQueuePair>> pairs_;
   std::vector<std::uint32_t> probes_heard_;
+  bool apart_ = false;
 };
 
 std::size_t FaultEndpoint::poll(Instant now, std::span<Completion> completions) {
@@ -81,6 +87,7 @@ bool FaultEndpoint::probe_lost(const Completion& completion) {
 
 Instant FaultEndpoint::next_deadline() const {
   Instant deadline = inner_->next_deadline();
+  if (apart_) return deadline;
   for (const auto& pair : pairs_) deadline = std::min(deadline, pair->next_due());
   return deadline;
 }

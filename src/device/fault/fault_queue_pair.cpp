@@ -117,6 +117,11 @@ void FaultQueuePair::release() {
   inner_->release();
 }
 
+Instant FaultQueuePair::next_arrival(Instant now) {
+  context_->now_ns.store(now.nanoseconds, std::memory_order_relaxed);
+  return std::min(next_due(), inner_->next_arrival(now));
+}
+
 std::size_t FaultQueuePair::let_go(Instant now, std::span<ReceivedChunk> chunks) {
   std::size_t filled = 0;
   for (std::size_t i = 0; i < held_.size() && filled < chunks.size();) {

@@ -35,6 +35,8 @@ class FaultQueuePair final : public MulticastQueuePair {
     return inner_->place(chunk, destination);
   }
   void release() override;
+  Instant next_arrival(Instant now) override;
+  int receive_descriptor() const override { return inner_->receive_descriptor(); }
   Status post_probe(std::uint32_t attempt) override;
 
   /// When the first chunk held back is due; kNever where none is.

@@ -154,15 +154,22 @@ Status IpEndpoint::open_sockets() {
     if (!pair) return pair.status();
     smallest = std::min(smallest, (*pair)->receive_buffer_bytes());
     groups_.push_back(std::move(*pair));
-    epoll_event event{.events = EPOLLIN, .data = {.u32 = s + 1}};
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, groups_.back()->receive_descriptor(), &event) !=
-        0) {
-      return system_failure(errno, "watching a multicast socket");
-    }
   }
+  if (Status status = receive_apart(false); !status) return status;
   // One subgroup's worth: the chunks of a short message may all fall to the first subgroup.
   capabilities_.receive_window_bytes =
       static_cast<std::uint64_t>(static_cast<double>(smallest) * kPayloadShare);
+  return {};
+}
+
+Status IpEndpoint::receive_apart(bool on) {
+  for (std::uint32_t s = 0; s < groups_.size(); ++s) {
+    epoll_event event{.events = EPOLLIN, .data = {.u32 = s + 1}};
+    const int operation = on ? EPOLL_CTL_DEL : EPOLL_CTL_ADD;
+    if (::epoll_ctl(epoll_.get(), operation, groups_[s]->receive_descriptor(), &event) != 0) {
+      return system_failure(errno, "watching a multicast socket");
+    }
+  }
   return {};
 }
 

@@ -50,6 +50,7 @@ class IpEndpoint final : public Endpoint {
     return static_cast<std::uint32_t>(groups_.size());
   }
   MulticastQueuePair& multicast(std::uint32_t subgroup) override { return *groups_[subgroup]; }
+  Status receive_apart(bool on) override;
   Result<MemoryKey> register_memory(std::span<std::byte> memory) override {
     return memory_.add(memory);
   }

@@ -172,7 +172,10 @@ std::uint64_t IpMulticastQueuePair::unsent_bytes() {
 }
 
 std::size_t IpMulticastQueuePair::poll(std::span<ReceivedChunk> chunks) {
-  if (!batch_.pending() && batch_.receive(receive_.get()) == 0) return 0;
+  if (!batch_.pending()) {
+    ++received_.calls;
+    if (batch_.receive(receive_.get()) == 0) return 0;
+  }
   std::size_t filled = 0;
   while (filled < chunks.size()) {
     const std::span<const std::byte> datagram = batch_.next();
@@ -186,23 +189,36 @@ bool IpMulticastQueuePair::accept(std::span<const std::byte> datagram, ReceivedC
   const auto header = wire::decode(datagram);
   if (!header || header->communicator != settings_.communicator || header->subgroup != subgroup_ ||
       index(header->source) >= settings_.size) {
-    ++counters_.rejected_foreign;
+    ++received_.rejected_foreign;
     return false;
   }
   const auto payload = datagram.subspan(wire::kHeaderBytes);
   if (header->kind == wire::PacketKind::chunk) {
-    ++counters_.multicast_datagrams_received;
+    ++received_.datagrams;
     chunk = {header->epoch, header->psn, header->source, payload, datagram.data()};
     return true;
   }
   if (header->kind != wire::PacketKind::probe || !payload.empty()) {
-    ++counters_.rejected_foreign;
+    ++received_.rejected_foreign;
   } else if (integrity_.tag(datagram.data(), payload) != header->tag) {
-    ++counters_.rejected_integrity;
+    ++received_.rejected_integrity;
   } else {
-    probes_.push_back({header->source, subgroup_});
+    on_probe(header->source);
   }
   return false;
+}
+
+void IpMulticastQueuePair::on_probe(Rank source) {
+  const std::lock_guard lock(probes_mutex_);
+  probes_.push_back({source, subgroup_});
+  has_probes_.store(true, std::memory_order_release);
+}
+
+std::vector<ProbeArrival> IpMulticastQueuePair::take_probes() {
+  if (!has_probes_.load(std::memory_order_acquire)) return {};
+  const std::lock_guard lock(probes_mutex_);
+  has_probes_.store(false, std::memory_order_relaxed);
+  return std::exchange(probes_, {});
 }
 
 bool IpMulticastQueuePair::place(const ReceivedChunk& chunk, std::byte* destination) {
@@ -212,10 +228,10 @@ bool IpMulticastQueuePair::place(const ReceivedChunk& chunk, std::byte* destinat
       destination == nullptr ? integrity_.tag(chunk.header, chunk.payload)
                              : integrity_.copy_and_tag(destination, chunk.header, chunk.payload);
   if (actual != expected) {
-    ++counters_.rejected_integrity;
+    ++received_.rejected_integrity;
     return false;
   }
-  counters_.multicast_bytes_received += chunk.payload.size();
+  received_.bytes.add(chunk.payload.size());
   return true;
 }
 
@@ -228,13 +244,13 @@ Status IpMulticastQueuePair::post_probe(std::uint32_t attempt) {
 void IpMulticastQueuePair::add_to(EndpointCounters& counters) const {
   counters.multicast_datagrams_sent += counters_.multicast_datagrams_sent;
   counters.multicast_bytes_sent += counters_.multicast_bytes_sent;
-  counters.multicast_datagrams_received += counters_.multicast_datagrams_received;
-  counters.multicast_bytes_received += counters_.multicast_bytes_received;
-  counters.rejected_foreign += counters_.rejected_foreign;
-  counters.rejected_integrity += counters_.rejected_integrity;
+  counters.multicast_datagrams_received += received_.datagrams.value();
+  counters.multicast_bytes_received += received_.bytes.value();
+  counters.rejected_foreign += received_.rejected_foreign.value();
+  counters.rejected_integrity += received_.rejected_integrity.value();
   counters.send_queue_full += counters_.send_queue_full;
   counters.send_calls += sender_.calls();
-  counters.receive_calls += batch_.calls();
+  counters.receive_calls += received_.calls.value();
   std::array<std::uint32_t, SK_MEMINFO_VARS> memory{};
   socklen_t length = sizeof memory;
   if (::getsockopt(receive_.get(), SOL_SOCKET, SO_MEMINFO, memory.data(), &length) == 0) {

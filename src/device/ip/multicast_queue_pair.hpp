@@ -1,10 +1,13 @@
 // UD multicast over UDP: one subgroup's group, with a socket to send and a socket to receive.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
+#include "base/tally.hpp"
 #include "device/device.hpp"
 #include "device/ip/datagram_batch.hpp"
 #include "device/ip/datagram_sender.hpp"
@@ -47,13 +50,13 @@ class IpMulticastQueuePair final : public MulticastQueuePair {
   void release() override {}
   Status post_probe(std::uint32_t attempt) override;
 
-  int receive_descriptor() const { return receive_.get(); }
+  int receive_descriptor() const override { return receive_.get(); }
   int send_descriptor() const { return send_.get(); }
   /// What the kernel granted for the receive queue, by its own accounting.
   std::uint64_t receive_buffer_bytes() const { return receive_buffer_bytes_; }
-  /// Moves out the probes that came since the last call.
-  std::vector<ProbeArrival> take_probes() { return std::exchange(probes_, {}); }
-  /// Adds this queue pair's counts.
+  /// Moves out the probes that came since the last call; on either side.
+  std::vector<ProbeArrival> take_probes();
+  /// Adds this queue pair's counts; on the send side.
   void add_to(EndpointCounters& counters) const;
 
  private:
@@ -69,6 +72,16 @@ class IpMulticastQueuePair final : public MulticastQueuePair {
   void write_header(wire::PacketKind kind, std::uint32_t epoch, std::uint32_t psn,
                     std::span<const std::byte> payload);
   bool accept(std::span<const std::byte> datagram, ReceivedChunk& chunk);
+  void on_probe(Rank source);
+
+  /// What is counted on the receive side.
+  struct ReceiveCounts {
+    Tally datagrams;
+    Tally bytes;
+    Tally rejected_foreign;
+    Tally rejected_integrity;
+    Tally calls;
+  };
 
   GroupSettings settings_;
   std::uint32_t subgroup_;
@@ -77,10 +90,13 @@ class IpMulticastQueuePair final : public MulticastQueuePair {
   Descriptor send_;
   DatagramBatch batch_{kReceiveSlots};
   DatagramSender sender_;
+  std::mutex probes_mutex_;
+  std::atomic<bool> has_probes_{false};  ///< they are rare: spares looking into `probes_`
   std::vector<ProbeArrival> probes_;
   std::uint64_t receive_buffer_bytes_ = 0;
-  bool looped_back_ = false;  ///< the kernel delivers our own datagrams to our own filter
-  EndpointCounters counters_;
+  bool looped_back_ = false;   ///< the kernel delivers our own datagrams to our own filter
+  EndpointCounters counters_;  ///< of the send side
+  ReceiveCounts received_;
 
   // Four 64 KiB slots stay in a 512 KiB second-level cache together with the destination.
   static constexpr std::size_t kReceiveSlots = 4;

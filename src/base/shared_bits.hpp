@@ -1,0 +1,62 @@
+// A bitmap that several threads look at. A word is changed either by one thread alone (`set`) or by
+// any (`set_beside`, `clear_beside`); whoever sees a bit also sees what was written before it was
+// set.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "base/bits.hpp"
+
+namespace tutti {
+
+/// A fixed number of bits, all clear at first.
+class SharedBitmap {
+ public:
+  SharedBitmap() = default;
+  explicit SharedBitmap(std::size_t bits)
+      : words_(std::make_unique<std::atomic<std::uint64_t>[]>((bits + 63) / 64)) {}
+
+  bool test(std::uint32_t bit) const { return (word(bit / 64) >> (bit % 64) & 1) != 0; }
+  /// Sets a bit of a word that no other thread changes; returns whether it was clear.
+  bool set(std::uint32_t bit) {
+    const std::uint64_t mask = std::uint64_t{1} << (bit % 64);
+    const std::uint64_t before = words_[bit / 64].load(std::memory_order_relaxed);
+    words_[bit / 64].store(before | mask, std::memory_order_release);
+    return (before & mask) == 0;
+  }
+  /// The same beside other threads that change the word.
+  bool set_beside(std::uint32_t bit) {
+    const std::uint64_t mask = std::uint64_t{1} << (bit % 64);
+    return (words_[bit / 64].fetch_or(mask, std::memory_order_acq_rel) & mask) == 0;
+  }
+  void clear_beside(std::uint32_t bit) {
+    words_[bit / 64].fetch_and(~(std::uint64_t{1} << (bit % 64)), std::memory_order_acq_rel);
+  }
+  /// Sets the bits of a range that lies in one word; returns how many were clear.
+  std::uint32_t set_word_beside(Range within) {
+    const std::uint64_t mask = bits::mask(within.first, within.last);
+    const std::uint64_t before =
+        words_[within.first / 64].fetch_or(mask, std::memory_order_acq_rel);
+    return static_cast<std::uint32_t>(std::popcount(mask & ~before));
+  }
+
+  /// The first run of clear bits within `within`; empty where all are set. What is set meanwhile
+  /// may still be in it.
+  Range first_clear_run(Range within) const {
+    const std::uint32_t first = find(within, 0);
+    // Its first bit was clear: looked at again, it may not be, and the run would seem empty.
+    return {first, find({std::min(first + 1, within.last), within.last}, ~std::uint64_t{0})};
+  }
+
+ private:
+  std::uint64_t word(std::size_t at) const { return words_[at].load(std::memory_order_acquire); }
+  std::uint32_t find(Range within, std::uint64_t wanted_is_set) const {
+    return bits::find(within, wanted_is_set, [this](std::size_t at) { return word(at); });
+  }
+
+  std::unique_ptr<std::atomic<std::uint64_t>[]> words_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,199 @@
+// Receive workers (K8, K9, K12) over a network that misbehaves: the stories of recovery, received
+// by threads of their own. The counters say that they did it; the sanitizers say that nobody met.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "job.hpp"
+
+namespace tutti::scenario {
+namespace {
+
+constexpr std::uint32_t kChunk = 1024;
+
+struct Shape {
+  std::uint32_t workers;
+  std::uint32_t subgroups;
+};
+
+std::uint64_t received_by_all(std::uint32_t size, std::size_t block_bytes) {
+  return std::uint64_t{size} * (size - 1) * ((block_bytes + kChunk - 1) / kChunk);
+}
+
+class Workers : public testing::TestWithParam<Shape> {
+ protected:
+  static JobSpec job(std::uint32_t size, const std::string& faults) {
+    JobSpec spec{.size = size, .faults = faults, .options = small_chunks()};
+    spec.options.receive_workers = GetParam().workers;
+    spec.options.subgroups = GetParam().subgroups;
+    return spec;
+  }
+
+  /// Runs `body` once all ranks have their workers: what comes before is the driver's.
+  static Outcome run(const JobSpec& spec, const std::function<void(Member&)>& body) {
+    return run_job(spec, [&](Member& member) {
+      auto request = member.communicator().barrier({.will_wait = true});
+      ASSERT_TRUE(request.ok()) << request.status().to_string();
+      const Status status = request->wait();
+      ASSERT_TRUE(status.ok()) << status.to_string();
+      body(member);
+    });
+  }
+
+  static Outcome allgathers(const JobSpec& spec, std::size_t block_bytes, std::uint32_t count) {
+    return run(spec, [&](Member& member) {
+      for (std::uint32_t i = 0; i < count; ++i) {
+        if (!member.allgather(block_bytes, i)) return;
+      }
+    });
+  }
+
+  /// All came, each chunk counted once, by the workers or by the fetch ring.
+  static void expect_received(const Outcome& outcome, std::uint64_t chunks) {
+    EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"), chunks)
+        << outcome.describe();
+    EXPECT_EQ(outcome.of("chunks_received_by_workers"), outcome.of("chunks_received"));
+    for (const Counters& rank : outcome.by_rank) {
+      EXPECT_GT(rank.at("chunks_received_by_workers"), 0u);
+    }
+    EXPECT_EQ(outcome.of("collectives_failed"), 0u);
+    EXPECT_EQ(outcome.of("messages_rejected"), 0u) << outcome.describe();
+    EXPECT_EQ(outcome.of("chunks_malformed"), 0u);
+    EXPECT_EQ(outcome.of("device_kernel_drops"), 0u) << "the test's own network drops";
+  }
+  static void expect_thrifty(const Outcome& outcome) {
+    EXPECT_LE(2 * outcome.recovered_bytes(), 3 * outcome.lost_bytes()) << outcome.describe();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Scenario, Workers,
+                         testing::Values(Shape{1, 1}, Shape{1, 2}, Shape{2, 2}, Shape{2, 3},
+                                         Shape{2, 4}),
+                         [](const auto& one) {
+                           return fmt::format("W{}S{}", one.param.workers, one.param.subgroups);
+                         });
+
+TEST_P(Workers, RecoverNothingWhereNothingIsLost) {
+  const std::size_t block = 300 * kChunk + 17;
+  const Outcome outcome = allgathers(job(3, ""), block, 10);
+  expect_received(outcome, 10 * received_by_all(3, block));
+  // A sender that is held up longer than the cutoff waits is asked for.
+  if (outcome.of("cutoff_silence") == 0) {
+    EXPECT_EQ(outcome.of("bytes_fetched"), 0u) << outcome.describe();
+  }
+  EXPECT_EQ(outcome.of("chunks_multicast_again"), outcome.of("tails_repeated"));
+}
+
+TEST_P(Workers, RecoverWhatIsLost) {
+  for (const char* faults : {"seed=11; drop receiver chunk rate=3%; drop sender chunk rate=1%",
+                             "seed=12; drop receiver chunk rate=10%"}) {
+    const std::size_t block = 300 * kChunk;
+    const Outcome outcome = allgathers(job(4, faults), block, 3);
+    SCOPED_TRACE(faults);
+    expect_received(outcome, 3 * received_by_all(4, block));
+    expect_thrifty(outcome);
+    EXPECT_GT(outcome.of("chunks_fetched"), 0u);
+  }
+}
+
+TEST_P(Workers, RecoverUnderCredits) {
+  JobSpec spec = job(4, "drop receiver chunk rate=2%; drop sender chunk rate=1%");
+  spec.options.window_bytes = 64 * kChunk;
+  const std::size_t block = 300 * kChunk;
+  const Outcome outcome = allgathers(spec, block, 2);
+  expect_received(outcome, 2 * received_by_all(4, block));
+  expect_thrifty(outcome);
+  EXPECT_GT(outcome.of("credit_stalls"), 0u);
+}
+
+TEST_P(Workers, RecoverBroadcastsFromEveryRoot) {
+  const JobSpec spec = job(4, "drop receiver chunk rate=5%; drop sender chunk rate=2%");
+  const Outcome outcome = run(spec, [&](Member& member) {
+    for (std::uint32_t root = 0; root < 4; ++root) {
+      if (!member.broadcast(200 * kChunk, root, root)) return;
+    }
+  });
+  expect_received(outcome, 4 * 3 * 200);
+  expect_thrifty(outcome);
+}
+
+TEST_P(Workers, RecoverTheLastChunkOfEveryBlock) {
+  // Nothing that comes later shows the loss: the cutoff or the neighbour's end does.
+  const JobSpec spec = job(3,
+                           "drop receiver chunk psn=19 occurrences=1; drop receiver chunk "
+                           "psn=39 occurrences=1; drop receiver chunk psn=59 occurrences=1");
+  const Outcome outcome = allgathers(spec, 20 * kChunk, 10);
+  expect_received(outcome, 10 * received_by_all(3, 20 * kChunk));
+  EXPECT_EQ(outcome.injected.chunks_dropped_at_receiver, 10u * 6);
+}
+
+TEST_P(Workers, CountDuplicatesAndStaleChunks) {
+  const JobSpec spec = job(3, "duplicate receiver chunk rate=20%; duplicate sender chunk rate=10%");
+  const Outcome outcome = allgathers(spec, 100 * kChunk, 10);
+  expect_received(outcome, 10 * received_by_all(3, 100 * kChunk));
+  // A sender that is held up longer than the cutoff waits is asked for.
+  if (outcome.of("cutoff_silence") == 0) {
+    EXPECT_EQ(outcome.of("bytes_fetched"), 0u) << outcome.describe();
+  }
+  EXPECT_GT(outcome.injected.chunks_duplicated, 0u);
+  EXPECT_GT(outcome.of("chunks_duplicate") + outcome.of("chunks_stale"), 0u);
+}
+
+TEST_P(Workers, ForgiveReordering) {
+  const Outcome outcome =
+      allgathers(job(3, "reorder receiver chunk rate=20% distance=5 by=300us"), 100 * kChunk, 3);
+  expect_received(outcome, 3 * received_by_all(3, 100 * kChunk));
+  EXPECT_GT(outcome.injected.chunks_reordered, 0u);
+  EXPECT_GT(outcome.of("chunks_out_of_order"), 0u);
+}
+
+TEST_P(Workers, RepairDamage) {
+  for (const bool authenticate : {false, true}) {
+    JobSpec spec = job(3, "corrupt receiver chunk rate=5%");
+    spec.options.authenticate = authenticate;
+    const Outcome outcome = allgathers(spec, 200 * kChunk, 3);
+    expect_received(outcome, 3 * received_by_all(3, 200 * kChunk));
+    expect_thrifty(outcome);
+    EXPECT_GT(outcome.injected.chunks_corrupted, 0u);
+    EXPECT_EQ(outcome.of("chunks_damaged"), outcome.of("device_rejected_integrity"));
+  }
+}
+
+TEST_P(Workers, MeetReadsOfTheSameChunks) {
+  // Chunks come, some of them damaged, while they are read: half of what is asked for is late only.
+  const JobSpec spec = job(3,
+                           "seed=7; delay receiver chunk rate=15% by=4ms; corrupt receiver "
+                           "chunk rate=5%; duplicate receiver chunk rate=10% by=5ms");
+  const Outcome outcome = allgathers(spec, 200 * kChunk, 6);
+  expect_received(outcome, 6 * received_by_all(3, 200 * kChunk));
+  EXPECT_GT(outcome.injected.chunks_delayed, 0u);
+  EXPECT_GT(outcome.of("chunks_fetched"), 0u);
+}
+
+TEST_P(Workers, GoBackToBackWithEveryFault) {
+  constexpr std::uint32_t kCollectives = 2000;
+  JobSpec spec = job(3,
+                     "seed=3; drop receiver chunk rate=0.5%; drop sender chunk rate=0.5%;"
+                     "duplicate receiver chunk rate=2% by=1ms; reorder receiver chunk rate=2%;"
+                     "corrupt receiver chunk rate=0.2%; drop sender reliable rate=0.2%");
+  spec.options.chains = 0;
+  spec.options.first_sequence = 0xffff'ff00u;
+  const Outcome outcome = run(spec, [&](Member& member) {
+    for (std::uint32_t i = 0; i < kCollectives; ++i) {
+      const std::size_t bytes = i % 7 * 700;
+      const bool ok =
+          i % 3 == 0 ? member.broadcast(bytes, i % member.size(), i) : member.allgather(bytes, i);
+      if (!ok) return;
+    }
+  });
+  EXPECT_EQ(outcome.of("collectives_completed"), 3u * (kCollectives + 2)) << outcome.describe();
+  EXPECT_EQ(outcome.of("messages_rejected"), 0u);
+  EXPECT_GT(outcome.of("chunks_received_by_workers"), 0u);
+  EXPECT_GT(outcome.of("chunks_early"), 0u) << "no rank was ever a collective ahead";
+  EXPECT_EQ(outcome.of("chunks_early_dropped"), 0u);
+}
+
+}  // namespace
+}  // namespace tutti::scenario

@@ -1,0 +1,413 @@
+// A receive worker and the driver's side of it, step by step: what happens in the middle of a batch
+// is done from within `place`, where another thread would be.
+#include "engine/receive_worker.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/shared_bits.hpp"
+#include "engine/receive_team.hpp"
+
+namespace tutti::engine {
+namespace {
+
+constexpr std::uint32_t kChunk = 64;
+constexpr Instant kNow{1'000'000};
+
+struct Datagram {
+  std::uint32_t epoch;
+  std::uint32_t psn;
+  Rank source;
+  std::vector<std::byte> payload;
+};
+
+class FakePair final : public device::MulticastQueuePair {
+ public:
+  std::deque<Datagram> queue{};
+  std::function<bool()> in_place = [] { return true; };
+
+  void arrive(std::uint32_t epoch, std::uint32_t psn, std::uint32_t source, std::byte fill) {
+    queue.push_back({epoch, psn, rank_of(source), std::vector<std::byte>(kChunk, fill)});
+  }
+
+  Result<std::uint32_t> post(const device::ChunkRun&) override { return std::uint32_t{0}; }
+  std::uint64_t unsent_bytes() override { return 0; }
+  std::size_t poll(std::span<device::ReceivedChunk> chunks) override {
+    std::size_t filled = 0;
+    for (; filled < chunks.size() && !queue.empty(); ++filled) {
+      batch_.push_back(std::move(queue.front()));
+      queue.pop_front();
+      const Datagram& one = batch_.back();
+      chunks[filled] = {one.epoch, one.psn, one.source, one.payload, nullptr};
+    }
+    return filled;
+  }
+  bool place(const device::ReceivedChunk& chunk, std::byte* destination) override {
+    std::memcpy(destination, chunk.payload.data(), chunk.payload.size());
+    return in_place();
+  }
+  void release() override { batch_.clear(); }
+  Status post_probe(std::uint32_t) override { return {}; }
+
+ private:
+  std::deque<Datagram> batch_;
+};
+
+class FakeEndpoint final : public device::Endpoint {
+ public:
+  explicit FakeEndpoint(std::uint32_t subgroups) : pairs(subgroups) {}
+  std::vector<FakePair> pairs;
+
+  const device::Capabilities& capabilities() const override { return capabilities_; }
+  std::vector<std::byte> address() const override { return {}; }
+  Status connect(std::span<const std::vector<std::byte>>) override { return {}; }
+  std::uint32_t subgroup_count() const override { return static_cast<std::uint32_t>(pairs.size()); }
+  device::MulticastQueuePair& multicast(std::uint32_t subgroup) override { return pairs[subgroup]; }
+  Result<device::MemoryKey> register_memory(std::span<std::byte>) override {
+    return device::MemoryKey{};
+  }
+  void deregister_memory(device::MemoryKey) override {}
+  std::size_t max_message_bytes() const override { return 0; }
+  Status post(Instant, const device::WorkRequest&) override { return {}; }
+  std::size_t poll(Instant, std::span<device::Completion>) override { return 0; }
+  void watch(Rank, bool) override {}
+  bool quiet() const override { return true; }
+  Instant next_deadline() const override { return kNever; }
+  int wait_descriptor() const override { return -1; }
+  void notify_when_sendable(bool) override {}
+  device::EndpointCounters counters() const override { return {}; }
+
+ private:
+  device::Capabilities capabilities_;
+};
+
+/// Two blocks of 300 chunks from ranks 0 and 1, by two subgroups: PSNs 0-191 and 192-299 of a
+/// block.
+class Receiving : public testing::Test {
+ protected:
+  static constexpr std::uint32_t kBlockChunks = 300;
+  static constexpr std::uint32_t kEpoch = 7;
+
+  explicit Receiving(std::uint32_t workers = 1)
+      : team_(endpoint_, workers, kEpoch - 1, 10 * kChunk) {
+    team_.on_news([this] { ++driver_wakes_; });
+    for (std::uint32_t w = 0; w < workers; ++w) {
+      team_.worker(w).on_rouse([this] { ++worker_wakes_; });
+    }
+    layout_ = protocol::BlockLayout(kChunk, 2, std::uint64_t{kBlockChunks} * kChunk);
+    for (std::uint32_t b = 0; b < 2; ++b) {
+      layout_.add(rank_of(b), std::uint64_t{b} * kBlockChunks * kChunk,
+                  std::uint64_t{kBlockChunks} * kChunk);
+    }
+    map_ = std::make_unique<protocol::ChunkMap>(layout_);
+    kept_off_ = SharedBitmap(layout_.chunk_count());
+    buffer_.resize(std::size_t{2} * kBlockChunks * kChunk);
+  }
+
+  ReceiveView view() {
+    return {.epoch = kEpoch,
+            .layout = &layout_,
+            .map = map_.get(),
+            .kept_off = &kept_off_,
+            .buffer = buffer_.data()};
+  }
+  std::byte at(std::uint32_t psn) const { return buffer_[std::size_t{psn} * kChunk]; }
+  observe::Counters fold() {
+    observe::Counters sum;
+    team_.fold(sum);
+    return sum;
+  }
+
+  FakeEndpoint endpoint_{2};
+  FakePair& first_ = endpoint_.pairs[0];
+  ReceiveTeam team_;
+  ReceiveWorker& worker_ = team_.worker(0);
+  int driver_wakes_ = 0;
+  int worker_wakes_ = 0;
+  protocol::BlockLayout layout_;
+  std::unique_ptr<protocol::ChunkMap> map_;
+  SharedBitmap kept_off_;
+  std::vector<std::byte> buffer_;
+};
+
+TEST_F(Receiving, PlacesMarksAndCounts) {
+  team_.publish(view());
+  first_.arrive(kEpoch, 5, 0, std::byte{5});
+  first_.arrive(kEpoch, 5, 0, std::byte{6});                 // a duplicate
+  first_.arrive(kEpoch, 3, 0, std::byte{3});                 // out of order
+  first_.arrive(kEpoch, 4, 1, std::byte{4});                 // another rank's
+  first_.arrive(kEpoch, 200, 0, std::byte{4});               // another subgroup's
+  first_.arrive(kEpoch, 600, 1, std::byte{4});               // beyond the last
+  first_.arrive(kEpoch - 1, 6, 0, std::byte{4});             // stale
+  first_.arrive(kEpoch, kBlockChunks + 1, 1, std::byte{9});  // of the other block
+  EXPECT_TRUE(worker_.poll(kNow));
+  EXPECT_FALSE(worker_.poll(kNow));
+  EXPECT_EQ(at(5), std::byte{5});
+  EXPECT_EQ(at(3), std::byte{3});
+  EXPECT_EQ(at(kBlockChunks + 1), std::byte{9});
+  EXPECT_EQ(map_->marked(), 3u);
+  EXPECT_EQ(map_->horizon(0, 0), 6u);
+  EXPECT_TRUE(team_.take_news());
+  EXPECT_FALSE(team_.take_news());
+  EXPECT_EQ(driver_wakes_, 0) << "nothing that could not wait";
+  const auto& arrivals = team_.take_arrivals();
+  ASSERT_EQ(arrivals.size(), 2u);
+  EXPECT_EQ(arrivals[0].bytes, 2 * kChunk);
+  EXPECT_EQ(arrivals[1].block_index, 1u);
+  const observe::Counters counters = fold();
+  EXPECT_EQ(counters.chunks_received, 3u);
+  EXPECT_EQ(counters.chunks_received_by_workers, 3u);
+  EXPECT_EQ(counters.receive_worker_batches, 1u);
+  EXPECT_EQ(counters.chunks_duplicate, 1u);
+  EXPECT_EQ(counters.chunks_out_of_order, 1u);
+  EXPECT_EQ(counters.chunks_malformed, 3u);
+  EXPECT_EQ(counters.chunks_stale, 1u);
+  EXPECT_EQ(fold().chunks_received, 0u) << "folded twice";
+}
+
+TEST_F(Receiving, WakesTheDriverForWhatCannotWait) {
+  team_.publish(view());
+  first_.arrive(kEpoch, 1, 0, std::byte{1});
+  worker_.poll(kNow);
+  EXPECT_EQ(driver_wakes_, 0);
+  endpoint_.pairs[1].arrive(kEpoch, kBlockChunks - 1, 0, std::byte{1});  // the end of a block
+  worker_.poll(kNow);
+  EXPECT_EQ(driver_wakes_, 1);
+  team_.set_eager(true);
+  first_.arrive(kEpoch, 2, 0, std::byte{1});
+  worker_.poll(kNow);
+  EXPECT_EQ(driver_wakes_, 2);
+  team_.set_eager(false);
+  // Everything but chunk 10, which then comes last.
+  for (std::uint32_t b = 0; b < 2; ++b) map_->mark_run(b, {b * 300 + 11, b * 300 + 300});
+  map_->mark_run(1, {300, 311});
+  map_->mark_run(0, {0, 10});
+  first_.arrive(kEpoch, 10, 0, std::byte{1});
+  worker_.poll(kNow);
+  EXPECT_TRUE(map_->complete());
+  EXPECT_EQ(driver_wakes_, 3);
+}
+
+TEST_F(Receiving, KeepsOffWhatIsBeingRead) {
+  team_.publish(view());
+  kept_off_.set_beside(8);
+  EXPECT_TRUE(team_.passed(team_.grace())) << "wait-free where no batch is under way";
+  first_.arrive(kEpoch, 8, 0, std::byte{8});
+  worker_.poll(kNow);
+  EXPECT_EQ(at(8), std::byte{0});
+  EXPECT_EQ(map_->marked(), 0u);
+  EXPECT_EQ(fold().chunks_duplicate, 1u);
+  kept_off_.clear_beside(8);
+  first_.arrive(kEpoch, 8, 0, std::byte{8});
+  worker_.poll(kNow);
+  EXPECT_EQ(at(8), std::byte{8});
+}
+
+TEST_F(Receiving, AReadWaitsForTheBatchThatMayPlaceTheSameChunk) {
+  team_.publish(view());
+  ReceiveTeam::Grace grace;
+  first_.in_place = [&] {
+    kept_off_.set_beside(8);  // too late for this batch
+    team_.set_eager(true);
+    grace = team_.grace();
+    EXPECT_FALSE(team_.passed(grace));
+    return true;
+  };
+  first_.arrive(kEpoch, 8, 0, std::byte{8});
+  worker_.poll(kNow);
+  EXPECT_TRUE(team_.passed(grace));
+  EXPECT_EQ(driver_wakes_, 1) << "who waits for the batch is woken at its end";
+  EXPECT_TRUE(team_.has_news());
+  EXPECT_TRUE(map_->has(0, 8)) << "so the read is not needed any more";
+}
+
+TEST_F(Receiving, ADamagedChunkIsNotMarkedAndMayComeAgain) {
+  team_.publish(view());
+  first_.in_place = [] { return false; };
+  first_.arrive(kEpoch, 8, 0, std::byte{0xbd});
+  worker_.poll(kNow);
+  EXPECT_EQ(map_->marked(), 0u);
+  EXPECT_EQ(map_->horizon(0, 0), 0u);
+  first_.in_place = [] { return true; };
+  first_.arrive(kEpoch, 8, 0, std::byte{8});
+  worker_.poll(kNow);
+  EXPECT_EQ(at(8), std::byte{8});
+  EXPECT_EQ(fold().chunks_damaged, 1u);
+}
+
+TEST_F(Receiving, AFailedCollectivesBufferIsGivenBackAfterTheBatch) {
+  team_.publish(view());
+  ReceiveTeam::Grace grace;
+  first_.in_place = [&] {
+    team_.publish({.state = ReceiveView::State::closed, .epoch = kEpoch});
+    grace = team_.grace();
+    EXPECT_FALSE(team_.passed(grace));
+    return true;
+  };
+  first_.arrive(kEpoch, 1, 0, std::byte{1});
+  worker_.poll(kNow);
+  EXPECT_TRUE(team_.passed(grace));
+  first_.in_place = [] { return true; };
+  first_.arrive(kEpoch, 2, 0, std::byte{2});
+  first_.arrive(kEpoch + 1, 2, 0, std::byte{2});
+  EXPECT_TRUE(worker_.poll(kNow)) << "what nobody reads would keep its thread awake";
+  EXPECT_EQ(at(2), std::byte{0});
+  EXPECT_FALSE(worker_.holds_early());
+}
+
+TEST_F(Receiving, WhatViewsPointToLivesAsLongAsABatch) {
+  team_.publish(view());
+  auto operation = std::make_shared<int>(1);
+  const std::weak_ptr<int> alive = operation;
+  first_.in_place = [&] {
+    team_.publish({.state = ReceiveView::State::over, .epoch = kEpoch});
+    if (operation) team_.retire(std::move(operation));
+    team_.retire(nullptr);
+    EXPECT_FALSE(alive.expired());
+    return true;
+  };
+  first_.arrive(kEpoch, 1, 0, std::byte{1});
+  worker_.poll(kNow);
+  team_.retire(nullptr);
+  EXPECT_TRUE(alive.expired());
+  first_.arrive(kEpoch, 2, 0, std::byte{2});
+  worker_.poll(kNow);
+  EXPECT_EQ(at(2), std::byte{0}) << "placed into a buffer that was given back";
+  EXPECT_EQ(fold().chunks_stale, 1u);
+}
+
+TEST_F(Receiving, EarlyChunksArePlacedWhenTheirCollectiveBegins) {
+  first_.arrive(kEpoch, 4, 0, std::byte{4});
+  first_.arrive(kEpoch + 1, 4, 0, std::byte{5});
+  worker_.poll(kNow);
+  EXPECT_FALSE(worker_.poll(kNow));
+  EXPECT_TRUE(worker_.holds_early());
+  EXPECT_FALSE(worker_.due());
+  team_.publish(view());
+  EXPECT_EQ(worker_wakes_, 1) << "no datagram would wake it";
+  EXPECT_TRUE(worker_.due());
+  EXPECT_TRUE(worker_.poll(kNow));
+  EXPECT_FALSE(worker_.due());
+  EXPECT_EQ(at(4), std::byte{4});
+  EXPECT_EQ(map_->marked(), 1u);
+  EXPECT_TRUE(worker_.holds_early()) << "the collective after it";
+  team_.publish({.state = ReceiveView::State::over, .epoch = kEpoch + 2});
+  EXPECT_TRUE(worker_.poll(kNow));
+  EXPECT_FALSE(worker_.holds_early());
+  const observe::Counters counters = fold();
+  EXPECT_EQ(counters.chunks_early, 2u);
+  EXPECT_EQ(counters.chunks_received, 1u);
+  EXPECT_EQ(counters.chunks_stale, 1u) << "one that began and ended unseen";
+}
+
+TEST_F(Receiving, NoMoreEarlyChunksAreKeptThanAllowed) {
+  for (std::uint32_t psn = 0; psn < 12; ++psn) first_.arrive(kEpoch, psn, 0, std::byte{1});
+  worker_.poll(kNow);
+  const observe::Counters counters = fold();
+  EXPECT_EQ(counters.chunks_early, 10u);
+  EXPECT_EQ(counters.chunks_early_dropped, 2u);
+}
+
+TEST_F(Receiving, ALookIsAnsweredWhenNothingIsLeft) {
+  team_.publish(view());
+  worker_.poll(kNow);
+  first_.arrive(kEpoch, 1, 0, std::byte{1});
+  const std::uint64_t look = team_.ask_look();
+  EXPECT_EQ(worker_wakes_, 1);
+  EXPECT_TRUE(worker_.due());
+  EXPECT_FALSE(team_.looked(look));
+  worker_.poll(kNow);
+  EXPECT_TRUE(team_.glanced(look));
+  EXPECT_FALSE(team_.looked(look)) << "more may have come meanwhile";
+  EXPECT_EQ(driver_wakes_, 1);
+  worker_.poll(kNow);
+  EXPECT_TRUE(team_.looked(look));
+  EXPECT_EQ(driver_wakes_, 2);
+  EXPECT_FALSE(worker_.due());
+}
+
+TEST_F(Receiving, ALookAskedForDuringABatchIsNotAnsweredByIt) {
+  team_.publish(view());
+  std::uint64_t look = 0;
+  first_.in_place = [&] {
+    look = team_.ask_look();
+    return true;
+  };
+  first_.arrive(kEpoch, 1, 0, std::byte{1});
+  worker_.poll(kNow);
+  EXPECT_FALSE(team_.glanced(look));
+  worker_.poll(kNow);
+  EXPECT_TRUE(team_.glanced(look));
+  EXPECT_TRUE(team_.looked(look));
+}
+
+// A run that a worker is filling must not look empty: what lies behind it would count as here.
+TEST(SharedBits, ARunThatIsFilledMeanwhileIsNotTakenForNone) {
+  constexpr std::uint32_t kBits = 1 << 16;
+  for (int round = 0; round < 20; ++round) {
+    SharedBitmap bits(kBits);
+    const std::jthread worker([&] {
+      for (std::uint32_t bit = 0; bit + 1 < kBits; ++bit) bits.set_beside(bit);
+    });
+    Range run;
+    std::uint32_t looks = 0;
+    while (run.first + 1 < kBits) {
+      run = bits.first_clear_run({0, kBits});
+      ++looks;
+      ASSERT_FALSE(run.empty()) << "at bit " << run.first << ", look " << looks;
+    }
+  }
+}
+
+TEST(SharedBits, RunsAndWords) {
+  SharedBitmap bits(200);
+  EXPECT_EQ(bits.first_clear_run({0, 200}), (Range{0, 200}));
+  EXPECT_TRUE(bits.set(70));
+  EXPECT_FALSE(bits.set(70));
+  EXPECT_TRUE(bits.set_beside(71));
+  EXPECT_FALSE(bits.set_beside(71));
+  EXPECT_EQ(bits.first_clear_run({0, 200}), (Range{0, 70}));
+  EXPECT_EQ(bits.first_clear_run({70, 200}), (Range{72, 200}));
+  EXPECT_TRUE(bits.first_clear_run({70, 72}).empty());
+  EXPECT_EQ(bits.first_clear_run({71, 73}), (Range{72, 73}));
+  EXPECT_EQ(bits.set_word_beside({64, 128}), 62u);
+  EXPECT_EQ(bits.set_word_beside({130, 140}), 10u);
+  EXPECT_EQ(bits.first_clear_run({64, 200}), (Range{128, 130}));
+  bits.clear_beside(100);
+  EXPECT_EQ(bits.first_clear_run({64, 128}), (Range{100, 101}));
+}
+
+class TwoReceiving : public Receiving {
+ protected:
+  TwoReceiving() : Receiving(2) {}
+};
+
+TEST_F(TwoReceiving, ALookIsEveryWorkersToAnswer) {
+  team_.publish(view());
+  const std::uint64_t look = team_.ask_look();
+  team_.worker(1).poll(kNow);
+  EXPECT_FALSE(team_.looked(look));
+  team_.worker(0).poll(kNow);
+  EXPECT_TRUE(team_.looked(look));
+}
+
+TEST_F(TwoReceiving, EachReceivesItsSubgroups) {
+  team_.publish(view());
+  first_.arrive(kEpoch, 1, 0, std::byte{1});
+  endpoint_.pairs[1].arrive(kEpoch, 192, 0, std::byte{2});
+  team_.worker(1).poll(kNow);
+  EXPECT_EQ(at(192), std::byte{2});
+  EXPECT_EQ(at(1), std::byte{0});
+  team_.worker(0).poll(kNow);
+  EXPECT_EQ(at(1), std::byte{1});
+  EXPECT_EQ(fold().chunks_received_by_workers, 2u);
+}
+
+}  // namespace
+}  // namespace tutti::engine
