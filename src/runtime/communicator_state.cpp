@@ -41,6 +41,18 @@ std::shared_ptr<device::Device> make_device(const CommunicatorOptions& options, 
   return std::make_shared<device::ip::IpDevice>(ip);
 }
 
+/// As many as the options ask for, else the environment.
+Result<std::uint32_t> receive_workers(const CommunicatorOptions& options) {
+  std::uint32_t workers = options.receive_workers;
+  const char* text = std::getenv("TUTTI_RECEIVE_WORKERS");
+  if (workers != 0 || text == nullptr) return workers;
+  const char* end = text + std::strlen(text);
+  const auto [rest, error] = std::from_chars(text, end, workers);
+  if (error == std::errc{} && rest == end) return workers;
+  return failure(Code::invalid_argument,
+                 "TUTTI_RECEIVE_WORKERS is \"{}\"; give a number of threads, 0 for none", text);
+}
+
 std::vector<std::string> host_names(const std::vector<Greeting>& greetings) {
   std::vector<std::string> names;
   for (const Greeting& greeting : greetings)
@@ -57,6 +69,8 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
   state->number_ = number;
   state->bootstrap_ = bootstrap.description();
   state->progress_ = std::move(progress);
+  auto workers = receive_workers(options);
+  if (!workers) return workers.status();
   if (Status status = state->open(bootstrap, options); !status) return status;
   if (Status status = state->confirm_membership(options.create_timeout); !status) return status;
   if (!state->progress_) {
@@ -69,26 +83,13 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
     if (!created) return created.status();
     state->progress_ = *created;
   }
-  auto workers = state->receive_workers(options);
-  if (!workers) return workers.status();
-  if (Status status = state->progress_->add(*state->context_, *workers); !status) return status;
+  // No more than there are subgroups to receive, and none where there is nobody to receive from.
+  const std::uint32_t subgroups = state->context_->endpoint().subgroup_count();
+  const std::uint32_t useful = state->size() == 1 ? 0 : std::min(*workers, subgroups);
+  if (Status status = state->progress_->add(*state->context_, useful); !status) return status;
   state->served_ = true;
   state->arrange_dumps();
   return state;
-}
-
-/// As asked by the options or the environment, and no more than there are subgroups to receive.
-Result<std::uint32_t> CommunicatorState::receive_workers(const CommunicatorOptions& options) const {
-  std::uint32_t workers = options.receive_workers;
-  if (const char* text = std::getenv("TUTTI_RECEIVE_WORKERS"); workers == 0 && text != nullptr) {
-    const char* end = text + std::strlen(text);
-    const auto [rest, error] = std::from_chars(text, end, workers);
-    if (error != std::errc{} || rest != end) {
-      return failure(Code::invalid_argument,
-                     "TUTTI_RECEIVE_WORKERS is \"{}\"; give a number of threads, 0 for none", text);
-    }
-  }
-  return size() == 1 ? 0 : std::min(workers, context_->endpoint().subgroup_count());
 }
 
 void CommunicatorState::arrange_dumps() {

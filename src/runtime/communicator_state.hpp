@@ -51,7 +51,6 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   Status open(Bootstrap& bootstrap, const CommunicatorOptions& options);
   Status confirm_membership(Nanoseconds timeout);
   void drain();
-  Result<std::uint32_t> receive_workers(const CommunicatorOptions& options) const;
   /// Flight records on failure and on request, where the environment asks for them.
   void arrange_dumps();
 
