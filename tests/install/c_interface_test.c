@@ -166,6 +166,7 @@ static void* run_rank(void* context) {
   struct member* member = context;
   tutti_comm_options_t options = TUTTI_COMM_OPTIONS_INIT;
   options.subgroups = 2;
+  options.receive_workers = 2;
   tutti_comm_t* comm = NULL;
   tutti_comm_t* other = NULL;
   CHECK_OK(tutti_comm_create_with_callback(gather, member, member->rank, kRanks, &options, &comm));
