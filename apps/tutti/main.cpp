@@ -5,6 +5,7 @@
 #include <exception>
 #include <string>
 
+#include "aggregator/aggregator_command.hpp"
 #include "bench/bench_command.hpp"
 #include "bench/contend_command.hpp"
 #include "demo/demo_command.hpp"
@@ -56,6 +57,7 @@ int main(int argc, char** argv) {
   add_bench_command(app, exit_code);
   add_contend_command(app, exit_code);
   add_sim_command(app, exit_code);
+  add_aggregator_command(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,6 +1,7 @@
 #include "session.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,11 +10,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.hpp"
+#include "collectives/registry.hpp"
 #include "device/ip/interface.hpp"
 #include "runtime/bootstrap_detect.hpp"
 
@@ -22,11 +23,12 @@ namespace {
 
 constexpr Nanoseconds kExchangeTimeout = std::chrono::seconds(60);
 
-const std::map<std::string, Algorithm>& algorithms() {
-  static const std::map<std::string, Algorithm> names{{"automatic", Algorithm::automatic},
-                                                      {"multicast", Algorithm::multicast},
-                                                      {"ring", Algorithm::ring}};
-  return names;
+/// An error where no collective has an algorithm of that name; which has it shows with the call.
+std::string check_algorithm(const std::string& name) {
+  std::set<std::string> known{"automatic", "ring"};
+  for (const auto& entry : collectives::algorithms()) known.emplace(entry.name);
+  if (known.count(name) != 0) return {};
+  return fmt::format("'{}' is not known; there are {}", name, fmt::join(known, ", "));
 }
 
 /// What a namespace link of /proc points to: equal for processes that share the namespace.
@@ -61,11 +63,8 @@ std::string interface_name(const CommunicatorOptions& options, bool local_only) 
 
 }  // namespace
 
-const char* to_string(Algorithm algorithm) {
-  for (const auto& [name, value] : algorithms()) {
-    if (value == algorithm) return name.c_str();
-  }
-  return "unknown";
+std::string to_string(Algorithm algorithm) {
+  return algorithm == Algorithm::automatic ? "automatic" : std::string(algorithm.name());
 }
 
 void add_session_options(CLI::App& command, SessionOptions& options) {
@@ -74,9 +73,11 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
   add(command
           .add_option_function<std::string>(
               "--algorithm",
-              [&options](const std::string& name) { options.algorithm = algorithms().at(name); },
-              "automatic, multicast or ring")
-          ->check(CLI::IsMember({"automatic", "multicast", "ring"})));
+              [&options](const std::string& name) {
+                options.algorithm = name == "automatic" ? "" : name;
+              },
+              "automatic, or a name that `tutti explain` lists for the collective")
+          ->check(CLI::Validator(check_algorithm, "NAME")));
   add(command.add_option("--subgroups", communicator.subgroups, "Multicast subgroups")
           ->check(CLI::Range(1u, 256u))
           ->capture_default_str());

@@ -17,11 +17,11 @@ namespace tutti::app {
 
 struct SessionOptions {
   CommunicatorOptions communicator;
-  Algorithm algorithm = Algorithm::automatic;
+  std::string algorithm;  ///< empty: automatic
 };
 
 /// The name of an algorithm, as --algorithm takes it.
-const char* to_string(Algorithm algorithm);
+std::string to_string(Algorithm algorithm);
 
 /// Adds --algorithm, --subgroups, --receive-workers, --chains, --chunk-bytes, --interface, --ipv6,
 /// --no-auth, --always-barrier and --create-timeout to a command.

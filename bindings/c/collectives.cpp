@@ -8,99 +8,230 @@
 namespace tutti::c {
 namespace {
 
-/// Starts a collective on a communicator with the options of the call.
-using Starter = Result<Request> (*)(Communicator&, const void* arguments,
-                                    const CollectiveOptions& options);
-
-struct BroadcastArguments {
-  void* buffer;
-  size_t bytes;
-  uint32_t root;
+/// A buffer of a C call: where it is, and how many blocks of how many bytes.
+struct Blocks {
+  const char* name;
+  const void* data;
+  size_t block_bytes;
+  size_t blocks;
 };
 
-struct AllgatherArguments {
-  const void* own;
-  void* all;
-  size_t bytes;
-};
-
-Result<Request> start_broadcast(Communicator& communicator, const void* arguments,
-                                const CollectiveOptions& options) {
-  const auto& call = *static_cast<const BroadcastArguments*>(arguments);
-  if (call.buffer == nullptr && call.bytes != 0) return null_argument("broadcast", "buffer");
-  return communicator.broadcast({static_cast<std::byte*>(call.buffer), call.bytes},
-                                rank_of(call.root), options);
+/// NULL is for no bytes; the product must be a size.
+Status check(const tutti::CollectiveCall& call, const Blocks& buffer) {
+  const char* const collective = to_string(call.collective);
+  if (buffer.data == nullptr && buffer.block_bytes != 0 && buffer.blocks != 0)
+    return null_argument(collective, buffer.name);
+  if (buffer.blocks != 0 && buffer.block_bytes > std::numeric_limits<size_t>::max() / buffer.blocks)
+    return failure(Code::invalid_argument, "{}: {} x {} bytes of {} are more than fit", collective,
+                   buffer.blocks, buffer.block_bytes, buffer.name);
+  return {};
 }
 
-Result<Request> start_allgather(Communicator& communicator, const void* arguments,
-                                const CollectiveOptions& options) {
-  const auto& call = *static_cast<const AllgatherArguments*>(arguments);
-  if (call.own == nullptr && call.bytes != 0) return null_argument("allgather", "own");
-  if (call.all == nullptr && call.bytes != 0) return null_argument("allgather", "all");
-  if (call.bytes > std::numeric_limits<size_t>::max() / communicator.size()) {
-    return failure(Code::invalid_argument, "allgather: {} ranks x {} bytes are more than fit",
-                   communicator.size(), call.bytes);
+/// A call as C says it; its status tells what was wrong with the arguments.
+struct Arguments {
+  tutti::CollectiveCall call;
+  Status status;
+
+  Arguments(Collective collective, uint32_t root = 0) {
+    call.collective = collective;
+    call.root = rank_of(root);
   }
-  return communicator.allgather(
-      {static_cast<const std::byte*>(call.own), call.bytes},
-      {static_cast<std::byte*>(call.all), call.bytes * communicator.size()}, options);
+  Arguments& send(const Blocks& buffer) {
+    if (note(check(call, buffer)))
+      call.send = {static_cast<const std::byte*>(buffer.data), buffer.block_bytes * buffer.blocks};
+    return *this;
+  }
+  Arguments& receive(const Blocks& buffer) {
+    if (note(check(call, buffer)))
+      call.receive = {static_cast<std::byte*>(const_cast<void*>(buffer.data)),
+                      buffer.block_bytes * buffer.blocks};
+    return *this;
+  }
+  Arguments& reduction(const tutti_reduction_t* given);
+  Arguments& options(const tutti_call_options_t* given, bool will_wait);
+  bool note(const Status& found) {
+    if (status.ok()) status = found;
+    return found.ok();
+  }
+};
+
+Arguments& Arguments::reduction(const tutti_reduction_t* given) {
+  if (given == nullptr) {
+    note(null_argument(to_string(call.collective), "reduction"));
+    return *this;
+  }
+  auto read = read_structure(given, "tutti_reduction_t");
+  if (!note(read.status())) return *this;
+  if (read->type >= kDataTypes || read->operation >= kReduceOperations) {
+    note(failure(Code::invalid_argument,
+                 "{}: type {} or operation {} is none: use TUTTI_FLOAT32, "
+                 "TUTTI_SUM and their like",
+                 to_string(call.collective), read->type, read->operation));
+    return *this;
+  }
+  call.reduction.type = static_cast<DataType>(read->type);
+  call.reduction.operation = static_cast<ReduceOperation>(read->operation);
+  if (call.reduction.operation != ReduceOperation::premultiplied_sum) return *this;
+  if (note(read->factor == nullptr ? null_argument("tutti_reduction_t", "factor") : Status()))
+    std::memcpy(call.reduction.factor.data(), read->factor, element_bytes(call.reduction.type));
+  return *this;
 }
 
-Result<Request> start_barrier(Communicator& communicator, const void* /*arguments*/,
-                              const CollectiveOptions& options) {
-  return communicator.barrier(options);
-}
-
-Result<CollectiveOptions> to_options(const tutti_call_options_t* given, bool will_wait) {
+Arguments& Arguments::options(const tutti_call_options_t* given, bool will_wait) {
   auto read = read_structure(given, "tutti_call_options_t");
-  if (!read) return read.status();
-  CollectiveOptions options;
+  if (!note(read.status())) return *this;
+  CollectiveOptions& options = call.options;
   options.will_wait = will_wait;
-  switch (read->algorithm) {
-    case TUTTI_ALGORITHM_AUTOMATIC:
-      options.algorithm = Algorithm::automatic;
-      return options;
-    case TUTTI_ALGORITHM_MULTICAST:
-      options.algorithm = Algorithm::multicast;
-      return options;
-    case TUTTI_ALGORITHM_RING:
-      options.algorithm = Algorithm::ring;
-      return options;
-    default:
-      return failure(Code::invalid_argument, "{} is no algorithm: use TUTTI_ALGORITHM_...",
-                     read->algorithm);
+  options.ports = read->ports;
+  options.radix = read->radix;
+  options.segments = read->segments;
+  if (read->algorithm_name != nullptr) {
+    options.algorithm = Algorithm(read->algorithm_name);
+  } else if (read->algorithm == TUTTI_ALGORITHM_MULTICAST) {
+    options.algorithm = Algorithm::multicast;
+  } else if (read->algorithm == TUTTI_ALGORITHM_RING) {
+    options.algorithm = Algorithm::ring;
+  } else if (read->algorithm != TUTTI_ALGORITHM_AUTOMATIC) {
+    note(failure(Code::invalid_argument, "{} is no algorithm: use TUTTI_ALGORITHM_...",
+                 read->algorithm));
   }
+  return *this;
+}
+
+/// Writes the arguments of a call once the communicator is known to be one.
+template <typename Write>
+Result<Arguments> arguments_of(tutti_comm_t* comm, const Write& write) {
+  if (comm == nullptr) return null_argument("collective", "comm");
+  Arguments arguments = write(*comm->communicator);
+  if (!arguments.status.ok()) return arguments.status;
+  return arguments;
 }
 
 /// Starts the collective and waits for it.
-tutti_status_t run(tutti_comm_t* comm, Starter start, const void* arguments,
-                   const tutti_call_options_t* given) {
+template <typename Write>
+tutti_status_t run(tutti_comm_t* comm, const tutti_call_options_t* options, const Write& write) {
   return guarded([&]() -> Status {
-    if (comm == nullptr) return null_argument("collective", "comm");
-    auto options = to_options(given, /*will_wait=*/true);
-    if (!options) return options.status();
-    auto request = start(*comm->communicator, arguments, *options);
-    if (!request) return request.status();
-    return request->wait();
+    auto arguments = arguments_of(comm, write);
+    if (!arguments) return arguments.status();
+    if (!arguments->options(options, /*will_wait=*/true).status.ok()) return arguments->status;
+    auto request = comm->communicator->start(arguments->call);
+    return request ? request->wait() : request.status();
   });
 }
 
 /// Starts the collective and gives the request to the caller.
-tutti_status_t launch(tutti_comm_t* comm, Starter start, const void* arguments,
-                      const tutti_call_options_t* given, tutti_request_t** out) {
+template <typename Write>
+tutti_status_t launch(tutti_comm_t* comm, const tutti_call_options_t* options,
+                      tutti_request_t** out, const Write& write) {
   return guarded([&]() -> Status {
-    if (comm == nullptr) return null_argument("collective", "comm");
+    auto arguments = arguments_of(comm, write);
+    if (!arguments) return arguments.status();
     if (out == nullptr) return null_argument("collective", "request");
-    auto options = to_options(given, /*will_wait=*/false);
-    if (!options) return options.status();
+    if (!arguments->options(options, /*will_wait=*/false).status.ok()) return arguments->status;
     auto handle = std::make_unique<tutti_request>();  // before the start: nothing fails after it
     handle->communicator = comm->communicator;
-    auto request = start(*comm->communicator, arguments, *options);
+    auto request = comm->communicator->start(arguments->call);
     if (!request) return request.status();
     handle->request = std::move(*request);
     *out = handle.release();
     return {};
   });
+}
+
+auto barrier() {
+  return [](Communicator&) { return Arguments(Collective::barrier); };
+}
+
+auto broadcast(void* buffer, size_t bytes, uint32_t root) {
+  return [=](Communicator&) {
+    return Arguments(Collective::broadcast, root).receive({"buffer", buffer, bytes, 1});
+  };
+}
+
+auto allgather(const void* own, void* all, size_t bytes) {
+  return [=](Communicator& of) {
+    return Arguments(Collective::allgather)
+        .send({"own", own, bytes, 1})
+        .receive({"all", all, bytes, of.size()});
+  };
+}
+
+auto allgatherv(const void* own, void* all, size_t all_bytes, const uint64_t* sizes,
+                const uint64_t* offsets) {
+  return [=](Communicator& of) {
+    Arguments made(Collective::allgatherv);
+    if (!made.note(sizes == nullptr ? null_argument("allgatherv", "sizes") : Status())) return made;
+    if (!made.note(offsets == nullptr ? null_argument("allgatherv", "offsets") : Status()))
+      return made;
+    made.call.sizes_bytes = {sizes, of.size()};
+    made.call.offsets_bytes = {offsets, of.size()};
+    return made.send({"own", own, sizes[index(of.rank())], 1}).receive({"all", all, all_bytes, 1});
+  };
+}
+
+auto gather(const void* own, void* all, size_t bytes, uint32_t root) {
+  return [=](Communicator& of) {
+    const size_t blocks = index(of.rank()) == root ? of.size() : 0;
+    return Arguments(Collective::gather, root)
+        .send({"own", own, bytes, 1})
+        .receive({"all", all, bytes, blocks});
+  };
+}
+
+auto scatter(const void* all, void* own, size_t bytes, uint32_t root) {
+  return [=](Communicator& of) {
+    const size_t blocks = index(of.rank()) == root ? of.size() : 0;
+    return Arguments(Collective::scatter, root)
+        .send({"all", all, bytes, blocks})
+        .receive({"own", own, bytes, 1});
+  };
+}
+
+auto alltoall(const void* send, void* receive, size_t bytes) {
+  return [=](Communicator& of) {
+    return Arguments(Collective::alltoall)
+        .send({"send", send, bytes, of.size()})
+        .receive({"receive", receive, bytes, of.size()});
+  };
+}
+
+/// Bytes of `count` elements; too many stay too many.
+size_t bytes_of(size_t count, const tutti_reduction_t* reduction) {
+  if (reduction == nullptr || reduction->type >= kDataTypes) return 0;
+  const size_t each = element_bytes(static_cast<DataType>(reduction->type));
+  constexpr size_t kMost = std::numeric_limits<size_t>::max();
+  return count > kMost / each ? kMost : count * each;
+}
+
+auto reduce(const void* own, void* result, size_t count, uint32_t root,
+            const tutti_reduction_t* reduction) {
+  return [=](Communicator& of) {
+    const size_t bytes = bytes_of(count, reduction);
+    return Arguments(Collective::reduce, root)
+        .reduction(reduction)
+        .send({"own", own, bytes, 1})
+        .receive({"result", result, bytes, index(of.rank()) == root ? 1u : 0u});
+  };
+}
+
+auto reduce_scatter(const void* all, void* own, size_t count, const tutti_reduction_t* reduction) {
+  return [=](Communicator& of) {
+    const size_t bytes = bytes_of(count, reduction);
+    return Arguments(Collective::reduce_scatter)
+        .reduction(reduction)
+        .send({"all", all, bytes, of.size()})
+        .receive({"own", own, bytes, 1});
+  };
+}
+
+auto allreduce(const void* own, void* result, size_t count, const tutti_reduction_t* reduction) {
+  return [=](Communicator&) {
+    const size_t bytes = bytes_of(count, reduction);
+    return Arguments(Collective::allreduce)
+        .reduction(reduction)
+        .send({"own", own, bytes, 1})
+        .receive({"result", result, bytes, 1});
+  };
 }
 
 }  // namespace
@@ -109,39 +240,118 @@ tutti_status_t launch(tutti_comm_t* comm, Starter start, const void* arguments,
 using tutti::Code;
 using tutti::Status;
 using tutti::c::guarded;
+using tutti::c::launch;
 using tutti::c::null_argument;
-
-tutti_status_t tutti_broadcast(tutti_comm_t* comm, void* buffer, size_t bytes, uint32_t root,
-                               const tutti_call_options_t* options) {
-  const tutti::c::BroadcastArguments call{buffer, bytes, root};
-  return tutti::c::run(comm, tutti::c::start_broadcast, &call, options);
-}
-
-tutti_status_t tutti_allgather(tutti_comm_t* comm, const void* own, void* all, size_t bytes,
-                               const tutti_call_options_t* options) {
-  const tutti::c::AllgatherArguments call{own, all, bytes};
-  return tutti::c::run(comm, tutti::c::start_allgather, &call, options);
-}
+using tutti::c::run;
 
 tutti_status_t tutti_barrier(tutti_comm_t* comm, const tutti_call_options_t* options) {
-  return tutti::c::run(comm, tutti::c::start_barrier, nullptr, options);
-}
-
-tutti_status_t tutti_ibroadcast(tutti_comm_t* comm, void* buffer, size_t bytes, uint32_t root,
-                                const tutti_call_options_t* options, tutti_request_t** request) {
-  const tutti::c::BroadcastArguments call{buffer, bytes, root};
-  return tutti::c::launch(comm, tutti::c::start_broadcast, &call, options, request);
-}
-
-tutti_status_t tutti_iallgather(tutti_comm_t* comm, const void* own, void* all, size_t bytes,
-                                const tutti_call_options_t* options, tutti_request_t** request) {
-  const tutti::c::AllgatherArguments call{own, all, bytes};
-  return tutti::c::launch(comm, tutti::c::start_allgather, &call, options, request);
+  return run(comm, options, tutti::c::barrier());
 }
 
 tutti_status_t tutti_ibarrier(tutti_comm_t* comm, const tutti_call_options_t* options,
                               tutti_request_t** request) {
-  return tutti::c::launch(comm, tutti::c::start_barrier, nullptr, options, request);
+  return launch(comm, options, request, tutti::c::barrier());
+}
+
+tutti_status_t tutti_broadcast(tutti_comm_t* comm, void* buffer, size_t bytes, uint32_t root,
+                               const tutti_call_options_t* options) {
+  return run(comm, options, tutti::c::broadcast(buffer, bytes, root));
+}
+
+tutti_status_t tutti_ibroadcast(tutti_comm_t* comm, void* buffer, size_t bytes, uint32_t root,
+                                const tutti_call_options_t* options, tutti_request_t** request) {
+  return launch(comm, options, request, tutti::c::broadcast(buffer, bytes, root));
+}
+
+tutti_status_t tutti_allgather(tutti_comm_t* comm, const void* own, void* all, size_t bytes,
+                               const tutti_call_options_t* options) {
+  return run(comm, options, tutti::c::allgather(own, all, bytes));
+}
+
+tutti_status_t tutti_iallgather(tutti_comm_t* comm, const void* own, void* all, size_t bytes,
+                                const tutti_call_options_t* options, tutti_request_t** request) {
+  return launch(comm, options, request, tutti::c::allgather(own, all, bytes));
+}
+
+tutti_status_t tutti_allgatherv(tutti_comm_t* comm, const void* own, void* all, size_t all_bytes,
+                                const uint64_t* sizes, const uint64_t* offsets,
+                                const tutti_call_options_t* options) {
+  return run(comm, options, tutti::c::allgatherv(own, all, all_bytes, sizes, offsets));
+}
+
+tutti_status_t tutti_iallgatherv(tutti_comm_t* comm, const void* own, void* all, size_t all_bytes,
+                                 const uint64_t* sizes, const uint64_t* offsets,
+                                 const tutti_call_options_t* options, tutti_request_t** request) {
+  return launch(comm, options, request, tutti::c::allgatherv(own, all, all_bytes, sizes, offsets));
+}
+
+tutti_status_t tutti_gather(tutti_comm_t* comm, const void* own, void* all, size_t bytes,
+                            uint32_t root, const tutti_call_options_t* options) {
+  return run(comm, options, tutti::c::gather(own, all, bytes, root));
+}
+
+tutti_status_t tutti_igather(tutti_comm_t* comm, const void* own, void* all, size_t bytes,
+                             uint32_t root, const tutti_call_options_t* options,
+                             tutti_request_t** request) {
+  return launch(comm, options, request, tutti::c::gather(own, all, bytes, root));
+}
+
+tutti_status_t tutti_scatter(tutti_comm_t* comm, const void* all, void* own, size_t bytes,
+                             uint32_t root, const tutti_call_options_t* options) {
+  return run(comm, options, tutti::c::scatter(all, own, bytes, root));
+}
+
+tutti_status_t tutti_iscatter(tutti_comm_t* comm, const void* all, void* own, size_t bytes,
+                              uint32_t root, const tutti_call_options_t* options,
+                              tutti_request_t** request) {
+  return launch(comm, options, request, tutti::c::scatter(all, own, bytes, root));
+}
+
+tutti_status_t tutti_alltoall(tutti_comm_t* comm, const void* send, void* receive, size_t bytes,
+                              const tutti_call_options_t* options) {
+  return run(comm, options, tutti::c::alltoall(send, receive, bytes));
+}
+
+tutti_status_t tutti_ialltoall(tutti_comm_t* comm, const void* send, void* receive, size_t bytes,
+                               const tutti_call_options_t* options, tutti_request_t** request) {
+  return launch(comm, options, request, tutti::c::alltoall(send, receive, bytes));
+}
+
+tutti_status_t tutti_reduce(tutti_comm_t* comm, const void* own, void* result, size_t count,
+                            uint32_t root, const tutti_reduction_t* reduction,
+                            const tutti_call_options_t* options) {
+  return run(comm, options, tutti::c::reduce(own, result, count, root, reduction));
+}
+
+tutti_status_t tutti_ireduce(tutti_comm_t* comm, const void* own, void* result, size_t count,
+                             uint32_t root, const tutti_reduction_t* reduction,
+                             const tutti_call_options_t* options, tutti_request_t** request) {
+  return launch(comm, options, request, tutti::c::reduce(own, result, count, root, reduction));
+}
+
+tutti_status_t tutti_reduce_scatter(tutti_comm_t* comm, const void* all, void* own, size_t count,
+                                    const tutti_reduction_t* reduction,
+                                    const tutti_call_options_t* options) {
+  return run(comm, options, tutti::c::reduce_scatter(all, own, count, reduction));
+}
+
+tutti_status_t tutti_ireduce_scatter(tutti_comm_t* comm, const void* all, void* own, size_t count,
+                                     const tutti_reduction_t* reduction,
+                                     const tutti_call_options_t* options,
+                                     tutti_request_t** request) {
+  return launch(comm, options, request, tutti::c::reduce_scatter(all, own, count, reduction));
+}
+
+tutti_status_t tutti_allreduce(tutti_comm_t* comm, const void* own, void* result, size_t count,
+                               const tutti_reduction_t* reduction,
+                               const tutti_call_options_t* options) {
+  return run(comm, options, tutti::c::allreduce(own, result, count, reduction));
+}
+
+tutti_status_t tutti_iallreduce(tutti_comm_t* comm, const void* own, void* result, size_t count,
+                                const tutti_reduction_t* reduction,
+                                const tutti_call_options_t* options, tutti_request_t** request) {
+  return launch(comm, options, request, tutti::c::allreduce(own, result, count, reduction));
 }
 
 tutti_status_t tutti_request_test(tutti_request_t* request, int* done) {

@@ -20,6 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include "tutti/collective.hpp"
+#include "tutti/reduction.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
@@ -34,6 +36,7 @@ namespace tutti {
 namespace runtime {
 class Bootstrap;
 class CommunicatorState;
+class PreparedState;
 class Progress;
 struct RequestState;
 }  // namespace runtime
@@ -41,20 +44,6 @@ struct RequestState;
 namespace device {
 class Device;
 }
-
-/// How a collective is carried out.
-enum class Algorithm {
-  automatic,  ///< what the runtime finds best
-  multicast,  ///< reliable multicast (K1-K9)
-  ring,       ///< ring Allgather, pipelined chain Broadcast, point to point
-};
-
-/// Options of one call.
-struct CollectiveOptions {
-  Algorithm algorithm = Algorithm::automatic;
-  /// The caller waits at once: the background thread is not woken for this call.
-  bool will_wait = false;
-};
 
 /// How far a collective is at this rank.
 struct ProgressReport {
@@ -78,9 +67,23 @@ class TUTTI_EXPORT Request {
 
  private:
   friend class Communicator;
+  friend class Prepared;
   explicit Request(std::shared_ptr<runtime::RequestState> state) : state_(std::move(state)) {}
 
   std::shared_ptr<runtime::RequestState> state_;
+};
+
+/// A collective that is called again and again with the same buffers (C3): what can be looked up
+/// and checked once is. Outlives neither its communicator nor its buffers.
+class TUTTI_EXPORT Prepared {
+ public:
+  /// Calls it; the collective before, of this object, is over. Collective.
+  Result<Request> start();
+
+ private:
+  friend class Communicator;
+  explicit Prepared(std::shared_ptr<runtime::PreparedState> state) : state_(std::move(state)) {}
+  std::shared_ptr<runtime::PreparedState> state_;
 };
 
 /// What a communicator is created with. All ranks must agree on the fields marked (all).
@@ -122,6 +125,11 @@ class TUTTI_EXPORT Communicator {
   Rank rank() const;
   std::uint32_t size() const;
 
+  // Collectives. Each returns at once; the buffers are Tutti's until the request is done, and
+  // counts, types, root and options are the same on all ranks. Sizes that do not fit are refused.
+
+  /// Completes when every rank has called it.
+  Result<Request> barrier(const CollectiveOptions& options = {});
   /// Sends root's `buffer` to every rank's `buffer`, of the same size everywhere.
   Result<Request> broadcast(std::span<std::byte> buffer, Rank root,
                             const CollectiveOptions& options = {});
@@ -129,8 +137,37 @@ class TUTTI_EXPORT Communicator {
   /// place: `own` is the rank's part of `all`.
   Result<Request> allgather(std::span<const std::byte> own, std::span<std::byte> all,
                             const CollectiveOptions& options = {});
-  /// Completes when every rank has called it.
-  Result<Request> barrier(const CollectiveOptions& options = {});
+  /// The same for blocks of different sizes: rank r's has sizes_bytes[r] bytes and comes to lie at
+  /// offsets_bytes[r] of `all`. Both are read during the call only.
+  Result<Request> allgatherv(std::span<const std::byte> own, std::span<std::byte> all,
+                             std::span<const std::uint64_t> sizes_bytes,
+                             std::span<const std::uint64_t> offsets_bytes,
+                             const CollectiveOptions& options = {});
+  /// Gathers every rank's `own` into root's `all` (size() * own.size() bytes; elsewhere empty).
+  Result<Request> gather(std::span<const std::byte> own, std::span<std::byte> all, Rank root,
+                         const CollectiveOptions& options = {});
+  /// Gives block r of root's `all` (size() * own.size() bytes; elsewhere empty) to rank r's `own`.
+  Result<Request> scatter(std::span<const std::byte> all, std::span<std::byte> own, Rank root,
+                          const CollectiveOptions& options = {});
+  /// Gives block r of `send` to rank r, where it becomes block rank() of `receive`. Both have
+  /// size() blocks.
+  Result<Request> alltoall(std::span<const std::byte> send, std::span<std::byte> receive,
+                           const CollectiveOptions& options = {});
+  /// Combines every rank's `own` into root's `result`, of the same size (elsewhere empty).
+  Result<Request> reduce(std::span<const std::byte> own, std::span<std::byte> result, Rank root,
+                         const Reduction& reduction, const CollectiveOptions& options = {});
+  /// Combines the ranks' `all`, of size() blocks; block r of the result goes to rank r's `own`. In
+  /// place: `own` is the rank's block of `all`.
+  Result<Request> reduce_scatter(std::span<const std::byte> all, std::span<std::byte> own,
+                                 const Reduction& reduction, const CollectiveOptions& options = {});
+  /// Combines every rank's `own` into everybody's `result`, of the same size. In place: they are
+  /// the same memory.
+  Result<Request> allreduce(std::span<const std::byte> own, std::span<std::byte> result,
+                            const Reduction& reduction, const CollectiveOptions& options = {});
+  /// Any of these.
+  Result<Request> start(const CollectiveCall& call);
+  /// Any of these, to be started many times.
+  Result<Prepared> prepare(const CollectiveCall& call);
 
   /// Calls `callback` from the thread that drives at the end of the request, once. It may start
   /// collectives, look at counters and abort. It cannot wait, which is refused, and must not

@@ -151,46 +151,152 @@ TUTTI_C_EXPORT tutti_status_t tutti_comm_abort(tutti_comm_t* comm, const char* r
 
 /* How a collective is carried out. */
 enum {
-  TUTTI_ALGORITHM_AUTOMATIC = 0, /* what the runtime finds best */
+  TUTTI_ALGORITHM_AUTOMATIC = 0, /* what the table of choices says */
   TUTTI_ALGORITHM_MULTICAST = 1, /* reliable multicast */
-  TUTTI_ALGORITHM_RING = 2       /* ring Allgather, pipelined chain Broadcast */
+  TUTTI_ALGORITHM_RING = 2       /* P-1 steps between neighbours; Broadcast: a pipelined chain */
 };
 
-/* Options of one call; 0 in a field is its default. */
+/* Options of one call; 0 in a field is its default. The same on all ranks. */
 typedef struct tutti_call_options {
-  size_t size;        /* sizeof(tutti_call_options_t) */
-  uint32_t algorithm; /* TUTTI_ALGORITHM_... */
+  size_t size;                /* sizeof(tutti_call_options_t) */
+  uint32_t algorithm;         /* TUTTI_ALGORITHM_... */
+  uint32_t ports;             /* of the k-port algorithms */
+  uint32_t radix;             /* of k-nomial trees */
+  uint32_t segments;          /* pieces of a pipelined message */
+  const char* algorithm_name; /* before `algorithm`: any name that `tutti explain` lists */
 } tutti_call_options_t;
 
 #define TUTTI_CALL_OPTIONS_INIT \
-  { sizeof(tutti_call_options_t), 0 }
+  { sizeof(tutti_call_options_t), 0, 0, 0, 0, NULL }
 
-/* Sends root's `buffer` to every rank's `buffer`, `bytes` long everywhere. Returns when it is here.
- * A buffer of 0 bytes may be NULL. */
+/* The types of elements. */
+enum {
+  TUTTI_INT8 = 0,
+  TUTTI_INT16 = 1,
+  TUTTI_INT32 = 2,
+  TUTTI_INT64 = 3,
+  TUTTI_UINT8 = 4,
+  TUTTI_UINT16 = 5,
+  TUTTI_UINT32 = 6,
+  TUTTI_UINT64 = 7,
+  TUTTI_FLOAT16 = 8,
+  TUTTI_BFLOAT16 = 9,
+  TUTTI_FLOAT32 = 10,
+  TUTTI_FLOAT64 = 11
+};
+
+/* What a reduction does with them; the bitwise ones are for integers. */
+enum {
+  TUTTI_SUM = 0,
+  TUTTI_MIN = 1,
+  TUTTI_MAX = 2,
+  TUTTI_PROD = 3,
+  TUTTI_AND = 4,
+  TUTTI_OR = 5,
+  TUTTI_XOR = 6,
+  TUTTI_AVERAGE = 7,          /* the sum, divided once by the number of ranks */
+  TUTTI_PREMULTIPLIED_SUM = 8 /* the sum of the contributions, each times its own factor */
+};
+
+/* What a call computes with. */
+typedef struct tutti_reduction {
+  size_t size;        /* sizeof(tutti_reduction_t) */
+  uint32_t type;      /* TUTTI_FLOAT32 and its like */
+  uint32_t operation; /* TUTTI_SUM and its like */
+  const void* factor; /* TUTTI_PREMULTIPLIED_SUM: this rank's, one element; read during the call */
+} tutti_reduction_t;
+
+#define TUTTI_REDUCTION_INIT(type, operation) \
+  { sizeof(tutti_reduction_t), (type), (operation), NULL }
+
+/* Each of these returns when the collective is over here. Sizes, counts, root, types and options
+ * are the same on all ranks. A buffer of 0 bytes may be NULL. */
+
+/* Returns when every rank has called it. */
+TUTTI_C_EXPORT tutti_status_t tutti_barrier(tutti_comm_t* comm,
+                                            const tutti_call_options_t* options);
+/* Sends root's `buffer` to every rank's, `bytes` long everywhere. */
 TUTTI_C_EXPORT tutti_status_t tutti_broadcast(tutti_comm_t* comm, void* buffer, size_t bytes,
                                               uint32_t root, const tutti_call_options_t* options);
 /* Gathers `bytes` bytes of every rank's `own`, by rank, into everybody's `all` (size x bytes). In
  * place: `own` is the rank's part of `all`. */
 TUTTI_C_EXPORT tutti_status_t tutti_allgather(tutti_comm_t* comm, const void* own, void* all,
                                               size_t bytes, const tutti_call_options_t* options);
-/* Returns when every rank has called it. */
-TUTTI_C_EXPORT tutti_status_t tutti_barrier(tutti_comm_t* comm,
+/* The same for blocks of different sizes: rank r's has sizes[r] bytes and comes to lie at
+ * offsets[r] of `all`, which has all_bytes. */
+TUTTI_C_EXPORT tutti_status_t tutti_allgatherv(tutti_comm_t* comm, const void* own, void* all,
+                                               size_t all_bytes, const uint64_t* sizes,
+                                               const uint64_t* offsets,
+                                               const tutti_call_options_t* options);
+/* Gathers `bytes` bytes of every rank's `own` into root's `all` (size x bytes; elsewhere NULL). */
+TUTTI_C_EXPORT tutti_status_t tutti_gather(tutti_comm_t* comm, const void* own, void* all,
+                                           size_t bytes, uint32_t root,
+                                           const tutti_call_options_t* options);
+/* Gives block r of root's `all` (size x bytes; elsewhere NULL) to rank r's `own`. */
+TUTTI_C_EXPORT tutti_status_t tutti_scatter(tutti_comm_t* comm, const void* all, void* own,
+                                            size_t bytes, uint32_t root,
                                             const tutti_call_options_t* options);
+/* Gives block r of `send` to rank r, as this rank's block of `receive`; both size x bytes. */
+TUTTI_C_EXPORT tutti_status_t tutti_alltoall(tutti_comm_t* comm, const void* send, void* receive,
+                                             size_t bytes, const tutti_call_options_t* options);
+/* Combines `count` elements of every rank's `own` into root's `result` (elsewhere NULL). */
+TUTTI_C_EXPORT tutti_status_t tutti_reduce(tutti_comm_t* comm, const void* own, void* result,
+                                           size_t count, uint32_t root,
+                                           const tutti_reduction_t* reduction,
+                                           const tutti_call_options_t* options);
+/* Combines the ranks' `all`, size x count elements; block r of it becomes rank r's `own`. */
+TUTTI_C_EXPORT tutti_status_t tutti_reduce_scatter(tutti_comm_t* comm, const void* all, void* own,
+                                                   size_t count, const tutti_reduction_t* reduction,
+                                                   const tutti_call_options_t* options);
+/* Combines `count` elements of every rank's `own` into everybody's `result`. In place: the same. */
+TUTTI_C_EXPORT tutti_status_t tutti_allreduce(tutti_comm_t* comm, const void* own, void* result,
+                                              size_t count, const tutti_reduction_t* reduction,
+                                              const tutti_call_options_t* options);
 
 /* A collective under way. */
 typedef struct tutti_request tutti_request_t;
 
 /* The same without waiting: they return at once, the buffers are Tutti's until the request is done,
  * and the caller frees *request. */
+TUTTI_C_EXPORT tutti_status_t tutti_ibarrier(tutti_comm_t* comm,
+                                             const tutti_call_options_t* options,
+                                             tutti_request_t** request);
 TUTTI_C_EXPORT tutti_status_t tutti_ibroadcast(tutti_comm_t* comm, void* buffer, size_t bytes,
                                                uint32_t root, const tutti_call_options_t* options,
                                                tutti_request_t** request);
 TUTTI_C_EXPORT tutti_status_t tutti_iallgather(tutti_comm_t* comm, const void* own, void* all,
                                                size_t bytes, const tutti_call_options_t* options,
                                                tutti_request_t** request);
-TUTTI_C_EXPORT tutti_status_t tutti_ibarrier(tutti_comm_t* comm,
+TUTTI_C_EXPORT tutti_status_t tutti_iallgatherv(tutti_comm_t* comm, const void* own, void* all,
+                                                size_t all_bytes, const uint64_t* sizes,
+                                                const uint64_t* offsets,
+                                                const tutti_call_options_t* options,
+                                                tutti_request_t** request);
+TUTTI_C_EXPORT tutti_status_t tutti_igather(tutti_comm_t* comm, const void* own, void* all,
+                                            size_t bytes, uint32_t root,
+                                            const tutti_call_options_t* options,
+                                            tutti_request_t** request);
+TUTTI_C_EXPORT tutti_status_t tutti_iscatter(tutti_comm_t* comm, const void* all, void* own,
+                                             size_t bytes, uint32_t root,
                                              const tutti_call_options_t* options,
                                              tutti_request_t** request);
+TUTTI_C_EXPORT tutti_status_t tutti_ialltoall(tutti_comm_t* comm, const void* send, void* receive,
+                                              size_t bytes, const tutti_call_options_t* options,
+                                              tutti_request_t** request);
+TUTTI_C_EXPORT tutti_status_t tutti_ireduce(tutti_comm_t* comm, const void* own, void* result,
+                                            size_t count, uint32_t root,
+                                            const tutti_reduction_t* reduction,
+                                            const tutti_call_options_t* options,
+                                            tutti_request_t** request);
+TUTTI_C_EXPORT tutti_status_t tutti_ireduce_scatter(tutti_comm_t* comm, const void* all, void* own,
+                                                    size_t count,
+                                                    const tutti_reduction_t* reduction,
+                                                    const tutti_call_options_t* options,
+                                                    tutti_request_t** request);
+TUTTI_C_EXPORT tutti_status_t tutti_iallreduce(tutti_comm_t* comm, const void* own, void* result,
+                                               size_t count, const tutti_reduction_t* reduction,
+                                               const tutti_call_options_t* options,
+                                               tutti_request_t** request);
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 

@@ -163,6 +163,8 @@ std::string known_algorithms(Collective collective) {
 }
 
 Result<const AlgorithmEntry*> find_algorithm(Collective collective, std::string_view name) {
+  // The ring of a Broadcast ends before it comes back to the root.
+  if (collective == Collective::broadcast && name == "ring") name = "chain";
   for (const AlgorithmEntry& entry : algorithms_of(collective)) {
     if (entry.name == name) return &entry;
   }

@@ -200,6 +200,10 @@ class Endpoint {
   /// after the endpoint's peer timeout.
   virtual void watch(Rank peer, bool on) = 0;
 
+  /// Lets go, at once, of all memory that posted work names and that posting did not copy: the
+  /// communicator has failed, and its callers get their buffers back. Such work does nothing more,
+  /// here or at the peer; it may complete with Code::aborted. Short messages still go out.
+  virtual void abandon() {}
   /// Nothing that was posted waits for a peer, and no peer waits for us: closing loses nothing.
   virtual bool quiet() const = 0;
 

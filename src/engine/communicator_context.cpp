@@ -1,6 +1,7 @@
 #include "engine/communicator_context.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/circular.hpp"
 #include "base/error.hpp"
@@ -13,6 +14,9 @@ using protocol::MessageKind;
 namespace {
 
 constexpr std::size_t kMaxPendingMessages = 1 << 16;
+/// Bytes that a rank is sent, at most, for collectives that it has not begun: more waits for a
+/// ready barrier.
+constexpr std::uint64_t kMaxEarlyBytes = 4 << 20;
 
 }  // namespace
 
@@ -25,6 +29,14 @@ void Operation::on_early_chunk(Instant, std::uint32_t, Rank, std::span<const std
 }
 
 void Operation::on_completion(Instant, const device::Completion&) {}
+
+void Operation::on_data(Instant, Rank, std::uint32_t, std::span<const std::byte>) {
+  ++context().counters().messages_rejected;
+}
+
+void Operation::on_immediate(Instant, Rank, std::uint32_t) {
+  ++context().counters().messages_rejected;
+}
 
 ReceiveView Operation::receive_view() { return {.epoch = epoch_}; }
 
@@ -41,6 +53,7 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       chunk_bytes_(endpoint_->capabilities().max_chunk_bytes),
       window_bytes_(endpoint_->capabilities().receive_window_bytes),
       next_epoch_(settings.first_epoch),
+      message_buffers_(endpoint_->max_message_bytes()),
       early_(window_bytes_),
       bytes_per_second_(settings.assumed_bytes_per_second) {
   if (settings.chunk_bytes != 0) chunk_bytes_ = std::min(chunk_bytes_, settings.chunk_bytes);
@@ -56,6 +69,7 @@ bool CommunicatorContext::poll(Instant now) {
     return false;
   }
   bool worked = poll_endpoint(now);
+  if (!deferred_.empty()) post_deferred(now);
   worked |= team_ ? poll_team(now) : poll_multicast(now);
   worked |= poll_operations(now);
   if (!failing_.ok() && workers_stopped(now)) {
@@ -147,7 +161,11 @@ void CommunicatorContext::discard_multicast() {
 void CommunicatorContext::on_completion(Instant now, const device::Completion& completion) {
   switch (completion.opcode) {
     case device::Opcode::receive:
-      on_message(now, completion.peer, completion.payload);
+      on_arrival(now, completion);
+      return;
+    case device::Opcode::send:
+      if (completion.work_id != 0) message_buffers_.give_back(completion.work_id);
+      if (completion.code == Code::peer_failed) on_peer_failure(completion.peer);
       return;
     case device::Opcode::probe:
       probes_.push_back({completion.peer, static_cast<std::uint32_t>(completion.immediate)});
@@ -164,6 +182,52 @@ void CommunicatorContext::on_completion(Instant now, const device::Completion& c
         operation->on_completion(now, completion);
       }
   }
+}
+
+// An immediate comes without a message: its data lies where this rank asked for it.
+void CommunicatorContext::on_arrival(Instant now, const device::Completion& completion) {
+  if (completion.payload.empty()) {
+    on_immediate(now, completion.peer, completion.immediate);
+  } else if (protocol::is_data_message(completion.payload)) {
+    on_data(now, completion.peer, completion.payload);
+  } else {
+    on_message(now, completion.peer, completion.payload);
+  }
+}
+
+void CommunicatorContext::on_immediate(Instant now, Rank from, std::uint64_t immediate) {
+  ++counters_.messages_received;
+  if (Operation* operation = find(static_cast<std::uint32_t>(immediate >> 32))) {
+    operation->on_immediate(now, from, static_cast<std::uint32_t>(immediate));
+  } else {
+    ++counters_.messages_rejected;
+  }
+}
+
+void CommunicatorContext::on_data(Instant now, Rank from, std::span<const std::byte> bytes) {
+  ++counters_.messages_received;
+  const auto message = protocol::decode_data(bytes);
+  if (!message) {
+    ++counters_.messages_rejected;
+    return;
+  }
+  if (Operation* operation = find(message->epoch)) {
+    operation->on_data(now, from, message->slot, message->payload);
+    return;
+  }
+  if (circular_before(message->epoch, next_epoch_)) {
+    ++counters_.messages_rejected;
+    return;
+  }
+  pending_data_bytes_ += bytes.size();
+  if (pending_data_bytes_ > 2 * kMaxEarlyBytes) {
+    fail(failure(Code::peer_failed,
+                 "{} sent data for collective #{}, more than may come before this rank calls it",
+                 name_of(from), message->epoch));
+    return;
+  }
+  pending_data_.push_back(
+      {from, message->epoch, message->slot, {message->payload.begin(), message->payload.end()}});
 }
 
 void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std::byte> bytes) {
@@ -246,9 +310,14 @@ bool CommunicatorContext::barrier_needed(const Operation& operation, bool votes)
   // unconfirmed until a later collective, or a barrier, proves that everybody has consumed them.
   const std::uint64_t bytes = operation.multicast_bytes();
   const bool lossless = endpoint_->capabilities().has(device::Capability::lossless);
-  const bool barrier = bytes > 0 && (votes || settings_.always_barrier || lossless ||
-                                     unconfirmed_bytes_ + bytes > window_bytes_);
-  unconfirmed_bytes_ = barrier || operation.confirms_earlier() ? bytes : unconfirmed_bytes_ + bytes;
+  const std::uint64_t early = operation.early_bytes();
+  const bool barrier = (bytes > 0 && (votes || settings_.always_barrier || lossless ||
+                                      unconfirmed_bytes_ + bytes > window_bytes_)) ||
+                       (early > 0 && (settings_.always_barrier ||
+                                      unconfirmed_early_bytes_ + early > kMaxEarlyBytes));
+  const bool confirmed = barrier || operation.confirms_earlier();
+  unconfirmed_bytes_ = confirmed ? bytes : unconfirmed_bytes_ + bytes;
+  unconfirmed_early_bytes_ = confirmed ? early : unconfirmed_early_bytes_ + early;
   return barrier;
 }
 
@@ -264,7 +333,7 @@ void CommunicatorContext::begin_operations(Instant now) {
     const Description& what = operation.description();
     ++counters_.collectives_started;
     recorder_.begin(epoch, what.operation, what.algorithm, what.root, what.bytes, now);
-    watch_neighbours(true);
+    watch_neighbours();
     const bool votes = operation.prepare(*this);
     operation.begin(now, epoch, barrier_needed(operation, votes), *this);
     if (!early_.empty()) {
@@ -273,7 +342,14 @@ void CommunicatorContext::begin_operations(Instant now) {
       }
     }
     if (team_) team_->publish(operation.receive_view());
-    if (pending_.empty()) continue;
+    deliver_pending(now, operation);
+  }
+}
+
+/// What came for a collective before it began here.
+void CommunicatorContext::deliver_pending(Instant now, Operation& operation) {
+  const std::uint32_t epoch = operation.epoch();
+  if (!pending_.empty()) {
     std::vector<PendingMessage> rest;
     for (PendingMessage& one : std::exchange(pending_, {})) {
       if (one.message.epoch == epoch) {
@@ -284,6 +360,17 @@ void CommunicatorContext::begin_operations(Instant now) {
     }
     pending_.insert(pending_.end(), rest.begin(), rest.end());
   }
+  if (pending_data_.empty()) return;
+  std::vector<PendingData> rest;
+  for (PendingData& one : std::exchange(pending_data_, {})) {
+    if (one.epoch != epoch) {
+      rest.push_back(std::move(one));
+      continue;
+    }
+    pending_data_bytes_ -= one.payload.size() + protocol::kDataHeaderBytes;
+    operation.on_data(now, one.from, one.slot, one.payload);
+  }
+  pending_data_ = std::move(rest);
 }
 
 bool CommunicatorContext::poll_operations(Instant now) {
@@ -300,7 +387,7 @@ bool CommunicatorContext::poll_operations(Instant now) {
     operation.finish();
     std::unique_ptr<Operation> over = std::move(active_[i]);
     active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (active_.empty() && queued_.empty()) watch_neighbours(false);
+    if (active_.empty() && queued_.empty()) stop_watching();
     const bool viewed = team_ && team_->epoch() == over->epoch();
     if (viewed) {
       team_->publish({.state = ReceiveView::State::over, .epoch = over->epoch()});
@@ -325,12 +412,21 @@ void CommunicatorContext::complete(Operation& operation, const Status& status) {
   completion.done.notify_all();
 }
 
-void CommunicatorContext::watch_neighbours(bool on) {
-  if (on == watching_ || size_ < 2) return;
-  watching_ = on;
+void CommunicatorContext::watch(Rank peer) {
+  if (peer == rank_ || std::find(watched_.begin(), watched_.end(), peer) != watched_.end()) return;
+  watched_.push_back(peer);
+  endpoint_->watch(peer, true);
+}
+
+void CommunicatorContext::watch_neighbours() {
   const std::uint32_t me = index(rank_);
-  endpoint_->watch(rank_of((me + 1) % size_), on);
-  if (size_ > 2) endpoint_->watch(rank_of((me + size_ - 1) % size_), on);
+  watch(rank_of((me + 1) % size_));
+  watch(rank_of((me + size_ - 1) % size_));
+}
+
+void CommunicatorContext::stop_watching() {
+  for (const Rank peer : watched_) endpoint_->watch(peer, false);
+  watched_.clear();
 }
 
 Operation* CommunicatorContext::find(std::uint32_t epoch) {
@@ -380,6 +476,8 @@ void CommunicatorContext::settle_failure(Instant now) {
     send(now, outbox_);
     endpoint_->poll(now, completions_);
   }
+  // The callers get their buffers back: nothing may read or write them any more.
+  endpoint_->abandon();
   std::vector<Status> reasons;
   for (auto& operation : active_) {
     recorder_.enter(operation->epoch(), observe::Phase::failed, now);
@@ -408,6 +506,37 @@ void CommunicatorContext::send(Instant now, protocol::Outbox& outbox) {
                                 .signaled = false});
   }
   outbox.clear();
+}
+
+void CommunicatorContext::send_data(Instant now, Rank to, std::uint32_t epoch, std::uint32_t slot,
+                                    std::span<const std::byte> payload) {
+  ++counters_.messages_sent;
+  const DeferredMessage message{to, message_buffers_.take(),
+                                protocol::kDataHeaderBytes + payload.size()};
+  std::byte* const bytes = message_buffers_[message.buffer].data();
+  protocol::encode_data_header(epoch, slot, bytes);
+  if (!payload.empty())
+    std::memcpy(bytes + protocol::kDataHeaderBytes, payload.data(), payload.size());
+  if (!deferred_.empty() || !post_message(now, message)) deferred_.push_back(message);
+}
+
+/// False: the send queue is full.
+bool CommunicatorContext::post_message(Instant now, const DeferredMessage& message) {
+  // The device copies what is as short as the protocol's own messages.
+  const bool copied = message.bytes <= protocol::kMaxMessageBytes;
+  const Status posted =
+      endpoint_->post(now, {.opcode = device::Opcode::send,
+                            .peer = message.to,
+                            .work_id = copied ? 0 : message.buffer,
+                            .local = message_buffers_[message.buffer].first(message.bytes),
+                            .signaled = !copied});
+  if (posted.code() == Code::resource_exhausted) return false;
+  if (copied || !posted.ok()) message_buffers_.give_back(message.buffer);
+  return true;
+}
+
+void CommunicatorContext::post_deferred(Instant now) {
+  while (!deferred_.empty() && post_message(now, deferred_.front())) deferred_.pop_front();
 }
 
 void CommunicatorContext::observe_rate(std::uint64_t bytes, Nanoseconds time) {

@@ -17,6 +17,7 @@
 
 #include "device/device.hpp"
 #include "engine/early_store.hpp"
+#include "engine/message_buffers.hpp"
 #include "engine/operation.hpp"
 #include "engine/receive_team.hpp"
 #include "engine/settings.hpp"
@@ -24,6 +25,7 @@
 #include "observe/counters.hpp"
 #include "observe/flight_recorder.hpp"
 #include "protocol/cutoff.hpp"
+#include "protocol/data_message.hpp"
 #include "protocol/message.hpp"
 #include "protocol/turn_taking.hpp"
 #include "tutti/status.hpp"
@@ -106,6 +108,15 @@ class CommunicatorContext {
   std::uint32_t chunk_bytes() const { return chunk_bytes_; }
   /// Empties an outbox onto the reliable connections.
   void send(Instant now, protocol::Outbox& outbox);
+  /// Sends a schedule's data eagerly: it is copied, and leaves as soon as the device takes it.
+  void send_data(Instant now, Rank to, std::uint32_t epoch, std::uint32_t slot,
+                 std::span<const std::byte> payload);
+  /// The most that send_data takes.
+  std::size_t max_data_bytes() const {
+    return endpoint_->max_message_bytes() - protocol::kDataHeaderBytes;
+  }
+  /// Until no collective runs, a peer that falls silent is a failure: for whoever is waited for.
+  void watch(Rank peer);
   /// "rank 2 (host b)".
   std::string name_of(Rank rank) const;
   /// A probe has come (membership).
@@ -122,6 +133,14 @@ class CommunicatorContext {
     protocol::Message message;
   };
 
+  /// Data of a collective that this rank has not begun.
+  struct PendingData {
+    Rank from;
+    std::uint32_t epoch;
+    std::uint32_t slot;
+    std::vector<std::byte> payload;
+  };
+
   bool poll_endpoint(Instant now);
   bool poll_multicast(Instant now);
   bool poll_team(Instant now);
@@ -129,6 +148,12 @@ class CommunicatorContext {
   void on_completion(Instant now, const device::Completion& completion);
   void on_message(Instant now, Rank from, std::span<const std::byte> bytes);
   void on_chunk(Instant now, const device::ReceivedChunk& chunk, device::MulticastQueuePair& pair);
+  void on_arrival(Instant now, const device::Completion& completion);
+  void on_data(Instant now, Rank from, std::span<const std::byte> bytes);
+  void on_immediate(Instant now, Rank from, std::uint64_t immediate);
+  void deliver_pending(Instant now, Operation& operation);
+  bool post_message(Instant now, const DeferredMessage& message);
+  void post_deferred(Instant now);
   void on_peer_failure(Rank peer);
   void on_failed_message(Rank lost, Rank from);
   void note_failure(const Status& status, Rank lost, bool tell_peers);
@@ -139,7 +164,8 @@ class CommunicatorContext {
   bool poll_operations(Instant now);
   void complete(Operation& operation, const Status& status);
   void answer_gone(Instant now, Rank from, const protocol::Message& message);
-  void watch_neighbours(bool on);
+  void watch_neighbours();
+  void stop_watching();
   void settle_failure(Instant now);
   Operation* find(std::uint32_t epoch);
   Status failure_of(Instant now, const Operation& operation, const Status& cause) const;
@@ -155,8 +181,13 @@ class CommunicatorContext {
   std::deque<std::unique_ptr<Operation>> queued_;
   std::vector<std::unique_ptr<Operation>> active_;
   std::uint32_t next_epoch_;
-  std::uint64_t unconfirmed_bytes_ = 0;  ///< multicast, and not known to be consumed by all
+  std::uint64_t unconfirmed_bytes_ = 0;        ///< multicast, and not known to be consumed by all
+  std::uint64_t unconfirmed_early_bytes_ = 0;  ///< of messages, likewise
   std::vector<PendingMessage> pending_;
+  std::vector<PendingData> pending_data_;
+  std::uint64_t pending_data_bytes_ = 0;
+  MessageBuffers message_buffers_;
+  std::deque<DeferredMessage> deferred_;  ///< refused by a full send queue
   EarlyStore early_;
   protocol::Jitter jitter_;
   std::uint64_t bytes_per_second_;
@@ -177,7 +208,7 @@ class CommunicatorContext {
   std::unique_ptr<ReceiveTeam> team_;
   ReceiveTeam::Grace stopping_;  ///< while a failure waits for the workers
   Instant stop_check_ = kNever;  ///< set while it does
-  bool watching_ = false;
+  std::vector<Rank> watched_;
   bool drained_ = false;
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,9 @@ class Operation {
   /// Payload that all ranks together multicast: what the ready policy counts. The same on all
   /// ranks.
   virtual std::uint64_t multicast_bytes() const { return 0; }
+  /// An upper bound of what a rank may be sent, in messages, before it has called this collective.
+  /// The same on all ranks. What is too much waits for a ready barrier.
+  virtual std::uint64_t early_bytes() const { return 0; }
   /// Whether finishing this operation proves that every rank had finished the ones before.
   virtual bool confirms_earlier() const { return false; }
 
@@ -70,6 +74,11 @@ class Operation {
     start(now, barrier);
   }
   virtual void on_message(Instant now, Rank from, const protocol::Message& message) = 0;
+  /// A schedule's data in a message; `payload` is valid during the call.
+  virtual void on_data(Instant now, Rank from, std::uint32_t slot,
+                       std::span<const std::byte> payload);
+  /// A schedule's data was written to where this rank asked for it.
+  virtual void on_immediate(Instant now, Rank from, std::uint32_t slot);
   /// A chunk of this collective; false where it was a duplicate or could not be placed.
   virtual void on_chunk(Instant now, const device::ReceivedChunk& chunk,
                         device::MulticastQueuePair& queue_pair);

@@ -27,7 +27,11 @@ enum class MessageKind : std::uint8_t {
   grant,          ///< argument: chain << 32 | pulse; everybody has consumed it
   buffer_key,     ///< argument: key of the sender's receive buffer, for one-sided schedules
   failed,         ///< argument: rank that is lost; text-free, the receiver words it
-  last_kind = failed,
+  window,         ///< argument: key of the receiver's part of the sender's window (T4)
+  pulse,          ///< argument: segments that the receiver may have written in all (T4)
+  refused,        ///< argument: reason << 32 | rank at fault; the sender ends the collective
+  leave,          ///< the sender calls no more
+  last_kind = leave,
 };
 
 /// How many ranges one message carries at most: the message stays short enough to be copied by the

@@ -1,9 +1,6 @@
 #include "tutti/communicator.hpp"
 
 #include "base/error.hpp"
-#include "engine/barrier_operation.hpp"
-#include "engine/multicast_operation.hpp"
-#include "engine/ring_operation.hpp"
 #include "runtime/bootstrap_detect.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/communicator_state.hpp"
@@ -119,52 +116,121 @@ Result<Communicator> Communicator::duplicate(runtime::Bootstrap& bootstrap,
 Rank Communicator::rank() const { return state_->rank(); }
 std::uint32_t Communicator::size() const { return state_->size(); }
 
-Result<Request> Communicator::broadcast(std::span<std::byte> buffer, Rank root,
-                                        const CollectiveOptions& options) {
+// ---- Collectives
+// ---------------------------------------------------------------------------------
+
+Result<Request> Communicator::start(const CollectiveCall& call) {
   return guarded([&]() -> Result<Request> {
-    if (index(root) >= size()) {
-      return failure(Code::invalid_argument, "broadcast: root {} is not a rank (there are {})",
-                     index(root), size());
-    }
-    std::unique_ptr<engine::Operation> operation;
-    if (options.algorithm == Algorithm::ring) {
-      operation = engine::RingOperation::broadcast(buffer, root);
-    } else {
-      operation = engine::MulticastOperation::broadcast(buffer, root);
-    }
-    auto request = state_->submit(std::move(operation), options.will_wait);
+    auto planned = state_->calls().plan(call);
+    if (!planned) return planned.status();
+    auto request = state_->submit(*planned);
     if (!request) return request.status();
     return Request(*request);
   });
 }
 
-Result<Request> Communicator::allgather(std::span<const std::byte> own, std::span<std::byte> all,
-                                        const CollectiveOptions& options) {
+Result<Prepared> Communicator::prepare(const CollectiveCall& call) {
+  return guarded([&]() -> Result<Prepared> {
+    auto prepared = runtime::PreparedState::create(state_, call);
+    if (!prepared) return prepared.status();
+    return Prepared(std::move(*prepared));
+  });
+}
+
+Result<Request> Prepared::start() {
   return guarded([&]() -> Result<Request> {
-    if (all.size() != own.size() * size()) {
-      return failure(Code::invalid_argument,
-                     "allgather: the receive buffer has {} bytes; {} ranks x {} bytes need {}",
-                     all.size(), size(), own.size(), own.size() * size());
-    }
-    std::unique_ptr<engine::Operation> operation;
-    if (options.algorithm == Algorithm::ring) {
-      operation = engine::RingOperation::allgather(own, all);
-    } else {
-      operation = engine::MulticastOperation::allgather(own, all);
-    }
-    auto request = state_->submit(std::move(operation), options.will_wait);
+    auto request = state_->start();
     if (!request) return request.status();
     return Request(*request);
   });
 }
 
 Result<Request> Communicator::barrier(const CollectiveOptions& options) {
-  return guarded([&]() -> Result<Request> {
-    auto request = state_->submit(std::make_unique<engine::BarrierOperation>(), options.will_wait);
-    if (!request) return request.status();
-    return Request(*request);
-  });
+  return start({.collective = Collective::barrier, .options = options});
 }
+
+Result<Request> Communicator::broadcast(std::span<std::byte> buffer, Rank root,
+                                        const CollectiveOptions& options) {
+  return start(
+      {.collective = Collective::broadcast, .receive = buffer, .root = root, .options = options});
+}
+
+Result<Request> Communicator::allgather(std::span<const std::byte> own, std::span<std::byte> all,
+                                        const CollectiveOptions& options) {
+  return start(
+      {.collective = Collective::allgather, .send = own, .receive = all, .options = options});
+}
+
+Result<Request> Communicator::allgatherv(std::span<const std::byte> own, std::span<std::byte> all,
+                                         std::span<const std::uint64_t> sizes_bytes,
+                                         std::span<const std::uint64_t> offsets_bytes,
+                                         const CollectiveOptions& options) {
+  return start({.collective = Collective::allgatherv,
+                .send = own,
+                .receive = all,
+                .sizes_bytes = sizes_bytes,
+                .offsets_bytes = offsets_bytes,
+                .options = options});
+}
+
+Result<Request> Communicator::gather(std::span<const std::byte> own, std::span<std::byte> all,
+                                     Rank root, const CollectiveOptions& options) {
+  return start({.collective = Collective::gather,
+                .send = own,
+                .receive = all,
+                .root = root,
+                .options = options});
+}
+
+Result<Request> Communicator::scatter(std::span<const std::byte> all, std::span<std::byte> own,
+                                      Rank root, const CollectiveOptions& options) {
+  return start({.collective = Collective::scatter,
+                .send = all,
+                .receive = own,
+                .root = root,
+                .options = options});
+}
+
+Result<Request> Communicator::alltoall(std::span<const std::byte> send,
+                                       std::span<std::byte> receive,
+                                       const CollectiveOptions& options) {
+  return start(
+      {.collective = Collective::alltoall, .send = send, .receive = receive, .options = options});
+}
+
+Result<Request> Communicator::reduce(std::span<const std::byte> own, std::span<std::byte> result,
+                                     Rank root, const Reduction& reduction,
+                                     const CollectiveOptions& options) {
+  return start({.collective = Collective::reduce,
+                .send = own,
+                .receive = result,
+                .root = root,
+                .reduction = reduction,
+                .options = options});
+}
+
+Result<Request> Communicator::reduce_scatter(std::span<const std::byte> all,
+                                             std::span<std::byte> own, const Reduction& reduction,
+                                             const CollectiveOptions& options) {
+  return start({.collective = Collective::reduce_scatter,
+                .send = all,
+                .receive = own,
+                .reduction = reduction,
+                .options = options});
+}
+
+Result<Request> Communicator::allreduce(std::span<const std::byte> own, std::span<std::byte> result,
+                                        const Reduction& reduction,
+                                        const CollectiveOptions& options) {
+  return start({.collective = Collective::allreduce,
+                .send = own,
+                .receive = result,
+                .reduction = reduction,
+                .options = options});
+}
+
+// ---- Observation
+// ---------------------------------------------------------------------------------
 
 Status Communicator::on_completion(Request& request, std::function<void(const Status&)> callback) {
   if (!request.state_) return no_request();

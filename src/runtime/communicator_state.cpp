@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <thread>
 
 #include "base/error.hpp"
@@ -71,7 +72,10 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
   state->progress_ = std::move(progress);
   auto workers = receive_workers(options);
   if (!workers) return workers.status();
-  if (Status status = state->open(bootstrap, options); !status) return status;
+  auto choices = CollectiveCalls::choices_from_environment();
+  if (!choices) return choices.status();
+  if (Status status = state->open(bootstrap, options, choices->preferred()); !status) return status;
+  state->calls_ = std::make_unique<CollectiveCalls>(state->facts(), std::move(*choices));
   if (Status status = state->confirm_membership(options.create_timeout); !status) return status;
   if (!state->progress_) {
     const auto ranks_here =
@@ -90,6 +94,15 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
   state->served_ = true;
   state->arrange_dumps();
   return state;
+}
+
+CallerFacts CommunicatorState::facts() const {
+  std::set<std::string> networks;
+  for (const Greeting& one : greetings_) networks.insert(one.network);
+  return {.rank = rank(),
+          .size = size(),
+          .hosts = static_cast<std::uint32_t>(networks.size()),
+          .max_data_bytes = context_->max_data_bytes()};
 }
 
 void CommunicatorState::arrange_dumps() {
@@ -122,12 +135,13 @@ void CommunicatorState::drain() {
   }
 }
 
-Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& options) {
+Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
+                               const std::string& algorithms) {
   const Rank me = bootstrap.rank();
   const std::uint32_t size = bootstrap.size();
   if (options.subgroups == 0) return failure(Code::invalid_argument, "subgroups start at 1");
-  auto greetings =
-      bootstrap.allgather(make_greeting(options, number_).encode(), options.create_timeout);
+  auto greetings = bootstrap.allgather(make_greeting(options, number_, algorithms).encode(),
+                                       options.create_timeout);
   if (!greetings) return greetings.status();
   for (std::size_t r = 0; r < greetings->size(); ++r) {
     auto greeting = Greeting::decode((*greetings)[r]);
@@ -229,12 +243,39 @@ Status CommunicatorState::confirm_membership(Nanoseconds timeout) {
                  timeout.count() / 1'000'000'000);
 }
 
-Result<std::shared_ptr<RequestState>> CommunicatorState::submit(
-    std::unique_ptr<engine::Operation> operation, bool will_wait) {
+Result<std::shared_ptr<RequestState>> CommunicatorState::submit(const PlannedCall& planned) {
+  auto operation = calls_->make(planned);
+  if (!operation) return operation.status();
   auto request = std::make_shared<RequestState>();
-  request->completion = operation->completion();
+  request->completion = (*operation)->completion();
   request->communicator = shared_from_this();
-  progress_->submit(*context_, std::move(operation), will_wait);
+  progress_->submit(*context_, std::move(*operation), planned.call.options.will_wait);
+  return request;
+}
+
+Result<std::shared_ptr<PreparedState>> PreparedState::create(
+    std::shared_ptr<CommunicatorState> communicator, const CollectiveCall& call) {
+  std::shared_ptr<PreparedState> state(new PreparedState());
+  state->communicator_ = std::move(communicator);
+  state->sizes_bytes_.assign(call.sizes_bytes.begin(), call.sizes_bytes.end());
+  state->offsets_bytes_.assign(call.offsets_bytes.begin(), call.offsets_bytes.end());
+  CollectiveCall kept = call;
+  kept.sizes_bytes = state->sizes_bytes_;
+  kept.offsets_bytes = state->offsets_bytes_;
+  auto planned = state->communicator_->calls().plan(kept);
+  if (!planned) return planned.status();
+  state->planned_ = std::move(*planned);
+  return state;
+}
+
+Result<std::shared_ptr<RequestState>> PreparedState::start() {
+  if (last_ && !last_->done.load(std::memory_order_acquire)) {
+    return failure(Code::invalid_argument,
+                   "a prepared {} was started while it runs: wait for its request first",
+                   to_string(planned_.call.collective));
+  }
+  auto request = communicator_->submit(planned_);
+  if (request) last_ = (*request)->completion;
   return request;
 }
 

@@ -9,6 +9,7 @@
 
 #include "engine/communicator_context.hpp"
 #include "runtime/bootstrap.hpp"
+#include "runtime/collective_calls.hpp"
 #include "runtime/greeting.hpp"
 #include "runtime/progress.hpp"
 #include "tutti/communicator.hpp"
@@ -41,14 +42,16 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   const std::shared_ptr<Progress>& progress() const { return progress_; }
   std::string describe() const;
 
-  /// Submits an operation; refused where the communicator has failed.
-  Result<std::shared_ptr<RequestState>> submit(std::unique_ptr<engine::Operation> operation,
-                                               bool will_wait);
+  CollectiveCalls& calls() { return *calls_; }
+  /// Submits a run of a planned call. Where the communicator has failed, the request has, too.
+  Result<std::shared_ptr<RequestState>> submit(const PlannedCall& planned);
 
  private:
   CommunicatorState() = default;
 
-  Status open(Bootstrap& bootstrap, const CommunicatorOptions& options);
+  Status open(Bootstrap& bootstrap, const CommunicatorOptions& options,
+              const std::string& algorithms);
+  CallerFacts facts() const;
   Status confirm_membership(Nanoseconds timeout);
   void drain();
   /// Flight records on failure and on request, where the environment asks for them.
@@ -56,12 +59,30 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
 
   std::shared_ptr<Progress> progress_;
   std::unique_ptr<engine::CommunicatorContext> context_;
+  std::unique_ptr<CollectiveCalls> calls_;
   bool served_ = false;
   std::uint16_t number_ = 0;
   std::uint16_t duplicates_ = 0;
   std::string bootstrap_;
   std::string device_;
   std::vector<Greeting> greetings_;
+};
+
+/// What a prepared collective holds: its plan, and what the plan's spans name.
+class PreparedState {
+ public:
+  static Result<std::shared_ptr<PreparedState>> create(
+      std::shared_ptr<CommunicatorState> communicator, const CollectiveCall& call);
+  Result<std::shared_ptr<RequestState>> start();
+
+ private:
+  PreparedState() = default;
+
+  std::shared_ptr<CommunicatorState> communicator_;
+  std::vector<std::uint64_t> sizes_bytes_;
+  std::vector<std::uint64_t> offsets_bytes_;
+  std::shared_ptr<engine::Completion> last_;
+  PlannedCall planned_;
 };
 
 }  // namespace tutti::runtime

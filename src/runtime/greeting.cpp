@@ -49,6 +49,7 @@ std::vector<std::byte> Greeting::encode() const {
                                {"authenticate", authenticate},
                                {"always_barrier", always_barrier},
                                {"first_sequence", first_sequence},
+                               {"algorithms", algorithms},
                                {"secret", secret_bytes}};
   const std::vector<std::uint8_t> packed = nlohmann::json::to_msgpack(json);
   const auto* first = reinterpret_cast<const std::byte*>(packed.data());
@@ -80,6 +81,7 @@ Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
     json.at("authenticate").get_to(greeting.authenticate);
     json.at("always_barrier").get_to(greeting.always_barrier);
     json.at("first_sequence").get_to(greeting.first_sequence);
+    json.at("algorithms").get_to(greeting.algorithms);
     for (const auto& byte : json.at("secret")) {
       greeting.secret.push_back(static_cast<std::byte>(byte.get<std::uint8_t>()));
     }
@@ -93,8 +95,10 @@ Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
   return greeting;
 }
 
-Greeting make_greeting(const CommunicatorOptions& options, std::uint16_t communicator) {
+Greeting make_greeting(const CommunicatorOptions& options, std::uint16_t communicator,
+                       const std::string& algorithms) {
   Greeting greeting;
+  greeting.algorithms = algorithms;
   greeting.host = host_name();
   greeting.network = network_identity();
   greeting.process = static_cast<std::uint32_t>(::getpid());
@@ -144,6 +148,10 @@ Status check_agreement(const std::vector<Greeting>& greetings) {
     }
     if (first.first_sequence != other.first_sequence) {
       return differ("first_sequence", first.first_sequence, other.first_sequence);
+    }
+    if (first.algorithms != other.algorithms) {
+      return differ("TUTTI_ALGORITHMS or the file TUTTI_ALGORITHM_FILE",
+                    "\"" + first.algorithms + "\"", "\"" + other.algorithms + "\"");
     }
     if (first.communicator != other.communicator) {
       return differ("the number of the communicator (created in another order?)",

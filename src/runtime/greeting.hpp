@@ -26,14 +26,16 @@ struct Greeting {
   bool authenticate = true;
   bool always_barrier = false;
   std::uint32_t first_sequence = 0;
+  std::string algorithms;         ///< what the environment prefers
   std::vector<std::byte> secret;  ///< rank 0's counts
 
   std::vector<std::byte> encode() const;
   static Result<Greeting> decode(std::span<const std::byte> bytes);
 };
 
-/// This process, with fresh random bytes for the secret.
-Greeting make_greeting(const CommunicatorOptions& options, std::uint16_t communicator);
+/// This process, with fresh random bytes for the secret. `algorithms`: see the field.
+Greeting make_greeting(const CommunicatorOptions& options, std::uint16_t communicator,
+                       const std::string& algorithms = {});
 
 /// Whether all ranks want the same; the failure names the option and two ranks that differ.
 Status check_agreement(const std::vector<Greeting>& greetings);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "base/error.hpp"
 #include "schedule/text.hpp"
@@ -9,10 +10,6 @@
 namespace tutti::schedule {
 
 namespace {
-
-constexpr std::array<const char*, kCollectives> kCollectiveNames = {
-    "barrier", "broadcast", "allgather", "allgatherv",     "gather",
-    "scatter", "alltoall",  "reduce",    "reduce_scatter", "allreduce"};
 
 /// Fills the offsets and items of "for each key, the tasks that have it", in list order.
 template <typename ForEachKey>
@@ -35,18 +32,26 @@ std::span<const TaskIndex> group(const std::vector<std::uint32_t>& offsets,
   return std::span(items).subspan(offsets[key], offsets[key + 1] - offsets[key]);
 }
 
-}  // namespace
-
-const char* to_string(Collective collective) {
-  return kCollectiveNames[static_cast<std::size_t>(collective)];
+bool before(const Match& a, const Match& b) {
+  return std::tie(a.peer, a.slot) < std::tie(b.peer, b.slot);
 }
+
+std::optional<std::size_t> find_match(const std::vector<Match>& sorted, Rank peer,
+                                      std::uint32_t slot) {
+  const Match wanted{tutti::index(peer), slot, 0, 0};
+  const auto at = std::lower_bound(sorted.begin(), sorted.end(), wanted, before);
+  if (at == sorted.end() || before(wanted, *at)) return std::nullopt;
+  return static_cast<std::size_t>(at - sorted.begin());
+}
+
+}  // namespace
 
 Result<Collective> collective_named(std::string_view name) {
   std::string known;
   for (std::uint32_t c = 0; c < kCollectives; ++c) {
-    if (name == kCollectiveNames[c]) return static_cast<Collective>(c);
+    if (name == to_string(static_cast<Collective>(c))) return static_cast<Collective>(c);
     known += known.empty() ? "" : ", ";
-    known += kCollectiveNames[c];
+    known += to_string(static_cast<Collective>(c));
   }
   return failure(Code::invalid_argument, "no collective is named '{}': choose one of {}", name,
                  known);
@@ -131,6 +136,10 @@ Status Schedule::check_task(TaskIndex at) const {
       return wrong(fmt::format(
           "depends on task {}, which is not before it in the list: move that task up", before));
   }
+  const auto counts = [&](const Queue& queue) { return queue.completions == task.object; };
+  if (task.kind == TaskKind::wait &&
+      std::none_of(program_.queues.begin(), program_.queues.end(), counts))
+    return wrong(fmt::format("waits for completion queue {}, which no queue feeds", task.object));
   for (const Segment* segment : {&task.source, &task.target}) {
     if (segment->parts == 0 || segment->part_first >= segment->part_last ||
         segment->part_last > segment->parts)
@@ -160,6 +169,33 @@ void Schedule::index() {
       if (segment->block_count > 1 || segment->buffer == Buffer::scratch) single_blocks_ = false;
     }
   }
+  index_messages();
+}
+
+void Schedule::index_messages() {
+  for (TaskIndex t = 0; t < program_.tasks.size(); ++t) {
+    const Task& task = program_.tasks[t];
+    if (sends_message(task.kind)) departures_.push_back({tutti::index(task.peer), task.slot, t, 0});
+    if (task.kind == TaskKind::recv)
+      arrivals_.push_back({tutti::index(task.peer), task.slot, t, 0});
+    if (task.kind != TaskKind::wait_keys) continue;
+    for (std::uint32_t k = 0; k < task.key_count; ++k) {
+      const Key& key = keys(t)[k];
+      arrivals_.push_back({tutti::index(key.source), key.slot, t, k});
+    }
+  }
+  for (std::vector<Match>* list : {&arrivals_, &departures_})
+    std::sort(list->begin(), list->end(), before);
+}
+
+std::optional<std::size_t> Schedule::arrival_of(Rank source, std::uint32_t slot) const {
+  return find_match(arrivals_, source, slot);
+}
+
+std::optional<TaskIndex> Schedule::sender_of(Rank peer, std::uint32_t slot) const {
+  const auto at = find_match(departures_, peer, slot);
+  if (!at) return std::nullopt;
+  return departures_[*at].task;
 }
 
 std::span<const TaskIndex> Schedule::dependencies(TaskIndex task) const {

@@ -7,44 +7,27 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "schedule/task.hpp"
+#include "tutti/collective.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::schedule {
 
-enum class Collective : std::uint8_t {
-  barrier,
-  broadcast,
-  allgather,
-  allgatherv,
-  gather,
-  scatter,
-  alltoall,
-  reduce,
-  reduce_scatter,
-  allreduce,
-};
-inline constexpr std::uint32_t kCollectives = 10;
+using tutti::Collective;
+using tutti::has_root;
+using tutti::kCollectives;
+using tutti::reduces;
+using tutti::to_string;
 
-const char* to_string(Collective collective);
 /// The collective of that name, or an error that lists the known ones.
 Result<Collective> collective_named(std::string_view name);
-
-/// Whether one rank is special: its buffers differ from the others'.
-constexpr bool has_root(Collective collective) {
-  return collective == Collective::broadcast || collective == Collective::gather ||
-         collective == Collective::scatter || collective == Collective::reduce;
-}
-constexpr bool reduces(Collective collective) {
-  return collective == Collective::reduce || collective == Collective::reduce_scatter ||
-         collective == Collective::allreduce;
-}
 
 /// What an algorithm may be tuned by. Algorithms ignore what does not concern them.
 struct Parameters {
@@ -65,7 +48,7 @@ struct Purpose {
   std::uint32_t ranks = 1;
   Rank rank = rank_of(0);
   Rank root = rank_of(0);  ///< 0 where the collective has none
-  Parameters parameters;
+  Parameters parameters{};
 
   friend bool operator==(const Purpose&, const Purpose&) = default;
 };
@@ -85,6 +68,14 @@ struct Program {
   std::vector<Task> tasks;
   std::vector<TaskIndex> dependencies;
   std::vector<Key> keys;
+};
+
+/// The task that a message belongs to at its receiver, and for wait_keys which of its keys.
+struct Match {
+  std::uint32_t peer = 0;
+  std::uint32_t slot = 0;
+  TaskIndex task = 0;
+  std::uint32_t key = 0;
 };
 
 class Schedule {
@@ -108,6 +99,12 @@ class Schedule {
   /// Entries of a queue, in its order.
   std::span<const TaskIndex> entries(QueueIndex queue) const;
   std::uint32_t completion_queues() const { return completion_queues_; }
+  /// What `recv` and `wait_keys` tasks take in, by source and slot.
+  std::span<const Match> arrivals() const { return arrivals_; }
+  /// Index into arrivals() of the message of that source and slot; none where nobody waits for it.
+  std::optional<std::size_t> arrival_of(Rank source, std::uint32_t slot) const;
+  /// The task that sends that message; none where there is no such message.
+  std::optional<TaskIndex> sender_of(Rank peer, std::uint32_t slot) const;
 
   /// Blocks of a buffer at this rank.
   std::uint32_t blocks(Buffer buffer) const;
@@ -122,12 +119,15 @@ class Schedule {
   Status check() const;
   Status check_task(TaskIndex at) const;
   void index();
+  void index_messages();
 
   Program program_;
   std::vector<std::uint32_t> dependent_offsets_;
   std::vector<TaskIndex> dependents_;
   std::vector<std::uint32_t> entry_offsets_;
   std::vector<TaskIndex> entries_;
+  std::vector<Match> arrivals_;  ///< sorted by peer and slot, as is the next
+  std::vector<Match> departures_;
   std::uint32_t completion_queues_ = 0;
   bool single_blocks_ = true;
 };

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/huge_pages.hpp"
 #include "sim/time.hpp"
 
 namespace tutti::sim {
@@ -143,9 +144,9 @@ class EventQueue {
   std::uint64_t current_ = 0;  ///< number of the open bucket, counted from time 0
   unsigned width_shift_ = 0;   ///< a bucket is 2^width_shift_ picoseconds wide
   std::uint64_t bucket_count_ = 0;
-  std::vector<std::uint32_t> heads_;  ///< a bucket's first chunk, 0: none
+  std::vector<std::uint32_t, HugePages<std::uint32_t>> heads_;  ///< a bucket's first chunk, 0: none
   std::vector<std::uint64_t> occupied_;
-  std::vector<Chunk> chunks_;  ///< 0 is never used
+  std::vector<Chunk, HugePages<Chunk>> chunks_;  ///< 0 is never used
   std::uint32_t free_chunk_ = 0;
   std::uint32_t prefetch_ = 0;
   std::vector<Event> far_;  ///< heap: beyond the wheel

@@ -98,6 +98,7 @@ std::uint64_t Fabric::queue_depth_bytes(LinkId link, Picoseconds now) const {
 
 const FabricCounters& Fabric::counters() const { return core_->counters(); }
 std::size_t Fabric::memory_bytes() const { return core_->memory_bytes(); }
+void Fabric::observe_ports(PortObserver* observer) { core_->observe_ports(observer); }
 void Fabric::set_loss(LinkClass link_class, double probability) {
   core_->set_loss(link_class, probability);
 }

@@ -32,10 +32,12 @@ struct Packet {
   std::uint32_t target = 0;    ///< a HostId, or a GroupId if `multicast`
   std::uint32_t wire_bytes = 0;     ///< of each packet, headers and all: what takes time
   std::uint32_t payload_bytes = 0;  ///< of each packet: only counted
-  std::uint32_t flow = 0;           ///< packets of one flow take one path under ECMP
+  std::uint32_t flow = 0;           ///< packets of one flow take one path under ECMP; of a
+                                    ///< contribution: the GroupId whose tree it goes by
   std::uint16_t count = 1;          ///< packets in the train, 1 .. 32767
-  bool multicast = false;
-  bool background = false;  ///< counted and queued like any, but the sink never sees it
+  bool multicast : 1 = false;
+  bool reduced : 1 = false;     ///< a contribution to what arrives at `target`: see contribution()
+  bool background : 1 = false;  ///< counted and queued like any, but the sink never sees it
 
   static Packet to_host(HostId destination, std::uint32_t wire, std::uint32_t payload) {
     Packet packet;
@@ -47,6 +49,21 @@ struct Packet {
   static Packet to_group(GroupId group, std::uint32_t wire, std::uint32_t payload) {
     Packet packet = to_host(HostId{index(group)}, wire, payload);
     packet.multicast = true;
+    return packet;
+  }
+  /// A contribution to a reduction in the network (INC, row K14): on the group's tree each switch
+  /// waits for those of all members below it, as seen from the destination, and sends one packet
+  /// on, so that the destination gets one. Every member but the destination, itself a member,
+  /// sends one; `reduction` is the same in all of them and in no others, and becomes the cookie (of
+  /// a train, the i-th packet is part of reduction + i).
+  /// The switches' memory for open reductions is not bounded; what came in is out of the way at
+  /// once. A loss leaves a reduction open for ever.
+  static Packet contribution(GroupId tree, HostId destination, std::uint64_t reduction,
+                             std::uint32_t wire, std::uint32_t payload) {
+    Packet packet = to_host(destination, wire, payload);
+    packet.reduced = true;
+    packet.flow = index(tree);
+    packet.cookie = reduction;
     return packet;
   }
 };
@@ -82,6 +99,15 @@ class Sink {
   virtual void dropped(const Arrival& lost, LinkId link, const Packet& packet, DropReason reason);
   /// A packet whose inject returned kForever leaves its host: the last bit at `when`.
   virtual void departed(Picoseconds when, HostId from, const Packet& packet);
+};
+
+/// Who sees every port at work, for traces.
+class PortObserver {
+ public:
+  virtual ~PortObserver() = default;
+  /// `count` packets go out on a link behind one another, the first from `begin` on, `each` long.
+  virtual void sent(LinkId link, Picoseconds begin, Picoseconds each, std::uint32_t count,
+                    const Packet& packet) = 0;
 };
 
 enum class Forwarding : std::uint8_t { store_and_forward, cut_through };
@@ -142,6 +168,8 @@ struct FabricCounters {
   std::uint64_t train_conflicts = 0;  ///< packets that met a train still coming in: only if 0 are
                                       ///< results equal to per-packet ones
   std::uint64_t leaf_events = 0;      ///< events that stood for several hosts
+  std::uint64_t absorbed = 0;         ///< contributions that ended in a switch's sum
+  std::uint64_t most_open_reductions = 0;  ///< at one time, over all switches
 };
 
 class Fabric {
@@ -170,6 +198,8 @@ class Fabric {
 
   /// Handles an event of one of the fabric's kinds (fabric_*).
   void handle(const Event& event);
+  /// `observer` outlives the fabric; null: none.
+  void observe_ports(PortObserver* observer);
 
   /// Counters of a link: `tx` when a packet starts on it, `rx` when it has come in.
   TrafficCount tx(LinkId link) const;

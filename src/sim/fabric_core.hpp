@@ -6,11 +6,13 @@
 #include <bit>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "base/random.hpp"
 #include "sim/fabric.hpp"
+#include "sim/huge_pages.hpp"
 
 namespace tutti::sim {
 
@@ -41,7 +43,7 @@ class Slab {
   std::size_t bytes() const { return entries_.capacity() * sizeof(Entry); }
 
  private:
-  std::vector<Entry> entries_;
+  std::vector<Entry, HugePages<Entry>> entries_;
   std::vector<std::uint32_t> free_;
 };
 
@@ -68,6 +70,7 @@ class Fabric::Core {
   Picoseconds inject(Picoseconds now, HostId from, const Packet& packet);
   Picoseconds port_free(HostId host);
   void handle(const Event& event);
+  void observe_ports(PortObserver* observer) { observer_ = observer; }
 
   TrafficCount tx(LinkId link) const { return counted(link, false); }
   TrafficCount rx(LinkId link) const { return counted(link, true); }
@@ -95,6 +98,24 @@ class Fabric::Core {
     std::vector<std::uint32_t> first_links;
     std::vector<LinkId> links;
     std::vector<std::uint64_t> hosts;
+    /// By the leaf of a reduction's destination, made when first asked for: per switch of the tree
+    /// the link towards it.
+    std::vector<std::vector<LinkId>> towards;
+  };
+  /// A sum that a switch waits for.
+  struct OpenSum {
+    std::uint32_t missing = 0;  ///< contributions
+    Picoseconds ready{};
+    Picoseconds tail{};
+  };
+  struct SumName {
+    std::uint64_t cookie = 0;
+    std::uint64_t place = 0;  ///< switch and destination
+
+    friend bool operator==(const SumName&, const SumName&) = default;
+  };
+  struct SumNameHash {
+    std::size_t operator()(const SumName& name) const { return mix(name.cookie ^ mix(name.place)); }
   };
   /// Up to 64 hosts of a leaf. Ports in `followers` are all in the state kept here: `busy_until`
   /// and `train_until` are the slice's, and the slice's counts come on top of the port's own.
@@ -154,6 +175,7 @@ class Fabric::Core {
   void deliver(const Event& event, const TrainPart& part, LinkId link);
   void forward(SwitchId at, Incoming& in, const TrainPart& part);
   void forward_multicast(SwitchId at, Incoming& in, const TrainPart& part);
+  void forward_contribution(SwitchId at, Incoming& in, const TrainPart& part);
   LinkId choose(const NextLinks& next, SwitchId at, const Packet& packet, std::uint32_t first,
                 Picoseconds ready);
   bool goes_as_one(SwitchId at, const Incoming& in, const TrainPart& part);
@@ -208,20 +230,26 @@ class Fabric::Core {
   void grow_tree(std::uint32_t root, std::vector<LinkId>& to_parent,
                  std::vector<std::uint32_t>& order) const;
 
+  // Reductions (fabric_reduce.cpp).
+  const std::vector<LinkId>& towards(std::uint32_t group, HostId destination);
+  std::uint32_t contributions_at(SwitchId at, const Packet& packet, LinkId towards_destination);
+
   EventQueue& queue_;
   const Topology& topology_;
   const FabricSettings settings_;
   Sink& sink_;
   const std::uint64_t hash_seed_;
-  std::vector<FabricPort> ports_;
+  std::vector<FabricPort, HugePages<FabricPort>> ports_;
   std::vector<WireSpeed> speeds_;         ///< by LinkSpec
   std::vector<Picoseconds> latencies_;    ///< by LinkSpec
   std::vector<Picoseconds> queue_times_;  ///< lossy: by LinkSpec, how long a full queue takes
   Slab<Flight> flights_;
   std::vector<std::uint64_t> sent_by_host_;
   FabricCounters counters_;
+  PortObserver* observer_ = nullptr;
 
   std::vector<Group> groups_;
+  std::unordered_map<SumName, OpenSum, SumNameHash> reductions_;
   std::vector<SwitchId> tree_roots_;
   std::vector<Slice> slices_;
   std::vector<std::uint32_t> first_slices_;  ///< by leaf, and the end

@@ -49,7 +49,7 @@ Picoseconds Fabric::Core::inject(Picoseconds now, HostId from, const Packet& pac
   const LinkId link = topology_.host_up(from);
   Incoming in{.link = kNoLink, .ready = now, .spacing = {}, .tail = now, .left_at = now};
   const TrainPart all{slot, 0, count};
-  if (count == 1 || fits_as_one(link, in, all)) {
+  if (count == 1 || (!packet.reduced && fits_as_one(link, in, all))) {
     send(link, in, all);
   } else {
     for (std::uint16_t i = 0; i < count; ++i) send(link, in, {slot, i, 1});
@@ -112,6 +112,7 @@ void Fabric::Core::deliver(const Event& event, const TrainPart& part, LinkId lin
 void Fabric::Core::forward(SwitchId at, Incoming& in, const TrainPart& part) {
   const Packet& packet = flights_[part.flight].packet;
   if (packet.multicast) return forward_multicast(at, in, part);
+  if (packet.reduced) return forward_contribution(at, in, part);
   const LinkId link =
       choose(topology_.next(at, HostId{packet.target}), at, packet, part.first, in.ready);
   if (link == kNoLink) return drop(in.link, in.ready, part, DropReason::link_down);
@@ -258,6 +259,9 @@ void Fabric::Core::start(LinkId link, Picoseconds begin, const TrainPart& part) 
   port.tx.wire_bytes += std::uint64_t{part.count} * packet.wire_bytes;
   port.tx.payload_bytes += std::uint64_t{part.count} * packet.payload_bytes;
   counters_.hops += part.count;
+  if (observer_ != nullptr) {
+    observer_->sent(link, begin, packet_time(link, packet), part.count, packet);
+  }
   if (any_loss_) return send_with_loss(link, begin, part);
   push_arrival(link, begin, part);
 }

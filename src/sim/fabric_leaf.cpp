@@ -128,6 +128,11 @@ void Fabric::Core::send_in_common(std::uint32_t at, Incoming& in, const TrainPar
   common.tx += added;
   common.rx += added;
   counters_.hops += copies * part.count;
+  for (std::uint64_t rest = observer_ != nullptr ? hosts : 0; rest != 0; rest &= rest - 1) {
+    const auto bit = static_cast<std::uint32_t>(std::countr_zero(rest));
+    const auto link = static_cast<LinkId>(tutti::sim::index(first_link) + bit);
+    observer_->sent(link, begin, time, part.count, packet);
+  }
   std::uint64_t reached = hosts;
   for (std::uint64_t rest = any_loss_ ? hosts : 0; rest != 0; rest &= rest - 1) {
     const auto bit = static_cast<std::uint32_t>(std::countr_zero(rest));

@@ -233,6 +233,48 @@ MessagePlan plan_allgather_multicast(std::uint32_t ranks, std::uint64_t bytes,
   return plan;
 }
 
+MessagePlan plan_reduce_scatter_ring(std::uint32_t ranks, std::uint64_t bytes) {
+  return plan_allgather_ring(ranks, bytes);
+}
+
+MessagePlan plan_reduce_scatter_in_network(std::uint32_t ranks, std::uint64_t bytes) {
+  MessagePlan plan(ranks);
+  for (std::uint32_t result = 0; result < ranks; ++result) {
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      if (rank != result) plan.add({rank, result, bytes, true});
+    }
+  }
+  return plan;
+}
+
+MessagePlan plan_rings_together(std::uint32_t ranks, std::uint64_t bytes) {
+  MessagePlan plan(ranks);
+  for (std::uint32_t step = 0; step + 1 < ranks; ++step) {
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      for (std::uint32_t ring = 0; ring < 2; ++ring) {
+        const std::uint32_t left = (rank + ranks - 1) % ranks;
+        const MessageIndex from_left = ((step - 1) * ranks + left) * 2 + ring;
+        plan.add({rank, (rank + 1) % ranks, bytes}, {&from_left, step == 0 ? 0u : 1u});
+      }
+    }
+  }
+  return plan;
+}
+
+MessagePlan plan_offloaded_together(std::uint32_t ranks, std::uint64_t bytes) {
+  MessagePlan plan(ranks);
+  for (std::uint32_t turn = 0; turn < ranks; ++turn) {
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      if (rank == turn) {
+        plan.add({rank, kAllRanks, bytes});
+      } else {
+        plan.add({rank, turn, bytes, true});
+      }
+    }
+  }
+  return plan;
+}
+
 std::uint64_t paper_link_units(const MessagePlan& plan, std::uint64_t block_bytes) {
   constexpr std::int64_t kLeaf = 16;
   constexpr std::int64_t kPod = 32;

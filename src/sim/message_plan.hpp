@@ -21,6 +21,9 @@ struct Message {
   std::uint32_t from = 0;
   std::uint32_t to = 0;  ///< rank, or kAllRanks
   std::uint64_t bytes = 0;
+  /// A contribution: the switches add up those of all ranks but `to`, which each send one of the
+  /// same length, and `to` receives one.
+  bool reduced = false;
 };
 
 class MessagePlan {
@@ -29,7 +32,7 @@ class MessagePlan {
 
   /// Adds a message that its sender sends once the messages of `needs`, all to itself and added
   /// before, are there in full. Of messages that may go at the same time, those added first do.
-  /// A multicast is nobody's need.
+  /// A multicast or a contribution is nobody's need.
   MessageIndex add(const Message& message, std::span<const MessageIndex> needs = {});
 
   std::uint32_t ranks() const { return ranks_; }
@@ -75,6 +78,20 @@ MessagePlan plan_allgather_bruck(std::uint32_t ranks, std::uint64_t bytes);
 /// by a message without payload (row K7).
 MessagePlan plan_allgather_multicast(std::uint32_t ranks, std::uint64_t bytes,
                                      std::uint32_t chains);
+
+// ---- Reduce-Scatter with a result of `bytes` per rank, alone and beside an Allgather (row K14)
+// ---- Additions take no time.
+
+/// Each partial result once around the ring: the messages of a ring Allgather.
+MessagePlan plan_reduce_scatter_ring(std::uint32_t ranks, std::uint64_t bytes);
+/// Every rank contributes to every other's result, in the order of the results.
+MessagePlan plan_reduce_scatter_in_network(std::uint32_t ranks, std::uint64_t bytes);
+/// Ring Allgather and ring Reduce-Scatter at the same time, step by step in turn.
+MessagePlan plan_rings_together(std::uint32_t ranks, std::uint64_t bytes);
+/// Multicast Allgather and in-network Reduce-Scatter at the same time, P turns: in turn r rank r
+/// multicasts its block while all others contribute to r's result. So every host sends and receives
+/// one block a turn, and no two packets want one link.
+MessagePlan plan_offloaded_together(std::uint32_t ranks, std::uint64_t bytes);
 
 // ---- Fig. 2 of the source as its authors computed it ----
 

@@ -1,11 +1,15 @@
 #include "sim/traffic_run.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.hpp"
 
 namespace tutti::sim {
 namespace {
+
+/// Detail of an event: a packet or train has left a rank's host.
+constexpr std::uint32_t kLeft = 1;
 
 std::uint32_t packets_of(std::uint64_t bytes, std::uint32_t mtu_bytes) {
   return static_cast<std::uint32_t>(
@@ -57,42 +61,58 @@ void TrafficRun::index_dependents() {
   }
 }
 
-Status TrafficRun::begin(Fabric& fabric, Picoseconds start, TreeChoice tree) {
+Status TrafficRun::check_plan(const Fabric& fabric) const {
   if (hosts_.size() != plan_.ranks()) {
     return failure(Code::invalid_argument, "{} hosts are given for a plan of {} ranks",
                    hosts_.size(), plan_.ranks());
   }
   for (MessageIndex m = 0; m < plan_.messages().size(); ++m) {
     for (const MessageIndex need : plan_.needs(m)) {
-      if (plan_.messages()[need].to == kAllRanks ||
-          plan_.messages()[need].to != plan_.messages()[m].from) {
+      const Message& needed = plan_.messages()[need];
+      if (needed.to != plan_.messages()[m].from || needed.reduced) {
         return failure(Code::invalid_argument,
                        "message {} needs message {}, which is not for its sender alone", m, need);
       }
     }
   }
-  fabric_ = &fabric;
-  finish_.assign(plan_.ranks(), Picoseconds{});
-  rank_of_host_.assign(fabric.topology().hosts(), 0);
   for (std::uint32_t rank = 0; rank < plan_.ranks(); ++rank) {
     if (index(hosts_[rank]) >= fabric.topology().hosts()) {
       return failure(Code::invalid_argument, "rank {} is on host {}, of {} hosts", rank,
                      index(hosts_[rank]), fabric.topology().hosts());
     }
+  }
+  return {};
+}
+
+/// Makes the group of all ranks where the plan needs one.
+Status TrafficRun::join_group(Fabric& fabric, TreeChoice tree) {
+  const auto by_tree = [](const Message& one) { return one.to == kAllRanks || one.reduced; };
+  const std::span<const Message> messages = plan_.messages();
+  if (std::none_of(messages.begin(), messages.end(), by_tree)) return {};
+  auto group = fabric.create_group(hosts_, tree);
+  if (!group) return group.status();
+  group_ = *group;
+  return {};
+}
+
+Status TrafficRun::begin(Fabric& fabric, Picoseconds start, TreeChoice tree) {
+  if (Status refused = check_plan(fabric); !refused) return refused;
+  if (Status joined = join_group(fabric, tree); !joined) return joined;
+  fabric_ = &fabric;
+  finish_.assign(plan_.ranks(), Picoseconds{});
+  ports_.resize(plan_.ranks());
+  rank_of_host_.assign(fabric.topology().hosts(), 0);
+  together_.assign(fabric.topology().hosts(), {});
+  for (std::uint32_t rank = 0; rank < plan_.ranks(); ++rank) {
     rank_of_host_[index(hosts_[rank])] = rank;
   }
-  bool multicast = false;
   for (const Message& message : plan_.messages()) {
     const std::uint32_t packets = packets_of(message.bytes, settings_.mtu_bytes);
-    const bool to_all = message.to == kAllRanks;
     missing_packets_.push_back(packets);
-    undelivered_ += std::uint64_t{packets} * (to_all ? plan_.ranks() - 1 : 1);
-    multicast = multicast || to_all;
-  }
-  if (multicast) {
-    auto group = fabric.create_group(hosts_, tree);
-    if (!group) return group.status();
-    group_ = *group;
+    // Of contributions that become one, the first rank's counts.
+    std::uint64_t receivers = message.to == kAllRanks ? plan_.ranks() - 1 : 1;
+    if (message.reduced && message.from != (message.to == 0 ? 1 : 0)) receivers = 0;
+    undelivered_ += packets * receivers;
   }
   for (MessageIndex m = 0; m < plan_.messages().size(); ++m) {
     if (missing_needs_[m] == 0) send(m, start);
@@ -101,36 +121,74 @@ Status TrafficRun::begin(Fabric& fabric, Picoseconds start, TreeChoice tree) {
 }
 
 void TrafficRun::send(MessageIndex at, Picoseconds now) {
+  const std::uint32_t rank = plan_.messages()[at].from;
+  ports_[rank].waiting.push_back(at);
+  pump(rank, now);
+}
+
+/// The next packet or train of the message that a port is at.
+Packet TrafficRun::next_packet(Port& port, bool& last) const {
+  const MessageIndex at = port.waiting[port.next];
   const Message& message = plan_.messages()[at];
   const bool to_all = message.to == kAllRanks;
-  const std::uint32_t header =
-      to_all ? settings_.multicast_header_bytes : settings_.unicast_header_bytes;
-  const HostId from = hosts_[message.from];
-  Packet packet =
-      to_all ? Packet::to_group(group_, 0, 0) : Packet::to_host(hosts_[message.to], 0, 0);
-  packet.cookie = at;
-  packet.flow = at;
-  for (std::uint64_t left = message.bytes;;) {
-    const auto payload =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(left, settings_.mtu_bytes));
-    packet.payload_bytes = payload;
-    packet.wire_bytes = payload + header;
-    packet.count = 1;
-    if (settings_.trains && payload == settings_.mtu_bytes) {
-      packet.count =
-          static_cast<std::uint16_t>(std::min<std::uint64_t>(left / settings_.mtu_bytes, 0x7fff));
-    }
-    fabric_->inject(now, from, packet);
-    left -= std::uint64_t{payload} * packet.count;
-    if (left == 0) break;
+  const std::uint64_t left = message.bytes - port.sent_bytes;
+  const auto payload =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(left, settings_.mtu_bytes));
+  const std::uint32_t wire =
+      payload + (to_all ? settings_.multicast_header_bytes : settings_.unicast_header_bytes);
+  Packet packet;
+  if (message.reduced) {
+    const std::uint64_t reduction = std::uint64_t{message.to} << 32 | port.sent_packets;
+    packet = Packet::contribution(group_, hosts_[message.to], reduction, wire, payload);
+  } else {
+    packet = to_all ? Packet::to_group(group_, wire, payload)
+                    : Packet::to_host(hosts_[message.to], wire, payload);
+    packet.cookie = at;
+    packet.flow = at;
   }
+  if (settings_.trains && payload == settings_.mtu_bytes) {
+    packet.count =
+        static_cast<std::uint16_t>(std::min<std::uint64_t>(left / settings_.mtu_bytes, 0x7fff));
+  }
+  port.sent_packets += packet.count;
+  port.sent_bytes += std::uint64_t{payload} * packet.count;
+  last = port.sent_bytes == message.bytes;
+  return packet;
+}
+
+void TrafficRun::pump(std::uint32_t rank, Picoseconds now) {
+  Port& port = ports_[rank];
+  const std::uint32_t ahead = settings_.posted_ahead;
+  while (port.next < port.waiting.size() && (ahead == 0 || port.posted < ahead)) {
+    bool last = false;
+    const Packet packet = next_packet(port, last);
+    if (last) {
+      ++port.next;
+      port.sent_bytes = port.sent_packets = 0;
+    }
+    const Picoseconds left_at = fabric_->inject(now, hosts_[rank], packet);
+    if (ahead == 0) continue;
+    ++port.posted;
+    if (left_at != kForever) {
+      queue_.push({left_at, event_key(EventKind::traffic, rank, kLeft), 0});
+    }
+  }
+  if (port.next == port.waiting.size()) {
+    port.waiting.clear();
+    port.next = 0;
+  }
+}
+
+void TrafficRun::departed(Picoseconds when, HostId from, const Packet&) {
+  if (settings_.posted_ahead == 0) return;
+  queue_.push({when, event_key(EventKind::traffic, rank_of_host_[index(from)], kLeft), 0});
 }
 
 void TrafficRun::arrived(const Arrival& arrival, HostId at, const Packet& packet) {
   undelivered_ -= arrival.count;
   const std::uint32_t rank = rank_of_host_[index(at)];
   finish_[rank] = std::max(finish_[rank], arrival.last());
-  if (packet.multicast) return;
+  if (packet.multicast || packet.reduced) return;
   const auto message = static_cast<MessageIndex>(packet.cookie);
   if ((missing_packets_[message] -= arrival.count) != 0) return;
   const Picoseconds ready = arrival.last() + settings_.message_overhead;
@@ -138,7 +196,35 @@ void TrafficRun::arrived(const Arrival& arrival, HostId at, const Packet& packet
   queue_.push({ready, event_key(EventKind::traffic, message), 0});
 }
 
-void TrafficRun::handle(const Event& event) { complete(target_of(event), event.time); }
+/// Of a multicast to all hosts of a leaf only the last is of interest, once for all of them.
+void TrafficRun::arrived_on_leaf(const Arrival& arrival, HostId first, std::uint64_t hosts,
+                                 const Packet& packet) {
+  if (!packet.multicast) return Sink::arrived_on_leaf(arrival, first, hosts, packet);
+  undelivered_ -= std::uint64_t{arrival.count} * static_cast<unsigned>(std::popcount(hosts));
+  Together& group = together_[index(first)];
+  if (group.hosts != hosts) {
+    part(index(first));
+    group.hosts = hosts;
+  }
+  group.last = std::max(group.last, arrival.last());
+}
+
+/// Gives each of the hosts what they got together.
+void TrafficRun::part(std::uint32_t first_host) {
+  Together& group = together_[first_host];
+  for (std::uint64_t rest = group.hosts; rest != 0; rest &= rest - 1) {
+    const auto host = first_host + static_cast<std::uint32_t>(std::countr_zero(rest));
+    Picoseconds& finish = finish_[rank_of_host_[host]];
+    finish = std::max(finish, group.last);
+  }
+  group.hosts = 0;
+}
+
+void TrafficRun::handle(const Event& event) {
+  if (detail_of(event) != kLeft) return complete(target_of(event), event.time);
+  --ports_[target_of(event)].posted;
+  pump(target_of(event), event.time);
+}
 
 void TrafficRun::complete(MessageIndex message, Picoseconds now) {
   for (std::uint32_t i = first_dependents_[message]; i < first_dependents_[message + 1]; ++i) {
@@ -146,15 +232,19 @@ void TrafficRun::complete(MessageIndex message, Picoseconds now) {
   }
 }
 
-Status TrafficRun::run() {
+Status TrafficRun::run(BackgroundTraffic* background) {
   Event event;
   while (queue_.pop(event)) {
     if (kind_of(event) == EventKind::traffic) {
       handle(event);
-    } else {
+    } else if (kind_of(event) != EventKind::background) {
       fabric_->handle(event);
+    } else if (background != nullptr) {
+      background->handle(event);
     }
+    if (undelivered_ == 0 && background != nullptr) background->stop();
   }
+  for (std::uint32_t host = 0; host < together_.size(); ++host) part(host);
   if (undelivered_ == 0) return {};
   return failure(Code::internal, "{} packets did not arrive, {} were dropped by the fabric",
                  undelivered_, fabric_->counters().dropped);

@@ -55,6 +55,7 @@ class ChoiceEndpoint final : public device::Endpoint, private device::MulticastQ
       return failure(Code::unsupported, "the explorer's network has no such work");
     }
     network_->channel(rank_, request.peer).push_back(std::move(message));
+    ++network_->sent_;
     return {};
   }
   std::size_t poll(Instant, std::span<Completion> completions) override {
@@ -144,6 +145,7 @@ std::unique_ptr<device::Endpoint> ChoiceNetwork::open(Rank rank) {
 }
 
 void ChoiceNetwork::multicast(Rank from, const Chunk& chunk) {
+  ++sent_;
   const std::uint32_t lost = multicast_ < lost_.size() ? lost_[multicast_] : 0;
   ++multicast_;
   for (std::uint32_t r = 0; r < ranks_; ++r) {

@@ -33,6 +33,8 @@ class ChoiceNetwork {
   /// All of them, in an order of its own that follows from what is waiting.
   std::vector<Choice> choices() const;
   void deliver(const Choice& choice);
+  /// Packets that have been sent so far, chunks once.
+  std::uint64_t sent() const { return sent_; }
   static std::string describe(const Choice& choice);
 
  private:
@@ -71,6 +73,7 @@ class ChoiceNetwork {
   std::uint32_t chunk_bytes_;
   std::vector<std::uint32_t> lost_;
   std::uint32_t multicast_ = 0;  ///< chunks so far
+  std::uint64_t sent_ = 0;
   std::vector<ChoiceEndpoint*> endpoints_;
   std::vector<std::vector<Chunk>> waiting_;  ///< by receiver
   std::vector<std::deque<Message>> channels_;

@@ -10,9 +10,14 @@
 #include "device/frame_tap.hpp"
 #include "device/sim/nic_settings.hpp"
 #include "engine/settings.hpp"
+#include "sim/background.hpp"
 #include "sim/fabric.hpp"
 #include "sim/topology.hpp"
 #include "tutti/units.hpp"
+
+namespace tutti::sim {
+class Trace;
+}
 
 namespace tutti::world {
 
@@ -99,7 +104,9 @@ struct WorldConfig {
   std::vector<FabricLoss> toggled_losses{};
   Instant healed = kNever;  ///< from then on the fabric and the taps do no more harm
   std::uint64_t max_events = UINT64_MAX;
-  Instant end = kNever;  ///< it is an error to go on for longer
+  Instant end = kNever;                  ///< it is an error to go on for longer
+  sim::BackgroundSettings background{};  ///< until everything is over; none without streams
+  sim::Trace* trace = nullptr;           ///< ranks, workers and ports; outlives the world
 };
 
 }  // namespace tutti::world

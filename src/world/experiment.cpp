@@ -3,11 +3,14 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/random.hpp"
 #include "world/world.hpp"
 
 namespace tutti::world {
 
 namespace {
+
+constexpr std::uint64_t kBackground = 1;
 
 Result<WorldConfig> make_config(const ExperimentSpec& spec, const sim::Topology& topology) {
   WorldConfig config;
@@ -17,6 +20,10 @@ Result<WorldConfig> make_config(const ExperimentSpec& spec, const sim::Topology&
   config.fabric.seed = spec.seed;
   config.fabric.flow_control = spec.lossless ? sim::FlowControl::lossless : sim::FlowControl::lossy;
   config.fabric.routing = spec.routing;
+  config.fabric.leaf_groups = !spec.per_packet;
+  config.background = spec.background;
+  config.background.seed = draw(spec.seed, kBackground);
+  config.trace = spec.trace;
   if (spec.loss_ppm > 0) {
     for (std::size_t c = 0; c < sim::kLinkClasses; ++c) {
       config.loss.emplace_back(static_cast<sim::LinkClass>(c), spec.loss_ppm * 1e-6);
@@ -34,6 +41,7 @@ Result<WorldConfig> make_config(const ExperimentSpec& spec, const sim::Topology&
   communicator.nic.lossless = spec.lossless;
   communicator.nic.expect_reordering = spec.routing == sim::Routing::adaptive;
   communicator.nic.carry_bytes = spec.carry_bytes;
+  if (spec.per_packet) communicator.nic.burst_packets = 1;
   communicator.collectives.assign(std::max(1u, spec.iterations), spec.collective);
   config.communicators.push_back(std::move(communicator));
   return config;
@@ -82,7 +90,8 @@ Result<ExperimentReport> run_experiment(const ExperimentSpec& spec) {
     return failure(Code::invalid_argument, "{} ranks, {} iterations: one at least", spec.ranks,
                    spec.iterations);
   }
-  auto topology = make_topology(spec.place);
+  auto topology = spec.topology_text.empty() ? make_topology(spec.place)
+                                             : sim::Topology::parse(spec.topology_text);
   if (!topology) return topology.status();
   auto config = make_config(spec, *topology);
   if (!config) return config.status();

@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "sim/background.hpp"
 #include "sim/fabric.hpp"
 #include "tutti/status.hpp"
 #include "world/config.hpp"
@@ -20,6 +22,8 @@ struct ExperimentSpec {
   std::uint32_t iterations = 1;
   std::uint64_t seed = 1;
   Place place{};
+  std::string
+      topology_text;  ///< in Topology::parse's format; not empty: instead of `place`'s shape
   std::uint32_t subgroups = 1;
   std::uint32_t chains = 1;  ///< 0: learned
   std::uint32_t chunk_bytes = 4096;
@@ -28,6 +32,9 @@ struct ExperimentSpec {
   sim::Routing routing = sim::Routing::ecmp;
   std::uint32_t loss_ppm = 0;
   bool carry_bytes = false;  ///< else bytes are only accounted for
+  bool per_packet = false;   ///< an event for each packet at each host: no trains, no leaf groups
+  sim::BackgroundSettings background{};  ///< none without streams; its seed is drawn
+  sim::Trace* trace = nullptr;           ///< null: none
   HostModel host{.moderation = Nanoseconds(4'000)};
 };
 

@@ -1,6 +1,8 @@
 #include "world/explorer.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 #include <unordered_set>
 
 #include "base/error.hpp"
@@ -40,11 +42,33 @@ class Execution {
   Execution& operator=(const Execution&) = delete;
 
   std::vector<ChoiceNetwork::Choice> choices() const { return network_.choices(); }
-  void deliver(const ChoiceNetwork::Choice& choice) {
-    std::uint64_t& history = histories_[index(choice.at)];
-    history = mix(history ^ choice.name);
+  /// Whether a chunk like this one has been brought to its rank before.
+  bool is_repeated(const ChoiceNetwork::Choice& choice) const {
+    if (choice.from != kNoRank) return false;
+    const std::vector<std::uint64_t>& seen = histories_[index(choice.at)].chunks;
+    return std::find(seen.begin(), seen.end(), choice.name) != seen.end();
+  }
+  /// Returns whether it changed anything.
+  bool deliver(const ChoiceNetwork::Choice& choice) {
+    const std::uint32_t rank = index(choice.at);
+    const bool chunk = choice.from == kNoRank;
+    const Effects before = effects(rank);
     network_.deliver(choice);
-    settle(index(choice.at));
+    settle(rank);
+    const Effects after = effects(rank);
+    History& history = histories_[rank];
+    if (chunk) history.chunks.push_back(choice.name);
+    if (chunk && after.same(before)) {
+      history.idle += mix(choice.name);
+      return false;
+    }
+    if (chunk && after.same_beside_marks(before)) {
+      history.marks += mix(choice.name);
+    } else {
+      history.close_marks();
+      history.ordered = mix(history.ordered ^ choice.name);
+    }
+    return true;
   }
   /// Lets time pass to the next deadline; false where there is none.
   bool wait() {
@@ -53,7 +77,9 @@ class Execution {
     if (deadline == kNever || ++waits_ > kMostWaits) return false;
     now_ = std::max(deadline, now_ + Nanoseconds(1));
     for (std::uint32_t r = 0; r < contexts_.size(); ++r) {
-      histories_[r] = mix(histories_[r] ^ static_cast<std::uint64_t>(now_.nanoseconds));
+      histories_[r].close_marks();
+      histories_[r].ordered =
+          mix(histories_[r].ordered ^ static_cast<std::uint64_t>(now_.nanoseconds));
       settle(r);
     }
     return true;
@@ -61,7 +87,9 @@ class Execution {
   /// Names the state: what each rank has seen.
   std::uint64_t state() const {
     std::uint64_t state = 0;
-    for (const std::uint64_t history : histories_) state = mix(state ^ history);
+    for (const History& one : histories_) {
+      state = mix(mix(mix(state ^ one.ordered) ^ one.marks) ^ one.idle);
+    }
     return state;
   }
   bool over() const { return left_ == 0; }
@@ -76,6 +104,47 @@ class Execution {
   }
 
  private:
+  /// What a rank has been brought.
+  struct History {
+    std::uint64_t ordered = 0;          ///< what mattered in this order
+    std::uint64_t marks = 0;            ///< sum over chunks since that caused no more than a mark
+    std::uint64_t idle = 0;             ///< sum over chunks that changed nothing
+    std::vector<std::uint64_t> chunks;  ///< names
+
+    void close_marks() {
+      ordered = mix(ordered ^ marks);
+      marks = 0;
+    }
+  };
+  /// What can be seen of a rank from outside.
+  struct Effects {
+    std::uint64_t chunks_received = 0;
+    observe::Counters others{};
+    std::uint64_t sent = 0;
+    std::uint64_t left = 0;
+    Instant deadline{};
+
+    bool same_beside_marks(const Effects& other) const {
+      static_assert(std::has_unique_object_representations_v<observe::Counters>);
+      return sent == other.sent && left == other.left && deadline == other.deadline &&
+             std::memcmp(&others, &other.others, sizeof others) == 0;
+    }
+    bool same(const Effects& other) const {
+      return chunks_received == other.chunks_received && same_beside_marks(other);
+    }
+  };
+
+  Effects effects(std::uint32_t rank) const {
+    const engine::CommunicatorContext& context = *contexts_[rank];
+    const observe::Counters& counters = context.counters();
+    Effects effects{counters.chunks_received, counters, network_.sent(), left_,
+                    context.next_deadline()};
+    // These say that a chunk came, not what it led to.
+    observe::Counters& others = effects.others;
+    others.chunks_received = others.chunks_duplicate = others.chunks_stale = 0;
+    others.chunks_out_of_order = 0;
+    return effects;
+  }
   void submit(std::uint32_t rank) {
     for (std::size_t i = 0; i < runs_[rank].size(); ++i) {
       auto operation = runs_[rank][i].operation();
@@ -99,7 +168,7 @@ class Execution {
   ChoiceNetwork network_;
   std::vector<std::vector<CollectiveRun>> runs_;
   std::vector<std::unique_ptr<engine::CommunicatorContext>> contexts_;
-  std::vector<std::uint64_t> histories_;
+  std::vector<History> histories_;
   Instant now_ = kStart;
   std::uint32_t waits_ = 0;
   std::uint32_t left_ = 0;
@@ -142,22 +211,37 @@ class Explorer {
       }
       // Waiting is no choice: a way that is gone again waits by itself.
       if (count == 0) continue;
-      for (std::size_t i = count; i-- > 1;) {
-        open.push_back(path);
+      const std::uint16_t taken = first_choice(execution);
+      const std::size_t before = path.size();
+      path.push_back(taken);
+      if (!step(execution, taken)) continue;
+      for (std::size_t i = count; i-- > 0;) {
+        if (i == taken) continue;
+        open.emplace_back(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(before));
         open.back().push_back(static_cast<std::uint16_t>(i));
       }
-      path.push_back(0);
-      step(execution, 0);
     }
     ++report_.ends;
     if (Status status = execution.check_end(); !status) fail(status, path);
   }
 
-  void step(Execution& execution, std::uint16_t choice) {
+  /// A chunk that will not change anything, if there is one.
+  static std::uint16_t first_choice(const Execution& execution) {
+    const auto choices = execution.choices();
+    const auto found = std::find_if(choices.begin(), choices.end(), [&](const auto& choice) {
+      return execution.is_repeated(choice);
+    });
+    return static_cast<std::uint16_t>(found == choices.end() ? 0 : found - choices.begin());
+  }
+
+  /// Returns whether it changed anything.
+  bool step(Execution& execution, std::uint16_t choice) {
     auto choices = execution.choices();
     while (choices.empty() && execution.wait()) choices = execution.choices();
     ++report_.steps;
-    if (choice < choices.size()) execution.deliver(choices[choice]);
+    if (choice >= choices.size() || execution.deliver(choices[choice])) return true;
+    ++report_.idle_steps;
+    return false;
   }
 
   void fail(const Status& status, const std::vector<std::uint16_t>& path) {
@@ -206,6 +290,7 @@ ExplorerReport explore_all_losses(ExplorerSpec spec, std::uint32_t chunks) {
     sum.states += one.states;
     sum.ends += one.ends;
     sum.steps += one.steps;
+    sum.idle_steps += one.idle_steps;
     sum.complete = sum.complete && one.complete;
     sum.verdict = one.verdict;
     sum.path = one.path;

@@ -4,7 +4,12 @@
 // A future is a sequence of choices: which waiting chunk or message arrives next. Messages of one
 // pair keep their order, chunks do not. Time passes only when nothing is waiting. Two sequences
 // that bring each rank the same things in the same order lead to the same state, so that only one
-// of them is gone on with.
+// of them is gone on with. Neither do these make a difference, so that one of them stands for all:
+//  - when a chunk arrives that changes nothing at its rank (a repeated one that is there already):
+//    it is brought at once, and no future without it is tried;
+//  - the order of chunks that follow one another at a rank and cause nothing but their own mark.
+// What a chunk caused is seen by all that the rank counts, what it sent and when it wants to be
+// called next.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +38,9 @@ struct ExplorerReport {
   std::uint64_t states = 0;  ///< different ones
   std::uint64_t ends = 0;    ///< runs gone through to the end
   std::uint64_t steps = 0;
-  bool complete = false;  ///< all states were seen
-  std::string path;       ///< of a failure: what arrived, in order
+  std::uint64_t idle_steps = 0;  ///< of them, arrivals that changed nothing
+  bool complete = false;         ///< all states were seen
+  std::string path;              ///< of a failure: what arrived, in order
 };
 
 /// Goes through all orders for one set of losses.

@@ -197,8 +197,10 @@ std::string print_place(const Place& place) {
 }
 
 bool parse_topology(std::string_view value, Place& place) {
-  const Words words = split(value, ":x");
-  if (words.empty()) return false;
+  // The name first: it may have an x of its own.
+  const std::size_t colon = std::min(value.find(':'), value.size());
+  Words words = split(value.substr(colon), ":x");
+  words.insert(words.begin(), value.substr(0, colon));
   if (words[0] == "cluster188" && words.size() == 1) {
     place.shape = Place::Shape::cluster188;
     place.hosts = 18;

@@ -106,6 +106,12 @@ Status World::open() {
     network_->fabric().toggle_loss(loss.link, loss.identity);
   }
   schedule_script();
+  if (config_.background.streams > 0) {
+    background_ =
+        std::make_unique<sim::BackgroundTraffic>(queue_, network_->fabric(), config_.background);
+    background_->start({});
+  }
+  if (config_.trace != nullptr) begin_trace();
   return {};
 }
 
@@ -203,6 +209,7 @@ WorldReport World::run() {
     ++report_.events;
     handle(event);
     if (remaining_ == 0) {
+      if (background_) background_->stop();
       if (until == kNever) until = now() + kLinger;
       if (now() >= until) break;
     } else if (report_.events >= config_.max_events) {
@@ -223,7 +230,9 @@ void World::handle(const Event& event) {
   if (network_->handle(event)) return;
   const EventKind kind = kind_of(event);
   const std::uint32_t target = target_of(event);
-  if (kind == kWake) {
+  if (kind == EventKind::background) {
+    background_->handle(event);
+  } else if (kind == kWake) {
     // Only the earliest of the wakes that were asked for is meant.
     if (hosts_[target].wake_at == now()) work(target);
   } else if (kind == kSubmit) {
@@ -300,6 +309,10 @@ void World::work(std::uint32_t at) {
   ++report_.polls;
   if (!worked) ++report_.idle_polls;
   host.busy_until = now + cost_of(host, sum);
+  if (config_.trace != nullptr && worked) {
+    config_.trace->add({worker_tracks_, at}, "poll", sim::from_instant(now),
+                       sim::from_nanoseconds(host.busy_until - now));
+  }
   // What chunks lead to was done in the same poll, unless something was sent, begun or ended.
   const bool only_chunks = sum.messages + sum.sends + sum.turns == 0;
   if (only_chunks && config_.host.moderation.count() > 0) worked = false;
@@ -405,6 +418,9 @@ void World::on_end(std::uint32_t at, std::uint32_t number, const Status& status)
   --remaining_;
   ++(status.ok() ? report_.completed : report_.failed);
   report_.ended = end.ended_at;
+  if (config_.trace != nullptr) {
+    trace_end(member, end, config_.communicators[member.communicator].collectives[number].kind);
+  }
   report_.digest = mixed_into(report_.digest, std::uint64_t{at} << 32 | std::uint64_t{number} << 8 |
                                                   static_cast<std::uint64_t>(status.code()));
   if (!status.ok() && member.first_error.empty()) member.first_error = status.to_string();

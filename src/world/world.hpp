@@ -16,6 +16,7 @@
 #include "device/sim/network.hpp"
 #include "engine/communicator_context.hpp"
 #include "sim/event_queue.hpp"
+#include "sim/trace.hpp"
 #include "world/collective_run.hpp"
 #include "world/config.hpp"
 
@@ -84,7 +85,9 @@ class World final : public device::sim::HostWaker {
     device::sim::SimEndpoint* endpoint = nullptr;
     std::unique_ptr<engine::CommunicatorContext> context;
     std::vector<CollectiveEnd> ends;
-    std::deque<CollectiveRun> runs;  ///< where bytes are carried
+    std::deque<CollectiveRun> runs;     ///< where bytes are carried
+    std::uint64_t traced_ready_ns = 0;  ///< of the counters, what earlier spans tell of
+    std::uint64_t traced_data_ns = 0;
     std::string first_error;
   };
   struct Host {
@@ -131,6 +134,8 @@ class World final : public device::sim::HostWaker {
   void submit_one(Member& member, std::uint32_t number);
   void on_end(std::uint32_t member, std::uint32_t collective, const Status& status);
   void kill(sim::HostId host);
+  void begin_trace();
+  void trace_end(Member& member, const CollectiveEnd& end, CollectiveKind kind);
   void fail(const Status& status);
   Status check_end();
   Status check_ports() const;
@@ -141,6 +146,10 @@ class World final : public device::sim::HostWaker {
   WorldConfig config_;
   sim::EventQueue queue_;
   std::unique_ptr<device::sim::SimNetwork> network_;
+  std::unique_ptr<sim::BackgroundTraffic> background_;
+  std::unique_ptr<sim::PortTrace> port_trace_;
+  std::uint32_t rank_tracks_ = 0;
+  std::uint32_t worker_tracks_ = 0;
   std::unique_ptr<DropRecorder> drops_;
   std::vector<FabricLoss> losses_;
   std::vector<Shared> shared_;

@@ -10,6 +10,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "world/experiment.hpp"
+
 namespace tutti::world {
 namespace {
 
@@ -54,6 +56,19 @@ TEST(Swarm, AScenarioReadBackFromItsTextIsTheSameRun) {
     EXPECT_EQ(again->to_string(), scenario.to_string());
     EXPECT_EQ(run_scenario(*again).report.digest, run_scenario(scenario).report.digest)
         << scenario.to_string();
+  }
+}
+
+TEST(Swarm, PlacesAreReadBackFromTheirText) {
+  for (const std::string text :
+       {"single:7", "tree:4x3x2", "cluster188", "radix:32x3", "radix:32x3x1024"}) {
+    const auto place = parse_place(text);
+    ASSERT_TRUE(place) << place.status().to_string();
+    EXPECT_EQ(to_string(*place), text);
+    EXPECT_TRUE(make_topology(*place)) << text;
+  }
+  for (const char* text : {"", "ring:4", "radix:32", "radix:3x2x1x0", "single:x", "cluster188:1"}) {
+    EXPECT_FALSE(parse_place(text)) << text;
   }
 }
 

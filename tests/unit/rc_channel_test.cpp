@@ -370,6 +370,37 @@ TEST(RcChannel, DeregistrationInTheMiddleRefusesTheRest) {
   }
 }
 
+TEST(RcChannel, AbandonedWorkLeavesTheCallersMemoryAloneAndShortMessagesStillGoOut) {
+  for (const std::uint64_t begun_us : {0, 30, 200, 2000}) {
+    for (const Opcode opcode : {Opcode::write_immediate, Opcode::read, Opcode::send}) {
+      LinkOptions options;
+      options.loss = 0.05;
+      Pair pair(begun_us + 31, options);
+      const std::size_t size = opcode == Opcode::send ? 16 << 10 : 1 << 20;
+      Bytes region(size, std::byte{3});
+      const MemoryKey key = pair[1].memory.add(region).value();
+      auto local = std::make_unique<Bytes>(size, std::byte{4});
+      for (std::uint64_t id = 1; id <= 3; ++id) {
+        WorkRequest request = one_sided(opcode, *local, key, 0, id);
+        ASSERT_TRUE(pair.post(0, request).ok());
+      }
+      pair.run_for(microseconds(begun_us));
+      const std::size_t complete = pair[0].completions.size();
+      pair.channel(0).abandon();
+      local.reset();  // a use of it from here on is a use after free
+      Bytes message(100, std::byte{5});
+      ASSERT_TRUE(pair.post(0, send_of(message)).ok());
+      ASSERT_TRUE(pair.run_until_quiet());
+      const auto& ended = pair[0].completions;
+      ASSERT_EQ(ended.size(), 4u);
+      for (std::size_t i = complete; i < 3; ++i)
+        EXPECT_EQ(ended[i].completion.code, Code::aborted) << i;
+      ASSERT_FALSE(pair[1].completions.empty());
+      EXPECT_EQ(pair[1].completions.back().payload, message);
+    }
+  }
+}
+
 TEST(RcChannel, AnImmediateThatCameEarlyIsNotRaisedWhenItsWriteIsRefused) {
   Pair pair(22);
   Bytes region(2000);

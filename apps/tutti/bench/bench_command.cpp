@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -55,7 +56,33 @@ void add_options(CLI::App& command, BenchOptions& options) {
   add_session_options(command, options.session);
 }
 
+/// The value of that name; the tables of names are the types' own.
+template <typename Value>
+void add_named(CLI::App& command, const std::string& names, Value& value,
+               const std::vector<Value>& values, const std::string& text) {
+  std::map<std::string, Value> by_name;
+  for (const Value one : values) by_name.emplace(to_string(one), one);
+  command.add_option(names, value, text)
+      ->transform(CLI::CheckedTransformer(by_name).description(""))
+      ->default_str(to_string(value));
+}
+
+void add_reduction(CLI::App& command, Reduction& reduction) {
+  std::vector<DataType> types;
+  for (std::size_t t = 0; t < kDataTypes; ++t) types.push_back(static_cast<DataType>(t));
+  add_named(command, "-d,--datatype", reduction.type, types, "Of the elements");
+  add_named(
+      command, "-o,--op", reduction.operation,
+      {ReduceOperation::sum, ReduceOperation::min, ReduceOperation::max, ReduceOperation::average},
+      "What is done with them");
+}
+
 Status check(const BenchOptions& options) {
+  const std::size_t element = element_bytes(options.reduction.type);
+  if (reduces(options.operation) && (options.min_bytes % element | options.step_bytes % element)) {
+    return failure(Code::invalid_argument, "sizes must be multiples of {} bytes, one {}", element,
+                   to_string(options.reduction.type));
+  }
   if (options.min_bytes <= options.max_bytes) return {};
   return failure(Code::invalid_argument, "--minbytes {} is more than --maxbytes {}",
                  size_text(options.min_bytes), size_text(options.max_bytes));
@@ -76,15 +103,15 @@ std::vector<std::uint64_t> sizes(const BenchOptions& options) {
 }
 
 Result<BenchRow> measure_row(const BenchOptions& options, Session& session, std::uint64_t bytes) {
-  const bool gather = options.operation == Operation::allgather;
   BenchRow row;
   row.send_bytes = bytes;
-  row.size_bytes = gather ? bytes * session.size() : bytes;
+  row.size_bytes = counts_all_blocks(options.operation) ? bytes * session.size() : bytes;
   ExerciseOptions exercise{.operation = options.operation,
-                           .algorithm = options.session.algorithm,
+                           .algorithm = Algorithm(options.session.algorithm),
                            .root = options.root,
-                           .send_bytes = bytes};
-  if (gather) {
+                           .send_bytes = bytes,
+                           .reduction = options.reduction};
+  if (has_both_places(options.operation)) {
     MeasureOptions without_link = options.measure;
     without_link.link_bytes = false;
     exercise.in_place = false;
@@ -146,10 +173,11 @@ void add_operation(CLI::App& bench, Operation operation, const char* text, int& 
   const auto options = std::make_shared<BenchOptions>();
   options->operation = operation;
   add_options(*command, *options);
-  if (operation == Operation::broadcast) {
+  if (reduces(operation)) add_reduction(*command, options->reduction);
+  if (has_root(operation)) {
     command->add_option_function<std::uint32_t>(
         "--root,-r", [options](const std::uint32_t& root) { options->root = rank_of(root); },
-        "The rank that sends (0)");
+        "The rank that sends, or gets the result (0)");
   }
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }
@@ -162,6 +190,13 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   bench->require_subcommand(1);
   add_operation(*bench, Operation::broadcast, "One rank's message to all", exit_code);
   add_operation(*bench, Operation::allgather, "Every rank's block to all", exit_code);
+  add_operation(*bench, Operation::gather, "Every rank's block to one", exit_code);
+  add_operation(*bench, Operation::scatter, "One rank's blocks, one to each", exit_code);
+  add_operation(*bench, Operation::alltoall, "A block from each rank to each", exit_code);
+  add_operation(*bench, Operation::reduce, "All ranks' messages combined at one", exit_code);
+  add_operation(*bench, Operation::reduce_scatter, "Blocks combined, one result to each",
+                exit_code);
+  add_operation(*bench, Operation::allreduce, "All ranks' messages combined at all", exit_code);
   add_operation(*bench, Operation::barrier, "All wait for all", exit_code);
 }
 

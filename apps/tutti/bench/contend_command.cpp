@@ -40,7 +40,7 @@ class TuttiContender final : public bench::Contender {
   int rank() const override { return static_cast<int>(index(session_.rank())); }
   int ranks() const override { return static_cast<int>(session_.size()); }
 
-  void barrier() override { wait(session_.communicator().barrier(options_)); }
+  void barrier() override { wait(session_.communicator().barrier({.will_wait = true})); }
   void broadcast(std::byte* data, std::size_t bytes) override {
     wait(session_.communicator().broadcast({data, bytes}, Rank{0}, options_));
   }
@@ -98,7 +98,7 @@ Result<std::int64_t> contend(const ContendOptions& options) {
   if (Status status = set_place(options); !status) return status;
   auto session = Session::create(options.session);
   if (!session) return session.status();
-  TuttiContender contender(*session, options.session.algorithm);
+  TuttiContender contender(*session, Algorithm(options.session.algorithm));
   try {
     const std::int64_t wrong_bytes = bench::measure_all(contender, options.measure);
     if (Status status = session->finish(); !status) return status;

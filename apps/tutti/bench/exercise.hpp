@@ -11,18 +11,28 @@
 
 namespace tutti::app {
 
-enum class Operation { broadcast, allgather, barrier };
-
-/// "broadcast".
-const char* to_string(Operation operation);
+using Operation = Collective;
 
 struct ExerciseOptions {
   Operation operation = Operation::allgather;
   Algorithm algorithm = Algorithm::automatic;
   Rank root{0};
-  std::uint64_t send_bytes = 0;  ///< broadcast: the message; allgather: each rank's block
-  bool in_place = true;
+  std::uint64_t send_bytes = 0;  ///< Broadcast, Reduce, Allreduce: the message; else a block
+  bool in_place = true;          ///< where the collective can be
+  Reduction reduction{};           ///< sum, min, max or average
 };
+
+/// Whether the size that the field quotes is that of all ranks' blocks together.
+constexpr bool counts_all_blocks(Operation operation) {
+  return operation == Operation::allgather || operation == Operation::allgatherv ||
+         operation == Operation::gather || operation == Operation::scatter ||
+         operation == Operation::alltoall || operation == Operation::reduce_scatter;
+}
+/// Whether it can be called with one buffer or with two.
+constexpr bool has_both_places(Operation operation) {
+  return operation == Operation::allgather || operation == Operation::reduce_scatter ||
+         operation == Operation::allreduce || operation == Operation::reduce;
+}
 
 class Exercise {
  public:
@@ -41,13 +51,22 @@ class Exercise {
  private:
   Exercise(Communicator& communicator, const ExerciseOptions& options)
       : communicator_(&communicator), options_(options) {}
-  std::span<std::byte> own();
-  Result<Request> start();
+
+  std::uint32_t me() const { return index(communicator_->rank()); }
+  bool is_root() const { return communicator_->rank() == options_.root; }
+  CollectiveCall call();
+  /// The part of the send buffer for each rank, or the one for all: blocks of send_bytes.
+  std::uint64_t send_blocks() const;
+  std::uint64_t receive_blocks() const;
+  std::span<std::byte> contribution();
+  std::uint64_t count_wrong_block(std::uint64_t block, std::uint32_t source,
+                                  std::uint64_t repetition) const;
+  std::uint64_t count_wrong_reduction(std::uint64_t repetition) const;
 
   Communicator* communicator_;
   ExerciseOptions options_;
-  std::vector<std::byte> buffer_;
-  std::vector<std::byte> apart_;  ///< the send buffer where not in place
+  std::vector<std::byte> buffer_;  ///< received into; in place also sent from
+  std::vector<std::byte> apart_;   ///< the send buffer where not in place
 };
 
 }  // namespace tutti::app

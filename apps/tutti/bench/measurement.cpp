@@ -186,7 +186,9 @@ Result<LinkBytes> measure_link(Session& session, Exercise& exercise, const Exerc
     const Location& where = session.locations()[r];
     if (seen.insert(where.network + where.interface).second) link.total += sent + received;
   }
-  if (seen.size() == session.size()) link.ideal = ideal_bytes(what, session.size());
+  const bool multicasts =
+      what.operation == Operation::allgather || what.operation == Operation::broadcast;
+  if (multicasts && seen.size() == session.size()) link.ideal = ideal_bytes(what, session.size());
   return link;
 }
 

@@ -17,15 +17,23 @@ struct Bandwidth {
   double bus = 0;
 };
 
-/// As the field defines them: a broadcast's bus carries the message once, an allgather's all blocks
-/// but one.
+/// What a bus carries of the size that is quoted, as the field defines it.
+double bus_factor(Operation operation, std::uint32_t ranks) {
+  if (operation == Operation::allreduce) return 2 * (ranks - 1.0) / ranks;
+  return counts_all_blocks(operation) ? (ranks - 1.0) / ranks : 1.0;
+}
+
+const char* bus_factor_text(Operation operation) {
+  if (operation == Operation::allreduce) return "2 (ranks - 1) / ranks";
+  return counts_all_blocks(operation) ? "(ranks - 1) / ranks" : "1";
+}
+
 Bandwidth bandwidth(const BenchRow& row, const Measured& measured, Operation operation,
                     std::uint32_t ranks) {
   const double time_ns = static_cast<double>(measured.percentile_ns(50));
   if (time_ns <= 0) return {};
   const double algorithm = static_cast<double>(row.size_bytes) / time_ns;
-  const double factor = operation == Operation::allgather ? (ranks - 1.0) / ranks : 1.0;
-  return {algorithm, algorithm * factor};
+  return {algorithm, algorithm * bus_factor(operation, ranks)};
 }
 
 std::string microseconds(std::int64_t time_ns) {
@@ -65,10 +73,11 @@ void print_definitions(const BenchOptions& options, Session& session) {
   fmt::print("# time: {}; median of {} repetitions after {} to warm up\n", clock,
              options.measure.iterations, options.measure.warmup);
   if (options.operation == Operation::barrier) return;
-  fmt::print("# count: bytes that each {} (-b, -e); size: bytes that each rank holds in the end\n",
-             options.operation == Operation::allgather ? "rank sends" : "message has");
+  const bool blocks = counts_all_blocks(options.operation);
+  fmt::print("# -b, -e: bytes of {}; size: {}\n", blocks ? "one block" : "the message",
+             blocks ? "of all ranks' blocks together" : "the same");
   fmt::print("# algbw: size / time; busbw: algbw x {}; 1 GB = 1e9 bytes\n",
-             options.operation == Operation::allgather ? "(ranks - 1) / ranks" : "1");
+             bus_factor_text(options.operation));
   fmt::print(
       "# #wrong: received bytes that differ from the rank's, the place's and the "
       "repetition's pattern, all ranks together\n");
@@ -128,7 +137,9 @@ nlohmann::json result_json(const BenchOptions& options, const BenchRow& row,
 
 nlohmann::json settings_json(const BenchOptions& options) {
   const CommunicatorOptions& communicator = options.session.communicator;
-  return {{"algorithm", to_string(options.session.algorithm)},
+  return {{"algorithm", to_string(Algorithm(options.session.algorithm))},
+          {"type", reduces(options.operation) ? to_string(options.reduction.type) : "uint8"},
+          {"redop", reduces(options.operation) ? to_string(options.reduction.operation) : "none"},
           {"root", index(options.root)},
           {"min_bytes", options.min_bytes},
           {"max_bytes", options.max_bytes},
@@ -152,7 +163,7 @@ nlohmann::json settings_json(const BenchOptions& options) {
 void print_header(const BenchOptions& options, Session& session) {
   fmt::print("# tutti {} bench {}: {} ranks on {} host{}, algorithm {}\n", version(),
              to_string(options.operation), session.size(), session.hosts(),
-             session.hosts() == 1 ? "" : "s", to_string(options.session.algorithm));
+             session.hosts() == 1 ? "" : "s", to_string(Algorithm(options.session.algorithm)));
   std::istringstream lines(session.communicator().describe());
   for (std::string line; std::getline(lines, line);) fmt::print("# {}\n", line);
   fmt::print("{}", shared_by(session));
@@ -180,8 +191,13 @@ void print_header(const BenchOptions& options, Session& session) {
 }
 
 void print_row(const BenchOptions& options, const BenchRow& row, std::uint32_t ranks) {
-  const bool rooted = options.operation == Operation::broadcast;
-  fmt::print(kHeadRow, row.size_bytes, row.send_bytes, "uint8", "none",
+  const bool rooted = has_root(options.operation);
+  const bool computes = reduces(options.operation);
+  const Reduction& reduction = options.reduction;
+  fmt::print(kHeadRow, row.size_bytes,
+             computes ? row.send_bytes / element_bytes(reduction.type) : row.send_bytes,
+             computes ? to_string(reduction.type) : "uint8",
+             computes ? to_string(reduction.operation) : "none",
              rooted ? static_cast<int>(index(options.root)) : -1);
   print_result(options, row, row.out_of_place ? &*row.out_of_place : nullptr, ranks);
   print_result(options, row, &row.in_place, ranks);

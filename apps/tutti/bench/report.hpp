@@ -17,7 +17,8 @@ struct BenchOptions {
   MeasureOptions measure;
   Operation operation = Operation::allgather;
   Rank root{0};
-  std::uint64_t min_bytes = 1024;  ///< send bytes of a rank
+  Reduction reduction;
+  std::uint64_t min_bytes = 1024;  ///< see ExerciseOptions::send_bytes
   std::uint64_t max_bytes = std::uint64_t{4} << 20;
   std::uint64_t step_factor = 4;
   std::uint64_t step_bytes = 0;  ///< not 0: added, instead of multiplying by the factor
@@ -27,9 +28,9 @@ struct BenchOptions {
 
 /// One size.
 struct BenchRow {
-  std::uint64_t send_bytes = 0;          ///< broadcast: the message; allgather: a rank's block
-  std::uint64_t size_bytes = 0;          ///< what a rank holds in the end
-  std::optional<Measured> out_of_place;  ///< allgather only
+  std::uint64_t send_bytes = 0;          ///< see ExerciseOptions
+  std::uint64_t size_bytes = 0;          ///< the size that the field quotes
+  std::optional<Measured> out_of_place;  ///< where it can be called so, too
   Measured in_place;
 };
 

@@ -1,21 +1,16 @@
-// Which algorithm `automatic` stands for.
+// Which algorithm `automatic` stands for, as Communicator finds it (C7).
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "bench/exercise.hpp"
-#include "tutti/communicator.hpp"
+#include "collectives/choice.hpp"
+#include "tutti/status.hpp"
 
 namespace tutti::app {
 
-struct Choice {
-  Algorithm algorithm = Algorithm::multicast;
-  std::string reason;
-};
-
-/// The first row of the table of choices that matches. `send_bytes`: the message of a broadcast, a
-/// rank's block of an allgather.
-Choice choose(Operation operation, std::uint32_t ranks, std::uint64_t send_bytes);
+/// What runs for a block of so many bytes, the environment's preferences included.
+Result<collectives::Choice> choose(Operation operation, std::uint32_t ranks,
+                                   std::uint64_t block_bytes);
 
 }  // namespace tutti::app

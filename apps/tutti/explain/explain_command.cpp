@@ -163,14 +163,15 @@ Status explain(const ExplainOptions& options) {
   const auto multicast = plan_multicast(input);
   if (!multicast) return multicast.status();
   const Plan ring = plan_ring(input);
-  const Choice choice = choose(input.operation, input.ranks, input.send_bytes);
+  const auto choice = choose(input.operation, input.ranks, input.send_bytes);
+  if (!choice) return choice.status();
   fmt::print("{} of {} bytes {} among {} ranks, MTU {}: {}\n", to_string(input.operation),
              input.send_bytes,
              input.operation == Operation::allgather ? "from each rank" : "from the root",
-             input.ranks, input.mtu_bytes, to_string(choice.algorithm));
-  fmt::print("why: {}\n", choice.reason);
-  print_plan(input, *multicast, choice.algorithm == Algorithm::multicast);
-  print_plan(input, ring, choice.algorithm == Algorithm::ring);
+             input.ranks, input.mtu_bytes, collectives::to_string(*choice));
+  fmt::print("why: {}\n", choice->reason);
+  print_plan(input, *multicast, choice->algorithm == "multicast");
+  print_plan(input, ring, choice->algorithm == "ring" || choice->algorithm == "chain");
   print_comparison(input, *multicast, ring);
   if (rate != 0 && multicast->data.total != 0) print_times(input, *multicast, ring, rate);
   return {};

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "lab/batches.hpp"
 #include "lab/descriptor.hpp"
 #include "lab/keeper.hpp"
 #include "lab/remote_socket.hpp"
@@ -25,8 +26,6 @@ namespace tutti::lab {
 
 namespace {
 
-/// Bytes that a shaped port's queue holds: the switch's buffer per port.
-constexpr int kQueueBytes = 1'000'000;
 constexpr int kDetourQueueBytes = 4'000'000;
 
 std::string name_prefix(const std::string& lab) { return "tutti-" + lab + "-"; }
@@ -91,61 +90,8 @@ std::vector<Setting> host_settings(const LabOptions& options) {
   return settings;
 }
 
-/// The bridge alone, which does not ask for members yet.
-std::string bridge_batch() {
-  return "link set lo up\n"
-         "link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 1 mcast_querier 0 "
-         "mcast_query_response_interval 1 mcast_startup_query_interval 100 mcast_igmp_version 3\n";
-}
-
-/// Makes the bridge ask for members. For one response interval, as it was set by an earlier
-/// command, it goes on flooding every group to every port; so the interval is short now and useful
-/// after.
-std::string querier_batch() {
-  return "link set br0 type bridge mcast_querier 1\n"
-         "link set br0 type bridge mcast_query_response_interval 10\n";
-}
-
 /// Above the short response interval of bridge_batch(), 10 ms, and the kernel's timer steps.
 constexpr std::chrono::milliseconds kFloodingEnds{40};
-
-/// The routes of a host. TCP's congestion control belongs to them, since a namespace may not choose
-/// every algorithm as its default.
-std::string routes_batch(const LabOptions& options, int host) {
-  std::string batch = "route add 224.0.0.0/4 dev eth0\n";
-  if (options.congestion_control.empty()) return batch;
-  batch += fmt::format("route replace 10.77.0.0/24 dev eth0 src 10.77.0.{} congctl {}\n", host + 1,
-                       options.congestion_control);
-  if (!options.ipv6) return batch;
-  return batch +
-         fmt::format("route replace fd77::/64 dev eth0 proto kernel metric 256 congctl {}\n",
-                     options.congestion_control);
-}
-
-std::string links_batch(const LabOptions& options, const std::string& prefix) {
-  std::string batch;
-  for (int host = 0; host < options.hosts; ++host) {
-    const std::string port = port_name(host);
-    batch += fmt::format("link add {0} mtu {1} type veth peer name eth0 netns {2}h{3} mtu {1}\n",
-                         port, options.mtu, prefix, host);
-    batch += fmt::format("link set {} master br0\n", port);
-    batch += fmt::format("link set {} type bridge_slave fastleave on\n", port);
-  }
-  return batch;
-}
-
-std::string ports_up_batch(const LabOptions& options) {
-  std::string batch = fmt::format("link set br0 mtu {} up\n", options.mtu);
-  for (int host = 0; host < options.hosts; ++host) {
-    batch += fmt::format("link set {} up\n", port_name(host));
-  }
-  return batch;
-}
-
-std::string shaper(const std::string& device, const LabOptions& options) {
-  return fmt::format("qdisc add dev {} root tbf rate {}bit burst {} limit {}\n", device,
-                     options.rate_bits_per_second, burst_bytes_of(options), kQueueBytes);
-}
 
 /// The namespaces of a lab that have names in /run/netns here: also those of a half-built lab.
 std::vector<std::string> named_namespaces(const std::string& lab) {
@@ -156,7 +102,7 @@ std::vector<std::string> named_namespaces(const std::string& lab) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(prefix)) continue;
     const std::string rest = name.substr(prefix.size());
-    const bool host = rest.size() > 1 && rest[0] == 'h' &&
+    const bool host = rest.size() > 1 && (rest[0] == 'h' || rest[0] == 'a') &&
                       rest.find_first_not_of("0123456789", 1) == std::string::npos;
     if (host || rest == "sw") names.push_back(name);
   }
@@ -222,6 +168,7 @@ struct Lab::Parts {
   Descriptor user;  ///< of an attached temporary lab
   Descriptor switch_network;
   std::vector<Descriptor> host_networks;
+  std::vector<Descriptor> aggregator_networks;
   bool has_detours = false;
 
   const LabOptions& options() const { return state.options; }
@@ -229,6 +176,9 @@ struct Lab::Parts {
   Place outside() const { return keeper ? keeper->place() : Place{.user = user.get()}; }
   Place at_switch() const { return within(switch_network); }
   Place at_host(int host) const { return within(host_networks[static_cast<std::size_t>(host)]); }
+  Place at_aggregator(int aggregator) const {
+    return within(aggregator_networks[static_cast<std::size_t>(aggregator)]);
+  }
   Place within(const Descriptor& network) const {
     return {.user = outside().user, .mount = -1, .network = network.get()};
   }
@@ -238,7 +188,7 @@ struct Lab::Parts {
   Status make_namespaces();
   Status open_namespaces();
   Status make_links();
-  Status configure_host(int host);
+  Status configure(const Place& place, int number);
   Status connect_ports();
   Status wait_for_switch_address() const;
   Status shape();
@@ -260,6 +210,9 @@ Status Lab::Parts::make_namespaces() {
   for (int host = 0; host < options().hosts; ++host) {
     batch += fmt::format("netns add {}h{}\n", prefix(), host);
   }
+  for (int one = 0; one < options().aggregators; ++one) {
+    batch += fmt::format("netns add {}a{}\n", prefix(), one);
+  }
   return run_checked(outside(), {"ip", "-batch", "-"}, batch, "make network namespaces").status();
 }
 
@@ -272,6 +225,10 @@ Status Lab::Parts::open_namespaces() {
   for (int host = 0; host < options().hosts; ++host) {
     host_networks.emplace_back(opened(fmt::format("h{}", host)));
     complete = complete && host_networks.back().valid();
+  }
+  for (int one = 0; one < options().aggregators; ++one) {
+    aggregator_networks.emplace_back(opened(fmt::format("a{}", one)));
+    complete = complete && aggregator_networks.back().valid();
   }
   if (complete) return {};
   return system_failure(errno, "the namespaces of lab '{}' cannot be opened; take it down",
@@ -298,12 +255,11 @@ Status Lab::Parts::make_links() {
       .status();
 }
 
-Status Lab::Parts::configure_host(int host) {
-  const std::string number = std::to_string(host + 1);
-  std::string batch = "link set lo up\naddr add 10.77.0." + number + "/24 dev eth0\n";
-  if (options().ipv6) batch += fmt::format("addr add fd77::{:x}/64 dev eth0 nodad\n", host + 1);
-  batch += "link set eth0 up\n" + routes_batch(options(), host);
-  return run_checked(at_host(host), {"ip", "-batch", "-"}, batch, "configure a host").status();
+/// Gives a host, or an aggregator's place, the address of this number.
+Status Lab::Parts::configure(const Place& place, int number) {
+  return run_checked(place, {"ip", "-batch", "-"}, host_batch(options(), number),
+                     "configure a host")
+      .status();
 }
 
 Status Lab::Parts::connect_ports() {
@@ -357,8 +313,11 @@ Status Lab::Parts::shape() {
 
 Status Lab::Parts::set_offload() {
   if (segmentation_of(options())) return {};
-  for (int host = 0; host < options().hosts; ++host) {
-    Status status = run_checked(at_host(host),
+  std::vector<Place> places;
+  for (int host = 0; host < options().hosts; ++host) places.push_back(at_host(host));
+  for (int one = 0; one < options().aggregators; ++one) places.push_back(at_aggregator(one));
+  for (const Place& place : places) {
+    Status status = run_checked(place,
                                 {"ethtool", "-K", "eth0", "tx-udp-segmentation", "off", "tso",
                                  "off", "gso", "off"},
                                 {}, "switch segmentation off")
@@ -425,9 +384,17 @@ Status Lab::Parts::build() {
     Status status = apply_settings(at_host(host), host_settings(options()));
     if (!status) return status;
   }
+  for (int one = 0; one < options().aggregators; ++one) {
+    Status status = apply_settings(at_aggregator(one), host_settings(options()));
+    if (!status) return status;
+  }
   if (Status status = make_links(); !status) return status;
   for (int host = 0; host < options().hosts; ++host) {
-    if (Status status = configure_host(host); !status) return status;
+    if (Status status = configure(at_host(host), host + 1); !status) return status;
+  }
+  for (int one = 0; one < options().aggregators; ++one) {
+    Status status = configure(at_aggregator(one), aggregator_number(one));
+    if (!status) return status;
   }
   if (Status status = set_offload(); !status) return status;
   if (Status status = shape(); !status) return status;
@@ -444,10 +411,12 @@ Status Lab::Parts::remove() {
   };
   add(switch_network);
   for (const Descriptor& network : host_networks) add(network);
+  for (const Descriptor& network : aggregator_networks) add(network);
   inodes.erase(0);
   if (!inodes.empty()) end_processes_in(inodes);
   switch_network.reset();
   host_networks.clear();
+  aggregator_networks.clear();
   if (!keeper) return remove_lab(options().name);
   keeper.reset();
   forget(options().name);
@@ -531,6 +500,13 @@ std::string Lab::switch_namespace() const { return parts_->prefix() + "sw"; }
 std::string Lab::address(int host) const { return fmt::format("10.77.0.{}", host + 1); }
 std::string Lab::address6(int host) const { return fmt::format("fd77::{:x}", host + 1); }
 
+std::string Lab::aggregator_namespace(int aggregator) const {
+  return fmt::format("{}a{}", parts_->prefix(), aggregator);
+}
+std::string Lab::aggregator_address(int aggregator) const {
+  return fmt::format("10.77.0.{}", aggregator_number(aggregator));
+}
+
 Result<Place> Lab::host_place(int host) const {
   if (Status status = parts_->check_host(host); !status) return status;
   return parts_->at_host(host);
@@ -540,6 +516,17 @@ Result<pid_t> Lab::spawn_on(int host, SpawnRequest request) const {
   if (Status status = parts_->check_host(host); !status) return status;
   request.place = parts_->at_host(host);
   request.host_name = fmt::format("host{}", host);
+  request.own_sysfs = true;
+  return spawn(request);
+}
+
+Result<pid_t> Lab::spawn_at_aggregator(int aggregator, SpawnRequest request) const {
+  if (aggregator < 0 || aggregator >= aggregators()) {
+    return failure(Code::invalid_argument, "lab '{}' has places for {} aggregators, not for {}",
+                   name(), aggregators(), aggregator + 1);
+  }
+  request.place = parts_->at_aggregator(aggregator);
+  request.host_name = fmt::format("aggregator{}", aggregator);
   request.own_sysfs = true;
   return spawn(request);
 }

@@ -66,6 +66,7 @@ class Lab {
   const LabOptions& options() const;
   const std::string& name() const { return options().name; }
   int hosts() const { return options().hosts; }
+  int aggregators() const { return options().aggregators; }
 
   /// Names as `ip netns` knows them (inside the keeper for a temporary lab): "tutti-NAME-h0",
   /// "tutti-NAME-sw".
@@ -76,11 +77,18 @@ class Lab {
   std::string address(int host) const;
   std::string address6(int host) const;
 
+  /// "tutti-NAME-a0" and "10.77.0.251" for the first aggregator's place.
+  std::string aggregator_namespace(int aggregator) const;
+  std::string aggregator_address(int aggregator) const;
+
   /// Where a host's programs enter; valid as long as the lab.
   Result<Place> host_place(int host) const;
 
   /// Starts a program on a host, with the host's place and name filled in. The caller reaps it.
   Result<pid_t> spawn_on(int host, SpawnRequest request) const;
+
+  /// The same at an aggregator's place.
+  Result<pid_t> spawn_at_aggregator(int aggregator, SpawnRequest request) const;
 
   /// Forks; the child runs the body on the host and exits with its result. The caller reaps it.
   Result<pid_t> fork_on(int host, const std::function<int()>& body) const;

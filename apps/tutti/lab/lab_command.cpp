@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "lab/aggregators.hpp"
 #include "lab/lab.hpp"
 #include "lab/runner.hpp"
 #include "lab/state.hpp"
@@ -25,6 +26,7 @@ constexpr int kUsageError = 2;
 struct TypedOptions {
   std::string name;
   int hosts = 4;
+  int aggregators = 0;
   int mtu = 1500;
   std::string rate = "off";
   std::string burst = "auto";
@@ -125,6 +127,7 @@ Result<LabOptions> options_from(const TypedOptions& typed) {
   LabOptions options;
   options.name = typed.name;
   options.hosts = typed.hosts;
+  options.aggregators = typed.aggregators;
   options.mtu = typed.mtu;
   options.ipv6 = typed.ipv6;
   options.congestion_control = typed.congestion;
@@ -150,6 +153,9 @@ void add_name(CLI::App& command, std::string& name, const char* text) {
 std::vector<CLI::Option*> add_build_options(CLI::App& command, TypedOptions& typed) {
   std::vector<CLI::Option*> options{
       command.add_option("--hosts", typed.hosts, "Number of hosts")->capture_default_str(),
+      command.add_option("--aggregators", typed.aggregators,
+                         "Places at the switch, with ports that are not shaped, at which `run` "
+                         "starts `tutti aggregator`"),
       command.add_option("--mtu", typed.mtu, "Bytes of the largest packet")->capture_default_str(),
       command.add_option("--rate", typed.rate, "Of each link, each way: 100mbit, 1gbit, off")
           ->capture_default_str(),
@@ -195,6 +201,10 @@ void print_lab(const Lab& lab) {
   for (int host = 0; host < lab.hosts(); ++host) {
     fmt::print("  {}  {}{}{}\n", lab.host_namespace(host), lab.address(host),
                options.ipv6 ? "  " : "", options.ipv6 ? lab.address6(host) : "");
+  }
+  for (int one = 0; one < lab.aggregators(); ++one) {
+    fmt::print("  {}  {}  aggregator\n", lab.aggregator_namespace(one),
+               lab.aggregator_address(one));
   }
   fmt::print("  {}  switch\n", lab.switch_namespace());
 }
@@ -281,7 +291,11 @@ int run(const TypedRun& typed) {
   if (!lab) return complain(lab.status());
   RunOptions options;
   options.arguments = typed.arguments;
-  options.environment = typed.environment;
+  Result<Aggregators> aggregators = Aggregators::start(*lab, "/proc/self/exe");
+  if (!aggregators) return complain(aggregators.status());
+  options.environment = aggregators->environment();
+  options.environment.insert(options.environment.end(), typed.environment.begin(),
+                             typed.environment.end());
   options.master_port = typed.master_port;
   options.grace_ms = static_cast<int>(typed.grace_s * 1000);
   options.timeout_ms = static_cast<int>(typed.timeout_s * 1000);
@@ -289,6 +303,8 @@ int run(const TypedRun& typed) {
   Result<RunReport> report = run_ranks(*lab, options);
   if (!report) return complain(report.status());
   explain_end(*report);
+  const std::string work = aggregators->end();
+  if (typed.stats && lab->aggregators() > 0) fmt::print("aggregators:\n{}", work);
   if (Status status = write_report(typed, *lab, *report); !status) return complain(status);
   return report->exit_status;
 }

@@ -124,6 +124,10 @@ Status check_options(const LabOptions& options) {
     if (Status status = check_name(options.name); !status) return status;
   }
   if (Status status = check_range("hosts", options.hosts, 1, kMaximumHosts); !status) return status;
+  if (Status status = check_range("aggregators", options.aggregators, 0, kMaximumAggregators);
+      !status) {
+    return status;
+  }
   const int smallest_mtu = options.ipv6 ? 1280 : 576;
   if (Status status = check_range("mtu", options.mtu, smallest_mtu, 65535); !status) return status;
   const std::uint64_t rate = options.rate_bits_per_second;

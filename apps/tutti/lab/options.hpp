@@ -45,6 +45,7 @@ struct LabOptions {
   std::string name;                        ///< 1-24 of [a-z0-9-]; empty: chosen from the process id
   bool persistent = false;                 ///< outlives the object and the process; needs root
   int hosts = 4;                           ///< 1 to kMaximumHosts
+  int aggregators = 0;                     ///< places at the switch, with ports that are not shaped
   int mtu = 1500;                          ///< bytes, 576 to 65535 (at least 1280 with IPv6)
   std::uint64_t rate_bits_per_second = 0;  ///< each direction of each link; 0: not shaped
   std::uint32_t burst_bytes = 0;           ///< the shapers' burst; 0: chosen from the rate
@@ -57,6 +58,7 @@ struct LabOptions {
 };
 
 inline constexpr int kMaximumHosts = 250;
+inline constexpr int kMaximumAggregators = 4;
 inline constexpr std::size_t kMaximumNameLength = 24;
 
 /// "off", "100mbit", "2.5gbit", "800kbit" or plain bits per second, as bits per second (off: 0).

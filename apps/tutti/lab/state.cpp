@@ -35,6 +35,7 @@ Json to_json(const LabState& state) {
   return {{"name", options.name},
           {"persistent", options.persistent},
           {"hosts", options.hosts},
+          {"aggregators", options.aggregators},
           {"mtu", options.mtu},
           {"rate_bits_per_second", options.rate_bits_per_second},
           {"burst_bytes", burst_bytes_of(options)},
@@ -63,6 +64,7 @@ LabState from_json(const Json& json) {
   options.name = json.at("name").get<std::string>();
   options.persistent = json.at("persistent").get<bool>();
   options.hosts = json.at("hosts").get<int>();
+  options.aggregators = json.value("aggregators", 0);  // a lab of an earlier version has none
   options.mtu = json.at("mtu").get<int>();
   options.rate_bits_per_second = json.at("rate_bits_per_second").get<std::uint64_t>();
   options.burst_bytes = json.at("burst_bytes").get<std::uint32_t>();

@@ -7,6 +7,9 @@ void add_sim_command(CLI::App& app, int& exit_code) {
       "sim", "Collectives on a simulated network: their time and traffic, and tests with faults");
   command->require_subcommand(1);
   add_sim_run_command(*command, exit_code);
+  add_sim_traffic_command(*command, exit_code);
+  add_sim_datapath_command(*command, exit_code);
+  add_sim_figures_command(*command, exit_code);
   add_sim_swarm_command(*command, exit_code);
   add_sim_replay_command(*command, exit_code);
 }

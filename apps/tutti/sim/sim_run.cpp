@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <time.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
@@ -9,9 +8,8 @@
 #include <string>
 
 #include "exit_status.hpp"
-#include "lab/options.hpp"
+#include "sim/network_options.hpp"
 #include "sim/sim_command.hpp"
-#include "size_text.hpp"
 #include "world/experiment.hpp"
 
 namespace tutti::app {
@@ -24,10 +22,7 @@ using world::ExperimentSpec;
 struct SimRunOptions {
   ExperimentSpec spec;
   CollectiveKind kind = CollectiveKind::allgather;
-  std::string bytes = "64K";
-  std::string rate = "56gbit";
-  std::string topology;
-  sim::PlacementKind placement = sim::PlacementKind::packed;
+  NetworkOptions network;
   bool json = false;
   bool csv = false;
 };
@@ -38,40 +33,21 @@ const std::map<std::string, CollectiveKind> kCollectives{
     {"ring-allgather", CollectiveKind::ring_allgather},
     {"chain-broadcast", CollectiveKind::chain_broadcast},
     {"barrier", CollectiveKind::barrier}};
-const std::map<std::string, sim::PlacementKind> kPlacements{
-    {"packed", sim::PlacementKind::packed},
-    {"even", sim::PlacementKind::even_blocks},
-    {"spread", sim::PlacementKind::spread},
-    {"random", sim::PlacementKind::random}};
-const std::map<std::string, sim::Routing> kRoutings{{"ecmp", sim::Routing::ecmp},
-                                                    {"adaptive", sim::Routing::adaptive},
-                                                    {"destination", sim::Routing::destination}};
-
-/// Processor time of this process.
-double processor_seconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
 Status complete(SimRunOptions& options) {
   ExperimentSpec& spec = options.spec;
-  const auto bytes = parse_size(options.bytes);
-  if (!bytes) return Status(Code::invalid_argument, "--bytes: " + bytes.status().message());
-  const auto rate = lab::parse_rate(options.rate);
-  if (!rate) return rate.status();
+  const auto bytes = options.network.read_bytes();
+  if (!bytes) return bytes.status();
+  auto place = options.network.read_place(spec.ranks);
+  if (!place) return place.status();
+  auto topology = options.network.read_topology_file();
+  if (!topology) return topology.status();
+  spec.topology_text = std::move(*topology);
+  spec.place = *place;
   spec.collective.kind = options.kind;
   spec.collective.bytes = *bytes;
   spec.collective.in_place =
       options.kind == CollectiveKind::allgather || options.kind == CollectiveKind::ring_allgather;
-  spec.place = world::default_place(spec.ranks);
-  if (!options.topology.empty()) {
-    auto place = world::parse_place(options.topology);
-    if (!place) return place.status();
-    spec.place = *place;
-  }
-  spec.place.bits_per_second = *rate;
-  spec.place.placement = options.placement;
+  spec.background = options.network.background;
   return {};
 }
 
@@ -80,19 +56,10 @@ double microseconds(Nanoseconds time) { return static_cast<double>(time.count())
 nlohmann::json to_json(const ExperimentSpec& spec, const ExperimentReport& report, double seconds) {
   nlohmann::json times = nlohmann::json::array();
   for (const Nanoseconds time : report.times) times.push_back(microseconds(time));
-  nlohmann::json classes = nlohmann::json::object();
-  for (std::size_t c = 0; c < sim::kLinkClasses; ++c) {
-    const sim::TrafficCount& count = report.classes[c];
-    if (count.packets == 0) continue;
-    classes[sim::to_string(static_cast<sim::LinkClass>(c))] = {
-        {"packets", count.packets},
-        {"wire_bytes", count.wire_bytes},
-        {"payload_bytes", count.payload_bytes}};
-  }
   return {{"collective", world::to_string(spec.collective.kind)},
           {"ranks", spec.ranks},
           {"bytes", spec.collective.bytes},
-          {"topology", world::to_string(spec.place)},
+          {"topology", spec.topology_text.empty() ? world::to_string(spec.place) : "a file's"},
           {"bits_per_second", spec.place.bits_per_second},
           {"chunk_bytes", spec.chunk_bytes},
           {"chains", spec.chains},
@@ -104,8 +71,9 @@ nlohmann::json to_json(const ExperimentSpec& spec, const ExperimentReport& repor
            {{"ready", report.phases.ready_ns / 1e3},
             {"data", report.phases.data_ns / 1e3},
             {"handshake", report.phases.handshake_ns / 1e3}}},
-          {"link_classes", classes},
+          {"link_classes", classes_json(report.classes)},
           {"bytes_fetched", report.bytes_fetched},
+          {"per_packet", spec.per_packet},
           {"packet_hops", report.fabric.hops},
           {"events", report.events},
           {"processor_seconds", seconds},
@@ -160,10 +128,13 @@ void print_text(const ExperimentSpec& spec, const ExperimentReport& report, doub
 
 Status run(SimRunOptions& options) {
   if (Status status = complete(options); !status) return status;
+  TraceFile trace(options.network.trace);
+  options.spec.trace = trace.get();
   const double before = processor_seconds();
   const auto report = world::run_experiment(options.spec);
   const double seconds = processor_seconds() - before;
   if (!report) return report.status();
+  if (Status written = trace.write(); !written) return written;
   if (options.json) {
     fmt::print("{}\n", to_json(options.spec, *report, seconds).dump(1));
   } else if (options.csv) {
@@ -187,18 +158,11 @@ void add_sim_run_command(CLI::App& sim, int& exit_code) {
                    "chain-broadcast or barrier")
       ->transform(CLI::CheckedTransformer(kCollectives));
   command->add_option("--ranks,-p", spec.ranks, "How many ranks")->check(CLI::Range(1u, 1u << 20));
-  command->add_option("--bytes,-b", options->bytes,
-                      "Of a rank's block, or of the message: 64K, 1M");
+  options->network.add_to(*command);
   command->add_option("--iterations,-n", spec.iterations, "How many, one after another")
       ->check(CLI::Range(1u, 1u << 16));
-  command->add_option("--topology", options->topology,
-                      "single:HOSTS, tree:LEAVESxHOSTSxSPINES, cluster188 or "
-                      "radix:RADIXxLEVELS[xHOSTS]; otherwise the usual one for so many ranks");
-  command->add_option("--placement", options->placement, "packed, even, spread or random")
-      ->transform(CLI::CheckedTransformer(kPlacements));
   command->add_option("--routing", spec.routing, "ecmp, adaptive or destination")
-      ->transform(CLI::CheckedTransformer(kRoutings));
-  command->add_option("--rate", options->rate, "Of all links: 56gbit");
+      ->transform(CLI::CheckedTransformer(routing_names()));
   command->add_option("--seed", spec.seed, "Of everything that is drawn");
   command->add_option("--chunk-bytes", spec.chunk_bytes, "Payload of a packet")
       ->check(CLI::Range(256u, 65536u));
@@ -209,6 +173,8 @@ void add_sim_run_command(CLI::App& sim, int& exit_code) {
       ->check(CLI::Range(1u, 1u << 24));
   command->add_option("--loss-ppm", spec.loss_ppm, "Packets lost per million, on every link")
       ->check(CLI::Range(0u, 1'000'000u));
+  command->add_flag("--per-packet", spec.per_packet,
+                    "An event for each packet at each host, none for several");
   command->add_flag("--carry", spec.carry_bytes, "Carry the bytes and check them");
   command->add_flag("!--lossy", spec.lossless, "Switches drop what does not fit their queues");
   command->add_flag("--json", options->json, "As JSON");

@@ -45,6 +45,7 @@ class FaultEndpoint final : public Endpoint {
   }
   std::size_t poll(Instant now, std::span<Completion> completions) override;
   void watch(Rank peer, bool on) override { inner_->watch(peer, on); }
+  void abandon() override { inner_->abandon(); }
   bool quiet() const override { return inner_->quiet(); }
   Instant next_deadline() const override;
   int wait_descriptor() const override { return inner_->wait_descriptor(); }

@@ -370,6 +370,10 @@ void IpEndpoint::collect_probes() {
 
 void IpEndpoint::watch(Rank peer, bool on) { channel(peer).watch(on, now_); }
 
+void IpEndpoint::abandon() {
+  for (const Rank rank : open_) peers_[index(rank)].channel->abandon();
+}
+
 bool IpEndpoint::quiet() const {
   return std::all_of(open_.begin(), open_.end(),
                      [this](Rank rank) { return peers_[index(rank)].channel->quiet(); });

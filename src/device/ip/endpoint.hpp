@@ -59,6 +59,7 @@ class IpEndpoint final : public Endpoint {
   Status post(Instant now, const WorkRequest& request) override;
   std::size_t poll(Instant now, std::span<Completion> completions) override;
   void watch(Rank peer, bool on) override;
+  void abandon() override;
   bool quiet() const override;
   Instant next_deadline() const override;
   int wait_descriptor() const override { return epoll_.get(); }

@@ -150,6 +150,30 @@ void RcChannel::finish_read(Work& read) {
   acknowledge_at_once_ = true;
 }
 
+void RcChannel::abandon() {
+  for (std::uint32_t operation = first_work_; operation != end_work_; ++operation) {
+    const Work& one = work(operation);
+    if (one.inline_copy == nullptr && !one.request.local.empty()) abandon(operation);
+  }
+}
+
+// Frames of work with an error go out empty: only their sequence numbers matter to the peer. The
+// answer to a READ that counts as answered is ignored.
+void RcChannel::abandon(std::uint32_t operation) {
+  Work& left = work(operation);
+  if (left.code == Code::ok) left.code = Code::aborted;
+  const bool begun = left.cut_bytes > 0 || left.all_cut;
+  if (!begun) {
+    left.request.local = {};
+    left.answer_bytes = 0;
+    return;
+  }
+  if (left.request.opcode == Opcode::read && !left.answered) finish_read(left);
+  if (left.all_cut) return;
+  left.all_cut = true;  // it is the one being cut: the rest stays here
+  ++next_work_;
+}
+
 // ---------------------------------------------------------------------------------------------
 // What to send
 

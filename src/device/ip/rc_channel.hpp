@@ -131,6 +131,9 @@ class RcChannel {
   void watch(bool on, Instant now);
   /// Gives the peer up: pending requests complete with `code`, then one `failure` is raised.
   void fail(Code code, CompletionSink& sink);
+  /// Lets go of all memory of the caller's: what is not copied does nothing more
+  /// (Endpoint::abandon).
+  void abandon();
   bool failed() const { return failed_; }
   Rank peer() const { return peer_; }
   /// Nothing is queued, unacknowledged or being answered, and no acknowledgement is owed: the
@@ -182,6 +185,7 @@ class RcChannel {
   void complete_finished(CompletionSink& sink);
   void complete_head(Code code, CompletionSink& sink);
   void finish_read(Work& work);
+  void abandon(std::uint32_t operation);
 
   // What to send.
   bool may_cut_work() const;

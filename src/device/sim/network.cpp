@@ -216,6 +216,7 @@ Picoseconds SimNetwork::multicast(SimEndpoint& from, const wire::Header& header,
   return end;
 }
 
+// Payload is users' data: the protocol's own messages count on the wire only.
 void SimNetwork::unicast(SimEndpoint& from, const NicPacket& nic_packet) {
   const Communicator& communicator = communicators_[from.communicator()];
   const NicSettings& settings = from.nic().settings;
@@ -223,7 +224,7 @@ void SimNetwork::unicast(SimEndpoint& from, const NicPacket& nic_packet) {
   Packet packet = Packet::to_host(
       communicator.hosts[index(nic_packet.destination)],
       bare ? settings.acknowledgement_bytes : settings.reliable_header_bytes + nic_packet.length,
-      nic_packet.length);
+      nic_packet.kind == NicPacketKind::send ? 0 : nic_packet.length);
   packet.cookie = packets_.add(nic_packet);
   packet.identity = identity_of(nic_packet, from.next_transmission());
   packet.flow = from.number();

@@ -1,0 +1,120 @@
+#include "aggregator/aggregator_command.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "base/error.hpp"
+#include "exit_status.hpp"
+#include "runtime/aggregator_service.hpp"
+
+namespace tutti::app {
+namespace {
+
+struct Arguments {
+  std::string listen;
+  std::string interface;
+  std::string key_file;
+  std::uint64_t memory_mib = 1024;
+  std::uint32_t jobs = 32;
+  runtime::AggregatorOptions options;
+};
+
+/// Blocks the signals that end the program in all threads, and waits for one.
+class EndSignals {
+ public:
+  EndSignals() {
+    sigemptyset(&signals_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, signal);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+  }
+  void wait() const {
+    int signal = 0;
+    while (sigwait(&signals_, &signal) != 0) {
+    }
+  }
+
+ private:
+  sigset_t signals_{};
+};
+
+/// "host:port", where port 0 takes a free one.
+Result<runtime::Endpoint> listening_at(const std::string& text) {
+  constexpr std::string_view kFree = ":0";
+  if (!text.ends_with(kFree)) return runtime::parse_endpoint(text);
+  auto endpoint = runtime::parse_endpoint(text.substr(0, text.size() - kFree.size()) + ":1");
+  if (endpoint) endpoint->port = 0;
+  return endpoint;
+}
+
+void say(const std::string& line) {
+  std::fputs((line + "\n").c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void print_work(const runtime::AggregatorService& service) {
+  for (const auto& [name, value] : service.counters()) {
+    if (name.starts_with("in_network_") && value > 0) say(fmt::format("{} {}", name, value));
+  }
+}
+
+int serve(Arguments& arguments) {
+  const EndSignals signals;
+  const auto endpoint = listening_at(arguments.listen);
+  if (!endpoint) return complain("aggregator", endpoint.status());
+  auto key = runtime::find_service_key(arguments.key_file);
+  if (!key) return complain("aggregator", key.status());
+  arguments.options.listen = *endpoint;
+  arguments.options.key = std::move(*key);
+  arguments.options.interface = arguments.interface;
+  arguments.options.memory_bytes = arguments.memory_mib << 20;
+  arguments.options.jobs = arguments.jobs;
+  arguments.options.log = say;
+  auto service = runtime::AggregatorService::start(std::move(arguments.options));
+  if (!service) return complain("aggregator", service.status());
+  say("listening on " + to_string(runtime::Endpoint{endpoint->host, (*service)->port()}));
+  signals.wait();
+  print_work(**service);
+  service->reset();
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_aggregator_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "aggregator", "Reduce at the switch for the jobs that name this process (TUTTI_AGGREGATORS)");
+  const auto arguments = std::make_shared<Arguments>();
+  engine::InNetworkTerms& terms = arguments->options.terms;
+  command
+      ->add_option("--listen", arguments->listen,
+                   "HOST:PORT where jobs ask to be served; port 0 takes a free one")
+      ->required();
+  command->add_option("--interface", arguments->interface,
+                      "Name or address of the interface that the jobs' traffic comes by; otherwise "
+                      "TUTTI_INTERFACE, else chosen");
+  command->add_option("--key-file", arguments->key_file,
+                      "The key shared with the jobs, of 16 bytes or more, closed to others; "
+                      "otherwise TUTTI_AGGREGATOR_KEY_FILE or TUTTI_AGGREGATOR_KEY");
+  command->add_option("--memory-mib", arguments->memory_mib, "For the windows of all jobs together")
+      ->check(CLI::Range(1u, 1u << 20))
+      ->capture_default_str();
+  command->add_option("--jobs", arguments->jobs, "Communicators served at a time")
+      ->check(CLI::Range(1u, 4096u))
+      ->capture_default_str();
+  command->add_option("--segment", terms.segment_bytes, "Bytes that are reduced at once")
+      ->capture_default_str();
+  command->add_option("--slots", terms.slots, "Segments of each rank that a window holds")
+      ->capture_default_str();
+  command->add_option("--pulses", terms.pulses, "Pulses in which credits come back")
+      ->capture_default_str();
+  command->add_option("--group", terms.group_bytes, "Bytes of an Allreduce's result sent at once")
+      ->capture_default_str();
+  command->callback([arguments, &exit_code] { exit_code = serve(*arguments); });
+}
+
+}  // namespace tutti::app

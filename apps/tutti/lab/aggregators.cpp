@@ -1,0 +1,157 @@
+#include "lab/aggregators.hpp"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/error.hpp"
+#include "lab/descriptor.hpp"
+#include "lab/process.hpp"
+
+namespace tutti::lab {
+
+namespace {
+
+constexpr int kPort = 7600;
+constexpr int kStartMs = 10'000;
+
+std::string random_key() {
+  std::array<unsigned char, 32> bytes{};
+  std::size_t filled = 0;
+  while (filled < bytes.size()) {
+    const ssize_t got = ::getrandom(bytes.data() + filled, bytes.size() - filled, 0);
+    if (got > 0) filled += static_cast<std::size_t>(got);
+  }
+  std::string text;
+  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+}  // namespace
+
+/// Collects what an aggregator writes, so that it never waits for a reader.
+class Aggregators::Reader {
+ public:
+  explicit Reader(Descriptor source) : source_(std::move(source)) {
+    thread_ = std::thread([this] { read_all(); });
+  }
+  ~Reader() { thread_.join(); }
+
+  /// Whether it wrote this within the time; false also where it ended first.
+  bool wait_for(const char* words) {
+    std::unique_lock lock(mutex_);
+    const auto said = [&] { return text_.find(words) != std::string::npos; };
+    changed_.wait_for(lock, std::chrono::milliseconds(kStartMs), [&] { return said() || ended_; });
+    return said();
+  }
+  /// Whether it has closed its output within the time.
+  bool wait_for_end() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::milliseconds(kStartMs), [&] { return ended_; });
+  }
+  std::string text() {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+ private:
+  void read_all() {
+    std::array<char, 4096> bytes;
+    ssize_t got = 0;
+    while ((got = ::read(source_.get(), bytes.data(), bytes.size())) > 0) {
+      const std::lock_guard lock(mutex_);
+      text_.append(bytes.data(), static_cast<std::size_t>(got));
+      changed_.notify_all();
+    }
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+
+  Descriptor source_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string text_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+Aggregators::Aggregators() = default;
+Aggregators::Aggregators(Aggregators&&) noexcept = default;
+
+Result<Aggregators> Aggregators::start(const Lab& lab, const std::string& program,
+                                       const std::vector<std::string>& options) {
+  Aggregators all;
+  all.key_ = random_key();
+  for (int one = 0; one < lab.aggregators(); ++one) {
+    if (Status status = all.start_one(lab, program, one, options); !status) return status;
+  }
+  return all;
+}
+
+Status Aggregators::start_one(const Lab& lab, const std::string& program, int aggregator,
+                              const std::vector<std::string>& options) {
+  const std::string address = fmt::format("{}:{}", lab.aggregator_address(aggregator), kPort);
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return system_failure(errno, "a pipe for the output of an aggregator cannot be made");
+  }
+  Descriptor output(ends[0]);
+  Descriptor write_end(ends[1]);
+  SpawnRequest request;
+  request.arguments = {program, "aggregator", "--listen", address};
+  request.arguments.insert(request.arguments.end(), options.begin(), options.end());
+  request.environment = {"TUTTI_AGGREGATOR_KEY=" + key_, "TUTTI_INTERFACE=eth0"};
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text(*entry);
+    if (!text.starts_with("TUTTI_AGGREGATOR") && !text.starts_with("TUTTI_INTERFACE=")) {
+      request.environment.push_back(text);
+    }
+  }
+  request.output = write_end.get();
+  request.error = write_end.get();
+  request.own_group = true;
+  request.die_with_launcher = true;
+  Result<pid_t> pid = lab.spawn_at_aggregator(aggregator, std::move(request));
+  if (!pid) return pid.status();
+  processes_.push_back(*pid);
+  addresses_.push_back(address);
+  write_end.reset();
+  readers_.push_back(std::make_unique<Reader>(std::move(output)));
+  if (readers_.back()->wait_for("listening on")) return {};
+  return failure(Code::system, "the aggregator at {} did not begin to listen: {}", address,
+                 readers_.back()->text());
+}
+
+std::vector<std::string> Aggregators::environment() const {
+  if (addresses_.empty()) return {};
+  std::string list;
+  for (const std::string& address : addresses_) list += (list.empty() ? "" : ",") + address;
+  return {"TUTTI_AGGREGATORS=" + list, "TUTTI_AGGREGATOR_KEY=" + key_};
+}
+
+std::string Aggregators::end() {
+  for (const pid_t process : processes_) ::kill(process, SIGTERM);
+  std::string text;
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    if (!readers_[i]->wait_for_end()) ::kill(processes_[i], SIGKILL);
+    (void)wait_for(processes_[i]);
+    text += readers_[i]->text();
+  }
+  processes_.clear();
+  readers_.clear();
+  return text;
+}
+
+Aggregators::~Aggregators() { (void)end(); }
+
+}  // namespace tutti::lab

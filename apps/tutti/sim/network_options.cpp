@@ -1,0 +1,112 @@
+#include "sim/network_options.hpp"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "lab/options.hpp"
+#include "size_text.hpp"
+#include "world/experiment.hpp"
+
+namespace tutti::app {
+namespace {
+
+const std::map<std::string, sim::PlacementKind> kPlacements{
+    {"packed", sim::PlacementKind::packed},
+    {"even", sim::PlacementKind::even_blocks},
+    {"spread", sim::PlacementKind::spread},
+    {"random", sim::PlacementKind::random}};
+
+}  // namespace
+
+const std::map<std::string, sim::Routing>& routing_names() {
+  static const std::map<std::string, sim::Routing> names{
+      {"ecmp", sim::Routing::ecmp},
+      {"adaptive", sim::Routing::adaptive},
+      {"destination", sim::Routing::destination}};
+  return names;
+}
+
+void NetworkOptions::add_to(CLI::App& command) {
+  command.add_option("--bytes,-b", bytes, "Of a rank's block, or of the message: 64K, 1M");
+  command.add_option("--topology", topology,
+                     "single:HOSTS, tree:LEAVESxHOSTSxSPINES, cluster188 or "
+                     "radix:RADIXxLEVELS[xHOSTS]; otherwise the usual one for so many ranks");
+  command
+      .add_option("--topology-file", topology_file,
+                  "A network of one's own: see docs/simulator.md for the format")
+      ->check(CLI::ExistingFile);
+  command.add_option("--placement", placement, "packed, even, spread or random")
+      ->transform(CLI::CheckedTransformer(kPlacements));
+  command.add_option("--rate", rate, "Of all links: 56gbit");
+  command.add_option("--background", background.streams, "Streams of others between random hosts")
+      ->check(CLI::Range(0u, 1u << 20));
+  command.add_option("--background-load", background.load, "Share of a link that each takes")
+      ->check(CLI::Range(0.01, 1.0));
+  command.add_option("--trace", trace, "Write what happened when, for Perfetto, to this file");
+}
+
+Result<std::uint64_t> NetworkOptions::read_bytes() const {
+  auto size = parse_size(bytes);
+  if (!size) return Status(Code::invalid_argument, "--bytes: " + size.status().message());
+  return *size;
+}
+
+Result<std::string> NetworkOptions::read_topology_file() const {
+  if (topology_file.empty()) return std::string();
+  std::ifstream in(topology_file);
+  std::stringstream text;
+  text << in.rdbuf();
+  if (!in) return Status(Code::invalid_argument, "cannot read " + topology_file);
+  return text.str();
+}
+
+Result<world::Place> NetworkOptions::read_place(std::uint32_t ranks) const {
+  const auto bits_per_second = lab::parse_rate(rate);
+  if (!bits_per_second) return bits_per_second.status();
+  world::Place place = world::default_place(ranks);
+  if (!topology.empty()) {
+    auto read = world::parse_place(topology);
+    if (!read) return read.status();
+    place = *read;
+  }
+  place.bits_per_second = *bits_per_second;
+  place.placement = placement;
+  return place;
+}
+
+double processor_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+nlohmann::json classes_json(const std::array<sim::TrafficCount, sim::kLinkClasses>& classes) {
+  nlohmann::json json = nlohmann::json::object();
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    if (classes[c].packets == 0) continue;
+    json[sim::to_string(static_cast<sim::LinkClass>(c))] = {
+        {"packets", classes[c].packets},
+        {"wire_bytes", classes[c].wire_bytes},
+        {"payload_bytes", classes[c].payload_bytes}};
+  }
+  return json;
+}
+
+Status TraceFile::write() const {
+  if (!trace_) return {};
+  std::ofstream out(path_);
+  trace_->write(out);
+  out.close();
+  if (!out) return Status(Code::invalid_argument, "cannot write the trace to " + path_);
+  if (trace_->left_out() > 0) {
+    fmt::print(stderr, "the trace ends early: {} spans are left out\n", trace_->left_out());
+  }
+  return {};
+}
+
+}  // namespace tutti::app

@@ -1,0 +1,59 @@
+// What the commands that simulate a network have in common: its options, its tables, its trace.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <array>
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "sim/background.hpp"
+#include "sim/fabric.hpp"
+#include "sim/trace.hpp"
+#include "tutti/status.hpp"
+#include "world/scenario.hpp"
+
+namespace tutti::app {
+
+struct NetworkOptions {
+  std::string bytes = "64K";
+  std::string rate = "56gbit";
+  std::string topology;
+  std::string topology_file;
+  sim::PlacementKind placement = sim::PlacementKind::packed;
+  sim::BackgroundSettings background{.load = 0.5};
+  std::string trace;
+
+  void add_to(CLI::App& command);
+  Result<std::uint64_t> read_bytes() const;
+  /// The text of the topology's file; empty where none is named.
+  Result<std::string> read_topology_file() const;
+  /// The network asked for, or the usual one for so many ranks.
+  Result<world::Place> read_place(std::uint32_t ranks) const;
+};
+
+/// "ecmp", "adaptive", "destination".
+const std::map<std::string, sim::Routing>& routing_names();
+
+/// Processor time of this process.
+double processor_seconds();
+
+/// {"host_up": {"packets": ...}, ...}: the classes that carried anything.
+nlohmann::json classes_json(const std::array<sim::TrafficCount, sim::kLinkClasses>& classes);
+
+/// A trace that goes to a file; without a name there is none.
+class TraceFile {
+ public:
+  explicit TraceFile(std::string path) : path_(std::move(path)) {
+    if (!path_.empty()) trace_ = std::make_unique<sim::Trace>();
+  }
+  sim::Trace* get() { return trace_.get(); }
+  Status write() const;
+
+ private:
+  std::string path_;
+  std::unique_ptr<sim::Trace> trace_;
+};
+
+}  // namespace tutti::app

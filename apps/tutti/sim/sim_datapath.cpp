@@ -1,0 +1,116 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "exit_status.hpp"
+#include "lab/options.hpp"
+#include "sim/network_options.hpp"
+#include "sim/sim_command.hpp"
+#include "size_text.hpp"
+#include "world/datapath_run.hpp"
+
+namespace tutti::app {
+namespace {
+
+using world::DatapathReport;
+using world::DatapathSpec;
+
+struct SimDatapathOptions {
+  DatapathSpec spec;
+  std::string transport = "uc";
+  std::string buffer = "8M";
+  std::string rate = "200gbit";
+  std::vector<std::uint32_t> threads{1, 2, 4, 8, 16};
+  bool json = false;
+};
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+
+nlohmann::json to_json(const DatapathSpec& spec, const DatapathReport& report) {
+  return {{"transport", spec.staging ? "ud" : "uc"},
+          {"threads", spec.threads},
+          {"chunk_bytes", spec.chunk_bytes},
+          {"buffer_bytes", spec.buffer_bytes},
+          {"gibibytes_per_second", report.bytes_per_second / kGiB},
+          {"completions_per_second", report.completions_per_second},
+          {"cycles_per_completion", report.cycles_per_completion},
+          {"link_gibibytes_per_second", link_bytes_per_second(spec) / kGiB},
+          {"instructions_per_completion", work_of(spec).instructions},
+          {"printed_cycles", work_of(spec).printed_cycles},
+          {"calibrated_cycles", work_of(spec).cycles},
+          {"completions", report.completions},
+          {"chunks_missing", report.chunks_missing},
+          {"wrong_bytes", report.wrong_bytes},
+          {"most_staged_chunks", report.most_staged},
+          {"time_us", sim::to_seconds(report.time) * 1e6},
+          {"digest", fmt::format("{:016x}", report.digest)}};
+}
+
+Status complete(SimDatapathOptions& options) {
+  const auto buffer = parse_size(options.buffer);
+  if (!buffer) return Status(Code::invalid_argument, "--buffer: " + buffer.status().message());
+  const auto rate = lab::parse_rate(options.rate);
+  if (!rate) return rate.status();
+  options.spec.buffer_bytes = *buffer;
+  options.spec.link_bits_per_second = *rate;
+  options.spec.staging = options.transport == "ud";
+  return {};
+}
+
+Status run(SimDatapathOptions& options) {
+  if (Status status = complete(options); !status) return status;
+  DatapathSpec& spec = options.spec;
+  nlohmann::json rows = nlohmann::json::array();
+  if (!options.json) {
+    fmt::print("{} of {} bytes in chunks of {}: the link carries {:.2f} GiB/s of payload\n\n",
+               options.transport, spec.buffer_bytes, spec.chunk_bytes,
+               link_bytes_per_second(spec) / kGiB);
+    fmt::print("  {:>7} {:>8} {:>16} {:>18}\n", "threads", "GiB/s", "completions/s",
+               "cycles/completion");
+  }
+  for (const std::uint32_t threads : options.threads) {
+    spec.threads = threads;
+    const auto report = world::run_datapath(spec);
+    if (!report) return report.status();
+    if (report->wrong_bytes + report->chunks_missing > 0) {
+      return Status(Code::internal,
+                    fmt::format("{} threads: {} bytes are wrong, {} chunks are missing", threads,
+                                report->wrong_bytes, report->chunks_missing));
+    }
+    rows.push_back(to_json(spec, *report));
+    if (options.json) continue;
+    fmt::print("  {:>7} {:>8.2f} {:>14.2f} M {:>18.0f}\n", threads, report->bytes_per_second / kGiB,
+               report->completions_per_second / 1e6, report->cycles_per_completion);
+  }
+  if (options.json) fmt::print("{}\n", rows.dump(1));
+  return {};
+}
+
+}  // namespace
+
+void add_sim_datapath_command(CLI::App& sim, int& exit_code) {
+  CLI::App* command = sim.add_subcommand(
+      "datapath", "The receive datapath run by an interface's own threads, their time modelled");
+  const auto options = std::make_shared<SimDatapathOptions>();
+  command
+      ->add_option("transport", options->transport, "uc: straight into the buffer; ud: by staging")
+      ->check(CLI::IsMember({"uc", "ud"}));
+  command->add_option("--threads,-t", options->threads, "How many, a list")->delimiter(',');
+  command->add_option("--chunk-bytes", options->spec.chunk_bytes, "Of a completion")
+      ->check(CLI::Range(64u, 1u << 20));
+  command->add_option("--buffer", options->buffer, "Received, once");
+  command->add_option("--rate", options->rate, "Of the link");
+  command->add_option("--window", options->spec.window_chunks, "Chunks posted for a thread")
+      ->check(CLI::Range(1u, 8192u));
+  command->add_option("--seed", options->spec.seed, "Of everything that is drawn");
+  command->add_flag("--json", options->json, "As JSON");
+  command->callback([options, &exit_code] {
+    if (Status status = run(*options); !status) exit_code = complain("sim datapath", status);
+  });
+}
+
+}  // namespace tutti::app

@@ -1,0 +1,68 @@
+// What a collective computes with: the type of an element, and what is done with two of them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace tutti {
+
+/// The type of one element of a vector.
+enum class DataType : std::uint8_t {
+  int8,
+  int16,
+  int32,
+  int64,
+  uint8,
+  uint16,
+  uint32,
+  uint64,
+  float16,   ///< IEEE 754 binary16
+  bfloat16,  ///< the upper half of a binary32
+  float32,
+  float64,
+};
+inline constexpr std::size_t kDataTypes = 12;
+
+/// What a reduction does with two elements.
+enum class ReduceOperation : std::uint8_t {
+  sum,
+  min,
+  max,
+  prod,
+  bit_and,
+  bit_or,
+  bit_xor,
+  average,            ///< the sum, divided once by the number of ranks
+  premultiplied_sum,  ///< the sum of the contributions, each multiplied by its own factor first
+};
+inline constexpr std::size_t kReduceOperations = 9;
+
+/// Bytes of one element.
+constexpr std::size_t element_bytes(DataType type) {
+  constexpr std::array<std::uint8_t, kDataTypes> kBytes = {1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
+  return kBytes[static_cast<std::size_t>(type)];
+}
+
+/// What a call computes with.
+struct Reduction {
+  DataType type = DataType::float32;
+  ReduceOperation operation = ReduceOperation::sum;
+  /// premultiplied_sum: this rank's factor, one element of the type.
+  std::array<std::byte, 8> factor{};
+};
+
+constexpr const char* to_string(DataType type) {
+  constexpr std::array<const char*, kDataTypes> kNames = {
+      "int8",   "int16",  "int32",   "int64",    "uint8",   "uint16",
+      "uint32", "uint64", "float16", "bfloat16", "float32", "float64"};
+  return kNames[static_cast<std::size_t>(type)];
+}
+
+constexpr const char* to_string(ReduceOperation operation) {
+  constexpr std::array<const char*, kReduceOperations> kNames = {
+      "sum", "min", "max", "prod", "and", "or", "xor", "average", "premultiplied_sum"};
+  return kNames[static_cast<std::size_t>(operation)];
+}
+
+}  // namespace tutti

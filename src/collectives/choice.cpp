@@ -1,0 +1,190 @@
+#include "collectives/choice.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "collectives/registry.hpp"
+
+namespace tutti::collectives {
+
+namespace {
+
+using schedule::Collective;
+
+constexpr std::uint64_t kSmallBytes = 8 * 1024;
+
+ChoiceRule rule(Collective collective, std::uint64_t max_block_bytes, std::string_view algorithm,
+                std::string_view reason) {
+  ChoiceRule made;
+  made.collective = collective;
+  made.max_block_bytes = max_block_bytes;
+  made.choice.algorithm = algorithm;
+  made.choice.reason = reason;
+  return made;
+}
+
+Result<std::uint64_t> number(std::string_view what, std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc{} && rest == text.data() + text.size() && !text.empty()) return value;
+  return failure(Code::invalid_argument, "{} is '{}': give a number", what, text);
+}
+
+Status set_parameter(schedule::Parameters& parameters, std::string_view setting) {
+  const std::size_t equals = setting.find('=');
+  const std::string_view name = setting.substr(0, equals);
+  auto value = number(name, equals == std::string_view::npos ? "" : setting.substr(equals + 1));
+  if (!value) return value.status();
+  const auto given = static_cast<std::uint32_t>(std::min<std::uint64_t>(*value, UINT32_MAX));
+  if (name == "ports") {
+    parameters.ports = given;
+  } else if (name == "radix") {
+    parameters.radix = given;
+  } else if (name == "segments") {
+    parameters.segments = given;
+  } else {
+    return failure(Code::invalid_argument,
+                   "'{}' is no parameter of an algorithm: there are ports, radix and segments",
+                   name);
+  }
+  return {};
+}
+
+/// Calls `take` for each part between separators; stops at the first error.
+template <typename Take>
+Status for_each_part(std::string_view text, char separator, const Take& take) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    if (Status status = take(text.substr(0, end)); !status) return status;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return {};
+}
+
+Result<ChoiceRule> parse_rule(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos)
+    return failure(Code::invalid_argument,
+                   "'{}' chooses nothing: write COLLECTIVE=ALGORITHM, such as allgather=ring",
+                   text);
+  std::string_view left = text.substr(0, equals);
+  ChoiceRule made;
+  if (!left.empty() && left.back() == ']') {
+    const std::size_t open = std::min(left.find('['), left.size() - 1);
+    auto bytes = number("the size in brackets", left.substr(open + 1, left.size() - open - 2));
+    if (!bytes) return bytes.status();
+    made.max_block_bytes = *bytes;
+    left = left.substr(0, open);
+  }
+  auto collective = schedule::collective_named(left);
+  if (!collective) return collective.status();
+  auto choice = parse_choice(*collective, text.substr(equals + 1));
+  if (!choice) return choice.status();
+  made.collective = *collective;
+  made.choice = std::move(*choice);
+  return made;
+}
+
+}  // namespace
+
+bool ChoiceRule::matches(const Situation& situation) const {
+  return collective == situation.collective && situation.ranks >= min_ranks &&
+         situation.ranks <= max_ranks && situation.hosts <= max_hosts &&
+         situation.block_bytes <= max_block_bytes;
+}
+
+ChoiceTable ChoiceTable::defaults() {
+  constexpr std::uint64_t kAny = ChoiceRule::kAnyBytes;
+  ChoiceTable table;
+  table.rules_ = {
+      rule(Collective::barrier, kAny, "dissemination", "ceil(log2 P) rounds for any P"),
+      rule(Collective::broadcast, kAny, "multicast",
+           "each byte leaves the root once, whatever the number of receivers"),
+      rule(Collective::allgather, kAny, "multicast",
+           "each block leaves its sender once, whatever the number of receivers"),
+      rule(Collective::allgatherv, kAny, "ring", "blocks of any sizes, two connections a rank"),
+      rule(Collective::gather, kSmallBytes, "binomial", "short messages: log2 P rounds"),
+      rule(Collective::gather, kAny, "linear", "long messages: no byte is sent twice"),
+      rule(Collective::scatter, kSmallBytes, "binomial", "short messages: log2 P rounds"),
+      rule(Collective::scatter, kAny, "linear", "long messages: no byte is sent twice"),
+      rule(Collective::alltoall, 256, "bruck", "short messages: log2 P rounds, packed"),
+      rule(Collective::alltoall, kAny, "pairwise", "one sender per receiver at a time"),
+      rule(Collective::reduce, kAny, "binomial_ordered", "log2 P rounds, folded in rank order"),
+      rule(Collective::reduce_scatter, kSmallBytes, "halving", "short messages: log2 P rounds"),
+      rule(Collective::reduce_scatter, kAny, "ring", "long messages: each link is used evenly"),
+      rule(Collective::allreduce, kSmallBytes, "recursive_doubling",
+           "short messages: log2 P rounds, folded in rank order"),
+      rule(Collective::allreduce, 256 * 1024, "rabenseifner",
+           "2 log2 P rounds, fewest bytes, folded in rank order"),
+      rule(Collective::allreduce, kAny, "ring", "fewest bytes, each link is used evenly"),
+  };
+  return table;
+}
+
+Status ChoiceTable::prefer(std::vector<ChoiceRule> rules) {
+  for (const ChoiceRule& one : rules) {
+    auto entry = find_algorithm(one.collective, one.choice.algorithm);
+    if (!entry) return entry.status();
+  }
+  rules_.insert(rules_.begin(), std::make_move_iterator(rules.begin()),
+                std::make_move_iterator(rules.end()));
+  return {};
+}
+
+Status ChoiceTable::prefer(std::string_view text) {
+  std::vector<ChoiceRule> rules;
+  Status parsed = for_each_part(text, ',', [&](std::string_view part) -> Status {
+    auto one = parse_rule(part);
+    if (!one) return one.status();
+    rules.push_back(std::move(*one));
+    return {};
+  });
+  if (!parsed) return parsed;
+  preferred_ = fmt::format("{}{}{}", text, preferred_.empty() ? "" : ",", preferred_);
+  return prefer(std::move(rules));
+}
+
+const Choice& ChoiceTable::choose(const Situation& situation) const {
+  const auto found = std::find_if(rules_.begin(), rules_.end(),
+                                  [&](const ChoiceRule& one) { return one.matches(situation); });
+  return found->choice;
+}
+
+std::string to_string(const Choice& choice) {
+  const schedule::Parameters usual;
+  const schedule::Parameters& p = choice.parameters;
+  std::string text = choice.algorithm;
+  if (p.ports != usual.ports) text += fmt::format(":ports={}", p.ports);
+  if (p.radix != usual.radix) text += fmt::format(":radix={}", p.radix);
+  if (p.segments != usual.segments) text += fmt::format(":segments={}", p.segments);
+  return text;
+}
+
+Result<Choice> parse_choice(Collective collective, std::string_view text) {
+  Choice choice;
+  choice.reason = "asked for";
+  Status parsed = for_each_part(text, ':', [&](std::string_view part) -> Status {
+    if (!choice.algorithm.empty()) return set_parameter(choice.parameters, part);
+    choice.algorithm = part;
+    return {};
+  });
+  if (!parsed) return parsed;
+  auto entry = find_algorithm(collective, choice.algorithm);
+  if (!entry) return entry.status();
+  choice.algorithm = (*entry)->name;
+  return choice;
+}
+
+// A chain of P ranks and s segments takes (P - 2 + s) steps of bytes / s each, and each step costs
+// something beside its bytes; about 16 KiB is where a rank's cost of a message begins to show.
+std::uint32_t pipeline_segments(std::uint32_t ranks, std::uint64_t bytes) {
+  constexpr std::uint64_t kLeastSegmentBytes = 16 * 1024;
+  constexpr std::uint64_t kMostSegments = 256;
+  if (ranks < 3) return 1;
+  return static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(bytes / kLeastSegmentBytes, 1, kMostSegments));
+}
+
+}  // namespace tutti::collectives

@@ -1,0 +1,77 @@
+// Which algorithm carries out a call (C7): one table, first match wins, with the reason beside each
+// row. It can be replaced in part by the environment (`TUTTI_ALGORITHMS`), a file, or the call.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schedule/schedule.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::collectives {
+
+/// What a choice depends on; the same on all ranks.
+struct Situation {
+  schedule::Collective collective = schedule::Collective::barrier;
+  std::uint32_t ranks = 1;
+  std::uint32_t hosts = 1;
+  std::uint64_t block_bytes = 0;  ///< Broadcast, reductions: the message; else one rank's block
+};
+
+struct Choice {
+  std::string algorithm;
+  schedule::Parameters parameters;
+  std::string reason;
+};
+
+/// Calls up to these bounds are carried out so.
+struct ChoiceRule {
+  static constexpr std::uint32_t kAnyRanks = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::uint64_t kAnyBytes = std::numeric_limits<std::uint64_t>::max();
+
+  schedule::Collective collective = schedule::Collective::barrier;
+  std::uint32_t min_ranks = 0;
+  std::uint32_t max_ranks = kAnyRanks;
+  std::uint32_t max_hosts = kAnyRanks;
+  std::uint64_t max_block_bytes = kAnyBytes;
+  Choice choice;
+
+  bool matches(const Situation& situation) const;
+};
+
+class ChoiceTable {
+ public:
+  /// The table that we ship, from measurements (docs/results.md).
+  static ChoiceTable defaults();
+
+  /// Puts rules in front of those that there are. Errors (invalid_argument): a name that the
+  /// collective does not have, with those that it has.
+  Status prefer(std::vector<ChoiceRule> rules);
+  /// The same from a text: "allgather=ring,broadcast=chain:segments=16,allreduce[65536]=ring", each
+  /// for any number of ranks and any size, or for blocks of up to so many bytes.
+  Status prefer(std::string_view text);
+
+  /// The first rule that matches; there is one for every situation.
+  const Choice& choose(const Situation& situation) const;
+
+  const std::vector<ChoiceRule>& rules() const { return rules_; }
+  /// What was preferred by text: ranks that agree on it choose alike.
+  const std::string& preferred() const { return preferred_; }
+
+ private:
+  std::vector<ChoiceRule> rules_;
+  std::string preferred_;
+};
+
+/// "chain:segments=16" as it stands in a table.
+std::string to_string(const Choice& choice);
+/// Reads that; `collective` must have an algorithm of that name.
+Result<Choice> parse_choice(schedule::Collective collective, std::string_view text);
+
+/// Pieces of a pipelined message: what a chain of so many ranks should cut it into.
+std::uint32_t pipeline_segments(std::uint32_t ranks, std::uint64_t bytes);
+
+}  // namespace tutti::collectives

@@ -1,0 +1,48 @@
+// Where messages lie that are too long for the device to copy when they are posted, until it has
+// sent them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tutti/units.hpp"
+
+namespace tutti::engine {
+
+/// A message that a full send queue refused.
+struct DeferredMessage {
+  Rank to = kNoRank;
+  std::uint64_t buffer = 0;
+  std::size_t bytes = 0;
+};
+
+/// Buffers of one size, kept and used again. A buffer's number, from 1 on, is the id of its work.
+class MessageBuffers {
+ public:
+  explicit MessageBuffers(std::size_t buffer_bytes) : buffer_bytes_(buffer_bytes) {}
+
+  /// Takes a buffer that stays where it is until it is given back.
+  std::uint64_t take() {
+    if (free_.empty()) {
+      buffers_.push_back(std::make_unique_for_overwrite<std::byte[]>(buffer_bytes_));
+      free_.push_back(buffers_.size());
+    }
+    const std::uint64_t number = free_.back();
+    free_.pop_back();
+    return number;
+  }
+  void give_back(std::uint64_t number) { free_.push_back(number); }
+  std::span<std::byte> operator[](std::uint64_t number) {
+    return {buffers_[number - 1].get(), buffer_bytes_};
+  }
+
+ private:
+  std::size_t buffer_bytes_;
+  std::vector<std::unique_ptr<std::byte[]>> buffers_;
+  std::vector<std::uint64_t> free_;
+};
+
+}  // namespace tutti::engine

@@ -1,0 +1,143 @@
+#include "runtime/collective_calls.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "base/error.hpp"
+#include "collectives/registry.hpp"
+#include "engine/multicast_operation.hpp"
+#include "engine/schedule_operation.hpp"
+#include "runtime/call_check.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+/// Templates that a communicator keeps: a few collectives with a few roots.
+constexpr std::size_t kTemplates = 64;
+constexpr std::uint64_t kEagerLimitBytes = 16 * 1024;
+constexpr const char* kMulticast = "multicast";
+
+Status named(const char* variable, const Status& status) {
+  return Status(status.code(), fmt::format("{}: {}", variable, status.message()));
+}
+
+/// Lines of a file of choices, as one list; what follows a # is for people.
+Result<std::string> read_choices(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return failure(Code::invalid_argument, "{} cannot be read", path);
+  std::string list;
+  for (std::string line; std::getline(file, line);) {
+    line.resize(std::min(line.find('#'), line.size()));
+    std::erase_if(line, [](char c) { return c == ' ' || c == '\t' || c == '\r'; });
+    if (line.empty()) continue;
+    list += (list.empty() ? "" : ",") + line;
+  }
+  return list;
+}
+
+}  // namespace
+
+Result<collectives::ChoiceTable> CollectiveCalls::choices_from_environment() {
+  constexpr const char* kFile = "TUTTI_ALGORITHM_FILE";
+  constexpr const char* kList = "TUTTI_ALGORITHMS";
+  auto table = collectives::ChoiceTable::defaults();
+  if (const char* path = std::getenv(kFile)) {
+    auto list = read_choices(path);
+    if (!list) return named(kFile, list.status());
+    if (Status status = table.prefer(*list); !status) return named(kFile, status);
+  }
+  if (const char* list = std::getenv(kList)) {
+    if (Status status = table.prefer(list); !status) return named(kList, status);
+  }
+  return table;
+}
+
+CollectiveCalls::CollectiveCalls(const CallerFacts& facts, collectives::ChoiceTable choices)
+    : facts_(facts), choices_(std::move(choices)), templates_(kTemplates, collectives::build) {}
+
+Result<collectives::Choice> CollectiveCalls::choose(const CollectiveCall& call,
+                                                    std::uint64_t block_bytes) const {
+  const CollectiveOptions& options = call.options;
+  collectives::Choice choice;
+  if (options.algorithm == Algorithm::automatic) {
+    choice = choices_.choose({call.collective, facts_.size, facts_.hosts, block_bytes});
+  } else {
+    choice.algorithm = options.algorithm.name();
+  }
+  auto entry = collectives::find_algorithm(call.collective, choice.algorithm);
+  if (!entry) return entry.status();
+  choice.algorithm = (*entry)->name;
+  schedule::Parameters& p = choice.parameters;
+  if (options.ports != 0) p.ports = options.ports;
+  if (options.radix != 0) p.radix = options.radix;
+  if (options.segments != 0) {
+    p.segments = options.segments;
+  } else if (p.segments == 1 && ((*entry)->heeds & collectives::kSegments) != 0) {
+    p.segments = collectives::pipeline_segments(facts_.size, block_bytes);
+  }
+  return choice;
+}
+
+Result<PlannedCall> CollectiveCalls::plan(const CollectiveCall& call) {
+  if (Status status = check_call(call, facts_.rank, facts_.size); !status) return status;
+  PlannedCall planned;
+  planned.call = call;
+  planned.block_bytes = block_bytes_of(call, facts_.size);
+  auto choice = choose(call, planned.block_bytes);
+  if (!choice) return choice.status();
+  auto entry = collectives::find_algorithm(call.collective, choice->algorithm);
+  if (!entry) return entry.status();
+  planned.algorithm_name = (*entry)->name.data();
+  if ((*entry)->name == kMulticast) return planned;
+
+  const schedule::TemplateKey key{.collective = call.collective,
+                                  .algorithm = (*entry)->name,
+                                  .ranks = facts_.size,
+                                  .rank = facts_.rank,
+                                  .root = has_root(call.collective) ? call.root : Rank{0},
+                                  .parameters = choice->parameters};
+  {
+    const std::lock_guard lock(mutex_);
+    auto found = templates_.get(key);
+    if (!found) return found.status();
+    planned.schedule = std::move(*found);
+  }
+  planned.shape = call.collective == Collective::allgatherv
+                      ? schedule::Shape::varying(facts_.rank, call.sizes_bytes, call.offsets_bytes)
+                      : schedule::Shape::uniform(
+                            planned.block_bytes,
+                            reduces(call.collective) ? element_bytes(call.reduction.type) : 1);
+  planned.shape.eager_limit_bytes = std::min(kEagerLimitBytes, facts_.max_data_bytes);
+  planned.shape.in_place = is_in_place(call, facts_.rank, planned.block_bytes);
+  return planned;
+}
+
+Result<std::unique_ptr<engine::Operation>> CollectiveCalls::make(const PlannedCall& planned) {
+  const CollectiveCall& call = planned.call;
+  if (!planned.schedule) {
+    std::unique_ptr<engine::Operation> operation;
+    if (call.collective == Collective::broadcast) {
+      operation = engine::MulticastOperation::broadcast(call.receive, call.root);
+    } else {
+      operation = engine::MulticastOperation::allgather(call.send, call.receive);
+    }
+    return operation;
+  }
+  engine::ScheduleCall run{.description = {to_string(call.collective), planned.algorithm_name,
+                                           has_root(call.collective) ? call.root : kNoRank,
+                                           std::max(call.send.size(), call.receive.size())},
+                           .schedule = planned.schedule,
+                           .shape = planned.shape,
+                           .send = call.send,
+                           .receive = call.receive,
+                           .reduction = std::nullopt};
+  if (reduces(call.collective)) run.reduction = call.reduction;
+  auto made = engine::ScheduleOperation::create(std::move(run), pool_);
+  if (!made) return made.status();
+  return std::unique_ptr<engine::Operation>(std::move(*made));
+}
+
+}  // namespace tutti::runtime

@@ -1,0 +1,66 @@
+// From a call to what the engine runs: checks the arguments, chooses the algorithm (C7), finds its
+// template (C3).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectives/choice.hpp"
+#include "engine/operation.hpp"
+#include "engine/schedule_workspace.hpp"
+#include "schedule/cache.hpp"
+#include "schedule/shape.hpp"
+#include "tutti/collective.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::runtime {
+
+/// What is common to all calls on a communicator.
+struct CallerFacts {
+  Rank rank{0};
+  std::uint32_t size = 1;
+  std::uint32_t hosts = 1;
+  std::uint64_t max_data_bytes = 0;  ///< that a message carries
+};
+
+/// A call, checked and planned; the buffers and all that the spans name stay the caller's.
+struct PlannedCall {
+  CollectiveCall call;
+  const char* algorithm_name = "";                     ///< a literal
+  std::shared_ptr<const schedule::Schedule> schedule;  ///< null: carried out by multicast
+  schedule::Shape shape;
+  std::uint64_t block_bytes = 0;
+};
+
+/// Thread-safe.
+class CollectiveCalls {
+ public:
+  /// Choices from TUTTI_ALGORITHMS and the file that TUTTI_ALGORITHM_FILE names, before the
+  /// default ones. Errors (invalid_argument) name the variable.
+  static Result<collectives::ChoiceTable> choices_from_environment();
+
+  CollectiveCalls(const CallerFacts& facts, collectives::ChoiceTable choices);
+
+  /// Checks and plans. Errors (invalid_argument): sizes that do not fit, a root or an algorithm
+  /// that does not exist, or one that does not serve so many ranks.
+  Result<PlannedCall> plan(const CollectiveCall& call);
+  /// One run of a plan.
+  Result<std::unique_ptr<engine::Operation>> make(const PlannedCall& planned);
+
+  const collectives::ChoiceTable& choices() const { return choices_; }
+
+ private:
+  Result<collectives::Choice> choose(const CollectiveCall& call, std::uint64_t block_bytes) const;
+
+  CallerFacts facts_;
+  collectives::ChoiceTable choices_;
+  std::mutex mutex_;  ///< guards the templates
+  schedule::TemplateCache templates_;
+  std::shared_ptr<engine::WorkspacePool> pool_ = std::make_shared<engine::WorkspacePool>();
+};
+
+}  // namespace tutti::runtime

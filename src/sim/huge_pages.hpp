@@ -1,0 +1,43 @@
+// Memory in large pages: what a simulation of many hosts jumps about in is far larger than what the
+// processor's table of pages covers with small ones.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace tutti::sim {
+
+/// An allocator for standard containers. Only a wish: where the system has no large pages to give,
+/// it is ordinary memory.
+template <typename T>
+struct HugePages {
+  using value_type = T;
+
+  HugePages() = default;
+  template <typename Other>
+  explicit HugePages(const HugePages<Other>&) {}
+
+  T* allocate(std::size_t count) {
+    const std::size_t bytes = count * sizeof(T);
+    const bool large = bytes >= kPageBytes;
+    const std::size_t unit = large ? kPageBytes : kLineBytes;
+    const std::size_t rounded = (bytes + unit - 1) / unit * unit;
+    void* memory = std::aligned_alloc(unit, rounded);
+    if (memory == nullptr) throw std::bad_alloc();
+    if (large) ::madvise(memory, rounded, MADV_HUGEPAGE);
+    return static_cast<T*>(memory);
+  }
+  void deallocate(T* memory, std::size_t) { std::free(memory); }
+
+  friend bool operator==(const HugePages&, const HugePages&) { return true; }
+
+ private:
+  static constexpr std::size_t kPageBytes = std::size_t{2} << 20;
+  static constexpr std::size_t kLineBytes = 64;
+  static_assert(alignof(T) <= kLineBytes);
+};
+
+}  // namespace tutti::sim

@@ -1,0 +1,76 @@
+// An aggregator listens on a port that anybody may reach, and ranks write call records into its
+// memory: whatever the bytes are, they decode to what they say, within the limits, or are refused.
+#include "runtime/aggregator_frame.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+#include "engine/in_network_plan.hpp"
+
+namespace {
+
+using namespace tutti;           // NOLINT: a program of its own
+using namespace tutti::runtime;  // NOLINT
+
+constexpr std::uint32_t kRanks = 5;
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+void check_header(std::span<const std::byte> bytes) {
+  const auto header =
+      decode_control_header(bytes.first(std::min(bytes.size(), kControlHeaderBytes)));
+  if (!header) return;
+  require(header->payload_bytes <= kMaxControlPayloadBytes);
+  const Bytes again = encode_control(header->kind, Bytes(header->payload_bytes));
+  require(std::equal(bytes.begin(), bytes.begin() + kControlHeaderBytes, again.begin()));
+}
+
+void check_messages(std::span<const std::byte> bytes) {
+  if (const auto request = decode_join_request(bytes); request.ok()) {
+    require(request->ranks >= 1 && request->ranks <= engine::kMaxInNetworkRanks);
+    require(request->create_timeout.count() > 0 && request->unique_id.size() <= 128);
+    const auto again = decode_join_request(encode(*request));
+    require(again.ok() && again->address == request->address);
+  }
+  if (const auto reply = decode_join_reply(bytes); reply.ok()) {
+    require(engine::check(reply->terms).ok());
+  }
+}
+
+void check_sealed(std::span<const std::byte> bytes) {
+  const ServiceKey key(32, std::byte{7});
+  const ControlNonce nonce{};
+  // Nobody makes by chance what opens with this key.
+  require(!unseal(key, ControlDirection::to_aggregator, nonce, nonce, bytes).has_value());
+  if (bytes.size() > 2048) return;
+  const auto sealed = seal(key, ControlDirection::to_job, nonce, nonce, bytes);
+  require(sealed.ok());
+  const auto back = unseal(key, ControlDirection::to_job, nonce, nonce, *sealed);
+  require(back.has_value() && std::equal(bytes.begin(), bytes.end(), back->begin(), back->end()));
+}
+
+void check_record(std::span<const std::byte> bytes) {
+  const auto record = engine::decode_call_record(
+      bytes.first(std::min(bytes.size(), engine::CallRecord::kBytes)), kRanks);
+  if (!record) return;
+  require(index(record->call.root) < kRanks && record->call.elements > 0);
+  const engine::InNetworkPlan plan(record->call, kRanks, {});
+  require(plan.segments() > 0);
+  const std::uint32_t last = plan.segments() - 1;
+  require(plan.offset_bytes(last) + plan.bytes(last) == plan.part_bytes());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto bytes = std::as_bytes(std::span(data, size));
+  check_header(bytes);
+  check_messages(bytes);
+  check_sealed(bytes);
+  check_record(bytes);
+  return 0;
+}

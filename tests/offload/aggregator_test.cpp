@@ -1,0 +1,529 @@
+// How jobs and aggregators come together and part: keys, limits, absence, restarts, and what ends
+// a call that must not go on.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <barrier>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <mutex>
+#include <set>
+
+#include "aggregated_job.hpp"
+#include "engine/communicator_context.hpp"
+#include "engine/in_network_child.hpp"
+#include "engine/in_network_switch.hpp"
+#include "runtime/aggregator_connection.hpp"
+#include "runtime/communicator_state.hpp"
+
+namespace tutti::runtime {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+class Aggregator : public testing::Test {
+ protected:
+  void SetUp() override { ::setenv("TUTTI_AGGREGATOR_KEY", kKey, 1); }
+  void TearDown() override {
+    for (const char* name : {"TUTTI_AGGREGATORS", "TUTTI_AGGREGATOR_FALLBACK",
+                             "TUTTI_AGGREGATOR_KEY", "TUTTI_AGGREGATOR_KEY_FILE"}) {
+      ::unsetenv(name);
+    }
+  }
+};
+
+/// A sum of ones, which must be the number of ranks.
+void check_sum(const Member& member, std::size_t count = 3001) {
+  const std::vector<std::int32_t> ones(count, 1);
+  std::vector<std::int32_t> sums(count);
+  const Status status = member.finish(member.aggregation->allreduce(
+      std::as_bytes(std::span(ones)), std::as_writable_bytes(std::span(sums)),
+      {.type = DataType::int32, .will_wait = true}));
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  ASSERT_EQ(std::count(sums.begin(), sums.end(), static_cast<std::int32_t>(member.size)),
+            static_cast<std::ptrdiff_t>(count));
+}
+
+/// How joining ends, which is the same at all ranks but for the fault it names.
+Status how_joining_fails(std::uint32_t size, const AggregationOptions& options) {
+  Status found;
+  std::mutex mutex;
+  on_ranks(size, patient(), options, [&](Member&, const auto& made) {
+    EXPECT_FALSE(made.ok());
+    const std::lock_guard lock(mutex);
+    if (!found.ok()) {
+      EXPECT_EQ(found.to_string(), made.status().to_string());
+    }
+    found = made.status();
+  });
+  return found;
+}
+
+bool names(const Status& status, const std::string& what) {
+  return status.message().find(what) != std::string::npos;
+}
+
+/// A TCP port where nobody listens.
+std::string silent_address() {
+  const auto socket = listen_on({"127.0.0.1", 0});
+  return "127.0.0.1:" + std::to_string(*bound_port(*socket));
+}
+
+/// Waits until the jobs have left; how soon is no matter of a test.
+bool empties(const AggregatorService& service) {
+  const Instant deadline = now() + kPatience;
+  while (service.jobs() > 0 && now() < deadline) std::this_thread::yield();
+  return service.jobs() == 0;
+}
+
+// ---- coming together
+// ---------------------------------------------------------------------------------
+
+TEST_F(Aggregator, AWrongKeyIsNamedAtEveryRank) {
+  const auto service = start_service();
+  ::setenv("TUTTI_AGGREGATOR_KEY", "another key, long enough", 1);
+  const Status status = how_joining_fails(3, {{address_of(*service)}, false, {}});
+  EXPECT_EQ(status.code(), Code::invalid_argument);
+  EXPECT_TRUE(names(status, address_of(*service))) << status.to_string();
+  EXPECT_TRUE(names(status, "another key")) << status.to_string();
+  EXPECT_EQ(service->jobs(), 0u);
+}
+
+TEST_F(Aggregator, NoKeyAtAllIsAnErrorThatSaysHowToMakeOne) {
+  ::unsetenv("TUTTI_AGGREGATOR_KEY");
+  const Status status = how_joining_fails(2, {{"127.0.0.1:7600"}, false, {}});
+  EXPECT_TRUE(names(status, "TUTTI_AGGREGATOR_KEY_FILE")) << status.to_string();
+}
+
+TEST_F(Aggregator, AnAbsentOneIsNamedWithTheRemedy) {
+  const std::string address = silent_address();
+  const Status status = how_joining_fails(3, {{address}, false, {}});
+  EXPECT_TRUE(names(status, "aggregator " + address)) << status.to_string();
+  EXPECT_TRUE(names(status, "tutti aggregator --listen")) << status.to_string();
+}
+
+TEST_F(Aggregator, WithFallbackAnAbsentOneIsDoneWithoutAndVisiblySo) {
+  const auto present = start_service();
+  const std::string absent = silent_address();
+  on_ranks(3, patient(), {{address_of(*present), absent}, true, {}},
+           [&](Member& member, const auto& made) {
+             ASSERT_TRUE(made.ok()) << made.status().to_string();
+             EXPECT_FALSE(member.aggregation->active());
+             EXPECT_TRUE(names(member.aggregation->reason(), absent));
+             EXPECT_NE(member.aggregation->describe().find("no aggregator"), std::string::npos);
+             Bytes data(8);
+             EXPECT_FALSE(member.aggregation->allreduce(data, data, {}).ok());
+           });
+  EXPECT_TRUE(empties(*present)) << "the one that came is let go";
+}
+
+TEST_F(Aggregator, AFullOneSaysSoAndServesAgainWhenAJobHasLeft) {
+  const auto service = start_service(kSmall, nullptr, 1);
+  on_joined_ranks(2, patient(), {address_of(*service)}, [&](Member& member) {
+    check_sum(member);
+    if (member.rank != 0) return;
+    const Status status = how_joining_fails(2, {{address_of(*service)}, false, {}});
+    EXPECT_EQ(status.code(), Code::resource_exhausted);
+    EXPECT_TRUE(names(status, "--jobs")) << status.to_string();
+  });
+  ASSERT_TRUE(empties(*service));
+  on_joined_ranks(2, patient(), {address_of(*service)}, [](Member& member) { check_sum(member); });
+}
+
+TEST_F(Aggregator, OneWithoutMemoryOffersSmallerWindowsAndThenNone) {
+  AggregatorOptions options;
+  options.listen = {"127.0.0.1", 0};
+  options.key = service_key();
+  options.terms = {.segment_bytes = 65536, .slots = 16, .pulses = 4, .group_bytes = 262'144};
+  const engine::InNetworkTerms least{65536, 4, 4, 262'144};
+  options.memory_bytes = engine::InNetworkWindow::memory_bytes(3, least);
+  auto service = AggregatorService::start(options);
+  ASSERT_TRUE(service.ok());
+  on_joined_ranks(3, patient(), {address_of(**service)}, [](Member& member) {
+    EXPECT_NE(member.aggregation->describe().find("windows of 4 slots"), std::string::npos)
+        << member.aggregation->describe();
+    check_sum(member, 300'001);
+  });
+  ASSERT_TRUE(empties(**service));
+  const Status status = how_joining_fails(4, {{address_of(**service)}, false, {}});
+  EXPECT_TRUE(names(status, "--memory-mib")) << status.to_string();
+}
+
+TEST_F(Aggregator, ARestartedOneServesNewCommunicators) {
+  auto service = start_service();
+  const std::uint16_t port = service->port();
+  const std::string address = address_of(*service);
+  on_joined_ranks(2, patient(), {address}, [](Member& member) { check_sum(member); });
+  service.reset();
+  service = start_service(kSmall, nullptr, 32, port);
+  ASSERT_NE(service, nullptr);
+  on_joined_ranks(2, patient(), {address}, [](Member& member) { check_sum(member); });
+  EXPECT_EQ(counters_of(*service)["in_network_calls"], 1u);
+}
+
+TEST_F(Aggregator, TheEnvironmentNamesThem) {
+  ::setenv("TUTTI_AGGREGATORS", "10.0.0.1:7600,,10.0.0.2:7600", 1);
+  ::setenv("TUTTI_AGGREGATOR_FALLBACK", "1", 1);
+  const auto options = AggregationOptions::with_environment({}, false);
+  EXPECT_EQ(options.aggregators, (std::vector<std::string>{"10.0.0.1:7600", "10.0.0.2:7600"}));
+  EXPECT_TRUE(options.fallback);
+  const auto own = AggregationOptions::with_environment({"h:1"}, false);
+  EXPECT_EQ(own.aggregators, std::vector<std::string>{"h:1"});
+}
+
+// ---- parting
+// -----------------------------------------------------------------------------------------
+
+TEST_F(Aggregator, OneThatEndsInTheMiddleIsNamedAtEveryRank) {
+  auto service = start_service();
+  const std::string address = address_of(*service);
+  std::barrier<> under_way(3);
+  std::barrier<> failed(3);
+  std::thread killer([&] {
+    under_way.arrive_and_wait();
+    service.reset();
+  });
+  on_joined_ranks(3, patient(), {address}, [&](Member& member) {
+    check_sum(member);
+    std::vector<std::byte> data(100'000);
+    // Rank 2 never calls, so that the others' calls cannot end well.
+    Aggregation::Outcome outcome = Status(Code::internal, "not called");
+    if (member.rank < 2) {
+      outcome = member.aggregation->allreduce(data, data, {.will_wait = false});
+      under_way.arrive_and_wait();
+      const Status status = member.finish(outcome);
+      EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
+      EXPECT_TRUE(names(status, "aggregator " + address)) << status.to_string();
+    }
+    failed.arrive_and_wait();
+    // Also the next call ends at once.
+    Status later;
+    do {
+      later = member.finish(member.aggregation->allreduce(data, data, {.will_wait = true}));
+    } while (later.ok());
+    EXPECT_TRUE(names(later, "aggregator " + address)) << later.to_string();
+  });
+  killer.join();
+}
+
+TEST_F(Aggregator, RanksThatCallDifferentThingsLearnWhoDiffers) {
+  const auto service = start_service();
+  std::mutex mutex;
+  std::set<std::string> said;
+  on_joined_ranks(3, patient(), {address_of(*service)}, [&](Member& member) {
+    std::vector<std::byte> data(4000);
+    const auto operation = member.rank == 1 ? ReduceOperation::max : ReduceOperation::sum;
+    const Status status = member.finish(
+        member.aggregation->allreduce(data, data, {.operation = operation, .will_wait = true}));
+    EXPECT_FALSE(status.ok());
+    const std::lock_guard lock(mutex);
+    said.insert(status.message());
+  });
+  // Whoever came second differs from the first; at least one rank says who that is.
+  EXPECT_TRUE(std::any_of(said.begin(), said.end(), [](const std::string& one) {
+    return one.find("called another reduction") != std::string::npos;
+  }));
+  ASSERT_TRUE(empties(*service));
+}
+
+TEST_F(Aggregator, CallsThatCannotBeAreRefusedBeforeAnythingIsSent) {
+  const auto service = start_service();
+  on_joined_ranks(2, patient(), {address_of(*service)}, [&](Member& member) {
+    std::vector<std::byte> data(40);
+    std::vector<std::byte> other(36);
+    Aggregation& aggregation = *member.aggregation;
+    EXPECT_EQ(aggregation.allreduce(data, other, {}).status().code(), Code::invalid_argument);
+    EXPECT_EQ(aggregation.reduce_scatter(data, other, {}).status().code(), Code::invalid_argument);
+    EXPECT_EQ(aggregation.reduce(data, data, rank_of(2), {}).status().code(),
+              Code::invalid_argument);
+    EXPECT_EQ(
+        aggregation.allreduce(data, data, {.operation = ReduceOperation::bit_and}).status().code(),
+        Code::unsupported);
+    EXPECT_EQ(aggregation.allreduce(data, data, {.operation = ReduceOperation::premultiplied_sum})
+                  .status()
+                  .code(),
+              Code::invalid_argument);
+    const std::span<std::byte> odd = std::span(data).first(39);
+    EXPECT_EQ(aggregation.allreduce(odd, odd, {}).status().code(), Code::invalid_argument);
+    check_sum(member);
+  });
+}
+
+// ---- credits
+// -----------------------------------------------------------------------------------------
+
+/// A rank that says to have written everything at once, whatever its credit.
+class Greedy final : public engine::Operation {
+ public:
+  explicit Greedy(const engine::CallRecord& record)
+      : Operation({"greedy", "in-network", kNoRank, 0}), record_(encode(record)) {}
+  void on_message(Instant now, Rank from, const protocol::Message& message) override {
+    if (message.kind == protocol::MessageKind::refused) refused = message.argument;
+    if (message.kind != protocol::MessageKind::window) return;
+    const auto post = [&](std::span<std::byte> local, std::uint32_t count) {
+      const auto opcode = count == 0 ? device::Opcode::write : device::Opcode::write_immediate;
+      (void)context().endpoint().post(now, {.opcode = opcode,
+                                            .peer = from,
+                                            .work_id = std::uint64_t{epoch()} << 32,
+                                            .local = local,
+                                            .remote_key = {message.argument},
+                                            .immediate = std::uint64_t{epoch()} << 32 | count});
+    };
+    post(record_, 0);
+    post(record_, 9);
+  }
+  bool poll(Instant) override { return false; }
+  bool locally_complete() const override { return false; }
+  bool done() const override { return false; }
+  observe::Phase phase() const override { return observe::Phase::data; }
+  std::uint64_t refused = 0;
+
+ protected:
+  void start(Instant, bool) override {}
+
+ private:
+  std::array<std::byte, engine::CallRecord::kBytes> record_;
+};
+
+TEST_F(Aggregator, ARankThatWritesWithoutCreditIsRefusedAndNamed) {
+  auto bootstraps = make_local_bootstraps(3);
+  Status at_aggregator;
+  std::uint64_t refused = 0;
+  std::vector<std::thread> threads;
+  std::barrier<> over(3);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      auto state = CommunicatorState::create(*bootstraps[rank], patient(), nullptr, 0);
+      ASSERT_TRUE(state.ok()) << state.status().to_string();
+      engine::CommunicatorContext& context = (*state)->context();
+      const auto progress = (*state)->progress();
+      std::unique_ptr<engine::Operation> operation;
+      const auto window = std::make_shared<engine::InNetworkWindow>(2, kSmall);
+      engine::CallRecord record;
+      record.call.elements = 1 << 20;  // far more segments than slots
+      Greedy* greedy = nullptr;
+      if (rank == 2) {
+        progress->exclusive([&] { ASSERT_TRUE(window->open(context.endpoint()).ok()); });
+        operation = std::make_unique<engine::InNetworkSwitch>(window);
+      } else {
+        auto made = std::make_unique<Greedy>(record);
+        greedy = made.get();
+        operation = std::move(made);
+      }
+      // Only rank 1 writes; rank 0 is asked nothing.
+      if (rank != 0) {
+        const auto completion = operation->completion();
+        if (greedy != nullptr) {
+          completion->callback = [&refused, greedy](const Status&) { refused = greedy->refused; };
+        }
+        progress->submit(context, std::move(operation), true);
+        EXPECT_TRUE(progress->wait(*completion, now() + kPatience));
+        if (rank == 2) at_aggregator = completion->status;
+      }
+      over.arrive_and_wait();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(refused >> 32, static_cast<std::uint64_t>(engine::Refusal::overrun));
+  EXPECT_EQ(refused & 0xffff'ffffu, 1u);
+  EXPECT_TRUE(names(at_aggregator, "rank 1 wrote without credit")) << at_aggregator.to_string();
+}
+
+// ---- plan and record
+// ---------------------------------------------------------------------------------
+
+TEST(InNetworkPlan, SegmentsCoverEveryBlockExactlyOnce) {
+  for (const auto kind : {engine::InNetworkKind::allreduce, engine::InNetworkKind::reduce_scatter,
+                          engine::InNetworkKind::reduce}) {
+    for (const std::uint64_t elements : {1ull, 5ull, 1024ull, 16'411ull, 1'000'003ull}) {
+      for (const std::uint32_t ranks : {1u, 3u, 8u}) {
+        const engine::InNetworkCall call{.kind = kind, .elements = elements};
+        const engine::InNetworkPlan plan(call, ranks, {});
+        std::map<std::uint32_t, std::uint64_t> covered;
+        for (std::uint32_t s = 0; s < plan.segments(); ++s) {
+          EXPECT_EQ(plan.offset_bytes(s), covered[plan.block(s)]);
+          EXPECT_EQ(plan.bytes(s) % 4, 0u);
+          EXPECT_GT(plan.bytes(s), 0u);
+          covered[plan.block(s)] += plan.bytes(s);
+        }
+        EXPECT_EQ(covered.size(), kind == engine::InNetworkKind::reduce_scatter ? ranks : 1);
+        for (const auto& [block, bytes] : covered) EXPECT_EQ(bytes, elements * 4);
+        std::uint64_t grouped = 0;
+        for (std::uint32_t g = 0; kind == engine::InNetworkKind::allreduce && g < plan.groups();
+             ++g) {
+          EXPECT_EQ(plan.group_offset_bytes(g), grouped);
+          grouped += plan.group_bytes(g);
+        }
+        if (kind == engine::InNetworkKind::allreduce) {
+          EXPECT_EQ(grouped, elements * 4);
+        }
+      }
+    }
+  }
+}
+
+TEST(InNetworkPlan, ARecordComesBackAndNonsenseDoesNot) {
+  engine::CallRecord record;
+  record.call = {.kind = engine::InNetworkKind::reduce,
+                 .type = DataType::bfloat16,
+                 .operation = ReduceOperation::average,
+                 .root = rank_of(2),
+                 .elements = 12345};
+  record.result_key = 0x1234'5678'9abcull;
+  record.factor[1] = std::byte{7};
+  const auto bytes = encode(record);
+  const auto back = engine::decode_call_record(bytes, 4);
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(back->call, record.call);
+  EXPECT_EQ(back->result_key, record.result_key);
+  EXPECT_EQ(back->factor, record.factor);
+  EXPECT_FALSE(engine::decode_call_record(bytes, 2).has_value()) << "the root is no rank";
+  EXPECT_FALSE(engine::decode_call_record(std::span(bytes).first(63), 4).has_value());
+  for (const std::size_t at : {0u, 1u, 2u, 3u, 40u, 63u}) {
+    auto damaged = bytes;
+    damaged[at] = std::byte{0xff};
+    EXPECT_FALSE(engine::decode_call_record(damaged, 4).has_value()) << at;
+  }
+  record.call.elements = 0;
+  EXPECT_FALSE(engine::decode_call_record(encode(record), 4).has_value());
+}
+
+TEST(InNetworkTerms, AreCheckedFieldByField) {
+  EXPECT_TRUE(check(engine::InNetworkTerms{}).ok());
+  EXPECT_TRUE(check(kSmall).ok());
+  EXPECT_FALSE(check(engine::InNetworkTerms{.segment_bytes = 100}).ok());
+  EXPECT_FALSE(check(engine::InNetworkTerms{.slots = 0}).ok());
+  EXPECT_FALSE(check(engine::InNetworkTerms{.slots = 4, .pulses = 5}).ok());
+  EXPECT_FALSE(check(engine::InNetworkTerms{.group_bytes = 1}).ok());
+  EXPECT_FALSE(check(engine::InNetworkTerms{.slots = 4, .group_bytes = 1u << 20}).ok());
+}
+
+// ---- control connection
+// ------------------------------------------------------------------------------
+
+JoinRequest sample_request() {
+  return {.unique_id = "tutti1/x",
+          .address = "a:1",
+          .job = "host:7",
+          .ranks = 8,
+          .communicator = 3,
+          .ipv6 = true,
+          .authenticate = true,
+          .peer_timeout = std::chrono::seconds(3),
+          .create_timeout = std::chrono::seconds(30)};
+}
+
+TEST(AggregatorFrame, ARequestComesBackAndOneOutsideItsLimitsDoesNot) {
+  const auto back = decode_join_request(encode(sample_request()));
+  ASSERT_TRUE(back.ok()) << back.status().to_string();
+  EXPECT_EQ(back->unique_id, "tutti1/x");
+  EXPECT_EQ(back->ranks, 8u);
+  EXPECT_EQ(back->communicator, 3u);
+  EXPECT_TRUE(back->ipv6);
+  EXPECT_EQ(back->peer_timeout, std::chrono::seconds(3));
+  for (const std::uint32_t ranks : {0u, engine::kMaxInNetworkRanks + 1}) {
+    JoinRequest wrong = sample_request();
+    wrong.ranks = ranks;
+    EXPECT_FALSE(decode_join_request(encode(wrong)).ok()) << ranks;
+  }
+  JoinRequest wrong = sample_request();
+  wrong.address.assign(600, 'x');
+  EXPECT_FALSE(decode_join_request(encode(wrong)).ok());
+  const Bytes whole = encode(sample_request());
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_FALSE(decode_join_request(std::span(whole).first(size)).ok()) << size;
+  }
+}
+
+TEST(AggregatorFrame, AReplyCarriesTheTermsOrTheReason) {
+  const auto terms = decode_join_reply(encode(JoinReply{{}, kSmall}));
+  ASSERT_TRUE(terms.ok());
+  EXPECT_EQ(terms->terms, kSmall);
+  const auto reason =
+      decode_join_reply(encode(JoinReply{Status(Code::resource_exhausted, "full"), {}}));
+  ASSERT_TRUE(reason.ok());
+  EXPECT_EQ(reason->status.code(), Code::resource_exhausted);
+  EXPECT_EQ(reason->status.message(), "full");
+  EXPECT_FALSE(decode_join_reply(encode(JoinReply{{}, {.segment_bytes = 7}})).ok());
+}
+
+TEST(AggregatorFrame, WhatIsSealedOpensOnlyWithItsKeyItsConnectionAndUnchanged) {
+  const ServiceKey key = service_key();
+  const ControlNonce challenge = fresh_nonce();
+  const ControlNonce nonce = fresh_nonce();
+  const Bytes plain = encode(sample_request());
+  const auto sealed = seal(key, ControlDirection::to_aggregator, challenge, nonce, plain);
+  ASSERT_TRUE(sealed.ok());
+  const auto opens = [&](const ServiceKey& with, ControlDirection direction,
+                         const ControlNonce& against, const Bytes& bytes) {
+    return unseal(with, direction, against, nonce, bytes).has_value();
+  };
+  EXPECT_EQ(unseal(key, ControlDirection::to_aggregator, challenge, nonce, *sealed), plain);
+  EXPECT_FALSE(opens(service_key("another key, long enough"), ControlDirection::to_aggregator,
+                     challenge, *sealed));
+  EXPECT_FALSE(opens(key, ControlDirection::to_job, challenge, *sealed));
+  EXPECT_FALSE(opens(key, ControlDirection::to_aggregator, fresh_nonce(), *sealed)) << "replayed";
+  for (std::size_t at = 0; at < sealed->size(); ++at) {
+    Bytes changed = *sealed;
+    changed[at] ^= std::byte{1};
+    EXPECT_FALSE(opens(key, ControlDirection::to_aggregator, challenge, changed)) << at;
+  }
+  EXPECT_FALSE(opens(key, ControlDirection::to_aggregator, challenge, {}));
+}
+
+TEST(AggregatorFrame, AHeaderIsExactlyOne) {
+  const Bytes frame = encode_control(ControlKind::reply, Bytes(5));
+  ASSERT_EQ(frame.size(), kControlHeaderBytes + 5);
+  const auto header = decode_control_header(std::span(frame).first(kControlHeaderBytes));
+  ASSERT_TRUE(header.has_value());
+  EXPECT_EQ(header->kind, ControlKind::reply);
+  EXPECT_EQ(header->payload_bytes, 5u);
+  for (std::size_t at = 0; at < 8; ++at) {
+    Bytes changed = frame;
+    changed[at] ^= std::byte{0x40};
+    EXPECT_FALSE(decode_control_header(std::span(changed).first(kControlHeaderBytes))) << at;
+  }
+  const Bytes large = encode_control(ControlKind::reply, Bytes(kMaxControlPayloadBytes + 1));
+  EXPECT_FALSE(decode_control_header(std::span(large).first(kControlHeaderBytes)));
+}
+
+TEST_F(Aggregator, AKeyFileMustBeClosedToOthersAndLongEnough) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("key-" + std::to_string(::getpid()))).string();
+  const auto write = [&](const std::string& text, mode_t mode) {
+    std::ofstream(path) << text;
+    ::chmod(path.c_str(), mode);
+  };
+  write(std::string("  ") + kKey + "\n", 0600);
+  const auto key = find_service_key(path);
+  ASSERT_TRUE(key.ok()) << key.status().to_string();
+  EXPECT_EQ(*key, service_key());
+  write(kKey, 0644);
+  EXPECT_TRUE(names(find_service_key(path).status(), "chmod 600"));
+  write("short", 0600);
+  EXPECT_TRUE(names(find_service_key(path).status(), "5 bytes"));
+  std::filesystem::remove(path);
+  EXPECT_EQ(find_service_key(path).status().code(), Code::system);
+  ::setenv("TUTTI_AGGREGATOR_KEY_FILE", path.c_str(), 1);
+  EXPECT_EQ(find_service_key("").status().code(), Code::system);
+}
+
+TEST_F(Aggregator, StrangersOnThePortDisturbNobody) {
+  const auto service = start_service();
+  const auto endpoint = parse_endpoint(address_of(*service));
+  const Bytes noise(3000, std::byte{0x5a});
+  std::vector<Socket> strangers;
+  for (int i = 0; i < 20; ++i) {
+    auto socket = connect_once(*endpoint, deadline_after(kPatience));
+    ASSERT_TRUE(socket.ok());
+    if (i % 2 == 0) (void)send_all(*socket, noise, deadline_after(kPatience));
+    strangers.push_back(std::move(*socket));
+  }
+  on_joined_ranks(2, patient(), {address_of(*service)}, [](Member& member) { check_sum(member); });
+}
+
+}  // namespace
+}  // namespace tutti::runtime

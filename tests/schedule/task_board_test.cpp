@@ -1,0 +1,180 @@
+// The board that says which task may be issued, driven by every builder's schedules with messages
+// that arrive in any order.
+#include "schedule/task_board.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "collectives/registry.hpp"
+#include "schedule/builder.hpp"
+#include "schedule/core_direct.hpp"
+
+namespace tutti::schedule {
+namespace {
+
+using Message = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // from, to, slot
+
+/// All ranks of a collective; tasks end in an order that the seed draws.
+class AllRanksRun {
+ public:
+  AllRanksRun(const std::vector<Schedule>& schedules, std::uint64_t seed)
+      : schedules_(schedules), boards_(schedules.size()), random_(seed) {
+    for (std::size_t r = 0; r < schedules.size(); ++r) boards_[r].reset(schedules[r]);
+  }
+
+  /// Runs until nothing more happens; returns whether every task of every rank is complete.
+  bool finish() {
+    while (true) {
+      for (std::uint32_t r = 0; r < boards_.size(); ++r) {
+        for (TaskIndex t = 0; boards_[r].next(t);) issue(r, t);
+      }
+      if (open_.empty()) break;
+      const std::size_t at = random_() % open_.size();
+      std::swap(open_[at], open_.back());
+      const auto [rank, task] = open_.back();
+      open_.pop_back();
+      boards_[rank].complete(task);
+    }
+    return std::all_of(boards_.begin(), boards_.end(),
+                       [](const TaskBoard& board) { return board.done(); });
+  }
+
+ private:
+  void issue(std::uint32_t rank, TaskIndex at) {
+    const Schedule& schedule = schedules_[rank];
+    for (const TaskIndex before : schedule.dependencies(at))
+      EXPECT_TRUE(boards_[rank].is_complete(before)) << describe(schedule, at);
+    const Task& task = schedule.tasks()[at];
+    if (sends_message(task.kind)) {
+      sent_.insert({rank, index(task.peer), task.slot});
+      open_.emplace_back(rank, at);
+      wake({rank, index(task.peer), task.slot});
+    } else if (task.kind == TaskKind::recv) {
+      wait_for(rank, at, {{index(task.peer), rank, task.slot}});
+    } else if (task.kind == TaskKind::wait_keys) {
+      std::set<Message> messages;
+      for (const Key& key : schedule.keys(at)) messages.insert({index(key.source), rank, key.slot});
+      wait_for(rank, at, messages);
+    } else {
+      open_.emplace_back(rank, at);  // a multicast and its collects need no partner here
+    }
+  }
+  void wait_for(std::uint32_t rank, TaskIndex at, std::set<Message> messages) {
+    std::erase_if(messages, [&](const Message& one) { return sent_.count(one) != 0; });
+    if (messages.empty()) {
+      open_.emplace_back(rank, at);
+    } else {
+      waiting_[{rank, at}] = std::move(messages);
+    }
+  }
+  void wake(const Message& message) {
+    for (auto at = waiting_.begin(); at != waiting_.end();) {
+      at->second.erase(message);
+      if (at->second.empty()) {
+        open_.emplace_back(at->first);
+        at = waiting_.erase(at);
+      } else {
+        ++at;
+      }
+    }
+  }
+
+  const std::vector<Schedule>& schedules_;
+  std::vector<TaskBoard> boards_;
+  std::mt19937_64 random_;
+  std::set<Message> sent_;
+  std::map<std::pair<std::uint32_t, TaskIndex>, std::set<Message>> waiting_;
+  std::vector<std::pair<std::uint32_t, TaskIndex>> open_;
+};
+
+TEST(TaskBoard, EveryAlgorithmEndsWhateverTheOrder) {
+  for (const collectives::AlgorithmEntry& entry : collectives::algorithms()) {
+    for (std::uint32_t ranks = 1; ranks <= 9; ++ranks) {
+      Purpose purpose{.collective = entry.collective,
+                      .algorithm = std::string(entry.name),
+                      .ranks = ranks,
+                      .rank = Rank{0},
+                      .root = rank_of(has_root(entry.collective) ? ranks - 1 : 0),
+                      .parameters = {.segments = 3, .ready = true, .handshake = true}};
+      const auto schedules = collectives::build_all(purpose);
+      if (!schedules) continue;  // does not serve so many ranks
+      for (std::uint64_t seed = 0; seed < 10; ++seed) {
+        EXPECT_TRUE(AllRanksRun(*schedules, seed).finish())
+            << to_string(entry.collective) << " " << entry.name << " P=" << ranks;
+      }
+    }
+  }
+}
+
+/// A schedule of one rank, of copies between scratch blocks.
+struct Copies {
+  Builder builder{Purpose{.collective = Collective::barrier, .algorithm = "test"}};
+  Segment from = builder.scratch();
+
+  Copies() { builder.explicit_only(); }
+  TaskRef add(QueueIndex queue) {
+    builder.on(queue);
+    return builder.copy(from, builder.scratch());
+  }
+};
+
+TEST(TaskBoard, AHeldQueueWaitsForItsEnableAndAWaitForItsCompletions) {
+  Copies copies;
+  const QueueIndex held = copies.builder.queue(
+      {.kind = QueueKind::send, .held = true, .completions = 0, .peer = Rank{0}});
+  const QueueIndex management = copies.builder.queue({.kind = QueueKind::management});
+  for (int i = 0; i < 3; ++i) copies.add(held);  // tasks 0, 1, 2
+  copies.builder.on(management);
+  copies.builder.enable(held, 2);  // 3
+  copies.builder.wait(0, 2);       // 4
+  copies.builder.enable(held, 1);  // 5
+  const auto schedule = copies.builder.finish();
+  ASSERT_TRUE(schedule.ok()) << schedule.status().to_string();
+  TaskBoard board;
+  for (int again = 0; again < 2; ++again) {
+    board.reset(*schedule);
+    TaskIndex task = 99;
+    ASSERT_TRUE(board.next(task));
+    EXPECT_EQ(task, 0u);
+    ASSERT_TRUE(board.next(task));
+    EXPECT_EQ(task, 1u);
+    EXPECT_FALSE(board.next(task)) << "the third is not released";
+    board.complete(1);
+    EXPECT_FALSE(board.is_complete(1)) << "a send queue completes in order";
+    EXPECT_FALSE(board.next(task));
+    board.complete(0);
+    EXPECT_TRUE(board.is_complete(1));
+    ASSERT_TRUE(board.next(task));
+    EXPECT_EQ(task, 2u);
+    EXPECT_FALSE(board.done());
+    board.complete(2);
+    EXPECT_TRUE(board.done());
+  }
+}
+
+TEST(TaskBoard, AHostQueueRunsOneTaskAtATime) {
+  Copies copies;
+  const QueueIndex host = copies.builder.queue({.kind = QueueKind::host});
+  for (int i = 0; i < 3; ++i) copies.add(host);
+  const auto schedule = copies.builder.finish();
+  ASSERT_TRUE(schedule.ok());
+  TaskBoard board;
+  board.reset(*schedule);
+  for (TaskIndex expected = 0; expected < 3; ++expected) {
+    TaskIndex task = 99;
+    ASSERT_TRUE(board.next(task));
+    EXPECT_EQ(task, expected);
+    TaskIndex more = 99;
+    EXPECT_FALSE(board.next(more));
+    board.complete(task);
+  }
+  EXPECT_TRUE(board.done());
+}
+
+}  // namespace
+}  // namespace tutti::schedule

@@ -1,0 +1,147 @@
+// A trace shows every packet at every port, and every rank's collectives with their phases.
+#include "sim/trace.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "world/experiment.hpp"
+#include "world/traffic_experiment.hpp"
+
+namespace tutti::world {
+namespace {
+
+struct ShownSpan {
+  std::string name;
+  double begin = 0;
+  double end = 0;
+};
+
+/// What a viewer makes of it: group, track, spans in order.
+using Shown = std::map<std::string, std::map<std::string, std::vector<ShownSpan>>>;
+
+Shown show(const sim::Trace& trace) {
+  std::stringstream text;
+  trace.write(text);
+  const nlohmann::json json = nlohmann::json::parse(text.str());
+  std::map<int, std::string> groups;
+  std::map<std::pair<int, int>, std::string> tracks;
+  Shown shown;
+  for (const nlohmann::json& event : json.at("traceEvents")) {
+    const int group = event.at("pid");
+    if (event.at("ph") == "M" && event.at("name") == "process_name") {
+      groups[group] = event.at("args").at("name");
+    } else if (event.at("ph") == "M") {
+      tracks[{group, event.at("tid")}] = event.at("args").at("name");
+    } else {
+      const double begin = event.at("ts");
+      const double length = event.at("dur");
+      shown[groups.at(group)][tracks.at({group, event.at("tid")})].push_back(
+          {event.at("name"), begin, begin + length});
+    }
+  }
+  for (auto& [group, of_group] : shown) {
+    for (auto& [track, spans] : of_group) {
+      std::stable_sort(spans.begin(), spans.end(),
+                       [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    }
+  }
+  return shown;
+}
+
+TEST(Trace, ShowsRanksWithTheirPhasesAndPortsWithTheirPackets) {
+  sim::Trace trace;
+  ExperimentSpec spec;
+  spec.ranks = 6;
+  spec.collective.bytes = 20'000;
+  spec.iterations = 2;
+  spec.place = default_place(6);
+  spec.trace = &trace;
+  const auto report = run_experiment(spec);
+  ASSERT_TRUE(report) << report.status().to_string();
+  Shown shown = show(trace);
+  ASSERT_EQ(shown["ranks"].size(), 6u);
+  for (const auto& [rank, spans] : shown["ranks"]) {
+    double collectives = 0;
+    double phases = 0;
+    for (const ShownSpan& span : spans) {
+      (span.name == "allgather" ? collectives : phases) += span.end - span.begin;
+    }
+    EXPECT_GT(collectives, 0) << rank;
+    EXPECT_NEAR(phases, collectives, collectives * 1e-6) << rank;
+  }
+  std::size_t packets = 0;
+  for (const char* group : {"host ports", "switch ports"}) {
+    for (const auto& [port, spans] : shown[group]) {
+      packets += spans.size();
+      for (std::size_t i = 1; i < spans.size(); ++i) {
+        EXPECT_GE(spans[i].begin, spans[i - 1].end - 1e-6) << port << " sends two things at once";
+      }
+    }
+  }
+  EXPECT_GT(packets, 6u * 6 * 5);
+  EXPECT_EQ(shown["host ports"].size(), 6u);
+  EXPECT_EQ(shown["switch ports"].size(), 6u);
+}
+
+TEST(Trace, ChangesNothing) {
+  ExperimentSpec spec;
+  spec.ranks = 40;
+  spec.place = default_place(40);
+  const auto without = run_experiment(spec);
+  sim::Trace trace;
+  spec.trace = &trace;
+  const auto with = run_experiment(spec);
+  ASSERT_TRUE(without && with);
+  EXPECT_EQ(with->digest, without->digest);
+  EXPECT_EQ(with->times[0].count(), without->times[0].count());
+}
+
+TEST(Trace, OfAPlanShowsContributions) {
+  sim::Trace trace;
+  TrafficSpec spec;
+  spec.algorithm = "reduce_scatter_in_network";
+  spec.bytes = 4096;
+  spec.place = default_place(8);
+  spec.trace = &trace;
+  ASSERT_TRUE(run_traffic(spec));
+  Shown shown = show(trace);
+  EXPECT_EQ(shown["host ports"].size(), 8u);
+  for (const auto& [port, spans] : shown["host ports"]) {
+    EXPECT_EQ(spans.size(), 7u) << port;
+    EXPECT_EQ(spans[0].name, "contribution");
+  }
+}
+
+TEST(Trace, ThatIsFullSaysSo) {
+  sim::Trace trace(3);
+  const sim::TraceTrack track{trace.add_group("a \"quoted\" group"), 0};
+  trace.name_track(track, "t");
+  for (int i = 0; i < 5; ++i) trace.add(track, "x", sim::nanoseconds(i), sim::nanoseconds(1));
+  EXPECT_EQ(trace.spans(), 3u);
+  EXPECT_EQ(trace.left_out(), 2u);
+  EXPECT_EQ(show(trace)["a \"quoted\" group"]["t"].size(), 3u);
+}
+
+TEST(Background, SlowsACollectiveDownAndEndsWithIt) {
+  ExperimentSpec spec;
+  spec.ranks = 60;
+  spec.collective.bytes = 256 << 10;
+  spec.place = default_place(60);
+  const auto alone = run_experiment(spec);
+  spec.background = {.streams = 30, .load = 0.5};
+  const auto beside = run_experiment(spec);
+  const auto again = run_experiment(spec);
+  ASSERT_TRUE(alone && beside && again) << beside.status().to_string();
+  EXPECT_GT(beside->times[0].count(), alone->times[0].count());
+  EXPECT_EQ(beside->digest, again->digest);
+  EXPECT_EQ(beside->fabric.in_flight, 0u);
+}
+
+}  // namespace
+}  // namespace tutti::world

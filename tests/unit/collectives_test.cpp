@@ -1,0 +1,439 @@
+// Every algorithm of every collective over the real network stack, with the ranks as threads of
+// this process: the bits that come out, and by the counters which path they took.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "base/random.hpp"
+#include "collectives/registry.hpp"
+#include "reduction/reducer.hpp"
+#include "runtime/bootstrap_local.hpp"
+#include "tutti/communicator.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr Nanoseconds kLong = std::chrono::seconds(60);
+
+using Bytes = std::vector<std::byte>;
+using Counters = std::map<std::string, std::uint64_t>;
+
+Bytes pattern(std::size_t size, std::uint64_t seed) {
+  Bytes bytes(size);
+  for (std::size_t i = 0; i < size; ++i)
+    bytes[i] = static_cast<std::byte>(draw(seed, i / 8) >> (i % 8 * 8));
+  return bytes;
+}
+
+CommunicatorOptions patient() {
+  CommunicatorOptions options;
+  options.peer_timeout = kLong;  // a busy machine is no dead peer
+  options.create_timeout = kLong;
+  return options;
+}
+
+using Body = std::function<void(Communicator&)>;
+
+void on_ranks(std::uint32_t size, const Body& body,
+              const CommunicatorOptions& options = patient()) {
+  auto bootstraps = runtime::make_local_bootstraps(size);
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      auto communicator = Communicator::create(*bootstraps[rank], options);
+      ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
+      body(*communicator);
+      auto end = communicator->barrier();
+      ASSERT_TRUE(end.ok());
+      EXPECT_TRUE(end->wait().ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+Counters counters_of(const Communicator& communicator) {
+  const auto list = communicator.counters();
+  return {list.begin(), list.end()};
+}
+
+/// One call with its data, and what must come out of it.
+class Trial {
+ public:
+  Trial(Communicator& communicator, const collectives::AlgorithmEntry& entry, std::size_t block,
+        std::uint32_t root, bool in_place)
+      : communicator_(communicator), entry_(entry), block_(block), root_(root) {
+    const Collective collective = entry.collective;
+    ranks_ = communicator.size();
+    me_ = index(communicator.rank());
+    in_place_ = in_place && can_be_in_place(collective);
+    sent_ = pattern(send_bytes(), 77 + me_);
+    received_.assign(receive_bytes(), std::byte{0xee});
+  }
+
+  void run(const CollectiveOptions& options = {}) {
+    CollectiveCall call{.collective = entry_.collective,
+                        .send = sent_,
+                        .receive = received_,
+                        .root = rank_of(has_root(entry_.collective) ? root_ : 0),
+                        .reduction = {.type = DataType::uint8},
+                        .options = options};
+    call.options.algorithm = Algorithm(entry_.name);
+    call.options.will_wait = true;
+    if (in_place_) place_in_place(call);
+    if (entry_.collective == Collective::broadcast) {
+      if (me_ == root_) received_ = pattern(block_, 77 + root_);
+      call.send = {};
+      call.receive = received_;
+    }
+    if (entry_.collective == Collective::allgatherv) {
+      call.sizes_bytes = sizes_;
+      call.offsets_bytes = offsets_;
+    }
+    auto request = communicator_.start(call);
+    ASSERT_TRUE(request.ok()) << request.status().to_string();
+    const Status status = request->wait_for(kLong);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    const Bytes wanted = expected();
+    const std::span<const std::byte> result = call.receive;
+    ASSERT_EQ(result.size(), wanted.size());
+    const auto at = std::mismatch(result.begin(), result.end(), wanted.begin()).first;
+    EXPECT_EQ(at - result.begin(), std::ptrdiff_t(wanted.size()))
+        << to_string(entry_.collective) << " " << entry_.name << ", P = " << ranks_ << ", block "
+        << block_ << ", root " << root_ << ", rank " << me_ << (in_place_ ? ", in place" : "");
+  }
+
+ private:
+  static bool can_be_in_place(Collective collective) {
+    return collective != Collective::barrier && collective != Collective::broadcast &&
+           collective != Collective::alltoall;
+  }
+  bool at_root() const { return me_ == root_; }
+
+  std::size_t send_bytes() {
+    switch (entry_.collective) {
+      case Collective::barrier:
+      case Collective::broadcast:
+        return 0;
+      case Collective::scatter:
+        return at_root() ? block_ * ranks_ : 0;
+      case Collective::alltoall:
+      case Collective::reduce_scatter:
+        return block_ * ranks_;
+      case Collective::allgatherv:
+        for (std::uint32_t r = 0; r < ranks_; ++r) {
+          sizes_.push_back(block_ * (r % 3) + r);
+          offsets_.push_back(r == 0 ? 5 : offsets_.back() + sizes_[r - 1] + 5);
+        }
+        return sizes_[me_];
+      default:
+        return block_;
+    }
+  }
+  std::size_t receive_bytes() const {
+    switch (entry_.collective) {
+      case Collective::barrier:
+        return 0;
+      case Collective::allgather:
+      case Collective::alltoall:
+        return block_ * ranks_;
+      case Collective::gather:
+        return at_root() ? block_ * ranks_ : 0;
+      case Collective::reduce:
+        return at_root() ? block_ : 0;
+      case Collective::allgatherv:
+        return offsets_.back() + sizes_.back() + 5;
+      default:
+        return block_;
+    }
+  }
+
+  void place_in_place(CollectiveCall& call) {
+    const std::span<std::byte> all = received_;
+    switch (entry_.collective) {
+      case Collective::allgather:
+        copy_own_to(all.subspan(me_ * block_, block_), call);
+        return;
+      case Collective::allgatherv:
+        copy_own_to(all.subspan(offsets_[me_], sizes_[me_]), call);
+        return;
+      case Collective::gather:
+        if (at_root()) copy_own_to(all.subspan(me_ * block_, block_), call);
+        return;
+      case Collective::allreduce:
+        copy_own_to(all, call);
+        return;
+      case Collective::reduce:
+        if (at_root()) copy_own_to(all, call);
+        return;
+      case Collective::scatter:
+        if (at_root()) call.receive = std::span(sent_).subspan(me_ * block_, block_);
+        return;
+      case Collective::reduce_scatter:
+        call.receive = std::span(sent_).subspan(me_ * block_, block_);
+        return;
+      default:
+        return;
+    }
+  }
+  void copy_own_to(std::span<std::byte> place, CollectiveCall& call) {
+    std::copy(sent_.begin(), sent_.end(), place.begin());
+    call.send = place;
+  }
+
+  /// The sum of all ranks' contributions, of so many bytes each, as 8-bit integers.
+  Bytes sum(std::size_t bytes) const {
+    Bytes total(bytes);
+    for (std::uint32_t r = 0; r < ranks_; ++r) {
+      const Bytes one = pattern(bytes, 77 + r);
+      for (std::size_t i = 0; i < bytes; ++i)
+        total[i] =
+            static_cast<std::byte>(static_cast<unsigned>(total[i]) + static_cast<unsigned>(one[i]));
+    }
+    return total;
+  }
+
+  Bytes expected() const {
+    Bytes wanted(receive_bytes(), std::byte{0xee});
+    const auto put = [&](std::size_t at, const Bytes& bytes, std::size_t from, std::size_t count) {
+      std::copy_n(bytes.begin() + std::ptrdiff_t(from), count, wanted.begin() + std::ptrdiff_t(at));
+    };
+    switch (entry_.collective) {
+      case Collective::barrier:
+        break;
+      case Collective::broadcast:
+        put(0, pattern(block_, 77 + root_), 0, block_);
+        break;
+      case Collective::allgather:
+      case Collective::gather:
+        for (std::uint32_t r = 0; r < ranks_ && !wanted.empty(); ++r)
+          put(r * block_, pattern(block_, 77 + r), 0, block_);
+        break;
+      case Collective::allgatherv:
+        for (std::uint32_t r = 0; r < ranks_; ++r)
+          put(offsets_[r], pattern(sizes_[r], 77 + r), 0, sizes_[r]);
+        break;
+      case Collective::scatter:
+        put(0, pattern(block_ * ranks_, 77 + root_), me_ * block_, block_);
+        break;
+      case Collective::alltoall:
+        for (std::uint32_t r = 0; r < ranks_; ++r)
+          put(r * block_, pattern(block_ * ranks_, 77 + r), me_ * block_, block_);
+        break;
+      case Collective::reduce:
+      case Collective::allreduce:
+        if (!wanted.empty()) put(0, sum(block_), 0, block_);
+        break;
+      case Collective::reduce_scatter:
+        put(0, sum(block_ * ranks_), me_ * block_, block_);
+        break;
+    }
+    return wanted;
+  }
+
+  Communicator& communicator_;
+  const collectives::AlgorithmEntry& entry_;
+  std::size_t block_;
+  std::uint32_t root_;
+  std::uint32_t ranks_ = 0;
+  std::uint32_t me_ = 0;
+  bool in_place_ = false;
+  std::vector<std::uint64_t> sizes_;
+  std::vector<std::uint64_t> offsets_;
+  Bytes sent_;
+  Bytes received_;
+};
+
+bool serves(const collectives::AlgorithmEntry& entry, std::uint32_t ranks,
+            const schedule::Parameters& parameters) {
+  schedule::Purpose purpose{.collective = entry.collective,
+                            .algorithm = std::string(entry.name),
+                            .ranks = ranks,
+                            .rank = Rank{0},
+                            .root = Rank{0},
+                            .parameters = parameters};
+  return entry.restriction == nullptr || entry.restriction(purpose).ok();
+}
+
+class EveryAlgorithm : public testing::TestWithParam<std::uint32_t> {};
+
+INSTANTIATE_TEST_SUITE_P(Collectives, EveryAlgorithm, testing::Range(1u, 17u),
+                         [](const auto& one) { return "P" + std::to_string(one.param); });
+
+TEST_P(EveryAlgorithm, GivesTheRightBits) {
+  on_ranks(GetParam(), [](Communicator& communicator) {
+    const std::uint32_t ranks = communicator.size();
+    for (const collectives::AlgorithmEntry& entry : collectives::algorithms()) {
+      if (!serves(entry, ranks, {})) continue;
+      for (const std::size_t block : {0u, 1u, 1'003u, 20'011u}) {
+        Trial(communicator, entry, block, 0, false).run();
+        Trial(communicator, entry, block, ranks - 1, true).run();
+      }
+    }
+    const Counters counters = counters_of(communicator);
+    if (ranks == 1) return;
+    EXPECT_GT(counters.at("messages_eager"), 0u);
+    EXPECT_GT(counters.at("messages_rendezvous"), 0u);
+    EXPECT_EQ(counters.at("messages_rejected"), 0u);
+  });
+}
+
+TEST(Collectives, ParametersAreHeeded) {
+  on_ranks(9, [](Communicator& communicator) {
+    for (const collectives::AlgorithmEntry& entry : collectives::algorithms()) {
+      if ((entry.heeds & collectives::kPorts) != 0) {
+        Trial(communicator, entry, 513, 0, false).run({.ports = 2});
+      }
+      if ((entry.heeds & collectives::kRadix) != 0) {
+        Trial(communicator, entry, 513, 4, false).run({.radix = 3});
+      }
+      if ((entry.heeds & collectives::kSegments) != 0) {
+        Trial(communicator, entry, 100'003, 7, false).run({.segments = 13});
+      }
+    }
+  });
+}
+
+TEST(Collectives, LongMessagesGoByRendezvousAndShortOnesEagerly) {
+  on_ranks(2, [](Communicator& communicator) {
+    const auto* entry = collectives::find_algorithm(Collective::allgather, "ring").value();
+    const auto messages = [&](std::size_t block) {
+      const Counters before = counters_of(communicator);
+      Trial(communicator, *entry, block, 0, false).run();
+      const Counters after = counters_of(communicator);
+      return std::pair(after.at("messages_eager") - before.at("messages_eager"),
+                       after.at("messages_rendezvous") - before.at("messages_rendezvous"));
+    };
+    EXPECT_EQ(messages(16'000), std::pair(std::uint64_t{1}, std::uint64_t{0}));
+    EXPECT_EQ(messages(17'000), std::pair(std::uint64_t{0}, std::uint64_t{1}));
+  });
+}
+
+// A root that runs ahead of ranks that call late is held back by a ready barrier now and then.
+TEST(Collectives, AFastRootDoesNotOverrunALateRank) {
+  on_ranks(3, [](Communicator& communicator) {
+    const auto* entry = collectives::find_algorithm(Collective::broadcast, "binomial").value();
+    std::vector<Bytes> buffers(3000, pattern(8'000, 5));
+    std::vector<Request> requests;
+    if (index(communicator.rank()) == 2) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    for (Bytes& buffer : buffers) {
+      if (index(communicator.rank()) != 0) std::fill(buffer.begin(), buffer.end(), std::byte{0});
+      auto request = communicator.broadcast(buffer, Rank{0}, {.algorithm = entry->name});
+      ASSERT_TRUE(request.ok());
+      requests.push_back(std::move(*request));
+    }
+    for (Request& request : requests) ASSERT_TRUE(request.wait().ok());
+    for (const Bytes& buffer : buffers) ASSERT_EQ(buffer, pattern(8'000, 5));
+    const Counters counters = counters_of(communicator);
+    EXPECT_GE(counters.at("ready_by_barrier"), 3000u * 8'000u / (5u << 20));
+    EXPECT_EQ(counters.at("messages_rejected"), 0u);
+  });
+}
+
+TEST(Collectives, AverageAndPremultipliedSumAreWhatTheReducerSays) {
+  on_ranks(5, [](Communicator& communicator) {
+    constexpr std::size_t kCount = 7'001;
+    const std::uint32_t me = index(communicator.rank());
+    const auto contribution = [](std::uint32_t rank) {
+      std::vector<float> values(kCount);
+      for (std::size_t i = 0; i < kCount; ++i)
+        values[i] = static_cast<float>(draw(rank, i) % 1000) / 8;
+      return values;
+    };
+    for (const ReduceOperation operation :
+         {ReduceOperation::average, ReduceOperation::premultiplied_sum}) {
+      const auto factor = [](std::uint32_t rank) { return 0.5f * static_cast<float>(rank + 1); };
+      std::vector<std::vector<float>> all;
+      std::vector<const std::byte*> operands;
+      std::vector<float> factors;
+      for (std::uint32_t r = 0; r < communicator.size(); ++r) {
+        all.push_back(contribution(r));
+        factors.push_back(factor(r));
+      }
+      for (auto& one : all) operands.push_back(reinterpret_cast<const std::byte*>(one.data()));
+      std::vector<float> wanted(kCount);
+      const auto reducer = reduction::Reducer::create(operation, DataType::float32).value();
+      reducer.reduce(reinterpret_cast<std::byte*>(wanted.data()), operands, kCount,
+                     reinterpret_cast<const std::byte*>(factors.data()));
+
+      Reduction reduction{.type = DataType::float32, .operation = operation};
+      const float mine = factor(me);
+      std::memcpy(reduction.factor.data(), &mine, sizeof mine);
+      for (const bool in_place : {false, true}) {
+        std::vector<float> own = contribution(me);
+        std::vector<float> result = in_place ? own : std::vector<float>(kCount);
+        // Reduce in rank order, whose bits do not depend on the schedule's shape.
+        auto request = communicator.reduce(
+            std::as_bytes(std::span(in_place && me == 0 ? result : own)),
+            me == 0 ? std::as_writable_bytes(std::span(result)) : std::span<std::byte>(), Rank{0},
+            reduction, {.algorithm = "linear_keyed"});
+        ASSERT_TRUE(request.ok()) << request.status().to_string();
+        ASSERT_TRUE(request->wait().ok());
+        if (me == 0) {
+          EXPECT_EQ(result, wanted) << to_string(operation) << in_place;
+        }
+        if (!in_place) {
+          EXPECT_EQ(own, contribution(me)) << "the caller's data stay as they are";
+        }
+      }
+    }
+  });
+}
+
+TEST(Collectives, APreparedCallRunsAgainAndAgain) {
+  on_ranks(4, [](Communicator& communicator) {
+    std::vector<std::uint32_t> values(100);
+    auto prepared = communicator.prepare({.collective = Collective::allreduce,
+                                          .send = std::as_bytes(std::span(values)),
+                                          .receive = std::as_writable_bytes(std::span(values)),
+                                          .reduction = {.type = DataType::uint32}});
+    ASSERT_TRUE(prepared.ok()) << prepared.status().to_string();
+    std::fill(values.begin(), values.end(), 1);
+    std::uint32_t wanted = 1;
+    for (int i = 0; i < 10; ++i) {
+      auto request = prepared->start();
+      ASSERT_TRUE(request.ok()) << request.status().to_string();
+      ASSERT_TRUE(request->wait().ok());
+      wanted *= communicator.size();
+      ASSERT_TRUE(std::all_of(values.begin(), values.end(),
+                              [&](std::uint32_t value) { return value == wanted; }));
+    }
+  });
+}
+
+TEST(Collectives, CallsThatCannotBeAreRefusedByName) {
+  on_ranks(2, [](Communicator& communicator) {
+    Bytes large(100);
+    Bytes small(33);
+    const auto refusal = [](const Result<Request>& request) {
+      EXPECT_EQ(request.status().code(), Code::invalid_argument);
+      return request.status().message();
+    };
+    const auto has = [](const std::string& text, const char* part) {
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+    };
+    has(refusal(communicator.allgather(small, large, {.algorithm = "smoke"})), "66");
+    has(refusal(communicator.allgather(std::span(large).subspan(25, 50), large)), "overlap");
+    Bytes own(50);
+    has(refusal(communicator.allgather(own, large, {.algorithm = "smoke"})), "neighbour_exchange");
+    has(refusal(communicator.broadcast(large, rank_of(2))), "root 2");
+    has(refusal(communicator.allreduce(small, std::span(large).first(33), {})), "float32");
+    has(refusal(communicator.alltoall(large, large)), "overlap");
+    Bytes other(100);
+    const auto meaningless =
+        communicator.allreduce(large, other, {DataType::float32, ReduceOperation::bit_or});
+    EXPECT_EQ(meaningless.status().code(), Code::unsupported);
+    has(meaningless.status().message(), "float32");
+    const std::vector<std::uint64_t> sizes{10, 10};
+    const std::vector<std::uint64_t> offsets{0, 95};
+    has(refusal(communicator.allgatherv(std::span(own).first(10), large, sizes, offsets)), "95");
+  });
+}
+
+}  // namespace
+}  // namespace tutti
