@@ -116,6 +116,7 @@ Result<Session> Session::create(const SessionOptions& options) {
   auto communicator = Communicator::create(**bootstrap, options.communicator);
   if (!communicator) return communicator.status();
   Session session(std::move(*bootstrap), std::move(*communicator));
+  session.options_ = options.communicator;
   if (Status status = session.learn_locations(options); !status) return status;
   return session;
 }

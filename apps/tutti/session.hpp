@@ -60,6 +60,8 @@ class Session {
   template <typename T>
   Result<std::vector<std::vector<T>>> exchange(const std::vector<T>& mine);
 
+  /// Another communicator of the same ranks and options; collective.
+  Result<Communicator> duplicate() { return communicator_.duplicate(*bootstrap_, options_); }
   /// A barrier on the communicator, so that nobody leaves while a peer may still need it.
   Status finish();
 
@@ -70,6 +72,7 @@ class Session {
 
   std::unique_ptr<runtime::Bootstrap> bootstrap_;
   Communicator communicator_;
+  CommunicatorOptions options_;
   std::vector<Location> locations_;
 };
 

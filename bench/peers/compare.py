@@ -63,8 +63,8 @@ def parse_arguments():
         if variant not in known:
             parser.error(f"--variants: unknown variant '{variant}'; known: {', '.join(sorted(known))}")
     for operation in arguments.operations:
-        if operation not in ("broadcast", "allgather"):
-            parser.error(f"--operations: unknown operation '{operation}'; known: broadcast, allgather")
+        if operation not in contenders.OPERATIONS:
+            parser.error(f"--operations: unknown operation '{operation}'; known: {', '.join(contenders.OPERATIONS)}")
     return arguments
 
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -62,15 +63,117 @@ class Gate {
   int socket_ = -1;
 };
 
-enum class Operation { none, broadcast, allgather };
+enum class Operation {
+  none,
+  barrier,
+  broadcast,
+  allgather,
+  reduce_scatter,
+  allreduce,
+  pair,
+  overlap_broadcast,
+  overlap_allgather,
+  overlap_allreduce
+};
+
+constexpr std::array<std::pair<std::string_view, Operation>, 10> kOperations = {
+    {{"none", Operation::none},
+     {"barrier", Operation::barrier},
+     {"broadcast", Operation::broadcast},
+     {"allgather", Operation::allgather},
+     {"reduce_scatter", Operation::reduce_scatter},
+     {"allreduce", Operation::allreduce},
+     {"pair", Operation::pair},
+     {"overlap_broadcast", Operation::overlap_broadcast},
+     {"overlap_allgather", Operation::overlap_allgather},
+     {"overlap_allreduce", Operation::overlap_allreduce}}};
 
 Operation parse_operation(std::string_view name) {
-  if (name == "none") return Operation::none;
-  if (name == "broadcast") return Operation::broadcast;
-  if (name == "allgather") return Operation::allgather;
+  std::string known;
+  for (const auto& [text, operation] : kOperations) {
+    if (text == name) return operation;
+    known += known.empty() ? "" : ", ";
+    known += text;
+  }
   throw std::runtime_error("--operations: unknown operation '" + std::string(name) +
-                           "'; known: none, broadcast, allgather");
+                           "'; known: " + known);
 }
+
+bool has_size(Operation operation) {
+  return operation != Operation::none && operation != Operation::barrier;
+}
+bool overlaps(Operation operation) { return operation >= Operation::overlap_broadcast; }
+
+/// The collectives that an operation consists of.
+std::vector<Work::Kind> parts_of(Operation operation) {
+  switch (operation) {
+    case Operation::none:
+    case Operation::barrier:
+      return {};
+    case Operation::broadcast:
+    case Operation::overlap_broadcast:
+      return {Work::Kind::broadcast};
+    case Operation::allgather:
+    case Operation::overlap_allgather:
+      return {Work::Kind::allgather};
+    case Operation::reduce_scatter:
+      return {Work::Kind::reduce_scatter};
+    case Operation::allreduce:
+    case Operation::overlap_allreduce:
+      return {Work::Kind::allreduce};
+    case Operation::pair:
+      return {Work::Kind::allgather, Work::Kind::reduce_scatter};
+  }
+  return {};
+}
+
+/// The buffers of one collective, filled and checked repetition by repetition.
+class Part {
+ public:
+  Part(const Contender& contender, Work::Kind kind, std::size_t bytes)
+      : kind_(kind), rank_(contender.rank()), ranks_(contender.ranks()), bytes_(bytes) {
+    const auto ranks = static_cast<std::size_t>(ranks_);
+    if (kind != Work::Kind::broadcast)
+      input_.resize(bytes * (kind == Work::Kind::reduce_scatter ? ranks : 1));
+    output_.resize(bytes * (kind == Work::Kind::allgather ? ranks : 1));
+  }
+
+  Work work() { return {kind_, input_.data(), output_.data(), bytes_}; }
+
+  void fill(std::uint64_t repetition) {
+    if (kind_ == Work::Kind::broadcast) {
+      if (rank_ == 0) fill_pattern(output_.data(), bytes_, 0, repetition);
+    } else if (kind_ == Work::Kind::allgather) {
+      fill_pattern(input_.data(), bytes_, rank_, repetition);
+    } else {
+      fill_numbers(input_.data(), input_.size(), rank_, repetition);
+    }
+  }
+
+  std::int64_t count_wrong(std::uint64_t repetition) const {
+    const auto rank = static_cast<std::size_t>(rank_);
+    if (kind_ == Work::Kind::broadcast)
+      return bench::count_wrong(output_.data(), bytes_, 0, repetition);
+    if (kind_ == Work::Kind::reduce_scatter)
+      return count_wrong_sums(output_.data(), bytes_, rank * bytes_ / sizeof(float), ranks_,
+                              repetition);
+    if (kind_ == Work::Kind::allreduce)
+      return count_wrong_sums(output_.data(), bytes_, 0, ranks_, repetition);
+    std::int64_t wrong = 0;
+    for (int source = 0; source < ranks_; ++source)
+      wrong += bench::count_wrong(output_.data() + static_cast<std::size_t>(source) * bytes_,
+                                  bytes_, source, repetition);
+    return wrong;
+  }
+
+ private:
+  Work::Kind kind_;
+  int rank_;
+  int ranks_;
+  std::size_t bytes_;
+  std::vector<std::byte> input_;
+  std::vector<std::byte> output_;
+};
 
 struct Attempt {
   bool late = false;             ///< some rank learnt the start instant after it had passed
@@ -82,12 +185,8 @@ struct Attempt {
 class Measurement {
  public:
   Measurement(Contender& contender, Operation operation, std::size_t bytes)
-      : contender_(contender), operation_(operation), bytes_(bytes) {
-    const auto blocks =
-        static_cast<std::size_t>(operation == Operation::allgather ? contender.ranks() : 1);
-    if (operation == Operation::none) return;
-    input_.resize(bytes);
-    output_.resize(bytes * blocks);
+      : contender_(contender), operation_(operation) {
+    for (const Work::Kind kind : parts_of(operation)) parts_.emplace_back(contender, kind, bytes);
   }
 
   Attempt repeat(std::int64_t start_ns) {
@@ -110,39 +209,59 @@ class Measurement {
   }
 
   void prepare() {
-    const int rank = contender_.rank();
-    if (operation_ == Operation::allgather)
-      fill_pattern(input_.data(), bytes_, rank, repetition_ + 1);
-    if (operation_ == Operation::broadcast && rank == 0) {
-      fill_pattern(output_.data(), bytes_, 0, repetition_ + 1);
-    }
+    for (Part& part : parts_) part.fill(repetition_ + 1);
+  }
+
+  /// From now on computes for so long between start and wait; `only`: and does nothing else.
+  void compute(std::int64_t duration_ns, bool only) {
+    compute_ns_ = duration_ns;
+    only_compute_ = only;
   }
 
  private:
   void run() {
-    if (operation_ == Operation::broadcast) contender_.broadcast(output_.data(), bytes_);
-    if (operation_ == Operation::allgather)
-      contender_.allgather(input_.data(), output_.data(), bytes_);
+    if (operation_ == Operation::barrier) contender_.barrier();
+    if (parts_.empty()) return;
+    if (operation_ != Operation::pair && !overlaps(operation_)) {
+      run_blocking(parts_.front().work());
+      return;
+    }
+    if (only_compute_) {
+      compute_for(compute_ns_);
+      return;
+    }
+    int lane = 0;
+    for (Part& part : parts_) contender_.start(part.work(), lane++);
+    if (compute_ns_ > 0) compute_for(compute_ns_);
+    contender_.finish();
+  }
+
+  void run_blocking(const Work& work) {
+    switch (work.kind) {
+      case Work::Kind::broadcast:
+        return contender_.broadcast(work.output, work.bytes);
+      case Work::Kind::allgather:
+        return contender_.allgather(work.input, work.output, work.bytes);
+      case Work::Kind::reduce_scatter:
+        return contender_.reduce_scatter(work.input, work.output, work.bytes);
+      case Work::Kind::allreduce:
+        return contender_.allreduce(work.input, work.output, work.bytes);
+    }
   }
 
   std::int64_t check() const {
-    if (operation_ == Operation::none) return 0;
-    if (operation_ == Operation::broadcast)
-      return count_wrong(output_.data(), bytes_, 0, repetition_);
+    if (only_compute_) return 0;
     std::int64_t wrong = 0;
-    for (int rank = 0; rank < contender_.ranks(); ++rank) {
-      const std::byte* block = output_.data() + static_cast<std::size_t>(rank) * bytes_;
-      wrong += count_wrong(block, bytes_, rank, repetition_);
-    }
+    for (const Part& part : parts_) wrong += part.count_wrong(repetition_);
     return wrong;
   }
 
   Contender& contender_;
   Operation operation_;
-  std::size_t bytes_;
   std::uint64_t repetition_ = 0;
-  std::vector<std::byte> input_;
-  std::vector<std::byte> output_;
+  std::int64_t compute_ns_ = 0;
+  bool only_compute_ = false;
+  std::vector<Part> parts_;
 };
 
 struct Samples {
@@ -150,6 +269,12 @@ struct Samples {
   int attempts = 0;
   int late_starts = 0;
   std::int64_t wrong_bytes = 0;  ///< this rank's
+
+  std::int64_t median_ns() const {
+    std::vector<std::int64_t> sorted = times_ns;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted.empty() ? 0 : sorted[sorted.size() / 2];
+  }
 };
 
 /// Repeats until `wanted` repetitions had a common start. Rank 0 decides; an instant of 0 means
@@ -176,6 +301,25 @@ Samples sample(Measurement& measurement, Contender& contender, int wanted, std::
   }
 }
 
+/// The two halves of an overlapped operation, each without the other (NBCBench).
+struct Alone {
+  std::int64_t collective_ns = 0;
+  std::int64_t compute_ns = 0;  ///< for as long, by the clock; more where ranks share cores
+};
+
+Alone measure_alone(Measurement& measurement, Contender& contender, const Options& options,
+                    std::int64_t& lead_ns, std::int64_t& wrong_bytes) {
+  Alone alone;
+  const Samples collective = sample(measurement, contender, options.iterations, lead_ns);
+  wrong_bytes += collective.wrong_bytes;
+  alone.collective_ns = contender.share(collective.median_ns());
+  measurement.compute(alone.collective_ns, /*only=*/true);
+  alone.compute_ns =
+      contender.share(sample(measurement, contender, options.iterations, lead_ns).median_ns());
+  measurement.compute(alone.collective_ns, /*only=*/false);
+  return alone;
+}
+
 std::string escape(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -186,7 +330,8 @@ std::string escape(std::string_view text) {
 }
 
 void print_line(const Options& options, const Contender& contender, const std::string& operation,
-                std::size_t bytes, const Samples& samples, std::int64_t wrong_bytes) {
+                std::size_t bytes, const Samples& samples, const Alone& alone,
+                std::int64_t wrong_bytes) {
   std::string times;
   for (const std::int64_t time : samples.times_ns) {
     if (!times.empty()) times += ',';
@@ -197,10 +342,11 @@ void print_line(const Options& options, const Contender& contender, const std::s
       "1\",\"contender\":\"%s\",\"version\":\"%s\",\"operation\":\"%s\","
       "\"size_bytes\":%zu,\"ranks\":%d,\"warmup\":%d,\"attempts\":%d,\"late_starts\":%d,\"wrong_"
       "bytes\":%lld,"
-      "\"times_ns\":[%s]}\n",
+      "\"alone_ns\":%lld,\"compute_ns\":%lld,\"times_ns\":[%s]}\n",
       escape(options.name).c_str(), escape(contender.version()).c_str(), operation.c_str(), bytes,
       contender.ranks(), options.warmup, samples.attempts, samples.late_starts,
-      static_cast<long long>(wrong_bytes), times.c_str());
+      static_cast<long long>(wrong_bytes), static_cast<long long>(alone.collective_ns),
+      static_cast<long long>(alone.compute_ns), times.c_str());
   std::fflush(stdout);
 }
 
@@ -208,7 +354,11 @@ std::int64_t measure_one(Contender& contender, Gate* gate, const Options& option
                          const std::string& operation, std::size_t bytes) {
   Measurement measurement(contender, parse_operation(operation), bytes);
   std::int64_t lead_ns = options.lead_us * 1000;
-  const Samples warmup = sample(measurement, contender, options.warmup, lead_ns);
+  Samples warmup = sample(measurement, contender, options.warmup, lead_ns);
+  Alone alone;
+  if (overlaps(parse_operation(operation))) {
+    alone = measure_alone(measurement, contender, options, lead_ns, warmup.wrong_bytes);
+  }
   const std::string window = operation + " " + std::to_string(bytes);
   if (gate != nullptr) gate->pass("begin " + window);
   const Samples samples = sample(measurement, contender, options.iterations, lead_ns);
@@ -218,7 +368,8 @@ std::int64_t measure_one(Contender& contender, Gate* gate, const Options& option
     wrong_bytes += wrong;
   }
   wrong_bytes = contender.share(wrong_bytes);
-  if (contender.rank() == 0) print_line(options, contender, operation, bytes, samples, wrong_bytes);
+  if (contender.rank() == 0)
+    print_line(options, contender, operation, bytes, samples, alone, wrong_bytes);
   return wrong_bytes;
 }
 
@@ -273,6 +424,26 @@ bool apply(Options& options, const std::string& option, const std::string& value
 
 }  // namespace
 
+std::vector<std::string> operation_names() {
+  std::vector<std::string> names;
+  for (const auto& [text, operation] : kOperations) names.emplace_back(text);
+  return names;
+}
+
+void Contender::lacks(const char* what) const {
+  throw std::runtime_error(version() + " lacks " + what);
+}
+
+void Contender::reduce_scatter(const std::byte*, std::byte*, std::size_t) {
+  lacks("a reduce_scatter");
+}
+
+void Contender::allreduce(const std::byte*, std::byte*, std::size_t) { lacks("an allreduce"); }
+
+void Contender::start(const Work&, int) { lacks("nonblocking collectives"); }
+
+void Contender::finish() { lacks("nonblocking collectives"); }
+
 Options parse_options(int argc, char** argv, std::vector<std::string>& rest) {
   Options options;
   for (int i = 1; i < argc; i += 2) {
@@ -288,8 +459,8 @@ std::int64_t measure_all(Contender& contender, const Options& options) {
   if (contender.rank() == 0) gate = std::make_unique<Gate>(options.gate);
   std::int64_t wrong_bytes = 0;
   for (const std::string& operation : options.operations) {
-    const bool has_size = parse_operation(operation) != Operation::none;
-    for (const std::size_t bytes : has_size ? options.sizes : std::vector<std::size_t>{0}) {
+    const bool sized = has_size(parse_operation(operation));
+    for (const std::size_t bytes : sized ? options.sizes : std::vector<std::size_t>{0}) {
       wrong_bytes += measure_one(contender, gate.get(), options, operation, bytes);
     }
   }

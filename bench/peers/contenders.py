@@ -26,26 +26,29 @@ def _mpich_chain(segment):
 
 
 LOOPBACK_ONLY = ("shared-memory",)
+OPERATIONS = ("barrier", "broadcast", "allgather", "reduce_scatter", "allreduce", "pair", "overlap_broadcast",
+              "overlap_allgather", "overlap_allreduce")
+GLOO_OPERATIONS = tuple(one for one in OPERATIONS if one not in ("reduce_scatter", "pair"))
 
 # peer -> variant -> (operations it applies to, extra arguments of the launcher). Hand-picked variants change the
 # algorithm only. A peer's "best" is its fastest variant for that operation and size, "default" included.
 VARIANTS = {
     "openmpi": {
-        "default": (("broadcast", "allgather"), []),
+        "default": (OPERATIONS, []),
         "pipeline-64k": (("broadcast",), _openmpi_broadcast(3, 65536)),
         "pipeline-16k": (("broadcast",), _openmpi_broadcast(3, 16384)),
         "ring": (("allgather",), _openmpi_allgather(4)),
-        "shared-memory": (("broadcast", "allgather"), ["--mca", "btl", "vader,self"]),
+        "shared-memory": (OPERATIONS, ["--mca", "btl", "vader,self"]),
     },
     "mpich": {
-        "default": (("broadcast", "allgather"), []),
+        "default": (OPERATIONS, []),
         "scatter-ring": (("broadcast",), ["-genv", "MPIR_CVAR_BCAST_INTRA_ALGORITHM", "scatter_ring_allgather"]),
         "chain-16k": (("broadcast",), _mpich_chain(16384)),
         "ring": (("allgather",), ["-genv", "MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM", "ring"]),
-        "shared-memory": (("broadcast", "allgather"), ["-genv", "UCX_TLS", "posix,self"]),
+        "shared-memory": (OPERATIONS, ["-genv", "UCX_TLS", "posix,self"]),
     },
     "gloo": {
-        "default": (("broadcast", "allgather"), []),  # its option objects offer no other algorithm for either
+        "default": (GLOO_OPERATIONS, []),  # its option objects offer no other algorithm for either
     },
 }
 
@@ -142,7 +145,7 @@ class Template(Contender):
 
     def __init__(self, name, template):
         peer, _, variant = name.partition("/")
-        super().__init__(peer, variant or "default", ("broadcast", "allgather"))
+        super().__init__(peer, variant or "default", OPERATIONS)
         self.words = shlex.split(template)
         if not self.words or not (shutil.which(self.words[0]) or os.path.exists(self.words[0])):
             self.unavailable = f"not built: {template.split(' ')[0]}"

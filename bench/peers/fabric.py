@@ -78,7 +78,7 @@ class Lab:
 
     def ideal_link_bytes(self, operation, size):
         """One multicast send a block and P-1 receptions of it, summed over the ports: P copies of a block."""
-        return size * self.ranks * (self.ranks if operation == "allgather" else 1)
+        return size * self.ranks * (self.ranks if operation.endswith("allgather") else 1)
 
     def limit_ns(self, operation, size):
         """The shortest time in which a host's link carries the payload; None where links are not shaped."""
@@ -93,7 +93,7 @@ class Lab:
         return max(0, self.received_bytes(operation, size) - self.burst_bytes) * 8 * 1e9 / self.rate_bits
 
     def received_bytes(self, operation, size):
-        return size * (self.ranks - 1 if operation == "allgather" else 1)
+        return size * received_blocks(operation, self.ranks)
 
     def describe(self):
         rate = f"{self.rate_bits / 1e6:g} Mbit/s a link and direction, burst {self.burst_bytes} B" \
@@ -105,6 +105,15 @@ class Lab:
     def _congestion_control(self):
         command = ["ip", "netns", "exec", self.hosts[0], "cat", "/proc/sys/net/ipv4/tcp_congestion_control"]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def received_blocks(operation, ranks):
+    """Blocks that the busiest direction of a host's link carries at the least, whatever the algorithm. A host that
+    gathers receives all others' blocks. Where the network sums, one that scatters sums sends as many, and then both
+    together take one block more in each direction; an allreduce sends and receives its vector once."""
+    if operation.removeprefix("overlap_") in ("allgather", "reduce_scatter"):
+        return ranks - 1
+    return {"pair": ranks, "barrier": 0}.get(operation, 1)
 
 
 class Loopback:
@@ -130,7 +139,7 @@ class Loopback:
         return 0, 0
 
     def ideal_link_bytes(self, operation, size):
-        return size * (self.ranks if operation == "allgather" else 1)
+        return size * (self.ranks if operation.endswith("allgather") else 1)
 
     def limit_ns(self, operation, size):
         return None
@@ -138,7 +147,7 @@ class Loopback:
     limit_after_burst_ns = limit_ns
 
     def received_bytes(self, operation, size):
-        return size * (self.ranks - 1 if operation == "allgather" else 1)
+        return size * received_blocks(operation, self.ranks)
 
     def describe(self):
         return f"loopback, {self.ranks} ranks on one host"

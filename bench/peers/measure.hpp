@@ -61,4 +61,38 @@ inline std::int64_t count_wrong(const std::byte* data, std::size_t bytes, int ra
   return wrong;
 }
 
+/// Small whole numbers for sums: exact as floats in any order, whatever the number of ranks here.
+inline float sum_number(int rank, std::uint64_t repetition, std::uint64_t index) {
+  const std::uint64_t mixed = (index ^ (index >> 7) ^ (index >> 13)) + repetition;
+  return static_cast<float>(1 + (mixed + 3 * static_cast<std::uint64_t>(rank)) % 8);
+}
+
+inline void fill_numbers(std::byte* data, std::size_t bytes, int rank, std::uint64_t repetition) {
+  for (std::size_t i = 0; i < bytes / sizeof(float); ++i) {
+    const float value = sum_number(rank, repetition, i);
+    std::memcpy(data + i * sizeof(float), &value, sizeof value);
+  }
+}
+
+/// How many bytes, of elements from `first` on, are not the sum of all ranks' numbers.
+inline std::int64_t count_wrong_sums(const std::byte* data, std::size_t bytes, std::uint64_t first,
+                                     int ranks, std::uint64_t repetition) {
+  std::int64_t wrong = 0;
+  for (std::size_t i = 0; i < bytes / sizeof(float); ++i) {
+    float sum = 0;
+    for (int rank = 0; rank < ranks; ++rank) sum += sum_number(rank, repetition, first + i);
+    if (std::memcmp(data + i * sizeof(float), &sum, sizeof sum) != 0) wrong += sizeof sum;
+  }
+  return wrong;
+}
+
+/// Computes without pause, and without a call into any library, for a time.
+inline void compute_for(std::int64_t duration_ns) {
+  const std::int64_t end_ns = now_ns() + duration_ns;
+  volatile double value = 1;
+  while (now_ns() < end_ns) {
+    for (int i = 0; i < 200; ++i) value = value * 1.0000001 + 0.0000001;
+  }
+}
+
 }  // namespace tutti::bench

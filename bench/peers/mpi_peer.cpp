@@ -1,8 +1,9 @@
-// Measures MPI_Bcast and MPI_Allgather. Built once with each MPI's own compiler wrapper.
+// Measures the collectives of an MPI. Built once with each MPI's own compiler wrapper.
 #include <mpi.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -13,12 +14,15 @@
 namespace {
 
 using tutti::bench::Contender;
+using tutti::bench::Work;
 
 class MpiContender final : public Contender {
  public:
   MpiContender() {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
+    lanes_[0] = MPI_COMM_WORLD;
+    MPI_Comm_dup(MPI_COMM_WORLD, &lanes_[1]);
   }
 
   std::string version() const override {
@@ -40,6 +44,40 @@ class MpiContender final : public Contender {
     MPI_Allgather(input, count, MPI_BYTE, output, count, MPI_BYTE, MPI_COMM_WORLD);
   }
 
+  void reduce_scatter(const std::byte* input, std::byte* output, std::size_t bytes) override {
+    MPI_Reduce_scatter_block(input, output, floats(bytes), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  }
+  void allreduce(const std::byte* input, std::byte* output, std::size_t bytes) override {
+    MPI_Allreduce(input, output, floats(bytes), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  }
+
+  void start(const Work& work, int lane) override {
+    const int count = static_cast<int>(work.bytes);
+    const MPI_Comm comm = lanes_[static_cast<std::size_t>(lane)];
+    MPI_Request request = MPI_REQUEST_NULL;
+    switch (work.kind) {
+      case Work::Kind::broadcast:
+        MPI_Ibcast(work.output, count, MPI_BYTE, 0, comm, &request);
+        break;
+      case Work::Kind::allgather:
+        MPI_Iallgather(work.input, count, MPI_BYTE, work.output, count, MPI_BYTE, comm, &request);
+        break;
+      case Work::Kind::reduce_scatter:
+        MPI_Ireduce_scatter_block(work.input, work.output, floats(work.bytes), MPI_FLOAT, MPI_SUM,
+                                  comm, &request);
+        break;
+      case Work::Kind::allreduce:
+        MPI_Iallreduce(work.input, work.output, floats(work.bytes), MPI_FLOAT, MPI_SUM, comm,
+                       &request);
+        break;
+    }
+    requests_.push_back(request);
+  }
+  void finish() override {
+    MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE);
+    requests_.clear();
+  }
+
   std::vector<std::int64_t> gather(std::int64_t value) override {
     std::vector<std::int64_t> values(rank_ == 0 ? static_cast<std::size_t>(ranks_) : 0);
     MPI_Gather(&value, 1, MPI_INT64_T, values.data(), 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
@@ -51,8 +89,12 @@ class MpiContender final : public Contender {
   }
 
  private:
+  static int floats(std::size_t bytes) { return static_cast<int>(bytes / sizeof(float)); }
+
   int rank_ = 0;
   int ranks_ = 0;
+  std::array<MPI_Comm, 2> lanes_{};
+  std::vector<MPI_Request> requests_;
 };
 
 constexpr int kFinalizeHung =

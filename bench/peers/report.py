@@ -41,6 +41,12 @@ def summarise(contender, fabric, operation, size, launches):
                p90_ns=percentile(times, 0.9), max_ns=max(times), repetitions=len(times),
                round_p50_ns=[percentile(launch.line["times_ns"], 0.5) for launch in good],
                late_starts=sum(launch.line.get("late_starts", 0) for launch in good))
+    alone = [launch.line["alone_ns"] for launch in good if launch.line.get("alone_ns")]
+    if alone:  # NBCBench's: 1 - (both together - computing alone) / the collective alone
+        row["alone_ns"] = statistics.median(alone)
+        row["overlap"] = statistics.median(
+            1 - (percentile(launch.line["times_ns"], 0.5) - launch.line["compute_ns"]) / launch.line["alone_ns"]
+            for launch in good)
     idle = [time for launch in good for time in launch.idle_times_ns]
     if idle:
         row["none_p50_ns"] = percentile(idle, 0.5)

@@ -3,7 +3,6 @@
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "runtime/clock.hpp"
+#include "runtime/thread_wakeup.hpp"
 
 namespace tutti::runtime {
 
@@ -304,7 +304,7 @@ bool Progress::background_may_drive(std::unique_lock<std::mutex>& lock) {
 }
 
 void Progress::run_background() {
-  (void)::prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
+  wake_promptly();
   std::unique_lock lock(mutex_);
   while (background_may_drive(lock)) {
     driving_ = background_driving_ = true;

@@ -2,7 +2,6 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "runtime/clock.hpp"
+#include "runtime/thread_wakeup.hpp"
 
 namespace tutti::runtime {
 
@@ -98,7 +98,7 @@ bool ReceiveThread::take_changes() {
 }
 
 void ReceiveThread::run() {
-  (void)::prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
+  wake_promptly();
   while (true) {
     if (changed_.load(std::memory_order_acquire) && !take_changes()) return;
     bool worked = false;

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <thread>
+#include <vector>
 
 #include "base/random.hpp"
 
@@ -206,21 +209,48 @@ Scenario draw_scenario(std::uint64_t seed, const SwarmOptions& options) {
   return Drawer(seed, options).scenario(seed);
 }
 
+namespace {
+
+/// Seeds whose results are added up together: enough for threads not to wait for each other.
+constexpr std::uint64_t kBatch = 256;
+
+/// Runs the seeds [first, first + reports.size()).
+void run_batch(std::uint64_t first, const SwarmOptions& options, unsigned jobs,
+               std::vector<WorldReport>& reports) {
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t at = next++; at < reports.size(); at = next++) {
+      reports[at] = run_scenario(draw_scenario(first + at, options)).report;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < jobs; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
 SwarmSummary run_swarm(std::uint64_t first, std::uint64_t last, const SwarmOptions& options,
-                       const std::function<void(const SwarmSummary&)>& progress) {
+                       const std::function<void(const SwarmSummary&)>& progress, unsigned jobs) {
   SwarmSummary summary;
-  for (std::uint64_t seed = first; seed <= last; ++seed) {
-    const ScenarioResult result = run_scenario(draw_scenario(seed, options));
-    ++summary.seeds;
-    summary.events += result.report.events;
-    summary.completed += result.report.completed;
-    summary.failed += result.report.failed;
-    summary.digest = mix(summary.digest ^ result.report.digest);
-    if (!result.report.verdict.ok()) {
-      summary.found = true;
-      summary.failing_seed = seed;
-      summary.failure = result.report.verdict;
-      return summary;
+  std::vector<WorldReport> reports;
+  for (std::uint64_t batch = first; batch <= last; batch += reports.size()) {
+    reports.assign(std::min(jobs > 1 ? kBatch : 1, last - batch + 1), {});
+    run_batch(batch, options, jobs, reports);
+    for (std::size_t i = 0; i < reports.size(); ++i) {
+      const WorldReport& report = reports[i];
+      ++summary.seeds;
+      summary.events += report.events;
+      summary.completed += report.completed;
+      summary.failed += report.failed;
+      summary.digest = mix(summary.digest ^ report.digest);
+      if (!report.verdict.ok()) {
+        summary.found = true;
+        summary.failing_seed = batch + i;
+        summary.failure = report.verdict;
+        return summary;
+      }
     }
     if (progress) progress(summary);
   }

@@ -32,9 +32,12 @@ struct SwarmSummary {
   Status failure;
 };
 
-/// Runs the seeds [first, last]; stops at the first that fails. `progress` is told after each.
+/// Runs the seeds [first, last] by `jobs` threads; the summary is the same whatever their number,
+/// and ends with the first seed that fails. `progress` is told, by the caller's thread, as seeds
+/// are added to it.
 SwarmSummary run_swarm(std::uint64_t first, std::uint64_t last, const SwarmOptions& options = {},
-                       const std::function<void(const SwarmSummary&)>& progress = {});
+                       const std::function<void(const SwarmSummary&)>& progress = {},
+                       unsigned jobs = 1);
 
 /// Decides whether a scenario still shows what is looked for.
 using Fails = std::function<bool(const Scenario&)>;

@@ -38,6 +38,14 @@ TEST(Swarm, EverySeedEndsWell) {
   EXPECT_GT(summary.completed, 4 * summary.seeds);
 }
 
+TEST(Swarm, ThreadsChangeNothing) {
+  const SwarmSummary alone = run_swarm(1, 300);
+  const SwarmSummary together = run_swarm(1, 300, {}, {}, 3);
+  EXPECT_EQ(together.digest, alone.digest);
+  EXPECT_EQ(together.seeds, alone.seeds);
+  EXPECT_EQ(together.events, alone.events);
+}
+
 TEST(Swarm, TheSameSeedIsTheSameRun) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     const Scenario scenario = draw_scenario(seed);

@@ -1,9 +1,12 @@
 #include "bench/contend_command.hpp"
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <stdexcept>
+#include <vector>
 
 #include "base/error.hpp"
 #include "bench/peers/contender.hpp"
@@ -20,6 +23,7 @@ constexpr std::uint64_t kMaxSizeBytes = std::uint64_t{1} << 30;
 struct ContendOptions {
   SessionOptions session;
   bench::Options measure;
+  std::string reduction_algorithm;
   std::string rank;
   std::string ranks;
   std::string master;
@@ -33,8 +37,9 @@ void must(const Status& status) {
 
 class TuttiContender final : public bench::Contender {
  public:
-  TuttiContender(Session& session, Algorithm algorithm)
-      : session_(session), options_{.algorithm = algorithm, .will_wait = true} {}
+  /// `moves` carries out Broadcast and Allgather, `computes` the reductions.
+  TuttiContender(Session& session, Algorithm moves, Algorithm computes)
+      : session_(session), moves_(moves), computes_(computes) {}
 
   std::string version() const override { return std::string("Tutti ") + app::version(); }
   int rank() const override { return static_cast<int>(index(session_.rank())); }
@@ -42,11 +47,31 @@ class TuttiContender final : public bench::Contender {
 
   void barrier() override { wait(session_.communicator().barrier({.will_wait = true})); }
   void broadcast(std::byte* data, std::size_t bytes) override {
-    wait(session_.communicator().broadcast({data, bytes}, Rank{0}, options_));
+    run({bench::Work::Kind::broadcast, nullptr, data, bytes});
   }
   void allgather(const std::byte* input, std::byte* output, std::size_t bytes) override {
-    wait(session_.communicator().allgather({input, bytes}, {output, bytes * session_.size()},
-                                           options_));
+    run({bench::Work::Kind::allgather, input, output, bytes});
+  }
+  void reduce_scatter(const std::byte* input, std::byte* output, std::size_t bytes) override {
+    run({bench::Work::Kind::reduce_scatter, input, output, bytes});
+  }
+  void allreduce(const std::byte* input, std::byte* output, std::size_t bytes) override {
+    run({bench::Work::Kind::allreduce, input, output, bytes});
+  }
+
+  void start(const bench::Work& work, int lane) override {
+    if (lane == 1 && !second_) {
+      auto duplicate = session_.duplicate();
+      must(duplicate.status());
+      second_.emplace(std::move(*duplicate));
+    }
+    auto request = (lane == 0 ? session_.communicator() : *second_).start(call_of(work, false));
+    must(request.status());
+    requests_.push_back(std::move(*request));
+  }
+  void finish() override {
+    for (Request& request : requests_) must(request.wait());
+    requests_.clear();
   }
 
   std::vector<std::int64_t> gather(std::int64_t value) override {
@@ -57,6 +82,23 @@ class TuttiContender final : public bench::Contender {
   std::int64_t share(std::int64_t value) override { return exchange(value).front(); }
 
  private:
+  void run(const bench::Work& work) { wait(session_.communicator().start(call_of(work, true))); }
+
+  CollectiveCall call_of(const bench::Work& work, bool will_wait) const {
+    using Kind = bench::Work::Kind;
+    const std::size_t all = work.bytes * session_.size();
+    CollectiveCall call;
+    const bool moves = work.kind == Kind::broadcast || work.kind == Kind::allgather;
+    call.options = {.algorithm = moves ? moves_ : computes_, .will_wait = will_wait};
+    call.receive = {work.output, work.kind == Kind::allgather ? all : work.bytes};
+    if (work.kind != Kind::broadcast)
+      call.send = {work.input, work.kind == Kind::reduce_scatter ? all : work.bytes};
+    constexpr std::array kKinds = {Collective::broadcast, Collective::allgather,
+                                   Collective::reduce_scatter, Collective::allreduce};
+    call.collective = kKinds[static_cast<std::size_t>(work.kind)];
+    return call;
+  }
+
   static void wait(Result<Request> request) {
     must(request.status());
     must(request->wait());
@@ -70,7 +112,10 @@ class TuttiContender final : public bench::Contender {
   }
 
   Session& session_;
-  CollectiveOptions options_;
+  Algorithm moves_;
+  Algorithm computes_;
+  std::optional<Communicator> second_;  ///< for what runs beside the first
+  std::vector<Request> requests_;
 };
 
 /// Puts the rank's place into the variables that the bootstrap reads.
@@ -98,7 +143,8 @@ Result<std::int64_t> contend(const ContendOptions& options) {
   if (Status status = set_place(options); !status) return status;
   auto session = Session::create(options.session);
   if (!session) return session.status();
-  TuttiContender contender(*session, Algorithm(options.session.algorithm));
+  TuttiContender contender(*session, Algorithm(options.session.algorithm),
+                           Algorithm(options.reduction_algorithm));
   try {
     const std::int64_t wrong_bytes = bench::measure_all(contender, options.measure);
     if (Status status = session->finish(); !status) return status;
@@ -124,9 +170,11 @@ void add_contend_command(CLI::App& app, int& exit_code) {
   bench::Options& measure = options->measure;
   measure.name = "tutti";
   command->add_option("--name", measure.name, "The label in the results")->capture_default_str();
-  command->add_option("--operations", measure.operations, "Of none, broadcast, allgather")
+  command->add_option("--operations", measure.operations, "What is measured, one after the other")
       ->delimiter(',')
-      ->check(CLI::IsMember({"none", "broadcast", "allgather"}));
+      ->check(CLI::IsMember(bench::operation_names()));
+  command->add_option("--reduction-algorithm", options->reduction_algorithm,
+                      "For reductions; --algorithm is for the others");
   command->add_option("--sizes", measure.sizes, "Bytes of a message or block")
       ->delimiter(',')
       ->check(CLI::Range(std::uint64_t{1}, kMaxSizeBytes));

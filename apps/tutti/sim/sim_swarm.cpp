@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "exit_status.hpp"
 #include "sim/sim_command.hpp"
@@ -22,6 +24,7 @@ struct SimSwarmOptions {
   std::string seeds = "1..1000";
   std::string output;
   bool no_shrink = false;
+  unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
 };
 
 bool parse_range(const std::string& text, std::uint64_t& first, std::uint64_t& last) {
@@ -73,8 +76,8 @@ Status swarm(const SimSwarmOptions& options) {
   }
   SwarmProgress progress(last - first + 1);
   const auto begin = std::chrono::steady_clock::now();
-  const world::SwarmSummary summary =
-      world::run_swarm(first, last, options.draws, [&](const auto& one) { progress(one); });
+  const world::SwarmSummary summary = world::run_swarm(
+      first, last, options.draws, [&](const auto& one) { progress(one); }, options.jobs);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   progress.end();
@@ -139,6 +142,8 @@ void add_sim_swarm_command(CLI::App& sim, int& exit_code) {
   command->add_option("--ranks,-p", options->draws.ranks, "Of every scenario; otherwise drawn")
       ->check(CLI::Range(1u, 1024u));
   command->add_flag("!--no-deaths", options->draws.deaths, "No host dies");
+  command->add_option("--jobs,-j", options->jobs, "Threads; otherwise one a core")
+      ->check(CLI::Range(1u, 256u));
   command->add_flag("--no-shrink", options->no_shrink, "Leave a failing scenario as it is");
   command->add_option("--output,-o", options->output, "Write the small scenario to this file");
   command->callback([options, &exit_code] {

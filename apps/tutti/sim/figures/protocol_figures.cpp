@@ -134,10 +134,9 @@ Result<FigureSection> critical_path(const FigureOptions& options) {
       .source =
           "The share falls with message size and node count; from 16 nodes 99 % of the time is "
           "data movement.",
-      .ours =
-          fmt::format("It falls both ways; {:.2f} % at 16 nodes and {}. 56 Gbit/s; one switch up "
-                      "to 36 nodes, the 188-node system beyond.",
-                      at_16, write_number(static_cast<double>(sizes.back()), Unit::bytes)),
+      .ours = fmt::format("{:.2f} % at 16 nodes and {}. 56 Gbit/s; one switch up to 36 nodes, the "
+                          "188-node system beyond.",
+                          at_16, write_number(static_cast<double>(sizes.back()), Unit::bytes)),
       .why =
           "The source counts processor time of its threads, this is time on the critical path, "
           "where a barrier of log2 P rounds costs a few microseconds whatever is sent.",
