@@ -72,7 +72,7 @@ Result<std::shared_ptr<Aggregation>> Aggregation::create(Bootstrap& bootstrap,
   Status status = plan->status;
   for (const AggregationPlan::Side& side : plan->sides) {
     if (!status.ok()) break;
-    status = made->join(side.address, side.unique_id, side.terms, options, number);
+    status = made->join(side.address, side.unique_id, side.terms, options, number++);
   }
   // All ranks use the aggregators, or none does.
   auto ends =
@@ -198,6 +198,36 @@ struct Aggregation::Prepared {
   bool will_wait = false;
   std::shared_ptr<Gathered> gathered = std::make_shared<Gathered>();
 };
+
+bool Aggregation::serves(const CollectiveCall& call) const {
+  const Algorithm algorithm = call.options.algorithm;
+  return active() && reduces(call.collective) &&
+         (algorithm == Algorithm::automatic || algorithm == kInNetwork ||
+          algorithm == kInNetworkRing);
+}
+
+Aggregation::Outcome Aggregation::start(const CollectiveCall& call) {
+  ReductionCall reduction{.type = call.reduction.type,
+                          .operation = call.reduction.operation,
+                          .order = {},
+                          .factor = {},
+                          .will_wait = call.options.will_wait};
+  if (call.options.algorithm == kInNetworkRing) reduction.order = engine::FoldOrder::ring;
+  if (reduction.operation == ReduceOperation::premultiplied_sum) {
+    reduction.factor = std::span(call.reduction.factor).first(element_bytes(reduction.type));
+  }
+  switch (call.collective) {
+    case Collective::allreduce:
+      return allreduce(call.send, call.receive, reduction);
+    case Collective::reduce_scatter:
+      return reduce_scatter(call.send, call.receive, reduction);
+    case Collective::reduce:
+      return reduce(call.send, call.receive, call.root, reduction);
+    default:
+      return failure(Code::invalid_argument, "{} is nothing that an aggregator does",
+                     to_string(call.collective));
+  }
+}
 
 Aggregation::Outcome Aggregation::allreduce(std::span<const std::byte> input,
                                             std::span<std::byte> output,

@@ -18,6 +18,7 @@
 #include "engine/in_network_plan.hpp"
 #include "engine/operation.hpp"
 #include "runtime/bootstrap.hpp"
+#include "tutti/collective.hpp"
 #include "tutti/communicator.hpp"
 #include "tutti/reduction.hpp"
 #include "tutti/status.hpp"
@@ -59,8 +60,9 @@ class Aggregation {
   using Outcome = Result<std::shared_ptr<engine::Completion>>;
 
   /// Joins the aggregators; collective, by every rank where one rank's options name any. `options`
-  /// are the communicator's; the side communicators share its `progress`. Fails on all ranks alike,
-  /// naming the aggregator and the remedy, or, with `fallback`, succeeds and is not active.
+  /// are the communicator's; the side communicators share its `progress` and are numbered from
+  /// `number` on. Fails on all ranks alike, naming the aggregator and the remedy, or, with
+  /// `fallback`, succeeds and is not active.
   static Result<std::shared_ptr<Aggregation>> create(Bootstrap& bootstrap,
                                                      const CommunicatorOptions& options,
                                                      const AggregationOptions& aggregation,
@@ -79,6 +81,17 @@ class Aggregation {
   std::string describe() const;
   /// Every protocol counter by name, of all side communicators together.
   std::vector<std::pair<std::string, std::uint64_t>> counters() const;
+
+  /// The names of these ways, for CollectiveOptions::algorithm: in rank order, and, where that is
+  /// faster, in a ring's.
+  static constexpr Algorithm kInNetwork{"in-network"};
+  static constexpr Algorithm kInNetworkRing{"in-network-ring"};
+
+  /// Whether a call goes this way: a reduction that asks for it, or leaves the choice, since who
+  /// names aggregators wants them used. The same at all ranks.
+  bool serves(const CollectiveCall& call) const;
+  /// Starts a call that it serves.
+  Outcome start(const CollectiveCall& call);
 
   /// As Communicator's calls of these names; the buffers are Tutti's until completion, and whoever
   /// waits drives the progress given to `create`. In place: `output` is `input`, or in a

@@ -88,7 +88,7 @@ AggregationPlan make_aggregation_plan(const CommunicatorOptions& options,
   }
   std::vector<AggregatorConnection> connections;
   for (const std::string& address : aggregation.aggregators) {
-    auto arranged = arrange(address, *key, options, ranks, number);
+    auto arranged = arrange(address, *key, options, ranks, number++);
     if (!arranged) {
       give_up(plan, arranged.status());
       return plan;

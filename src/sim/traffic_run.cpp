@@ -10,6 +10,9 @@ namespace {
 
 /// Detail of an event: a packet or train has left a rank's host.
 constexpr std::uint32_t kLeft = 1;
+/// The last packets of a multicast go one by one: an activation behind them is short, so that it
+/// overtakes them on its way, and must find the ports as they are packet by packet.
+constexpr std::uint64_t kTrainTail = 4;
 
 std::uint32_t packets_of(std::uint64_t bytes, std::uint32_t mtu_bytes) {
   return static_cast<std::uint32_t>(
@@ -146,9 +149,10 @@ Packet TrafficRun::next_packet(Port& port, bool& last) const {
     packet.cookie = at;
     packet.flow = at;
   }
-  if (settings_.trains && payload == settings_.mtu_bytes) {
-    packet.count =
-        static_cast<std::uint16_t>(std::min<std::uint64_t>(left / settings_.mtu_bytes, 0x7fff));
+  const std::uint64_t apart = to_all ? kTrainTail : 0;
+  const std::uint64_t full = left / settings_.mtu_bytes;
+  if (settings_.trains && full > apart) {
+    packet.count = static_cast<std::uint16_t>(std::min<std::uint64_t>(full - apart, 0x7fff));
   }
   port.sent_packets += packet.count;
   port.sent_bytes += std::uint64_t{payload} * packet.count;

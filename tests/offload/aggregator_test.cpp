@@ -229,6 +229,36 @@ TEST_F(Aggregator, RanksThatCallDifferentThingsLearnWhoDiffers) {
   ASSERT_TRUE(empties(*service));
 }
 
+TEST_F(Aggregator, ServesWhatACallAsksForByName) {
+  const auto service = start_service();
+  on_joined_ranks(2, patient(), {address_of(*service)}, [&](Member& member) {
+    std::vector<std::int32_t> ones(2000, 1);
+    std::vector<std::int32_t> sums(1000);
+    CollectiveCall call{
+        .collective = Collective::reduce_scatter,
+        .send = std::as_bytes(std::span(ones)),
+        .receive = std::as_writable_bytes(std::span(sums)),
+        .reduction = {.type = DataType::int32, .operation = ReduceOperation::premultiplied_sum}};
+    const std::int32_t factor = 10;
+    std::memcpy(call.reduction.factor.data(), &factor, sizeof factor);
+    call.options.will_wait = true;
+    for (const char* name : {"", "in-network", "in-network-ring"}) {
+      call.options.algorithm = name;
+      ASSERT_TRUE(member.aggregation->serves(call)) << name;
+      const Status status = member.finish(member.aggregation->start(call));
+      ASSERT_TRUE(status.ok()) << status.to_string();
+      EXPECT_EQ(std::count(sums.begin(), sums.end(), 20), 1000);
+    }
+    call.options.algorithm = "ring";
+    EXPECT_FALSE(member.aggregation->serves(call));
+    call.options.algorithm = "";
+    call.collective = Collective::allgather;
+    EXPECT_FALSE(member.aggregation->serves(call));
+    EXPECT_FALSE(member.aggregation->start(call).ok());
+  });
+  EXPECT_EQ(counters_of(*service)["in_network_calls"], 3u);
+}
+
 TEST_F(Aggregator, CallsThatCannotBeAreRefusedBeforeAnythingIsSent) {
   const auto service = start_service();
   on_joined_ranks(2, patient(), {address_of(*service)}, [&](Member& member) {

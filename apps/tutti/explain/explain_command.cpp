@@ -12,6 +12,7 @@
 #include "exit_status.hpp"
 #include "explain/choice.hpp"
 #include "explain/plan.hpp"
+#include "explain/schedule_report.hpp"
 #include "lab/options.hpp"
 #include "protocol/turn_taking.hpp"
 #include "session.hpp"
@@ -23,6 +24,7 @@ namespace {
 constexpr std::uint32_t kUnknownMtu = 0;
 
 struct ExplainOptions {
+  ScheduleQuestion question;
   PlanInput input;
   std::string bytes = "1M";
   std::string window;
@@ -143,21 +145,13 @@ void print_comparison(const PlanInput& input, const Plan& multicast, const Plan&
       input.operation == Operation::allgather ? "ring" : "chain", total, sent);
 }
 
-Status explain(const ExplainOptions& options) {
+/// Multicast and ring down to datagrams, which task lists do not show.
+Status explain_datagrams(const ExplainOptions& options, std::uint64_t rate) {
   PlanInput input = options.input;
-  const auto bytes = parse_size(options.bytes);
-  if (!bytes) return Status(Code::invalid_argument, "--bytes: " + bytes.status().message());
-  input.send_bytes = *bytes;
   if (!options.window.empty()) {
     const auto window = parse_size(options.window);
     if (!window) return Status(Code::invalid_argument, "--window: " + window.status().message());
     input.window_bytes = *window;
-  }
-  std::uint64_t rate = 0;
-  if (!options.rate.empty()) {
-    const auto parsed = lab::parse_rate(options.rate);
-    if (!parsed) return parsed.status();
-    rate = *parsed;
   }
   if (Status status = complete_from_host(input, !options.window.empty()); !status) return status;
   const auto multicast = plan_multicast(input);
@@ -177,6 +171,40 @@ Status explain(const ExplainOptions& options) {
   return {};
 }
 
+bool has_datagrams(Operation operation) {
+  return operation == Operation::allgather || operation == Operation::broadcast;
+}
+
+Status explain(const ExplainOptions& given) {
+  ExplainOptions options = given;
+  const auto bytes = parse_size(options.bytes);
+  if (!bytes) return Status(Code::invalid_argument, "--bytes: " + bytes.status().message());
+  options.input.send_bytes = options.question.block_bytes = *bytes;
+  options.question.collective = options.input.operation;
+  options.question.ranks = options.input.ranks;
+  std::uint64_t rate = 0;
+  if (!options.rate.empty()) {
+    const auto parsed = lab::parse_rate(options.rate);
+    if (!parsed) return parsed.status();
+    rate = *parsed;
+  }
+  options.question.bits_per_second = rate;
+  const ScheduleQuestion& question = options.question;
+  const bool about_tasks =
+      !question.algorithm.empty() || question.check || question.tasks || !question.draw.empty();
+  if (has_datagrams(options.input.operation) && !about_tasks)
+    return explain_datagrams(options, rate);
+  return report_schedules(question);
+}
+
+void add_task_options(CLI::App& command, ScheduleQuestion& question) {
+  command.add_option("--algorithm", question.algorithm,
+                     "Another than would run: NAME or NAME:segments=8");
+  command.add_flag("--check", question.check, "Prove the task lists of all ranks");
+  command.add_flag("--tasks", question.tasks, "Print the task lists of all ranks");
+  command.add_option("--draw", question.draw, "Write a timeline of the tasks to this SVG file");
+}
+
 void add_operation(CLI::App& parent, Operation operation, int& exit_code) {
   CLI::App* command = parent.add_subcommand(to_string(operation), "");
   const auto options = std::make_shared<ExplainOptions>();
@@ -186,23 +214,31 @@ void add_operation(CLI::App& parent, Operation operation, int& exit_code) {
   command->add_option("--ranks,-p", input.ranks, "How many ranks")
       ->required()
       ->check(CLI::Range(1u, 1u << 24));
-  command
-      ->add_option("--bytes,-b", options->bytes,
-                   operation == Operation::allgather ? "Of each rank's block: 64K, 4M"
-                                                     : "Of the message: 64K, 4M")
-      ->required();
-  command
-      ->add_option("--mtu", input.mtu_bytes, "Of the network; otherwise of this host's interface")
-      ->check(CLI::Range(576u, 65536u));
+  if (operation == Operation::barrier) {
+    options->bytes = "0";
+  } else {
+    command
+        ->add_option("--bytes,-b", options->bytes,
+                     "Of the message, or of each rank's block: 64K, 4M")
+        ->required();
+  }
   command->add_option("--rate", options->rate, "Of the links, for times: 1gbit, 100gbit");
-  command->add_option("--chunk-bytes", input.chunk_bytes, "Payload of a datagram")
-      ->check(CLI::Range(32u, 65472u));
-  command->add_option("--subgroups", input.subgroups, "Multicast subgroups")
-      ->check(CLI::Range(1u, 256u));
-  command->add_option("--chains", input.chains, "Ranks that multicast at once; 0: learned");
-  command->add_option("--window", options->window,
-                      "Bytes that every receiver has posted; otherwise this host's");
-  command->add_flag("--ipv6", input.ipv6, "IPv6 instead of IPv4");
+  if (has_root(operation))
+    command->add_option("--root", options->question.root, "The rank that is special");
+  add_task_options(*command, options->question);
+  if (has_datagrams(operation)) {
+    command
+        ->add_option("--mtu", input.mtu_bytes, "Of the network; otherwise of this host's interface")
+        ->check(CLI::Range(576u, 65536u));
+    command->add_option("--chunk-bytes", input.chunk_bytes, "Payload of a datagram")
+        ->check(CLI::Range(32u, 65472u));
+    command->add_option("--subgroups", input.subgroups, "Multicast subgroups")
+        ->check(CLI::Range(1u, 256u));
+    command->add_option("--chains", input.chains, "Ranks that multicast at once; 0: learned");
+    command->add_option("--window", options->window,
+                        "Bytes that every receiver has posted; otherwise this host's");
+    command->add_flag("--ipv6", input.ipv6, "IPv6 instead of IPv4");
+  }
   command->callback([options, operation, &exit_code] {
     if (Status status = explain(*options); !status) {
       exit_code = complain(std::string("explain ") + to_string(operation), status);
@@ -216,8 +252,8 @@ void add_explain_command(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("explain", "Which algorithm would run, what it would do, and why");
   command->require_subcommand(1);
-  add_operation(*command, Operation::allgather, exit_code);
-  add_operation(*command, Operation::broadcast, exit_code);
+  for (std::uint32_t c = 0; c < kCollectives; ++c)
+    add_operation(*command, static_cast<Operation>(c), exit_code);
 }
 
 }  // namespace tutti::app
