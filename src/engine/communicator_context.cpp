@@ -466,6 +466,7 @@ void CommunicatorContext::abort(const std::string& reason) {
 
 void CommunicatorContext::settle_failure(Instant now) {
   const Status status = failing_;
+  std::vector<std::unique_ptr<Operation>> over;
   failed_ = status;
   fold_received();
   if (tell_peers_) {
@@ -476,6 +477,11 @@ void CommunicatorContext::settle_failure(Instant now) {
     send(now, outbox_);
     endpoint_->poll(now, completions_);
   }
+  // What is over is no victim, though its last news came together with that of the failure.
+  for (auto& operation : active_) {
+    if (operation->done()) over.push_back(std::move(operation));
+  }
+  std::erase(active_, nullptr);
   // The callers get their buffers back: nothing may read or write them any more.
   endpoint_->abandon();
   std::vector<Status> reasons;
@@ -486,6 +492,11 @@ void CommunicatorContext::settle_failure(Instant now) {
   }
   // Before anybody who waits learns of it: they may end the process.
   if (failure_hook_) failure_hook_(reasons.empty() ? status : reasons.front());
+  for (auto& operation : over) {
+    recorder_.enter(operation->epoch(), observe::Phase::done, now);
+    operation->finish();
+    complete(*operation, {});
+  }
   for (std::size_t i = 0; i < active_.size(); ++i) complete(*active_[i], reasons[i]);
   active_.clear();
   for (auto& operation : queued_) {

@@ -13,6 +13,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -97,7 +98,8 @@ class AggregatorService::Parts {
   void listen();
   void wake();
   void accept_one();
-  void visit(Visit& visit, Socket socket);
+  void receive_visit(Visit& visit, Socket socket);
+  void receive_job(Visit& visit, AggregatorVisitor& visitor, const JoinRequest& request);
   Result<Share> admit(const JoinRequest& request);
   void release(const Share& share);
   Status serve(Visit& visit, const JoinRequest& request, const Share& share);
@@ -178,8 +180,14 @@ void AggregatorService::Parts::accept_one() {
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  one.thread = std::thread(
-      [this, &one, taken = std::move(socket)]() mutable { visit(one, std::move(taken)); });
+  try {
+    one.thread = std::thread([this, &one, taken = std::move(socket)]() mutable {
+      receive_visit(one, std::move(taken));
+    });
+  } catch (const std::system_error& error) {
+    say(fmt::format("turned away: no thread for a visitor: {}", error.what()));
+    visits_.pop_back();
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -201,30 +209,39 @@ void AggregatorService::Parts::reap(bool all) {
   for (const auto& one : over) one->thread.join();
 }
 
-void AggregatorService::Parts::visit(Visit& visit, Socket socket) {
+void AggregatorService::Parts::receive_visit(Visit& visit, Socket socket) {
   AggregatorVisitor visitor(std::move(socket));
   const auto request = visitor.receive(options_.key, deadline_after(kVisitTimeout));
-  if (!request) {
-    say("turned away: " + request.status().message());
+  if (request) {
+    receive_job(visit, visitor, *request);
   } else {
-    const auto share = admit(*request);
-    const JoinReply reply{share.status(), share ? share->terms : engine::InNetworkTerms{}};
-    const Status told = visitor.reply(options_.key, reply, deadline_after(kVisitTimeout));
-    if (!share) {
-      say(fmt::format("job {} of {} ranks refused: {}", request->job, request->ranks,
-                      share.status().message()));
-    } else {
-      say(fmt::format("job {} of {} ranks comes", request->job, request->ranks));
-      Status end = told.ok() ? visitor.wait_for_go(deadline_after(kGoTimeout)) : told;
-      if (end.ok()) end = serve(visit, *request, *share);
-      release(*share);
-      say(fmt::format("job {} {}", request->job,
-                      end.ok() ? std::string("has left") : "is dropped: " + end.message()));
-    }
+    say("turned away: " + request.status().message());
   }
   const std::lock_guard lock(mutex_);
   visit.over = true;
   wake();  // the listener joins this thread
+}
+
+void AggregatorService::Parts::receive_job(Visit& visit, AggregatorVisitor& visitor,
+                                           const JoinRequest& request) {
+  const auto share = admit(request);
+  const JoinReply reply{share.status(), share ? share->terms : engine::InNetworkTerms{}};
+  const Status told = visitor.reply(options_.key, reply, deadline_after(kVisitTimeout));
+  if (!share) {
+    say(fmt::format("job {} of {} ranks refused: {}", request.job, request.ranks,
+                    share.status().message()));
+    return;
+  }
+  say(fmt::format("job {} of {} ranks comes", request.job, request.ranks));
+  Status end = told.ok() ? visitor.wait_for_go(deadline_after(kGoTimeout)) : told;
+  try {
+    if (end.ok()) end = serve(visit, request, *share);
+  } catch (const std::exception& error) {
+    end = failure(Code::resource_exhausted, "{}", error.what());
+  }
+  release(*share);
+  say(fmt::format("job {} {}", request.job,
+                  end.ok() ? std::string("has left") : "is dropped: " + end.message()));
 }
 
 Result<AggregatorService::Parts::Share> AggregatorService::Parts::admit(

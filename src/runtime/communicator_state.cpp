@@ -13,7 +13,6 @@
 
 #include "base/error.hpp"
 #include "device/ip/ip_device.hpp"
-#include "engine/barrier_operation.hpp"
 #include "observe/log.hpp"
 #include "protocol/membership.hpp"
 #include "runtime/clock.hpp"
@@ -200,7 +199,11 @@ Status CommunicatorState::confirm_membership(Nanoseconds timeout) {
   if (size() == 1) return {};
   const std::uint32_t subgroups = context_->endpoint().subgroup_count();
   protocol::Membership membership(rank(), size(), subgroups);
-  auto barrier = std::make_unique<engine::BarrierOperation>();
+  auto planned = calls_->plan({.collective = Collective::barrier});
+  if (!planned) return planned.status();
+  auto made = calls_->make(*planned);
+  if (!made) return made.status();
+  std::unique_ptr<engine::Operation> barrier = std::move(*made);
   const std::shared_ptr<engine::Completion> everybody = barrier->completion();
   const Instant deadline = now() + timeout;
   Instant next_probe{};

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "engine/barrier_operation.hpp"
+#include "collectives/choice.hpp"
+#include "collectives/registry.hpp"
 #include "engine/multicast_operation.hpp"
-#include "engine/ring_operation.hpp"
+#include "engine/schedule_operation.hpp"
+#include "schedule/cache.hpp"
 
 namespace tutti::world {
 
@@ -22,6 +25,40 @@ std::size_t first_other(std::span<const std::byte> bytes, std::byte value) {
   const auto at = std::find_if(bytes.begin(), bytes.end(), [&](std::byte b) { return b != value; });
   return static_cast<std::size_t>(at - bytes.begin());
 }
+
+/// What point-to-point kinds are run by.
+schedule::TemplateKey template_of(const CollectiveSpec& spec, std::uint32_t ranks, Rank rank) {
+  schedule::TemplateKey key{.collective = Collective::barrier,
+                            .algorithm = "dissemination",
+                            .ranks = ranks,
+                            .rank = rank,
+                            .root = Rank{0},
+                            .parameters = {}};
+  if (spec.kind == CollectiveKind::ring_allgather) {
+    key.collective = Collective::allgather;
+    key.algorithm = "ring";
+  } else if (spec.kind == CollectiveKind::chain_broadcast) {
+    key.collective = Collective::broadcast;
+    key.algorithm = "chain";
+    key.root = spec.root;
+    key.parameters.segments = collectives::pipeline_segments(ranks, spec.bytes);
+  }
+  return key;
+}
+
+/// Templates never change, so all worlds of a process share them: a swarm of small worlds would
+/// else spend its time on writing them.
+std::shared_ptr<const schedule::Schedule> find_template(const schedule::TemplateKey& key) {
+  constexpr std::size_t kTemplates = 4096;
+  static std::mutex mutex;
+  static schedule::TemplateCache cache(kTemplates, collectives::build);
+  const std::lock_guard lock(mutex);
+  auto found = cache.get(key);
+  return found ? std::move(*found) : nullptr;
+}
+
+/// Below the shortest message of a simulated device, so that small cases take both protocols.
+constexpr std::uint64_t kEagerLimitBytes = 64;
 
 }  // namespace
 
@@ -45,27 +82,38 @@ Bytes expected_result(const CollectiveSpec& spec, std::uint32_t ranks, std::uint
   return bytes;
 }
 
-std::unique_ptr<engine::Operation> make_operation(const CollectiveSpec& spec,
-                                                  std::span<const std::byte> own,
+std::unique_ptr<engine::Operation> make_operation(const CollectiveSpec& spec, std::uint32_t ranks,
+                                                  Rank rank, std::span<const std::byte> own,
                                                   std::span<std::byte> result) {
-  switch (spec.kind) {
-    case CollectiveKind::allgather:
-      return engine::MulticastOperation::allgather(own, result);
-    case CollectiveKind::broadcast:
-      return engine::MulticastOperation::broadcast(result, spec.root);
-    case CollectiveKind::ring_allgather:
-      return engine::RingOperation::allgather(own, result);
-    case CollectiveKind::chain_broadcast:
-      return engine::RingOperation::broadcast(result, spec.root);
-    case CollectiveKind::barrier:
-      break;
-  }
-  return std::make_unique<engine::BarrierOperation>();
+  if (spec.kind == CollectiveKind::allgather)
+    return engine::MulticastOperation::allgather(own, result);
+  if (spec.kind == CollectiveKind::broadcast)
+    return engine::MulticastOperation::broadcast(result, spec.root);
+  static const auto pool = std::make_shared<engine::WorkspacePool>();
+  const schedule::TemplateKey key = template_of(spec, ranks, rank);
+  engine::ScheduleCall call{
+      .description = {tutti::to_string(key.collective), key.algorithm.data(),
+                      spec.kind == CollectiveKind::chain_broadcast ? spec.root : kNoRank,
+                      result.size()},
+      .schedule = find_template(key),
+      .shape = schedule::Shape::uniform(spec.kind == CollectiveKind::barrier ? 0 : spec.bytes),
+      .send = own,
+      .receive = result,
+      .reduction = std::nullopt};
+  call.shape.eager_limit_bytes = kEagerLimitBytes;
+  call.shape.in_place = spec.kind == CollectiveKind::ring_allgather && !own.empty() &&
+                        own.data() == result.data() + index(rank) * spec.bytes;
+  auto operation = engine::ScheduleOperation::create(std::move(call), pool);
+  return operation ? std::move(*operation) : nullptr;
 }
 
 CollectiveRun::CollectiveRun(const CollectiveSpec& spec, std::uint32_t ranks, Rank rank,
                              const Bytes& expected)
-    : spec_(&spec), expected_(&expected), rank_(rank), result_bytes_(result_bytes(spec, ranks)) {
+    : spec_(&spec),
+      expected_(&expected),
+      ranks_(ranks),
+      rank_(rank),
+      result_bytes_(result_bytes(spec, ranks)) {
   if (spec.kind == CollectiveKind::barrier) return;
   result_.assign(result_bytes_ + 2 * kGuardBytes, kGuard);
   std::span<std::byte> all = result();
@@ -91,7 +139,7 @@ std::unique_ptr<engine::Operation> CollectiveRun::operation() {
     own = spec_->in_place ? all.subspan(index(rank_) * spec_->bytes, spec_->bytes)
                           : std::span(own_).subspan(kGuardBytes, spec_->bytes);
   }
-  return make_operation(*spec_, own, all);
+  return make_operation(*spec_, ranks_, rank_, own, all);
 }
 
 Status CollectiveRun::finish(bool succeeded) {

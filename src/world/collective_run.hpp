@@ -25,9 +25,9 @@ Bytes expected_result(const CollectiveSpec& spec, std::uint32_t ranks, std::uint
 /// Bytes that all ranks receive into: of an allgather P blocks.
 std::uint64_t result_bytes(const CollectiveSpec& spec, std::uint32_t ranks);
 
-/// The operation of a collective as the communicator's interface makes it.
-std::unique_ptr<engine::Operation> make_operation(const CollectiveSpec& spec,
-                                                  std::span<const std::byte> own,
+/// The operation of a collective at one of `ranks` ranks, as the communicator's interface makes it.
+std::unique_ptr<engine::Operation> make_operation(const CollectiveSpec& spec, std::uint32_t ranks,
+                                                  Rank rank, std::span<const std::byte> own,
                                                   std::span<std::byte> result);
 
 /// The buffers of one rank for one collective.
@@ -57,6 +57,7 @@ class CollectiveRun {
 
   const CollectiveSpec* spec_;
   const Bytes* expected_;
+  std::uint32_t ranks_;
   Rank rank_;
   std::uint64_t result_bytes_ = 0;
   Bytes result_;  ///< guard, result, guard

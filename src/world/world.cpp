@@ -392,7 +392,7 @@ void World::submit_one(Member& member, std::uint32_t number) {
         what.kind == CollectiveKind::allgather || what.kind == CollectiveKind::ring_allgather;
     const auto own =
         gathers ? all.subspan(index(member.rank) * what.bytes, what.bytes) : std::span<std::byte>{};
-    operation = make_operation(what, own, all);
+    operation = make_operation(what, ranks, member.rank, own, all);
   }
   member.ends[number].submitted = true;
   member.ends[number].submitted_at = now();

@@ -1,10 +1,11 @@
 // A rank that reduces through aggregators over and over: what the tests of `tutti aggregator`
 // watch, and what measures it on shaped links.
 //
-//   aggregated_program allreduce|reduce_scatter|reduce BYTES COUNT [order=rank|ring] [warm=N]
-//                      [apart]
+//   aggregated_program allreduce|reduce_scatter|reduce|pair BYTES COUNT [order=rank|ring]
+//                      [warm=N] [apart]
 //
-// BYTES is a rank's vector, in a Reduce-Scatter its block; elements are float32, small whole
+// BYTES is a rank's vector, in a Reduce-Scatter its block; `pair` is an Allgather by multicast and
+// a Reduce-Scatter of such blocks at the same time (K14). Elements are float32, small whole
 // numbers, so that every result is known. The ranks are found from the environment, the aggregators
 // from TUTTI_AGGREGATORS. The ranks begin each call together, but for `apart`. "running" is printed
 // after the first call, at rank 0 each call's time and at the end "done". An error is printed as
@@ -16,6 +17,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +25,7 @@
 #include <vector>
 
 #include "engine/barrier_operation.hpp"
+#include "engine/multicast_operation.hpp"
 #include "runtime/aggregation.hpp"
 #include "runtime/bootstrap_detect.hpp"
 #include "runtime/clock.hpp"
@@ -54,7 +57,7 @@ bool read_arguments(int argc, char** argv, Plan& plan) {
   if (argc < 4) return false;
   plan.operation = argv[1];
   const bool known = plan.operation == "allreduce" || plan.operation == "reduce_scatter" ||
-                     plan.operation == "reduce";
+                     plan.operation == "reduce" || plan.operation == "pair";
   if (!known || !read_number(argv[2], plan.bytes) || !read_number(argv[3], plan.calls)) {
     return false;
   }
@@ -83,10 +86,10 @@ class Job {
  public:
   Job(const Plan& plan, CommunicatorState& state, Aggregation& aggregation)
       : plan_(plan), state_(state), aggregation_(aggregation) {
-    const bool scatters = plan.operation == "reduce_scatter";
     const std::size_t floats = plan.bytes / sizeof(float);
-    input_.resize(scatters ? floats * state.size() : floats);
+    input_.resize(scatters() ? floats * state.size() : floats);
     output_.resize(floats);
+    if (plan.operation == "pair") gathered_.resize(floats * state.size());
   }
 
   Status barrier() {
@@ -103,11 +106,14 @@ class Job {
     std::fill(output_.begin(), output_.end(), 0.0f);
     if (Status status = barrier(); !status) return status;
     const auto begin = std::chrono::steady_clock::now();
+    const auto gather = start_gather();
     Aggregation::Outcome outcome = start();
     if (!outcome) return outcome.status();
     state_.progress()->wait(**outcome, kNever);
+    if (gather) state_.progress()->wait(*gather, kNever);
     seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (Status status = (*outcome)->status; !status) return status;
+    if (gather && !gather->status.ok()) return gather->status;
     // Before anybody looks at its result all have theirs: looking takes processor time.
     if (Status status = barrier(); !status) return status;
     return check(number);
@@ -121,6 +127,19 @@ class Job {
     return static_cast<float>((number * 31 + at * 7 + rank * 3) % 1021);
   }
 
+  bool scatters() const { return plan_.operation == "reduce_scatter" || plan_.operation == "pair"; }
+
+  /// The first block of every rank's vector to everybody; null where there is no pair.
+  std::shared_ptr<engine::Completion> start_gather() {
+    if (gathered_.empty()) return nullptr;
+    auto operation = engine::MulticastOperation::allgather(
+        std::as_bytes(std::span(input_).first(output_.size())),
+        std::as_writable_bytes(std::span(gathered_)));
+    const auto completion = operation->completion();
+    state_.progress()->submit(state_.context(), std::move(operation), true);
+    return completion;
+  }
+
   Aggregation::Outcome start() {
     const auto input = std::as_bytes(std::span(input_));
     const auto output = std::as_writable_bytes(std::span(output_));
@@ -132,7 +151,13 @@ class Job {
 
   Status check(std::uint64_t number) const {
     if (plan_.operation == "reduce" && me() != 0) return {};
-    const std::size_t first = plan_.operation == "reduce_scatter" ? me() * output_.size() : 0;
+    const std::size_t first = scatters() ? me() * output_.size() : 0;
+    for (std::size_t i = 0; i < gathered_.size(); ++i) {
+      const auto from = static_cast<std::uint32_t>(i / output_.size());
+      if (gathered_[i] == value(number, i % output_.size(), from)) continue;
+      return Status(Code::internal,
+                    fmt::format("call {}: element {} of the gathered is wrong", number, i));
+    }
     for (std::size_t i = 0; i < output_.size(); ++i) {
       float sum = 0;
       for (std::uint32_t r = 0; r < state_.size(); ++r) sum += value(number, first + i, r);
@@ -148,6 +173,7 @@ class Job {
   Aggregation& aggregation_;
   std::vector<float> input_;
   std::vector<float> output_;
+  std::vector<float> gathered_;
   double seconds_ = 0;
 };
 
@@ -196,7 +222,7 @@ int run(const Plan& plan) {
 int main(int argc, char** argv) {
   Plan plan;
   if (!read_arguments(argc, argv, plan)) {
-    std::fputs("usage: aggregated_program allreduce|reduce_scatter|reduce BYTES COUNT ...\n",
+    std::fputs("usage: aggregated_program allreduce|reduce_scatter|reduce|pair BYTES COUNT ...\n",
                stderr);
     return kUsage;
   }
