@@ -38,6 +38,16 @@ enum class ReduceOperation : std::uint8_t {
 };
 inline constexpr std::size_t kReduceOperations = 9;
 
+constexpr bool is_float(DataType type) { return type >= DataType::float16; }
+constexpr bool is_bitwise(ReduceOperation operation) {
+  return operation == ReduceOperation::bit_and || operation == ReduceOperation::bit_or ||
+         operation == ReduceOperation::bit_xor;
+}
+/// Whether the pair means something: bitwise operations are for integers.
+constexpr bool is_supported(ReduceOperation operation, DataType type) {
+  return !(is_bitwise(operation) && is_float(type));
+}
+
 /// Bytes of one element.
 constexpr std::size_t element_bytes(DataType type) {
   constexpr std::array<std::uint8_t, kDataTypes> kBytes = {1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};

@@ -14,14 +14,8 @@ using tutti::to_string;
 inline constexpr std::size_t kElementTypes = kDataTypes;
 inline constexpr std::size_t kOperations = kReduceOperations;
 
-constexpr bool is_float(ElementType type) { return type >= ElementType::float16; }
-constexpr bool is_bitwise(Operation operation) {
-  return operation == Operation::bit_and || operation == Operation::bit_or ||
-         operation == Operation::bit_xor;
-}
-/// Whether the pair means something: bitwise operations are for integers.
-constexpr bool is_supported(Operation operation, ElementType type) {
-  return !(is_bitwise(operation) && is_float(type));
-}
+using tutti::is_bitwise;
+using tutti::is_float;
+using tutti::is_supported;
 
 }  // namespace tutti::reduction

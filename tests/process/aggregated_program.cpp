@@ -24,7 +24,6 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/barrier_operation.hpp"
 #include "engine/multicast_operation.hpp"
 #include "runtime/aggregation.hpp"
 #include "runtime/bootstrap_detect.hpp"
@@ -94,9 +93,12 @@ class Job {
 
   Status barrier() {
     if (!plan_.together) return {};
-    auto operation = std::make_unique<engine::BarrierOperation>();
-    const auto completion = operation->completion();
-    state_.progress()->submit(state_.context(), std::move(operation), true);
+    auto planned = state_.calls().plan(
+        {.collective = Collective::barrier, .options = {.will_wait = true}});
+    if (!planned) return planned.status();
+    auto request = state_.submit(*planned);
+    if (!request) return request.status();
+    const auto completion = (*request)->completion;
     state_.progress()->wait(*completion, kNever);
     return completion->status;
   }
