@@ -400,6 +400,15 @@ void MulticastOperation::finish_sending(Instant now) {
 // then: whoever lost the tail of our block, or all of it, learns that it was sent.
 void MulticastOperation::repeat_tail(Instant now) {
   if (now < next_repeat_ || !sender_) return;
+  // While others' blocks still come here nobody can have finished, and who lost our tail is not
+  // kept waiting by that yet.
+  if (sent_all_ && !received_all() && !context().lossy()) {
+    const Instant quiet = cutoff_->last_progress() + cutoff_->alpha();
+    if (now < quiet) {
+      next_repeat_ = quiet;
+      return;
+    }
+  }
   repeat_after_ = std::min(repeat_after_ * 2, Nanoseconds(100'000'000));
   next_repeat_ = now + repeat_after_;
   sender_->repeat_tail();

@@ -303,10 +303,10 @@ void ScheduleOperation::fold_arrived_keys(TaskIndex at) {
   std::uint32_t& folded = space_->folded[at];
   while (folded < keys.size()) {
     const std::size_t arrival = *call_.schedule->arrival_of(keys[folded].source, keys[folded].slot);
-    const ArrivalState& state = space_->arrivals[arrival];
-    if (!state.arrived) return;
+    if (!space_->arrivals[arrival].arrived) return;
     const bool eager = filled.transfer == Transfer::eager;
-    reduce(task, eager ? state.early : space_->keyed[arrival], place(filled.target));
+    reduce(task, eager ? space_->arrivals[arrival].early : space_->keyed[arrival],
+           place(filled.target));
     ++folded;
   }
   complete(at);

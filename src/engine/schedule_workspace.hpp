@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -45,24 +44,23 @@ struct ScheduleWorkspace {
   std::vector<std::optional<device::MemoryKey>> keyed_keys;  ///< by arrival
 };
 
-/// Thread-safe.
+/// Where workspaces come from. A call takes one in the caller's thread and gives it back in the
+/// engine's: where these differ, an implementation must be thread-safe.
 class WorkspacePool {
  public:
-  std::unique_ptr<ScheduleWorkspace> take() {
-    const std::lock_guard lock(mutex_);
+  virtual ~WorkspacePool() = default;
+  virtual std::unique_ptr<ScheduleWorkspace> take() {
     if (free_.empty()) return std::make_unique<ScheduleWorkspace>();
     std::unique_ptr<ScheduleWorkspace> space = std::move(free_.back());
     free_.pop_back();
     return space;
   }
-  void give_back(std::unique_ptr<ScheduleWorkspace> space) {
-    const std::lock_guard lock(mutex_);
+  virtual void give_back(std::unique_ptr<ScheduleWorkspace> space) {
     if (free_.size() < kKept) free_.push_back(std::move(space));
   }
 
  private:
   static constexpr std::size_t kKept = 8;
-  std::mutex mutex_;
   std::vector<std::unique_ptr<ScheduleWorkspace>> free_;
 };
 

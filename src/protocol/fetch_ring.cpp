@@ -33,6 +33,14 @@ class Batch {
   Message message_;
 };
 
+bool nothing_came(const ChunkMap& map, std::uint32_t block_index) {
+  const Block& block = map.layout().blocks()[block_index];
+  for (std::uint32_t s = 0; s < map.layout().subgroups(); ++s) {
+    if (map.horizon(block_index, s) != block.psns.first) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 FetchRing::FetchRing(Rank me, std::uint32_t size, std::uint32_t epoch, const ChunkMap& map,
@@ -200,6 +208,9 @@ bool FetchRing::on_request(Rank from, const Message& message, std::uint64_t key,
         (proven_.test(part.first) ? lack : later).add(part);
         deferred_.push_back({from, run.block_index, part, proven_.test(part.first)});
         ++counters_.ranges_deferred;
+        // Nothing of this block has come here, so that nothing here says that it was sent; who asks
+        // knows. What is asked of us is asked to the left: the ring's recursion (K5).
+        if (nothing_came(*map_, run.block_index)) lost({run.block_index, part, false});
       }
     }
   }

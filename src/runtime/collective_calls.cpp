@@ -20,6 +20,21 @@ constexpr std::size_t kTemplates = 64;
 constexpr std::uint64_t kEagerLimitBytes = 16 * 1024;
 constexpr const char* kMulticast = "multicast";
 
+class SharedWorkspacePool final : public engine::WorkspacePool {
+ public:
+  std::unique_ptr<engine::ScheduleWorkspace> take() override {
+    const std::lock_guard lock(mutex_);
+    return WorkspacePool::take();
+  }
+  void give_back(std::unique_ptr<engine::ScheduleWorkspace> space) override {
+    const std::lock_guard lock(mutex_);
+    WorkspacePool::give_back(std::move(space));
+  }
+
+ private:
+  std::mutex mutex_;
+};
+
 Status named(const char* variable, const Status& status) {
   return Status(status.code(), fmt::format("{}: {}", variable, status.message()));
 }
@@ -56,7 +71,10 @@ Result<collectives::ChoiceTable> CollectiveCalls::choices_from_environment() {
 }
 
 CollectiveCalls::CollectiveCalls(const CallerFacts& facts, collectives::ChoiceTable choices)
-    : facts_(facts), choices_(std::move(choices)), templates_(kTemplates, collectives::build) {}
+    : facts_(facts),
+      choices_(std::move(choices)),
+      templates_(kTemplates, collectives::build),
+      pool_(std::make_shared<SharedWorkspacePool>()) {}
 
 Result<collectives::Choice> CollectiveCalls::choose(const CollectiveCall& call,
                                                     std::uint64_t block_bytes) const {

@@ -60,7 +60,7 @@ class CollectiveCalls {
   collectives::ChoiceTable choices_;
   std::mutex mutex_;  ///< guards the templates
   schedule::TemplateCache templates_;
-  std::shared_ptr<engine::WorkspacePool> pool_ = std::make_shared<engine::WorkspacePool>();
+  std::shared_ptr<engine::WorkspacePool> pool_;
 };
 
 }  // namespace tutti::runtime

@@ -89,7 +89,7 @@ std::unique_ptr<engine::Operation> make_operation(const CollectiveSpec& spec, st
     return engine::MulticastOperation::allgather(own, result);
   if (spec.kind == CollectiveKind::broadcast)
     return engine::MulticastOperation::broadcast(result, spec.root);
-  static const auto pool = std::make_shared<engine::WorkspacePool>();
+  thread_local const auto pool = std::make_shared<engine::WorkspacePool>();
   const schedule::TemplateKey key = template_of(spec, ranks, rank);
   engine::ScheduleCall call{
       .description = {tutti::to_string(key.collective), key.algorithm.data(),

@@ -93,8 +93,8 @@ class Job {
 
   Status barrier() {
     if (!plan_.together) return {};
-    auto planned = state_.calls().plan(
-        {.collective = Collective::barrier, .options = {.will_wait = true}});
+    auto planned =
+        state_.calls().plan({.collective = Collective::barrier, .options = {.will_wait = true}});
     if (!planned) return planned.status();
     auto request = state_.submit(*planned);
     if (!request) return request.status();

@@ -19,7 +19,7 @@ struct ExerciseOptions {
   Rank root{0};
   std::uint64_t send_bytes = 0;  ///< Broadcast, Reduce, Allreduce: the message; else a block
   bool in_place = true;          ///< where the collective can be
-  Reduction reduction{};           ///< sum, min, max or average
+  Reduction reduction{};         ///< sum, min, max or average
 };
 
 /// Whether the size that the field quotes is that of all ranks' blocks together.
