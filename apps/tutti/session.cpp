@@ -25,7 +25,7 @@ constexpr Nanoseconds kExchangeTimeout = std::chrono::seconds(60);
 
 /// An error where no collective has an algorithm of that name; which has it shows with the call.
 std::string check_algorithm(const std::string& name) {
-  std::set<std::string> known{"automatic", "ring"};
+  std::set<std::string> known{"automatic", "ring", "in_network", "in_network_ring"};
   for (const auto& entry : collectives::algorithms()) known.emplace(entry.name);
   if (known.count(name) != 0) return {};
   return fmt::format("'{}' is not known; there are {}", name, fmt::join(known, ", "));
@@ -94,6 +94,10 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
                          "Payload of a datagram; 0: what the smallest MTU allows"));
   add(command.add_option("--interface", communicator.interface,
                          "Network interface, by name or address (otherwise TUTTI_INTERFACE)"));
+  add(command
+          .add_option("--aggregators", communicator.aggregators,
+                      "host:port of each aggregator (otherwise TUTTI_AGGREGATORS)")
+          ->delimiter(','));
   add(command.add_flag("--ipv6", communicator.ipv6, "IPv6 instead of IPv4"));
   add(command.add_flag_callback(
       "--no-auth", [&communicator] { communicator.authenticate = false; },

@@ -102,6 +102,10 @@ struct CommunicatorOptions {
   std::uint32_t first_sequence = 1;  ///< number of the first collective; wraps at 2^32 (all)
   Nanoseconds peer_timeout{3'000'000'000};     ///< a silent neighbour is lost after this
   Nanoseconds create_timeout{30'000'000'000};  ///< for the ranks to come together
+  /// Aggregators, "host:port" each, that reductions go through (docs/aggregator.md); empty:
+  /// TUTTI_AGGREGATORS, else none. What rank 0 says counts.
+  std::vector<std::string> aggregators;
+  bool aggregator_fallback = false;  ///< where one cannot be used: do without, instead of failing
   std::shared_ptr<device::Device> device;  ///< instead of `ip`: the simulator, a fault decorator
 };
 

@@ -18,13 +18,13 @@ constexpr std::size_t kJoinBytes = 4096;  // a factor is applied to as much at a
 Description describe_call(const InNetworkCall& call, std::uint64_t bytes) {
   switch (call.kind) {
     case InNetworkKind::allreduce:
-      return {"allreduce", "in-network", kNoRank, bytes};
+      return {"allreduce", "in_network", kNoRank, bytes};
     case InNetworkKind::reduce_scatter:
-      return {"reduce_scatter", "in-network", kNoRank, bytes};
+      return {"reduce_scatter", "in_network", kNoRank, bytes};
     case InNetworkKind::reduce:
       break;
   }
-  return {"reduce", "in-network", call.root, bytes};
+  return {"reduce", "in_network", call.root, bytes};
 }
 
 /// Work requests name memory that may be written; a WRITE only reads it.

@@ -92,7 +92,7 @@ class InNetworkChild final : public Operation {
 /// Tells the aggregator that this rank will call no more; done when no rank will.
 class InNetworkLeave final : public Operation {
  public:
-  InNetworkLeave() : Operation({"leave", "in-network", kNoRank, 0}) {}
+  InNetworkLeave() : Operation({"leave", "in_network", kNoRank, 0}) {}
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   bool poll(Instant) override { return false; }
   bool locally_complete() const override { return left_; }

@@ -71,7 +71,7 @@ void InNetworkWindow::give_back(std::uint32_t first, std::uint32_t count) {
 // ----------------------------------------------------------------------------------------
 
 InNetworkSwitch::InNetworkSwitch(std::shared_ptr<InNetworkWindow> window)
-    : Operation({"aggregation", "in-network", kNoRank, 0}), window_(std::move(window)) {
+    : Operation({"aggregation", "in_network", kNoRank, 0}), window_(std::move(window)) {
   completion()->callback = [window = window_](const Status& status) {
     if (!status.ok() && window->on_end) window->on_end(status);
   };

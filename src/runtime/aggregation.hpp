@@ -84,8 +84,8 @@ class Aggregation {
 
   /// The names of these ways, for CollectiveOptions::algorithm: in rank order, and, where that is
   /// faster, in a ring's.
-  static constexpr Algorithm kInNetwork{"in-network"};
-  static constexpr Algorithm kInNetworkRing{"in-network-ring"};
+  static constexpr Algorithm kInNetwork{"in_network"};
+  static constexpr Algorithm kInNetworkRing{"in_network_ring"};
 
   /// Whether a call goes this way: a reduction that asks for it, or leaves the choice, since who
   /// names aggregators wants them used. The same at all ranks.

@@ -9,6 +9,7 @@
 #include "collectives/registry.hpp"
 #include "engine/multicast_operation.hpp"
 #include "engine/schedule_operation.hpp"
+#include "runtime/aggregation.hpp"
 #include "runtime/call_check.hpp"
 
 namespace tutti::runtime {
@@ -82,6 +83,12 @@ Result<collectives::Choice> CollectiveCalls::choose(const CollectiveCall& call,
   collectives::Choice choice;
   if (options.algorithm == Algorithm::automatic) {
     choice = choices_.choose({call.collective, facts_.size, facts_.hosts, block_bytes});
+  } else if (options.algorithm == Aggregation::kInNetwork ||
+             options.algorithm == Aggregation::kInNetworkRing) {
+    return failure(Code::invalid_argument,
+                   "{} {} needs an aggregator, and serves reductions: name aggregators in the "
+                   "communicator's options or in TUTTI_AGGREGATORS (docs/aggregator.md)",
+                   to_string(call.collective), options.algorithm.name());
   } else {
     choice.algorithm = options.algorithm.name();
   }

@@ -99,6 +99,7 @@ Result<Communicator> Communicator::create(runtime::Bootstrap& bootstrap,
   return guarded([&]() -> Result<Communicator> {
     auto state = runtime::CommunicatorState::create(bootstrap, options, nullptr, 0);
     if (!state) return state.status();
+    if (Status status = (*state)->join_aggregators(bootstrap, options); !status) return status;
     return Communicator(std::move(*state));
   });
 }
@@ -109,6 +110,7 @@ Result<Communicator> Communicator::duplicate(runtime::Bootstrap& bootstrap,
     auto state = runtime::CommunicatorState::create(bootstrap, options, state_->progress(),
                                                     state_->next_number());
     if (!state) return state.status();
+    if (Status status = (*state)->join_aggregators(bootstrap, options); !status) return status;
     return Communicator(std::move(*state));
   });
 }
@@ -121,9 +123,7 @@ std::uint32_t Communicator::size() const { return state_->size(); }
 
 Result<Request> Communicator::start(const CollectiveCall& call) {
   return guarded([&]() -> Result<Request> {
-    auto planned = state_->calls().plan(call);
-    if (!planned) return planned.status();
-    auto request = state_->submit(*planned);
+    auto request = state_->start(call);
     if (!request) return request.status();
     return Request(*request);
   });
@@ -277,6 +277,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
                 {"device_receive_calls", device.receive_calls},
                 {"device_send_queue_full", device.send_queue_full},
                 {"device_kernel_drops", device.kernel_drops}});
+    state_->add_aggregation_counters(all);
     return all;
   });
 }

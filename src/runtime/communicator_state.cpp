@@ -15,6 +15,8 @@
 #include "device/ip/ip_device.hpp"
 #include "observe/log.hpp"
 #include "protocol/membership.hpp"
+#include "runtime/aggregation.hpp"
+#include "runtime/call_check.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/flight_dump.hpp"
 
@@ -119,6 +121,7 @@ void CommunicatorState::arrange_dumps() {
 }
 
 CommunicatorState::~CommunicatorState() {
+  aggregation_.reset();
   if (served_) progress_->remove(*context_);
   if (context_) drain();
 }
@@ -246,6 +249,52 @@ Status CommunicatorState::confirm_membership(Nanoseconds timeout) {
                  timeout.count() / 1'000'000'000);
 }
 
+Status CommunicatorState::join_aggregators(Bootstrap& bootstrap,
+                                           const CommunicatorOptions& options) {
+  // Side communicators have numbers of their own, so that no datagram of one is taken for
+  // another's.
+  constexpr std::uint32_t kFirstSideNumber = 0x8000;
+  constexpr std::uint32_t kMostSides = 64;
+  const auto wanted =
+      AggregationOptions::with_environment(options.aggregators, options.aggregator_fallback);
+  if (wanted.aggregators.empty()) return {};
+  auto made =
+      Aggregation::create(bootstrap, options, wanted, progress_,
+                          static_cast<std::uint16_t>(kFirstSideNumber + kMostSides * number_));
+  if (!made) return made.status();
+  aggregation_ = std::move(*made);
+  return {};
+}
+
+void CommunicatorState::add_aggregation_counters(
+    std::vector<std::pair<std::string, std::uint64_t>>& counters) const {
+  if (!aggregation_) return;
+  for (const auto& [name, value] : aggregation_->counters()) {
+    const auto same = std::find_if(counters.begin(), counters.end(),
+                                   [&](const auto& one) { return one.first == name; });
+    if (same != counters.end()) same->second += value;
+  }
+}
+
+bool CommunicatorState::aggregated(const CollectiveCall& call) const {
+  return aggregation_ && aggregation_->serves(call);
+}
+
+Result<std::shared_ptr<RequestState>> CommunicatorState::start(const CollectiveCall& call) {
+  if (aggregated(call)) {
+    if (Status status = check_call(call, rank(), size()); !status) return status;
+    auto completion = aggregation_->start(call);
+    if (!completion) return completion.status();
+    auto request = std::make_shared<RequestState>();
+    request->completion = std::move(*completion);
+    request->communicator = shared_from_this();
+    return request;
+  }
+  auto planned = calls_->plan(call);
+  if (!planned) return planned.status();
+  return submit(*planned);
+}
+
 Result<std::shared_ptr<RequestState>> CommunicatorState::submit(const PlannedCall& planned) {
   auto operation = calls_->make(planned);
   if (!operation) return operation.status();
@@ -265,6 +314,8 @@ Result<std::shared_ptr<PreparedState>> PreparedState::create(
   CollectiveCall kept = call;
   kept.sizes_bytes = state->sizes_bytes_;
   kept.offsets_bytes = state->offsets_bytes_;
+  state->planned_.call = kept;
+  if (state->communicator_->aggregated(kept)) return state;
   auto planned = state->communicator_->calls().plan(kept);
   if (!planned) return planned.status();
   state->planned_ = std::move(*planned);
@@ -277,24 +328,29 @@ Result<std::shared_ptr<RequestState>> PreparedState::start() {
                    "a prepared {} was started while it runs: wait for its request first",
                    to_string(planned_.call.collective));
   }
-  auto request = communicator_->submit(planned_);
+  auto request = communicator_->aggregated(planned_.call) ? communicator_->start(planned_.call)
+                                                          : communicator_->submit(planned_);
   if (request) last_ = (*request)->completion;
   return request;
 }
 
 std::string CommunicatorState::describe() const {
   const device::Capabilities& capabilities = context_->endpoint().capabilities();
+  const std::string aggregators = aggregation_ ? aggregation_->describe() + "\n" : "";
   return fmt::format(
-      "rank {} of {}, ranks found by {}\ndevice {}, chunks of {} bytes, {} subgroup(s), {}\n"
-      "receive window {} bytes, {}, datagrams carry {}\n",
-      index(context_->rank()), context_->size(), bootstrap_, device_, context_->chunk_bytes(),
-      context_->endpoint().subgroup_count(),
-      context_->settings().chains == 0 ? std::string("turns learned")
-                                       : fmt::format("{} chain(s)", context_->settings().chains),
-      capabilities.receive_window_bytes,
-      context_->team() == nullptr ? std::string("received by whoever drives")
-                                  : fmt::format("{} receive worker(s)", context_->team()->size()),
-      greetings_[0].authenticate ? "a keyed tag" : "a CRC-32C (authentication is off)");
+             "rank {} of {}, ranks found by {}\ndevice {}, chunks of {} bytes, {} subgroup(s), {}\n"
+             "receive window {} bytes, {}, datagrams carry {}\n",
+             index(context_->rank()), context_->size(), bootstrap_, device_,
+             context_->chunk_bytes(), context_->endpoint().subgroup_count(),
+             context_->settings().chains == 0
+                 ? std::string("turns learned")
+                 : fmt::format("{} chain(s)", context_->settings().chains),
+             capabilities.receive_window_bytes,
+             context_->team() == nullptr
+                 ? std::string("received by whoever drives")
+                 : fmt::format("{} receive worker(s)", context_->team()->size()),
+             greetings_[0].authenticate ? "a keyed tag" : "a CRC-32C (authentication is off)") +
+         aggregators;
 }
 
 }  // namespace tutti::runtime

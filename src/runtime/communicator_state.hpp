@@ -16,6 +16,7 @@
 
 namespace tutti::runtime {
 
+class Aggregation;
 class CommunicatorState;
 
 /// What a request handle holds.
@@ -42,7 +43,16 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   const std::shared_ptr<Progress>& progress() const { return progress_; }
   std::string describe() const;
 
+  /// Joins the aggregators that the options or the environment name; collective.
+  Status join_aggregators(Bootstrap& bootstrap, const CommunicatorOptions& options);
+  /// Adds what the aggregators' side communicators have counted, by name.
+  void add_aggregation_counters(std::vector<std::pair<std::string, std::uint64_t>>& counters) const;
+
   CollectiveCalls& calls() { return *calls_; }
+  /// Starts a call, through the aggregators where they serve it.
+  Result<std::shared_ptr<RequestState>> start(const CollectiveCall& call);
+  /// Whether a call goes through the aggregators.
+  bool aggregated(const CollectiveCall& call) const;
   /// Submits a run of a planned call. Where the communicator has failed, the request has, too.
   Result<std::shared_ptr<RequestState>> submit(const PlannedCall& planned);
 
@@ -58,6 +68,7 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   void arrange_dumps();
 
   std::shared_ptr<Progress> progress_;
+  std::shared_ptr<Aggregation> aggregation_;  ///< null: no aggregators were named
   std::unique_ptr<engine::CommunicatorContext> context_;
   std::unique_ptr<CollectiveCalls> calls_;
   bool served_ = false;
@@ -82,7 +93,7 @@ class PreparedState {
   std::vector<std::uint64_t> sizes_bytes_;
   std::vector<std::uint64_t> offsets_bytes_;
   std::shared_ptr<engine::Completion> last_;
-  PlannedCall planned_;
+  PlannedCall planned_;  ///< of an aggregated call only the call
 };
 
 }  // namespace tutti::runtime

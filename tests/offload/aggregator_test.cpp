@@ -242,7 +242,7 @@ TEST_F(Aggregator, ServesWhatACallAsksForByName) {
     const std::int32_t factor = 10;
     std::memcpy(call.reduction.factor.data(), &factor, sizeof factor);
     call.options.will_wait = true;
-    for (const char* name : {"", "in-network", "in-network-ring"}) {
+    for (const char* name : {"", "in_network", "in_network_ring"}) {
       call.options.algorithm = name;
       ASSERT_TRUE(member.aggregation->serves(call)) << name;
       const Status status = member.finish(member.aggregation->start(call));
@@ -289,7 +289,7 @@ TEST_F(Aggregator, CallsThatCannotBeAreRefusedBeforeAnythingIsSent) {
 class Greedy final : public engine::Operation {
  public:
   explicit Greedy(const engine::CallRecord& record)
-      : Operation({"greedy", "in-network", kNoRank, 0}), record_(encode(record)) {}
+      : Operation({"greedy", "in_network", kNoRank, 0}), record_(encode(record)) {}
   void on_message(Instant now, Rank from, const protocol::Message& message) override {
     if (message.kind == protocol::MessageKind::refused) refused = message.argument;
     if (message.kind != protocol::MessageKind::window) return;
