@@ -145,9 +145,11 @@ def _run_processes(commands, folder, expired, cgroup):
     for number, command in enumerate(commands):
         if cgroup:
             command = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', cgroup, *command]
+        # One session for all: in sessions of their own, ranks that share a core would be scheduled as groups (autogroup),
+        # each with the same share whatever it has to do, which no launcher of one host does. It cost an Allreduce a half.
         with open(f"{folder}/out.{number}", "wb") as out, open(f"{folder}/err.{number}", "wb") as err:
             processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                              start_new_session=True))
+                                              process_group=0))
     failed_at = None
     while any(process.poll() is None for process in processes):
         now = time.monotonic()
