@@ -46,7 +46,7 @@ def compare(lab, tag, operation, sizes, options, peers="openmpi,mpich,gloo", var
     out = os.path.join(OUT, tag)
     command = ["bench/peers/compare.py", "--lab", f"tutti-{lab}", "--operations", operation, "--sizes",
                ",".join(map(str, sizes)), "--rounds", str(options.rounds), "--iterations", str(options.iterations),
-               "--warmup", "3", "--programs", os.path.join(common.BUILD, "bench", "peers"), "--tutti", f"{CONTEND} {tutti}",
+               "--warmup", "10", "--programs", os.path.join(common.BUILD, "bench", "peers"), "--tutti", f"{CONTEND} {tutti}",
                "--peers", peers, "--lock", "build/peers.lock", "--out", out]
     for name, extra in others:
         command += ["--contender", name, f"{CONTEND} {extra}"]

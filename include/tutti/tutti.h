@@ -75,23 +75,26 @@ typedef struct tutti_comm tutti_comm_t;
 /* What a communicator is created with; 0 or NULL in a field is its default. All ranks must agree on
  * the fields marked (all). */
 typedef struct tutti_comm_options {
-  size_t size;                /* sizeof(tutti_comm_options_t) */
-  const char* interface_name; /* name or address; default: TUTTI_INTERFACE, else chosen */
-  uint32_t ipv6;              /* (all) not 0: IPv6 */
-  uint32_t subgroups;         /* (all) multicast subgroups; default 1 */
-  uint32_t chains;            /* (all) chains of the sequencer; default 1 */
-  uint32_t chunk_bytes;       /* (all) default: what the smallest MTU allows */
-  uint64_t window_bytes;      /* (all) default: what the receive buffers hold */
-  uint32_t no_authentication; /* (all) not 0: a CRC-32C instead of a keyed tag */
-  uint32_t always_barrier;    /* (all) not 0: ready barrier before every collective */
-  int64_t peer_timeout_ns;    /* a silent neighbour is lost after this; default 3 s */
-  int64_t create_timeout_ns;  /* for the ranks to come together; default 30 s */
-  uint32_t receive_workers;   /* threads that receive, at most one a subgroup; default:
-                               * TUTTI_RECEIVE_WORKERS, else none */
+  size_t size;                  /* sizeof(tutti_comm_options_t) */
+  const char* interface_name;   /* name or address; default: TUTTI_INTERFACE, else chosen */
+  uint32_t ipv6;                /* (all) not 0: IPv6 */
+  uint32_t subgroups;           /* (all) multicast subgroups; default 1 */
+  uint32_t chains;              /* (all) chains of the sequencer; default 1 */
+  uint32_t chunk_bytes;         /* (all) default: what the smallest MTU allows */
+  uint64_t window_bytes;        /* (all) default: what the receive buffers hold */
+  uint32_t no_authentication;   /* (all) not 0: a CRC-32C instead of a keyed tag */
+  uint32_t always_barrier;      /* (all) not 0: ready barrier before every collective */
+  int64_t peer_timeout_ns;      /* a silent neighbour is lost after this; default 3 s */
+  int64_t create_timeout_ns;    /* for the ranks to come together; default 30 s */
+  uint32_t receive_workers;     /* threads that receive, at most one a subgroup; default:
+                                 * TUTTI_RECEIVE_WORKERS, else none */
+  uint32_t aggregator_fallback; /* not 0: where an aggregator cannot be used, do without */
+  const char* aggregators;      /* "host:port,..." that reductions go through; default:
+                                 * TUTTI_AGGREGATORS, else none */
 } tutti_comm_options_t;
 
 #define TUTTI_COMM_OPTIONS_INIT \
-  { sizeof(tutti_comm_options_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(tutti_comm_options_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL }
 
 /* Creates a communicator of the job that the environment names (torchrun, Open MPI, MPICH, Slurm,
  * `tutti run`, or TUTTI_BOOTSTRAP; of one rank where it names none). Collective: returns when every

@@ -1,6 +1,7 @@
 #include "tutti/communicator.hpp"
 
 #include "base/error.hpp"
+#include "runtime/aggregation.hpp"
 #include "runtime/bootstrap_detect.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/communicator_state.hpp"
@@ -22,6 +23,16 @@ Status cannot_wait(const runtime::RequestState& request) {
                  "rank {}: a completion callback cannot wait for a collective, which could not go "
                  "on meanwhile: wait in another thread, or set a callback on that one, too",
                  index(request.communicator->rank()));
+}
+
+/// The options with what the environment adds about aggregators.
+CommunicatorOptions resolved(const CommunicatorOptions& given) {
+  auto wanted =
+      runtime::AggregationOptions::with_environment(given.aggregators, given.aggregator_fallback);
+  CommunicatorOptions options = given;
+  options.aggregators = std::move(wanted.aggregators);
+  options.aggregator_fallback = wanted.fallback;
+  return options;
 }
 
 /// Runs what may throw (allocation, the callback of a user) and turns it into a Status.
@@ -97,9 +108,10 @@ Result<Communicator> Communicator::create(const CommunicatorOptions& options) {
 Result<Communicator> Communicator::create(runtime::Bootstrap& bootstrap,
                                           const CommunicatorOptions& options) {
   return guarded([&]() -> Result<Communicator> {
-    auto state = runtime::CommunicatorState::create(bootstrap, options, nullptr, 0);
+    const CommunicatorOptions all = resolved(options);
+    auto state = runtime::CommunicatorState::create(bootstrap, all, nullptr, 0);
     if (!state) return state.status();
-    if (Status status = (*state)->join_aggregators(bootstrap, options); !status) return status;
+    if (Status status = (*state)->join_aggregators(bootstrap, all); !status) return status;
     return Communicator(std::move(*state));
   });
 }
@@ -107,10 +119,11 @@ Result<Communicator> Communicator::create(runtime::Bootstrap& bootstrap,
 Result<Communicator> Communicator::duplicate(runtime::Bootstrap& bootstrap,
                                              const CommunicatorOptions& options) const {
   return guarded([&]() -> Result<Communicator> {
-    auto state = runtime::CommunicatorState::create(bootstrap, options, state_->progress(),
+    const CommunicatorOptions all = resolved(options);
+    auto state = runtime::CommunicatorState::create(bootstrap, all, state_->progress(),
                                                     state_->next_number());
     if (!state) return state.status();
-    if (Status status = (*state)->join_aggregators(bootstrap, options); !status) return status;
+    if (Status status = (*state)->join_aggregators(bootstrap, all); !status) return status;
     return Communicator(std::move(*state));
   });
 }

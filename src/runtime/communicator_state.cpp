@@ -255,11 +255,12 @@ Status CommunicatorState::join_aggregators(Bootstrap& bootstrap,
   // another's.
   constexpr std::uint32_t kFirstSideNumber = 0x8000;
   constexpr std::uint32_t kMostSides = 64;
-  const auto wanted =
-      AggregationOptions::with_environment(options.aggregators, options.aggregator_fallback);
-  if (wanted.aggregators.empty()) return {};
+  if (options.aggregators.empty()) return {};
+  const AggregationOptions wanted{options.aggregators, options.aggregator_fallback, {}};
+  CommunicatorOptions of_sides = options;
+  of_sides.aggregators.clear();
   auto made =
-      Aggregation::create(bootstrap, options, wanted, progress_,
+      Aggregation::create(bootstrap, of_sides, wanted, progress_,
                           static_cast<std::uint16_t>(kFirstSideNumber + kMostSides * number_));
   if (!made) return made.status();
   aggregation_ = std::move(*made);

@@ -43,7 +43,7 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   const std::shared_ptr<Progress>& progress() const { return progress_; }
   std::string describe() const;
 
-  /// Joins the aggregators that the options or the environment name; collective.
+  /// Joins the aggregators that the options name; collective.
   Status join_aggregators(Bootstrap& bootstrap, const CommunicatorOptions& options);
   /// Adds what the aggregators' side communicators have counted, by name.
   void add_aggregation_counters(std::vector<std::pair<std::string, std::uint64_t>>& counters) const;

@@ -49,6 +49,7 @@ std::vector<std::byte> Greeting::encode() const {
                                {"authenticate", authenticate},
                                {"always_barrier", always_barrier},
                                {"first_sequence", first_sequence},
+                               {"aggregators", aggregators},
                                {"algorithms", algorithms},
                                {"secret", secret_bytes}};
   const std::vector<std::uint8_t> packed = nlohmann::json::to_msgpack(json);
@@ -81,6 +82,7 @@ Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
     json.at("authenticate").get_to(greeting.authenticate);
     json.at("always_barrier").get_to(greeting.always_barrier);
     json.at("first_sequence").get_to(greeting.first_sequence);
+    json.at("aggregators").get_to(greeting.aggregators);
     json.at("algorithms").get_to(greeting.algorithms);
     for (const auto& byte : json.at("secret")) {
       greeting.secret.push_back(static_cast<std::byte>(byte.get<std::uint8_t>()));
@@ -98,6 +100,7 @@ Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
 Greeting make_greeting(const CommunicatorOptions& options, std::uint16_t communicator,
                        const std::string& algorithms) {
   Greeting greeting;
+  greeting.aggregators = !options.aggregators.empty();
   greeting.algorithms = algorithms;
   greeting.host = host_name();
   greeting.network = network_identity();
@@ -148,6 +151,10 @@ Status check_agreement(const std::vector<Greeting>& greetings) {
     }
     if (first.first_sequence != other.first_sequence) {
       return differ("first_sequence", first.first_sequence, other.first_sequence);
+    }
+    if (first.aggregators != other.aggregators) {
+      return differ("whether there are aggregators (the options, or TUTTI_AGGREGATORS)",
+                    first.aggregators, other.aggregators);
     }
     if (first.algorithms != other.algorithms) {
       return differ("TUTTI_ALGORITHMS or the file TUTTI_ALGORITHM_FILE",

@@ -26,6 +26,7 @@ struct Greeting {
   bool authenticate = true;
   bool always_barrier = false;
   std::uint32_t first_sequence = 0;
+  bool aggregators = false;       ///< whether any are named
   std::string algorithms;         ///< what the environment prefers
   std::vector<std::byte> secret;  ///< rank 0's counts
 
