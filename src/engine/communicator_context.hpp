@@ -141,6 +141,10 @@ class CommunicatorContext {
     std::vector<std::byte> payload;
   };
 
+  /// Bytes that a rank is sent, at most, for collectives that it has not begun: more waits for a
+  /// ready barrier.
+  static constexpr std::uint64_t kMaxEarlyBytes = 4 << 20;
+
   bool poll_endpoint(Instant now);
   bool poll_multicast(Instant now);
   bool poll_team(Instant now);

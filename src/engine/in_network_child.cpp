@@ -89,22 +89,11 @@ void InNetworkChild::on_message(Instant, Rank from, const Message& message) {
       granted_ = std::max(granted_, static_cast<std::uint32_t>(message.argument));
       return;
     case MessageKind::refused:
-      refuse(message);
+      context().fail(refusal_status(context().name_of(aggregator()), message));
       return;
     default:
       ++context().counters().messages_rejected;
   }
-}
-
-void InNetworkChild::refuse(const Message& message) {
-  const std::uint64_t reason = message.argument >> 32;
-  const auto refusal = reason <= static_cast<std::uint64_t>(Refusal::last)
-                           ? static_cast<Refusal>(reason)
-                           : Refusal::none;
-  const bool fault = refusal == Refusal::overrun || refusal == Refusal::record;
-  context().fail(failure(fault ? Code::internal : Code::invalid_argument, "{} refused the call: {}",
-                         context().name_of(aggregator()),
-                         describe(refusal, rank_of(message.argument & 0xffff'ffffu))));
 }
 
 std::span<const std::byte> InNetworkChild::contribution(std::uint32_t segment) const {

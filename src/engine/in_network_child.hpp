@@ -67,7 +67,6 @@ class InNetworkChild final : public Operation {
   bool post_some(Instant now);
   void note_stall(Instant now, bool stalled);
   void join(std::uint32_t in_block);
-  void refuse(const protocol::Message& message);
 
   InNetworkCall call_;
   InNetworkTerms terms_;

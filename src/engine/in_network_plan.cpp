@@ -173,4 +173,14 @@ std::string describe(Refusal refusal, Rank rank) {
   return fmt::format("rank {} {}", index(rank), what);
 }
 
+Status refusal_status(const std::string& who, const protocol::Message& message) {
+  const std::uint64_t reason = message.argument >> 32;
+  const auto refusal = reason <= static_cast<std::uint64_t>(Refusal::last)
+                           ? static_cast<Refusal>(reason)
+                           : Refusal::none;
+  const bool fault = refusal == Refusal::overrun || refusal == Refusal::record;
+  return failure(fault ? Code::internal : Code::invalid_argument, "{} refused the call: {}", who,
+                 describe(refusal, rank_of(message.argument & 0xffff'ffffu)));
+}
+
 }  // namespace tutti::engine

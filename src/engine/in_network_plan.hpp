@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 
+#include "protocol/message.hpp"
 #include "reduction/element_type.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
@@ -133,5 +134,7 @@ enum class Refusal : std::uint32_t {
 
 /// "rank 3 wrote without credit".
 std::string describe(Refusal refusal, Rank rank);
+/// What a rank makes of a `refused` message; `who`: the aggregator, as messages name it.
+Status refusal_status(const std::string& who, const protocol::Message& message);
 
 }  // namespace tutti::engine

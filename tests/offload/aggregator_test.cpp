@@ -225,7 +225,7 @@ TEST_F(Aggregator, RanksThatCallDifferentThingsLearnWhoDiffers) {
   // Whoever came second differs from the first; at least one rank says who that is.
   EXPECT_TRUE(std::any_of(said.begin(), said.end(), [](const std::string& one) {
     return one.find("called another reduction") != std::string::npos;
-  }));
+  })) << testing::PrintToString(said);
   ASSERT_TRUE(empties(*service));
 }
 

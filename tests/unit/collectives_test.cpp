@@ -406,6 +406,37 @@ TEST(Collectives, APreparedCallRunsAgainAndAgain) {
   });
 }
 
+TEST(Collectives, RanksThatCallDifferentlyAllHearOfIt) {
+  const auto on_two = [](const char* first, const char* second) {
+    auto bootstraps = runtime::make_local_bootstraps(2);
+    std::vector<std::string> said(2);
+    std::vector<std::thread> threads;
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank] {
+        auto communicator = Communicator::create(*bootstraps[rank], patient());
+        ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
+        Bytes own(1'000);
+        Bytes all(2'000);
+        auto request = communicator->allgather(
+            own, all, {.algorithm = rank == 0 ? first : second, .will_wait = true});
+        ASSERT_TRUE(request.ok());
+        said[rank] = request->wait_for(kLong).to_string();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return said;
+  };
+  for (const auto& [first, second] : {std::pair("multicast", "ring"), {"ring", "multicast"}}) {
+    const std::vector<std::string> said = on_two(first, second);
+    EXPECT_NE((said[0] + said[1]).find("do all ranks call"), std::string::npos) << said[0] << "\n"
+                                                                                << said[1];
+    for (const std::string& one : said) {
+      EXPECT_NE(one, "ok");
+      EXPECT_EQ(one.find("timeout"), std::string::npos) << one;
+    }
+  }
+}
+
 TEST(Collectives, CallsThatCannotBeAreRefusedByName) {
   on_ranks(2, [](Communicator& communicator) {
     Bytes large(100);

@@ -1,0 +1,195 @@
+// What a communicator says to other ranks and hears from them by reliable messages.
+#include <cstring>
+
+#include "base/circular.hpp"
+#include "base/error.hpp"
+#include "engine/communicator_context.hpp"
+#include "engine/in_network_plan.hpp"
+
+namespace tutti::engine {
+
+using protocol::Message;
+using protocol::MessageKind;
+
+namespace {
+
+constexpr std::size_t kMaxPendingMessages = 1 << 16;
+
+}  // namespace
+
+void CommunicatorContext::on_completion(Instant now, const device::Completion& completion) {
+  switch (completion.opcode) {
+    case device::Opcode::receive:
+      on_arrival(now, completion);
+      return;
+    case device::Opcode::send:
+      if (completion.work_id != 0) message_buffers_.give_back(completion.work_id);
+      if (completion.code == Code::peer_failed) on_peer_failure(completion.peer);
+      return;
+    case device::Opcode::probe:
+      probes_.push_back({completion.peer, static_cast<std::uint32_t>(completion.immediate)});
+      return;
+    case device::Opcode::failure:
+      on_peer_failure(completion.peer);
+      return;
+    default:
+      // Work to a lost peer ends before the loss itself is reported; the cause is the same.
+      if (completion.code == Code::peer_failed) {
+        on_peer_failure(completion.peer);
+      } else if (Operation* operation =
+                     find(static_cast<std::uint32_t>(completion.work_id >> 32))) {
+        operation->on_completion(now, completion);
+      }
+  }
+}
+
+// An immediate comes without a message: its data lies where this rank asked for it.
+void CommunicatorContext::on_arrival(Instant now, const device::Completion& completion) {
+  if (completion.payload.empty()) {
+    on_immediate(now, completion.peer, completion.immediate);
+  } else if (protocol::is_data_message(completion.payload)) {
+    on_data(now, completion.peer, completion.payload);
+  } else {
+    on_message(now, completion.peer, completion.payload);
+  }
+}
+
+void CommunicatorContext::on_immediate(Instant now, Rank from, std::uint64_t immediate) {
+  ++counters_.messages_received;
+  if (Operation* operation = find(static_cast<std::uint32_t>(immediate >> 32))) {
+    operation->on_immediate(now, from, static_cast<std::uint32_t>(immediate));
+  } else {
+    ++counters_.messages_rejected;
+  }
+}
+
+void CommunicatorContext::on_data(Instant now, Rank from, std::span<const std::byte> bytes) {
+  ++counters_.messages_received;
+  const auto message = protocol::decode_data(bytes);
+  if (!message) {
+    ++counters_.messages_rejected;
+    return;
+  }
+  if (Operation* operation = find(message->epoch)) {
+    operation->on_data(now, from, message->slot, message->payload);
+    return;
+  }
+  if (circular_before(message->epoch, next_epoch_)) {
+    ++counters_.messages_rejected;
+    return;
+  }
+  pending_data_bytes_ += bytes.size();
+  if (pending_data_bytes_ > 2 * kMaxEarlyBytes) {
+    fail(failure(Code::peer_failed,
+                 "{} sent data for collective #{}, more than may come before this rank calls it",
+                 name_of(from), message->epoch));
+    return;
+  }
+  pending_data_.push_back(
+      {from, message->epoch, message->slot, {message->payload.begin(), message->payload.end()}});
+}
+
+void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std::byte> bytes) {
+  ++counters_.messages_received;
+  const auto message = protocol::decode(bytes);
+  if (!message) {
+    ++counters_.messages_rejected;
+    return;
+  }
+  if (message->kind == MessageKind::failed) {
+    if (message->argument < size_) on_failed_message(rank_of(message->argument), from);
+    return;
+  }
+  if (Operation* operation = find(message->epoch)) {
+    operation->on_message(now, from, *message);
+  } else if (circular_before(message->epoch, next_epoch_)) {
+    if (message->kind == MessageKind::fetch_request) answer_gone(now, from, *message);
+    // An aggregator that learns late what was called refuses what is over at a rank that called it.
+    if (message->kind == MessageKind::refused) fail(refusal_status(name_of(from), *message));
+  } else if (pending_.size() < kMaxPendingMessages) {
+    pending_.push_back({from, *message});
+  } else {
+    ++counters_.messages_rejected;
+  }
+}
+
+void CommunicatorContext::answer_gone(Instant now, Rank from, const Message& message) {
+  Message answer = message;
+  answer.kind = MessageKind::fetch_gone;
+  outbox_.send(from, answer);
+  send(now, outbox_);
+}
+
+/// What came for a collective before it began here.
+void CommunicatorContext::deliver_pending(Instant now, Operation& operation) {
+  const std::uint32_t epoch = operation.epoch();
+  if (!pending_.empty()) {
+    std::vector<PendingMessage> rest;
+    for (PendingMessage& one : std::exchange(pending_, {})) {
+      if (one.message.epoch == epoch) {
+        operation.on_message(now, one.from, one.message);
+      } else {
+        rest.push_back(one);
+      }
+    }
+    pending_.insert(pending_.end(), rest.begin(), rest.end());
+  }
+  if (pending_data_.empty()) return;
+  std::vector<PendingData> rest;
+  for (PendingData& one : std::exchange(pending_data_, {})) {
+    if (one.epoch != epoch) {
+      rest.push_back(std::move(one));
+      continue;
+    }
+    pending_data_bytes_ -= one.payload.size() + protocol::kDataHeaderBytes;
+    operation.on_data(now, one.from, one.slot, one.payload);
+  }
+  pending_data_ = std::move(rest);
+}
+
+void CommunicatorContext::send(Instant now, protocol::Outbox& outbox) {
+  std::array<std::byte, protocol::kMaxMessageBytes> bytes;
+  for (const protocol::Outbox::Item& item : outbox.items()) {
+    const std::size_t size = protocol::encode(item.message, bytes.data());
+    ++counters_.messages_sent;
+    // A refusal means that the connection is lost; its completion says so too.
+    (void)endpoint_->post(now, {.opcode = device::Opcode::send,
+                                .peer = item.to,
+                                .local = std::span(bytes).first(size),
+                                .signaled = false});
+  }
+  outbox.clear();
+}
+
+void CommunicatorContext::send_data(Instant now, Rank to, std::uint32_t epoch, std::uint32_t slot,
+                                    std::span<const std::byte> payload) {
+  ++counters_.messages_sent;
+  const DeferredMessage message{to, message_buffers_.take(),
+                                protocol::kDataHeaderBytes + payload.size()};
+  std::byte* const bytes = message_buffers_[message.buffer].data();
+  protocol::encode_data_header(epoch, slot, bytes);
+  if (!payload.empty())
+    std::memcpy(bytes + protocol::kDataHeaderBytes, payload.data(), payload.size());
+  if (!deferred_.empty() || !post_message(now, message)) deferred_.push_back(message);
+}
+
+/// False: the send queue is full.
+bool CommunicatorContext::post_message(Instant now, const DeferredMessage& message) {
+  // The device copies what is as short as the protocol's own messages.
+  const bool copied = message.bytes <= protocol::kMaxMessageBytes;
+  const Status posted =
+      endpoint_->post(now, {.opcode = device::Opcode::send,
+                            .peer = message.to,
+                            .work_id = copied ? 0 : message.buffer,
+                            .local = message_buffers_[message.buffer].first(message.bytes),
+                            .signaled = !copied});
+  if (posted.code() == Code::resource_exhausted) return false;
+  if (copied || !posted.ok()) message_buffers_.give_back(message.buffer);
+  return true;
+}
+
+void CommunicatorContext::post_deferred(Instant now) {
+  while (!deferred_.empty() && post_message(now, deferred_.front())) deferred_.pop_front();
+}
+
+}  // namespace tutti::engine
