@@ -59,6 +59,7 @@ bool CommunicatorContext::poll(Instant now) {
   if (!failed_.ok()) {
     // The news of the failure still has to reach the others.
     endpoint_->poll(now, completions_);
+    post_deferred(now);
     discard_multicast();
     return false;
   }
@@ -335,6 +336,7 @@ void CommunicatorContext::settle_failure(Instant now) {
   std::vector<std::unique_ptr<Operation>> over;
   failed_ = status;
   fold_received();
+  drop_deferred();
   if (tell_peers_) {
     for (std::uint32_t r = 0; r < size_; ++r) {
       if (rank_of(r) == rank_ || rank_of(r) == lost_) continue;

@@ -156,8 +156,10 @@ class CommunicatorContext {
   void on_data(Instant now, Rank from, std::span<const std::byte> bytes);
   void on_immediate(Instant now, Rank from, std::uint64_t immediate);
   void deliver_pending(Instant now, Operation& operation);
+  void post_or_defer(Instant now, const DeferredMessage& message);
   bool post_message(Instant now, const DeferredMessage& message);
   void post_deferred(Instant now);
+  void drop_deferred();
   void on_peer_failure(Rank peer);
   void on_failed_message(Rank lost, Rank from);
   void note_failure(const Status& status, Rank lost, bool tell_peers);

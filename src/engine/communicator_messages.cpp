@@ -147,16 +147,13 @@ void CommunicatorContext::deliver_pending(Instant now, Operation& operation) {
   pending_data_ = std::move(rest);
 }
 
+// A message waits its turn behind deferred data: a full send queue must not lose it.
 void CommunicatorContext::send(Instant now, protocol::Outbox& outbox) {
-  std::array<std::byte, protocol::kMaxMessageBytes> bytes;
   for (const protocol::Outbox::Item& item : outbox.items()) {
-    const std::size_t size = protocol::encode(item.message, bytes.data());
     ++counters_.messages_sent;
-    // A refusal means that the connection is lost; its completion says so too.
-    (void)endpoint_->post(now, {.opcode = device::Opcode::send,
-                                .peer = item.to,
-                                .local = std::span(bytes).first(size),
-                                .signaled = false});
+    const std::size_t buffer = message_buffers_.take();
+    post_or_defer(
+        now, {item.to, buffer, protocol::encode(item.message, message_buffers_[buffer].data())});
   }
   outbox.clear();
 }
@@ -170,10 +167,14 @@ void CommunicatorContext::send_data(Instant now, Rank to, std::uint32_t epoch, s
   protocol::encode_data_header(epoch, slot, bytes);
   if (!payload.empty())
     std::memcpy(bytes + protocol::kDataHeaderBytes, payload.data(), payload.size());
+  post_or_defer(now, message);
+}
+
+void CommunicatorContext::post_or_defer(Instant now, const DeferredMessage& message) {
   if (!deferred_.empty() || !post_message(now, message)) deferred_.push_back(message);
 }
 
-/// False: the send queue is full.
+/// False: the send queue is full. A lost connection takes no message; its completion says so.
 bool CommunicatorContext::post_message(Instant now, const DeferredMessage& message) {
   // The device copies what is as short as the protocol's own messages.
   const bool copied = message.bytes <= protocol::kMaxMessageBytes;
@@ -190,6 +191,12 @@ bool CommunicatorContext::post_message(Instant now, const DeferredMessage& messa
 
 void CommunicatorContext::post_deferred(Instant now) {
   while (!deferred_.empty() && post_message(now, deferred_.front())) deferred_.pop_front();
+}
+
+/// After a failure the news of it must not wait behind data that nobody wants any more.
+void CommunicatorContext::drop_deferred() {
+  for (const DeferredMessage& one : deferred_) message_buffers_.give_back(one.buffer);
+  deferred_.clear();
 }
 
 }  // namespace tutti::engine

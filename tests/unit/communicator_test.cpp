@@ -7,66 +7,22 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
-#include <functional>
 #include <thread>
 #include <vector>
 
-#include "base/random.hpp"
-#include "runtime/bootstrap_local.hpp"
+#include "communicator_ranks.hpp"
 
 namespace tutti {
 namespace {
 
-constexpr Nanoseconds kLong = std::chrono::seconds(60);
+using namespace test;
+
 constexpr std::array kAlgorithms{Algorithm::multicast, Algorithm::ring};
-
-using Bytes = std::vector<std::byte>;
-
-/// Bytes that no other seed has.
-Bytes pattern(std::size_t size, std::uint64_t seed) {
-  Bytes bytes(size);
-  for (std::size_t i = 0; i < size; ++i) {
-    bytes[i] = static_cast<std::byte>(draw(seed, i / 8) >> (i % 8 * 8));
-  }
-  return bytes;
-}
 
 /// Where two buffers differ first; a million differences need no million lines.
 std::size_t first_difference(std::span<const std::byte> a, std::span<const std::byte> b) {
   return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first -
                                   a.begin());
-}
-
-CommunicatorOptions patient() {
-  CommunicatorOptions options;
-  options.peer_timeout = kLong;  // a busy machine is no dead peer
-  options.create_timeout = kLong;
-  return options;
-}
-
-using Body = std::function<void(Communicator&, std::uint32_t rank)>;
-
-/// Creates a communicator of `size` ranks, each with a thread, and runs `body` on each.
-void on_ranks(std::uint32_t size, const CommunicatorOptions& options, const Body& body) {
-  auto bootstraps = runtime::make_local_bootstraps(size);
-  std::vector<std::thread> threads;
-  for (std::uint32_t rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] {
-      auto communicator = Communicator::create(*bootstraps[rank], options);
-      ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
-      EXPECT_EQ(index(communicator->rank()), rank);
-      EXPECT_EQ(communicator->size(), size);
-      body(*communicator, rank);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
-/// The end of a collective that must succeed.
-void finish(Result<Request> request) {
-  ASSERT_TRUE(request.ok()) << request.status().to_string();
-  const Status status = request->wait_for(kLong);
-  ASSERT_TRUE(status.ok()) << status.to_string();
 }
 
 void leave(Communicator& communicator) { finish(communicator.barrier()); }
@@ -107,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(Communicator, Ranks, testing::Values(1u, 2u, 3u, 4u, 5u
                          [](const auto& one) { return "P" + std::to_string(one.param); });
 
 TEST_P(Ranks, BroadcastFromEveryRoot) {
-  on_ranks(GetParam(), patient(), [](Communicator& communicator, std::uint32_t) {
+  on_ranks(GetParam(), patient(), [](Communicator& communicator) {
     for (const Algorithm algorithm : kAlgorithms) {
       for (const std::size_t size : {0u, 1u, 7u, 1499u, 20'011u, 131'071u}) {
         for (std::uint32_t root = 0; root < communicator.size(); ++root) {
@@ -121,7 +77,7 @@ TEST_P(Ranks, BroadcastFromEveryRoot) {
 }
 
 TEST_P(Ranks, AllgatherInPlaceAndNot) {
-  on_ranks(GetParam(), patient(), [](Communicator& communicator, std::uint32_t) {
+  on_ranks(GetParam(), patient(), [](Communicator& communicator) {
     for (const Algorithm algorithm : kAlgorithms) {
       for (const std::size_t size : {0u, 1u, 7u, 1499u, 20'011u, 131'071u}) {
         check_allgather(communicator, size, algorithm, false);
@@ -140,7 +96,7 @@ TEST_P(Ranks, EverySubgroupAndChainCount) {
       options.subgroups = subgroups;
       options.chains = chains;
       SCOPED_TRACE(testing::Message() << "S=" << subgroups << " M=" << chains);
-      on_ranks(GetParam(), options, [](Communicator& communicator, std::uint32_t) {
+      on_ranks(GetParam(), options, [](Communicator& communicator) {
         check_broadcast(communicator, 50'021, communicator.size() - 1, Algorithm::multicast);
         check_allgather(communicator, 30'011, Algorithm::multicast, false);
         check_allgather(communicator, 3, Algorithm::multicast, true);
@@ -151,7 +107,8 @@ TEST_P(Ranks, EverySubgroupAndChainCount) {
 }
 
 TEST(Communicator, MulticastPathIsTakenNotAFallback) {
-  on_ranks(3, patient(), [](Communicator& communicator, std::uint32_t rank) {
+  on_ranks(3, patient(), [](Communicator& communicator) {
+    const std::uint32_t rank = index(communicator.rank());
     const auto sent = [&] {
       for (const auto& [name, value] : communicator.counters()) {
         if (name == "device_multicast_bytes_sent") return value;
@@ -172,7 +129,7 @@ TEST(Communicator, MulticastPathIsTakenNotAFallback) {
 TEST(Communicator, WithoutAuthentication) {
   CommunicatorOptions options = patient();
   options.authenticate = false;
-  on_ranks(3, options, [](Communicator& communicator, std::uint32_t) {
+  on_ranks(3, options, [](Communicator& communicator) {
     check_broadcast(communicator, 100'003, 1, Algorithm::multicast);
     check_allgather(communicator, 10'007, Algorithm::ring, false);
     leave(communicator);
@@ -186,7 +143,7 @@ TEST(Communicator, Ipv6) {
   if (const auto probe = Communicator::create(*alone[0], options); !probe.ok()) {
     GTEST_SKIP() << "no IPv6 on this host: " << probe.status().to_string();
   }
-  on_ranks(3, options, [](Communicator& communicator, std::uint32_t) {
+  on_ranks(3, options, [](Communicator& communicator) {
     check_broadcast(communicator, 100'003, 2, Algorithm::multicast);
     check_allgather(communicator, 20'011, Algorithm::multicast, false);
     check_allgather(communicator, 20'011, Algorithm::ring, true);
@@ -195,7 +152,8 @@ TEST(Communicator, Ipv6) {
 }
 
 TEST(Communicator, CallbackComesOnceWithTheEnd) {
-  on_ranks(3, patient(), [](Communicator& communicator, std::uint32_t rank) {
+  on_ranks(3, patient(), [](Communicator& communicator) {
+    const std::uint32_t rank = index(communicator.rank());
     std::atomic<int> calls{0};
     Bytes buffer = rank == 0 ? pattern(70'001, 1) : Bytes(70'001);
     auto request = communicator.broadcast(buffer, rank_of(0));
@@ -216,7 +174,8 @@ TEST(Communicator, CallbackComesOnceWithTheEnd) {
 }
 
 TEST(Communicator, ACallbackMayCallButNotWait) {
-  on_ranks(3, patient(), [](Communicator& communicator, std::uint32_t rank) {
+  on_ranks(3, patient(), [](Communicator& communicator) {
+    const std::uint32_t rank = index(communicator.rank());
     Bytes first = rank == 0 ? pattern(70'001, 1) : Bytes(70'001);
     Bytes second = rank == 1 ? pattern(5'003, 2) : Bytes(5'003);
     std::optional<Request> next;
@@ -245,7 +204,8 @@ TEST(Communicator, ACallbackMayCallButNotWait) {
 }
 
 TEST(Communicator, BackgroundThreadFinishesWithoutAnyWait) {
-  on_ranks(3, patient(), [](Communicator& communicator, std::uint32_t rank) {
+  on_ranks(3, patient(), [](Communicator& communicator) {
+    const std::uint32_t rank = index(communicator.rank());
     std::atomic<bool> over{false};
     Bytes buffer = rank == 2 ? pattern(70'001, 5) : Bytes(70'001);
     auto request = communicator.broadcast(buffer, rank_of(2));
@@ -264,7 +224,8 @@ TEST(Communicator, BackgroundThreadFinishesWithoutAnyWait) {
 
 TEST(Communicator, WaitForTimesOutThenCompletes) {
   auto others = std::make_shared<std::atomic<int>>(0);
-  on_ranks(3, patient(), [&](Communicator& communicator, std::uint32_t rank) {
+  on_ranks(3, patient(), [&](Communicator& communicator) {
+    const std::uint32_t rank = index(communicator.rank());
     Bytes buffer = rank == 0 ? pattern(5'003, 9) : Bytes(5'003);
     if (rank == 0) {  // the root comes last, when the others have given up waiting once
       while (others->load() < 2) others->wait(others->load());
@@ -288,7 +249,8 @@ TEST(Communicator, WaitForTimesOutThenCompletes) {
 }
 
 TEST(Communicator, TestLoopDrives) {
-  on_ranks(3, patient(), [](Communicator& communicator, std::uint32_t rank) {
+  on_ranks(3, patient(), [](Communicator& communicator) {
+    const std::uint32_t rank = index(communicator.rank());
     const Bytes own = pattern(20'011, rank);
     Bytes all(own.size() * 3);
     auto request = communicator.allgather(own, all, {.will_wait = true});
@@ -306,7 +268,8 @@ TEST(Communicator, TestLoopDrives) {
 
 TEST(Communicator, SeveralOutstandingWaitedForBackwards) {
   constexpr std::uint32_t kCount = 12;
-  on_ranks(4, patient(), [](Communicator& communicator, std::uint32_t rank) {
+  on_ranks(4, patient(), [](Communicator& communicator) {
+    const std::uint32_t rank = index(communicator.rank());
     std::vector<Bytes> buffers;
     std::vector<Request> requests;
     for (std::uint32_t i = 0; i < kCount; ++i) {
@@ -398,7 +361,8 @@ INSTANTIATE_TEST_SUITE_P(Communicator, Workers,
                          });
 
 TEST_P(Workers, ReceiveEverything) {
-  on_ranks(3, options(), [](Communicator& communicator, std::uint32_t rank) {
+  on_ranks(3, options(), [](Communicator& communicator) {
+    const std::uint32_t rank = index(communicator.rank());
     EXPECT_NE(communicator.describe().find(std::to_string(GetParam().workers) + " receive worker"),
               std::string::npos)
         << communicator.describe();
@@ -424,7 +388,8 @@ TEST_P(Workers, ServeEightDuplicates) { eight_duplicates_from_eight_threads(opti
 TEST_P(Workers, GiveAnAbortedBufferBack) {
   // The root sends for as long as the others have not given up; their buffers are then freed at
   // once, which the sanitizers watch.
-  on_ranks(3, options(), [&](Communicator& communicator, std::uint32_t rank) {
+  on_ranks(3, options(), [&](Communicator& communicator) {
+    const std::uint32_t rank = index(communicator.rank());
     for (std::uint32_t i = 0; i < 20; ++i) {
       check_broadcast(communicator, 5'003, i % 3, Algorithm::multicast);
     }
@@ -450,14 +415,14 @@ TEST_P(Workers, GiveAnAbortedBufferBack) {
 TEST(Workers, OfOneRankOrOfADeviceWithoutThemAreNone) {
   CommunicatorOptions options = patient();
   options.receive_workers = 2;
-  on_ranks(1, options, [](Communicator& communicator, std::uint32_t) {
+  on_ranks(1, options, [](Communicator& communicator) {
     check_allgather(communicator, 1'003, Algorithm::multicast, false);
     EXPECT_EQ(counter(communicator, "chunks_received_by_workers"), 0u);
   });
 }
 
 TEST(Workers, DriverReceivesWhereNobodyAskedForThem) {
-  on_ranks(2, patient(), [](Communicator& communicator, std::uint32_t) {
+  on_ranks(2, patient(), [](Communicator& communicator) {
     check_allgather(communicator, 100'003, Algorithm::multicast, false);
     leave(communicator);
     EXPECT_GT(counter(communicator, "chunks_received"), 0u);
@@ -469,7 +434,7 @@ TEST(WorkersByEnvironment, AreAsManyAsItSays) {
   ASSERT_EQ(setenv("TUTTI_RECEIVE_WORKERS", "2", 1), 0);
   CommunicatorOptions options = patient();
   options.subgroups = 2;
-  on_ranks(2, options, [](Communicator& communicator, std::uint32_t) {
+  on_ranks(2, options, [](Communicator& communicator) {
     check_allgather(communicator, 100'003, Algorithm::multicast, false);
     leave(communicator);
     EXPECT_GT(counter(communicator, "chunks_received_by_workers"), 0u);
@@ -485,7 +450,7 @@ TEST(WorkersByEnvironment, AreAsManyAsItSays) {
 }
 
 TEST(Communicator, WrongArgumentsAreRefusedAndHarmNothing) {
-  on_ranks(2, patient(), [](Communicator& communicator, std::uint32_t) {
+  on_ranks(2, patient(), [](Communicator& communicator) {
     Bytes own(10);
     Bytes all(19);
     const auto short_all = communicator.allgather(own, all);
@@ -523,7 +488,8 @@ TEST(Communicator, RanksThatDisagreeAreToldOnWhat) {
 
 TEST(Communicator, AbortEndsThePeersWithAnErrorThatNamesTheRank) {
   std::atomic<std::uint32_t> started{0};
-  on_ranks(3, patient(), [&](Communicator& communicator, std::uint32_t rank) {
+  on_ranks(3, patient(), [&](Communicator& communicator) {
+    const std::uint32_t rank = index(communicator.rank());
     if (rank == 1) {
       for (auto seen = started.load(); seen < 2; seen = started.load()) started.wait(seen);
       communicator.abort("had enough");
@@ -550,7 +516,7 @@ TEST(Communicator, AbortEndsThePeersWithAnErrorThatNamesTheRank) {
 }
 
 TEST(Communicator, FlightRecordAndDescriptionTellOfTheCommunicator) {
-  on_ranks(2, patient(), [](Communicator& communicator, std::uint32_t) {
+  on_ranks(2, patient(), [](Communicator& communicator) {
     check_broadcast(communicator, 1'003, 0, Algorithm::multicast);
     leave(communicator);
     const std::string record = communicator.flight_record();

@@ -1,0 +1,70 @@
+// Ranks of a communicator as threads of this process, with patience and data that tell apart.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/random.hpp"
+#include "runtime/bootstrap_local.hpp"
+#include "tutti/communicator.hpp"
+
+namespace tutti::test {
+
+inline constexpr Nanoseconds kLong = std::chrono::seconds(60);
+
+using Bytes = std::vector<std::byte>;
+using Counters = std::map<std::string, std::uint64_t>;
+
+/// Bytes that no other seed has.
+inline Bytes pattern(std::size_t size, std::uint64_t seed) {
+  Bytes bytes(size);
+  for (std::size_t i = 0; i < size; ++i)
+    bytes[i] = static_cast<std::byte>(draw(seed, i / 8) >> (i % 8 * 8));
+  return bytes;
+}
+
+/// A busy machine is no dead peer.
+inline CommunicatorOptions patient() {
+  CommunicatorOptions options;
+  options.peer_timeout = kLong;
+  options.create_timeout = kLong;
+  return options;
+}
+
+inline Counters counters_of(const Communicator& communicator) {
+  const auto list = communicator.counters();
+  return {list.begin(), list.end()};
+}
+
+/// The end of a collective that must succeed.
+inline void finish(Result<Request> request) {
+  ASSERT_TRUE(request.ok()) << request.status().to_string();
+  const Status status = request->wait_for(kLong);
+  ASSERT_TRUE(status.ok()) << status.to_string();
+}
+
+using RankBody = std::function<void(Communicator&)>;
+
+/// Creates a communicator of `size` ranks, each with a thread, and runs `body` on each.
+inline void on_ranks(std::uint32_t size, const CommunicatorOptions& options, const RankBody& body) {
+  auto bootstraps = runtime::make_local_bootstraps(size);
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      auto communicator = Communicator::create(*bootstraps[rank], options);
+      ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
+      EXPECT_EQ(index(communicator->rank()), rank);
+      EXPECT_EQ(communicator->size(), size);
+      body(*communicator);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace tutti::test
