@@ -1,8 +1,8 @@
 // Communicators of the C interface: creation over each bootstrap, duplication, observation.
 #include <memory>
-#include <sstream>
 
 #include "handles.hpp"
+#include "runtime/aggregation.hpp"
 #include "runtime/bootstrap_callback.hpp"
 #include "runtime/bootstrap_detect.hpp"
 #include "runtime/bootstrap_unique_id.hpp"
@@ -24,10 +24,8 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   if (read->subgroups != 0) options.subgroups = read->subgroups;
   options.receive_workers = read->receive_workers;
   options.aggregator_fallback = read->aggregator_fallback != 0;
-  std::istringstream aggregators(read->aggregators == nullptr ? "" : read->aggregators);
-  for (std::string one; std::getline(aggregators, one, ',');) {
-    if (!one.empty()) options.aggregators.push_back(one);
-  }
+  if (read->aggregators != nullptr)
+    options.aggregators = runtime::AggregationOptions::list_of(read->aggregators);
   if (read->chains != 0) options.chains = read->chains;
   options.chunk_bytes = read->chunk_bytes;
   options.window_bytes = read->window_bytes;

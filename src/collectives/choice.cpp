@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "collectives/registry.hpp"
 
 namespace tutti::collectives {
 
@@ -175,6 +174,13 @@ Result<Choice> parse_choice(Collective collective, std::string_view text) {
   if (!entry) return entry.status();
   choice.algorithm = (*entry)->name;
   return choice;
+}
+
+schedule::Parameters suited(const AlgorithmEntry& entry, schedule::Parameters parameters,
+                            std::uint32_t ranks, std::uint64_t bytes) {
+  if (parameters.segments == 1 && (entry.heeds & kSegments) != 0)
+    parameters.segments = pipeline_segments(ranks, bytes);
+  return parameters;
 }
 
 // A chain of P ranks and s segments takes (P - 2 + s) steps of bytes / s each, and each step costs

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/registry.hpp"
 #include "schedule/schedule.hpp"
 #include "tutti/status.hpp"
 
@@ -70,6 +71,10 @@ class ChoiceTable {
 std::string to_string(const Choice& choice);
 /// Reads that; `collective` must have an algorithm of that name.
 Result<Choice> parse_choice(schedule::Collective collective, std::string_view text);
+
+/// Parameters with what they leave open settled for so many ranks and bytes.
+schedule::Parameters suited(const AlgorithmEntry& entry, schedule::Parameters parameters,
+                            std::uint32_t ranks, std::uint64_t bytes);
 
 /// Pieces of a pipelined message: what a chain of so many ranks should cut it into.
 std::uint32_t pipeline_segments(std::uint32_t ranks, std::uint64_t bytes);

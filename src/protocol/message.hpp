@@ -25,7 +25,6 @@ enum class MessageKind : std::uint8_t {
   final,          ///< the sender has everything (K6)
   credit,         ///< argument: chain << 32 | pulse; the sender's subtree has consumed it
   grant,          ///< argument: chain << 32 | pulse; everybody has consumed it
-  buffer_key,     ///< argument: key of the sender's receive buffer, for one-sided schedules
   failed,         ///< argument: rank that is lost; text-free, the receiver words it
   window,         ///< argument: key of the receiver's part of the sender's window (T4)
   pulse,          ///< argument: segments that the receiver may have written in all (T4)

@@ -13,9 +13,9 @@
 #include "reduction/reducer.hpp"
 #include "runtime/aggregation_plan.hpp"
 #include "runtime/bootstrap_unique_id.hpp"
+#include "runtime/call_check.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/communicator_state.hpp"
-#include "runtime/side_bootstrap.hpp"
 
 namespace tutti::runtime {
 
@@ -32,6 +32,12 @@ bool order_free(const ReductionCall& call) {
          call.operation == ReduceOperation::max;
 }
 
+engine::InNetworkKind kind_of(Collective collective) {
+  if (collective == Collective::reduce_scatter) return engine::InNetworkKind::reduce_scatter;
+  return collective == Collective::reduce ? engine::InNetworkKind::reduce
+                                          : engine::InNetworkKind::allreduce;
+}
+
 }  // namespace
 
 AggregationOptions AggregationOptions::with_environment(std::vector<std::string> aggregators,
@@ -41,14 +47,18 @@ AggregationOptions AggregationOptions::with_environment(std::vector<std::string>
     options.fallback = options.fallback || std::string_view(text) == "1";
   }
   const char* text = std::getenv("TUTTI_AGGREGATORS");
-  if (!options.aggregators.empty() || text == nullptr) return options;
-  std::string_view rest(text);
-  while (!rest.empty()) {
-    const std::string_view one = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
-    if (!one.empty()) options.aggregators.emplace_back(one);
-  }
+  if (options.aggregators.empty() && text != nullptr) options.aggregators = list_of(text);
   return options;
+}
+
+std::vector<std::string> AggregationOptions::list_of(std::string_view text) {
+  std::vector<std::string> addresses;
+  while (!text.empty()) {
+    const std::string_view one = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), one.size() + 1));
+    if (!one.empty()) addresses.emplace_back(one);
+  }
+  return addresses;
 }
 
 // ---- joining
@@ -110,8 +120,7 @@ Status Aggregation::join(const std::string& address, const std::string& unique_i
   side.peer_timeout = options.peer_timeout;
   side.create_timeout = options.create_timeout;
   side.device = options.device;
-  SideBootstrap greeter(**bootstrap);
-  auto state = CommunicatorState::create(greeter, side, progress_, number);
+  auto state = CommunicatorState::create(**bootstrap, side, progress_, {.number = number});
   if (!state) return named(state.status());
   const device::Capabilities& can = (*state)->context().endpoint().capabilities();
   if (!can.has(device::Capability::write_immediate)) {
@@ -232,62 +241,48 @@ Aggregation::Outcome Aggregation::start(const CollectiveCall& call) {
 Aggregation::Outcome Aggregation::allreduce(std::span<const std::byte> input,
                                             std::span<std::byte> output,
                                             const ReductionCall& call) {
-  if (output.size() != input.size()) {
-    return failure(Code::invalid_argument, "allreduce: {} bytes in, but {} bytes out", input.size(),
-                   output.size());
-  }
-  return submit(engine::InNetworkKind::allreduce, rank_of(0), input, output, call);
+  return submit(Collective::allreduce, rank_of(0), input, output, call);
 }
 
 Aggregation::Outcome Aggregation::reduce_scatter(std::span<const std::byte> input,
                                                  std::span<std::byte> output,
                                                  const ReductionCall& call) {
-  if (input.size() != output.size() * size_) {
-    return failure(Code::invalid_argument,
-                   "reduce_scatter: the vector has {} bytes; {} ranks x {} bytes need {}",
-                   input.size(), size_, output.size(), output.size() * size_);
-  }
-  return submit(engine::InNetworkKind::reduce_scatter, rank_of(0), input, output, call);
+  return submit(Collective::reduce_scatter, rank_of(0), input, output, call);
 }
 
 Aggregation::Outcome Aggregation::reduce(std::span<const std::byte> input,
                                          std::span<std::byte> output, Rank root,
                                          const ReductionCall& call) {
-  if (index(root) >= size_) {
-    return failure(Code::invalid_argument, "reduce: root {} is not a rank (there are {})",
-                   index(root), size_);
-  }
-  if (rank_ != root) output = {};
-  if (rank_ == root && output.size() != input.size()) {
-    return failure(Code::invalid_argument, "reduce: {} bytes in, but {} bytes out", input.size(),
-                   output.size());
-  }
-  return submit(engine::InNetworkKind::reduce, root, input, output, call);
+  return submit(Collective::reduce, root, input, rank_ == root ? output : std::span<std::byte>(),
+                call);
 }
 
 std::size_t Aggregation::parts_of(std::uint64_t bytes) const {
   return std::clamp<std::size_t>(bytes / kLeastPartBytes, 1, sides_.size());
 }
 
-Aggregation::Outcome Aggregation::submit(engine::InNetworkKind kind, Rank root,
+Aggregation::Outcome Aggregation::submit(Collective collective, Rank root,
                                          std::span<const std::byte> input,
                                          std::span<std::byte> output, const ReductionCall& call) {
   if (!active()) return failure(Code::unsupported, "{}", describe());
+  const Status fits = check_call({.collective = collective,
+                                  .send = input,
+                                  .receive = output,
+                                  .root = root,
+                                  .reduction = {.type = call.type, .operation = call.operation}},
+                                 rank_, size_);
+  if (!fits.ok()) return fits;
   auto reducer = reduction::Reducer::create(call.operation, call.type);
   if (!reducer) return reducer.status();
   const std::size_t element = element_bytes(call.type);
-  const bool scatters = kind == engine::InNetworkKind::reduce_scatter;
+  const bool scatters = collective == Collective::reduce_scatter;
   const std::uint64_t block_bytes = scatters ? output.size() : input.size();
-  if (block_bytes % element != 0) {
-    return failure(Code::invalid_argument, "{} bytes are no whole number of {} elements",
-                   block_bytes, to_string(call.type));
-  }
   const bool scaled = call.operation == ReduceOperation::premultiplied_sum;
   if (scaled && call.factor.size() != element) {
     return failure(Code::invalid_argument, "a factor of {} bytes for elements of {}",
                    call.factor.size(), to_string(call.type));
   }
-  Prepared prepared{.call = {.kind = kind,
+  Prepared prepared{.call = {.kind = kind_of(collective),
                              .type = call.type,
                              .operation = call.operation,
                              .order = engine::FoldOrder::rank,

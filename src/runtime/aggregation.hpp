@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,8 @@ struct AggregationOptions {
   /// The list that the environment gives where the options give none: TUTTI_AGGREGATORS, separated
   /// by commas; with TUTTI_AGGREGATOR_FALLBACK=1 as `fallback`.
   static AggregationOptions with_environment(std::vector<std::string> aggregators, bool fallback);
+  /// The addresses of a list that is separated by commas.
+  static std::vector<std::string> list_of(std::string_view text);
 };
 
 /// What is computed, and how.
@@ -120,7 +123,7 @@ class Aggregation {
   Status join(const std::string& address, const std::string& unique_id,
               const engine::InNetworkTerms& terms, const CommunicatorOptions& options,
               std::uint16_t number);
-  Outcome submit(engine::InNetworkKind kind, Rank root, std::span<const std::byte> input,
+  Outcome submit(Collective collective, Rank root, std::span<const std::byte> input,
                  std::span<std::byte> output, const ReductionCall& call);
   std::size_t parts_of(std::uint64_t bytes) const;
   void submit_part(Prepared& prepared, Side& side, std::size_t part, std::size_t parts);

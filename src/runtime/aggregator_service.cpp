@@ -24,7 +24,6 @@
 #include "runtime/clock.hpp"
 #include "runtime/communicator_state.hpp"
 #include "runtime/progress.hpp"
-#include "runtime/side_bootstrap.hpp"
 
 namespace tutti::runtime {
 
@@ -284,7 +283,6 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
   auto bootstrap = join_unique_id(*id, rank_of(request.ranks), request.ranks + 1,
                                   request.create_timeout, "aggregator");
   if (!bootstrap) return bootstrap.status();
-  SideBootstrap named(**bootstrap, fmt::format("aggregator {}, process", request.address));
   CommunicatorOptions options;
   options.interface = options_.interface;
   options.ipv6 = request.ipv6;
@@ -294,7 +292,10 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
   options.create_timeout = request.create_timeout;
   options.device = options_.device;
   const auto window = std::make_shared<engine::InNetworkWindow>(request.ranks, share.terms);
-  auto created = CommunicatorState::create(named, options, progress_, request.communicator);
+  auto created =
+      CommunicatorState::create(**bootstrap, options, progress_,
+                                {.number = request.communicator,
+                                 .name = fmt::format("aggregator {}, process", request.address)});
   if (!created) return created.status();
   CommunicatorState& state = **created;
   window->on_end = [&visit](const Status& status) { visit.end.set(status); };

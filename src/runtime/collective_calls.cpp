@@ -6,7 +6,6 @@
 #include <iterator>
 
 #include "base/error.hpp"
-#include "collectives/registry.hpp"
 #include "engine/multicast_operation.hpp"
 #include "engine/schedule_operation.hpp"
 #include "runtime/aggregation.hpp"
@@ -77,33 +76,33 @@ CollectiveCalls::CollectiveCalls(const CallerFacts& facts, collectives::ChoiceTa
       templates_(kTemplates, collectives::build),
       pool_(std::make_shared<SharedWorkspacePool>()) {}
 
-Result<collectives::Choice> CollectiveCalls::choose(const CollectiveCall& call,
-                                                    std::uint64_t block_bytes) const {
+Result<CollectiveCalls::Chosen> CollectiveCalls::choose(const CollectiveCall& call,
+                                                        std::uint64_t block_bytes) const {
   const CollectiveOptions& options = call.options;
-  collectives::Choice choice;
+  std::string_view name = options.algorithm.name();
+  schedule::Parameters p;
   if (options.algorithm == Algorithm::automatic) {
-    choice = choices_.choose({call.collective, facts_.size, facts_.hosts, block_bytes});
+    const collectives::Choice& choice =
+        choices_.choose({call.collective, facts_.size, facts_.hosts, block_bytes});
+    name = choice.algorithm;
+    p = choice.parameters;
   } else if (options.algorithm == Aggregation::kInNetwork ||
              options.algorithm == Aggregation::kInNetworkRing) {
     return failure(Code::invalid_argument,
                    "{} {} needs an aggregator, and serves reductions: name aggregators in the "
                    "communicator's options or in TUTTI_AGGREGATORS (docs/aggregator.md)",
-                   to_string(call.collective), options.algorithm.name());
-  } else {
-    choice.algorithm = options.algorithm.name();
+                   to_string(call.collective), name);
   }
-  auto entry = collectives::find_algorithm(call.collective, choice.algorithm);
+  auto entry = collectives::find_algorithm(call.collective, name);
   if (!entry) return entry.status();
-  choice.algorithm = (*entry)->name;
-  schedule::Parameters& p = choice.parameters;
   if (options.ports != 0) p.ports = options.ports;
   if (options.radix != 0) p.radix = options.radix;
   if (options.segments != 0) {
     p.segments = options.segments;
-  } else if (p.segments == 1 && ((*entry)->heeds & collectives::kSegments) != 0) {
-    p.segments = collectives::pipeline_segments(facts_.size, block_bytes);
+  } else {
+    p = collectives::suited(**entry, p, facts_.size, block_bytes);
   }
-  return choice;
+  return Chosen{*entry, p};
 }
 
 Result<PlannedCall> CollectiveCalls::plan(const CollectiveCall& call) {
@@ -111,19 +110,17 @@ Result<PlannedCall> CollectiveCalls::plan(const CollectiveCall& call) {
   PlannedCall planned;
   planned.call = call;
   planned.block_bytes = block_bytes_of(call, facts_.size);
-  auto choice = choose(call, planned.block_bytes);
-  if (!choice) return choice.status();
-  auto entry = collectives::find_algorithm(call.collective, choice->algorithm);
-  if (!entry) return entry.status();
-  planned.algorithm_name = (*entry)->name.data();
-  if ((*entry)->name == kMulticast) return planned;
+  const auto chosen = choose(call, planned.block_bytes);
+  if (!chosen) return chosen.status();
+  planned.algorithm_name = chosen->entry->name.data();
+  if (chosen->entry->name == kMulticast) return planned;
 
   const schedule::TemplateKey key{.collective = call.collective,
-                                  .algorithm = (*entry)->name,
+                                  .algorithm = chosen->entry->name,
                                   .ranks = facts_.size,
                                   .rank = facts_.rank,
                                   .root = has_root(call.collective) ? call.root : Rank{0},
-                                  .parameters = choice->parameters};
+                                  .parameters = chosen->parameters};
   {
     const std::lock_guard lock(mutex_);
     auto found = templates_.get(key);

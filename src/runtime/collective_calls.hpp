@@ -54,7 +54,12 @@ class CollectiveCalls {
   const collectives::ChoiceTable& choices() const { return choices_; }
 
  private:
-  Result<collectives::Choice> choose(const CollectiveCall& call, std::uint64_t block_bytes) const;
+  struct Chosen {
+    const collectives::AlgorithmEntry* entry = nullptr;
+    schedule::Parameters parameters;
+  };
+
+  Result<Chosen> choose(const CollectiveCall& call, std::uint64_t block_bytes) const;
 
   CallerFacts facts_;
   collectives::ChoiceTable choices_;

@@ -35,6 +35,21 @@ CommunicatorOptions resolved(const CommunicatorOptions& given) {
   return options;
 }
 
+/// A communicator of the caller's, with the aggregators and choices that the environment adds.
+Result<std::shared_ptr<runtime::CommunicatorState>> create_state(
+    runtime::Bootstrap& bootstrap, const CommunicatorOptions& given,
+    std::shared_ptr<runtime::Progress> progress, std::uint16_t number) {
+  const CommunicatorOptions options = resolved(given);
+  auto choices = runtime::CollectiveCalls::choices_from_environment();
+  if (!choices) return choices.status();
+  auto state = runtime::CommunicatorState::create(
+      bootstrap, options, std::move(progress),
+      {.number = number, .choices = std::move(*choices), .name = {}});
+  if (!state) return state.status();
+  if (Status status = (*state)->join_aggregators(bootstrap, options); !status) return status;
+  return state;
+}
+
 /// Runs what may throw (allocation, the callback of a user) and turns it into a Status.
 template <typename Work>
 auto guarded(Work&& work) -> decltype(work()) {
@@ -108,10 +123,8 @@ Result<Communicator> Communicator::create(const CommunicatorOptions& options) {
 Result<Communicator> Communicator::create(runtime::Bootstrap& bootstrap,
                                           const CommunicatorOptions& options) {
   return guarded([&]() -> Result<Communicator> {
-    const CommunicatorOptions all = resolved(options);
-    auto state = runtime::CommunicatorState::create(bootstrap, all, nullptr, 0);
+    auto state = create_state(bootstrap, options, nullptr, 0);
     if (!state) return state.status();
-    if (Status status = (*state)->join_aggregators(bootstrap, all); !status) return status;
     return Communicator(std::move(*state));
   });
 }
@@ -119,11 +132,8 @@ Result<Communicator> Communicator::create(runtime::Bootstrap& bootstrap,
 Result<Communicator> Communicator::duplicate(runtime::Bootstrap& bootstrap,
                                              const CommunicatorOptions& options) const {
   return guarded([&]() -> Result<Communicator> {
-    const CommunicatorOptions all = resolved(options);
-    auto state = runtime::CommunicatorState::create(bootstrap, all, state_->progress(),
-                                                    state_->next_number());
+    auto state = create_state(bootstrap, options, state_->progress(), state_->next_number());
     if (!state) return state.status();
-    if (Status status = (*state)->join_aggregators(bootstrap, all); !status) return status;
     return Communicator(std::move(*state));
   });
 }

@@ -16,7 +16,6 @@
 #include "observe/log.hpp"
 #include "protocol/membership.hpp"
 #include "runtime/aggregation.hpp"
-#include "runtime/call_check.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/flight_dump.hpp"
 
@@ -66,17 +65,15 @@ std::vector<std::string> host_names(const std::vector<Greeting>& greetings) {
 
 Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
     Bootstrap& bootstrap, const CommunicatorOptions& options, std::shared_ptr<Progress> progress,
-    std::uint16_t number) {
+    CommunicatorRole role) {
   std::shared_ptr<CommunicatorState> state(new CommunicatorState());
-  state->number_ = number;
+  state->number_ = role.number;
   state->bootstrap_ = bootstrap.description();
   state->progress_ = std::move(progress);
   auto workers = receive_workers(options);
   if (!workers) return workers.status();
-  auto choices = CollectiveCalls::choices_from_environment();
-  if (!choices) return choices.status();
-  if (Status status = state->open(bootstrap, options, choices->preferred()); !status) return status;
-  state->calls_ = std::make_unique<CollectiveCalls>(state->facts(), std::move(*choices));
+  if (Status status = state->open(bootstrap, options, role); !status) return status;
+  state->calls_ = std::make_unique<CollectiveCalls>(state->facts(), std::move(role.choices));
   if (Status status = state->confirm_membership(options.create_timeout); !status) return status;
   if (!state->progress_) {
     const auto ranks_here =
@@ -138,12 +135,13 @@ void CommunicatorState::drain() {
 }
 
 Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
-                               const std::string& algorithms) {
+                               const CommunicatorRole& role) {
   const Rank me = bootstrap.rank();
   const std::uint32_t size = bootstrap.size();
   if (options.subgroups == 0) return failure(Code::invalid_argument, "subgroups start at 1");
-  auto greetings = bootstrap.allgather(make_greeting(options, number_, algorithms).encode(),
-                                       options.create_timeout);
+  Greeting own = make_greeting(options, number_, role.choices.preferred());
+  if (!role.name.empty()) own.host = role.name;
+  auto greetings = bootstrap.allgather(own.encode(), options.create_timeout);
   if (!greetings) return greetings.status();
   for (std::size_t r = 0; r < greetings->size(); ++r) {
     auto greeting = Greeting::decode((*greetings)[r]);
@@ -283,7 +281,6 @@ bool CommunicatorState::aggregated(const CollectiveCall& call) const {
 
 Result<std::shared_ptr<RequestState>> CommunicatorState::start(const CollectiveCall& call) {
   if (aggregated(call)) {
-    if (Status status = check_call(call, rank(), size()); !status) return status;
     auto completion = aggregation_->start(call);
     if (!completion) return completion.status();
     auto request = std::make_shared<RequestState>();

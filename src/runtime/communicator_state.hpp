@@ -25,13 +25,22 @@ struct RequestState {
   std::shared_ptr<CommunicatorState> communicator;
 };
 
+/// What a communicator is beside its ranks and options.
+struct CommunicatorRole {
+  std::uint16_t number = 0;  ///< among those of the same processes
+  /// Which algorithms its calls choose; a side communicator's must not depend on the environment of
+  /// either side.
+  collectives::ChoiceTable choices = collectives::ChoiceTable::defaults();
+  std::string name{};  ///< of this rank in messages; "": its host's
+};
+
 class CommunicatorState : public std::enable_shared_from_this<CommunicatorState> {
  public:
   /// The whole way from a bootstrap to a working communicator. `progress` null: its own.
   static Result<std::shared_ptr<CommunicatorState>> create(Bootstrap& bootstrap,
                                                            const CommunicatorOptions& options,
                                                            std::shared_ptr<Progress> progress,
-                                                           std::uint16_t number);
+                                                           CommunicatorRole role);
   ~CommunicatorState();
 
   Rank rank() const { return context_->rank(); }
@@ -60,7 +69,7 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   CommunicatorState() = default;
 
   Status open(Bootstrap& bootstrap, const CommunicatorOptions& options,
-              const std::string& algorithms);
+              const CommunicatorRole& role);
   CallerFacts facts() const;
   Status confirm_membership(Nanoseconds timeout);
   void drain();

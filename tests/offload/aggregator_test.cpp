@@ -326,7 +326,7 @@ TEST_F(Aggregator, ARankThatWritesWithoutCreditIsRefusedAndNamed) {
   std::barrier<> over(3);
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&, rank] {
-      auto state = CommunicatorState::create(*bootstraps[rank], patient(), nullptr, 0);
+      auto state = CommunicatorState::create(*bootstraps[rank], patient(), nullptr, {});
       ASSERT_TRUE(state.ok()) << state.status().to_string();
       engine::CommunicatorContext& context = (*state)->context();
       const auto progress = (*state)->progress();

@@ -191,7 +191,7 @@ int run(const Plan& plan) {
   CommunicatorOptions options;
   auto bootstrap = detect(options.create_timeout);
   if (!bootstrap) return fail(bootstrap.status(), begin);
-  auto state = CommunicatorState::create(**bootstrap, options, nullptr, 0);
+  auto state = CommunicatorState::create(**bootstrap, options, nullptr, {});
   if (!state) return fail(state.status(), begin);
   auto aggregation =
       Aggregation::create(**bootstrap, options, AggregationOptions::with_environment({}, false),

@@ -164,6 +164,11 @@ class Command(unittest.TestCase):
             self.assertIn("aggregator " + address, text)
             self.assertIn("tutti aggregator --listen", text)
 
+    def test_what_the_ranks_environment_chooses_is_nothing_to_the_aggregator(self):
+        one = self.aggregator()
+        self.check_success(self.job(4, [one.address], "allreduce", "100000", "5",
+                                    TUTTI_ALGORITHMS="barrier=recursive_doubling"))
+
     def test_at_the_switch_of_a_lab_each_uplink_carries_what_theory_says(self):
         can = subprocess.run([TUTTI, "lab", "check"], capture_output=True, text=True,
                              timeout=PATIENCE_S, check=False)
