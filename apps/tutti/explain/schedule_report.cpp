@@ -32,20 +32,14 @@ schedule::Shape shape_of(const ScheduleQuestion& question) {
 
 Result<std::vector<Schedule>> build(const ScheduleQuestion& question,
                                     const collectives::AlgorithmEntry& entry,
-                                    schedule::Parameters parameters) {
-  if (question.ports != 0) parameters.ports = question.ports;
-  if (question.radix != 0) parameters.radix = question.radix;
-  if (question.segments != 0) {
-    parameters.segments = question.segments;
-  } else if (parameters.segments == 1 && (entry.heeds & collectives::kSegments) != 0) {
-    parameters.segments = collectives::pipeline_segments(question.ranks, question.block_bytes);
-  }
-  return collectives::build_all({.collective = question.collective,
-                                 .algorithm = std::string(entry.name),
-                                 .ranks = question.ranks,
-                                 .rank = Rank{0},
-                                 .root = rank_of(has_root(question.collective) ? question.root : 0),
-                                 .parameters = parameters});
+                                    const schedule::Parameters& parameters) {
+  return collectives::build_all(
+      {.collective = question.collective,
+       .algorithm = std::string(entry.name),
+       .ranks = question.ranks,
+       .rank = Rank{0},
+       .root = rank_of(has_root(question.collective) ? question.root : 0),
+       .parameters = collectives::suited(entry, parameters, question.ranks, question.block_bytes)});
 }
 
 /// The most that one rank uses, field by field.

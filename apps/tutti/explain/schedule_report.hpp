@@ -20,9 +20,6 @@ struct ScheduleQuestion {
   bool tasks = false;     ///< print the task lists
   std::string draw;       ///< write a timeline to this file
   std::uint64_t bits_per_second = 0;
-  std::uint32_t ports = 0;
-  std::uint32_t radix = 0;
-  std::uint32_t segments = 0;
 };
 
 /// The table of all algorithms of the collective that serve so many ranks, with the one that would

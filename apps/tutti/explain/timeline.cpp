@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "markup.hpp"
 #include "schedule/task_board.hpp"
 #include "schedule/text.hpp"
 
@@ -200,22 +201,6 @@ Lane lane_of(TaskKind kind) {
   return Lane::computes;
 }
 
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '&') {
-      safe += "&amp;";
-    } else if (c == '<') {
-      safe += "&lt;";
-    } else if (c == '>') {
-      safe += "&gt;";
-    } else {
-      safe += c;
-    }
-  }
-  return safe;
-}
-
 }  // namespace
 
 Result<Timeline> forecast(std::span<const Schedule> schedules, const schedule::Shape& shape,
@@ -242,7 +227,7 @@ std::string to_svg(const Timeline& timeline, std::span<const Schedule> schedules
       ".l0{{fill:#63b3ed}}.l1{{fill:#68d391}}.l2{{fill:#ecc94b}}}}</style>\n"
       "<rect class=\"b\" width=\"100%\" height=\"100%\"/>\n"
       "<text x=\"{}\" y=\"20\" font-size=\"14\">{}</text>\n",
-      kLeft + kWidth + 30, height, kLeft, escaped(title));
+      kLeft + kWidth + 30, height, kLeft, escape(title));
   const char* const lanes[] = {"sends", "receives", "computes"};
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
     svg += fmt::format(
@@ -270,7 +255,7 @@ std::string to_svg(const Timeline& timeline, std::span<const Schedule> schedules
         "<title>task {}: {} ({:.4g} to {:.4g} ms)</title></rect>\n",
         lane, kLeft + bar.begin_s * scale, kTop + bar.rank * kRankHeight + lane * kLaneHeight,
         std::max((bar.end_s - bar.begin_s) * scale, 0.8), kLaneHeight - 2, bar.task,
-        escaped(task_text(schedule, bar.task)), bar.begin_s * 1e3, bar.end_s * 1e3);
+        escape(task_text(schedule, bar.task)), bar.begin_s * 1e3, bar.end_s * 1e3);
   }
   return svg + "</svg>\n";
 }

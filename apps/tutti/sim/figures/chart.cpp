@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "markup.hpp"
+
 namespace tutti::app {
 namespace {
 
@@ -132,24 +134,6 @@ std::string draw_series(const ChartSeries& series, std::size_t number, const Rul
 }
 
 }  // namespace
-
-std::string escape(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
 
 std::string write_number(double value, Unit unit) {
   if (unit == Unit::percent) return fmt::format("{:.3g} %", value);

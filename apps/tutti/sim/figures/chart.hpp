@@ -59,7 +59,5 @@ std::string draw_table(const std::vector<std::vector<std::string>>& rows);
 
 /// "64 KiB"; "2.5"; "12 %".
 std::string write_number(double value, Unit unit);
-/// Text with what HTML would take as its own replaced.
-std::string escape(const std::string& text);
 
 }  // namespace tutti::app

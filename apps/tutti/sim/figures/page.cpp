@@ -1,5 +1,6 @@
 #include "sim/figures/page.hpp"
 
+#include "markup.hpp"
 #include "sim/figures/chart.hpp"
 
 namespace tutti::app {
