@@ -66,6 +66,7 @@ std::string FlightRecorder::to_json(Rank rank, std::uint32_t size, Instant now) 
                           {"state", to_string(record->phase)},
                           {"chunks_present", record->chunks_present},
                           {"chunks_total", record->chunks_total},
+                          {"started_ns", record->started.nanoseconds},
                           {"age_ns", (now - record->started).count()},
                           {"phase_entered_ns", phases}};
     if (record->root != kNoRank) one["root"] = index(record->root);
