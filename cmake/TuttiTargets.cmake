@@ -38,7 +38,7 @@ endfunction()
 # tutti_test(NAME SOURCES ... [LABELS label] [TIMEOUT seconds]): one GoogleTest binary over all of
 # Tutti. Without a label its tests carry the name of their folder: unit, protocol, process ...
 function(tutti_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LABELS;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "ALSO_ON_HOST_DEVICE" "TIMEOUT;HOST_FILTER" "SOURCES;LABELS;LINKS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -48,5 +48,10 @@ function(tutti_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE tutti_all ${arg_LINKS} GTest::gtest GTest::gtest_main)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
-    PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+    PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" ENVIRONMENT "TUTTI_DEVICE=ip")
+  if(arg_ALSO_ON_HOST_DEVICE)
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX host_device.
+      TEST_LIST ${name}_host_tests TEST_FILTER "${arg_HOST_FILTER}"
+      PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" ENVIRONMENT "TUTTI_DEVICE=host")
+  endif()
 endfunction()

@@ -13,6 +13,8 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # TUTTI_BUILD names another folder that is configured already.
 BUILD = os.path.abspath(os.environ.get("TUTTI_BUILD") or os.path.join(ROOT, "build", "release"))
+# What is measured on one host is the network unless a line says otherwise.
+os.environ.setdefault("TUTTI_DEVICE", "ip")
 TUTTI = os.path.join(BUILD, "apps", "tutti", "tutti")
 
 

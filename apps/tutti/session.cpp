@@ -102,6 +102,10 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
   add(command.add_flag_callback(
       "--no-auth", [&communicator] { communicator.authenticate = false; },
       "CRC-32C on every datagram instead of a keyed tag"));
+  add(command
+          .add_option("--device", communicator.device_name,
+                      "auto, ip, or host: shared memory (otherwise TUTTI_DEVICE, else auto)")
+          ->check(CLI::IsMember({"auto", "ip", "host"})));
   add(command.add_flag("--always-barrier", communicator.always_barrier,
                        "The ready barrier before every collective"));
   add(command

@@ -88,6 +88,9 @@ class TUTTI_EXPORT Prepared {
 
 /// What a communicator is created with. All ranks must agree on the fields marked (all).
 struct CommunicatorOptions {
+  /// What moves the bytes: "ip", "host" (shared memory; all ranks on one host), "auto" (host where
+  /// that can be and no interface is named, else ip); "": TUTTI_DEVICE, else auto. (all)
+  std::string device_name;
   std::string interface;        ///< name or address; "": TUTTI_INTERFACE, else chosen
   bool ipv6 = false;            ///< (all)
   std::uint32_t subgroups = 1;  ///< multicast subgroups, S of row K9 (all)
@@ -106,7 +109,7 @@ struct CommunicatorOptions {
   /// TUTTI_AGGREGATORS, else none. What rank 0 says counts.
   std::vector<std::string> aggregators;
   bool aggregator_fallback = false;  ///< where one cannot be used: do without, instead of failing
-  std::shared_ptr<device::Device> device;  ///< instead of `ip`: the simulator, a fault decorator
+  std::shared_ptr<device::Device> device;  ///< instead of these: the simulator, a fault decorator
 };
 
 /// A group of ranks that run collectives together. Movable handle; the last one closes.

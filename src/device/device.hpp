@@ -36,7 +36,8 @@ enum class Capability : std::uint32_t {
   dynamic_connections = 1u << 10,  ///< DC (O5)
   tag_matching = 1u << 11,         ///< O6
   wait_enable = 1u << 12,          ///< queues that hold and release entries by themselves (C1)
-  lossless = 1u << 13,  ///< the network does not drop for lack of buffers: credits are off
+  lossless = 1u << 13,      ///< the network does not drop for lack of buffers: credits are off
+  backpressure = 1u << 14,  ///< a full send queue tells of slow receivers, not of a slow link
 };
 
 /// What a device can do and how much of it.
@@ -170,6 +171,8 @@ class Endpoint {
   virtual ~Endpoint() = default;
 
   virtual const Capabilities& capabilities() const = 0;
+  /// For people: by what way the bytes go, and what guards them.
+  virtual std::string description() const { return "not described"; }
   /// What the peers need to reach this endpoint: opaque bytes for the bootstrap to carry.
   virtual std::vector<std::byte> address() const = 0;
   /// Takes every rank's address (own included), by rank, before anything is posted.
@@ -211,6 +214,9 @@ class Endpoint {
   virtual Instant next_deadline() const = 0;
   /// A descriptor that becomes readable when polling would find something; -1 in virtual time.
   virtual int wait_descriptor() const = 0;
+  /// Called before whoever drives sleeps on `wait_descriptor`, which fires for what comes from here
+  /// on; false: there is something to poll for already. The next `poll` ends it.
+  virtual bool prepare_wait() { return true; }
   /// Asks that `wait_descriptor` also fires when a full send queue has room again.
   virtual void notify_when_sendable(bool on) = 0;
 

@@ -20,6 +20,7 @@ BlockSender::BlockSender(const protocol::BlockLayout& layout, std::uint32_t bloc
       epoch_(epoch),
       endpoint_(endpoint),
       counters_(counters),
+      link_fills_queue_(!endpoint.capabilities().has(device::Capability::backpressure)),
       batch_chunks_(std::max(1u, endpoint.capabilities().max_send_batch)) {
   for (std::uint32_t s = 0; s < layout.subgroups(); ++s) {
     cursors_.push_back(block().psns.first + s * layout.slice_chunks());
@@ -53,7 +54,8 @@ std::uint32_t BlockSender::post(std::uint32_t subgroup, Range psns) {
 }
 
 void BlockSender::block(Nanoseconds retry_after) {
-  blocked_ = queue_filled_ = true;
+  blocked_ = true;
+  queue_filled_ |= link_fills_queue_;
   retry_after_ = std::min(retry_after, kQueueRetry);
 }
 

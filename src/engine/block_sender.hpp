@@ -70,6 +70,7 @@ class BlockSender {
   device::Endpoint& endpoint_;
   observe::Counters& counters_;
   protocol::Pace pace_;
+  bool link_fills_queue_;
   std::uint32_t batch_chunks_;
   std::vector<std::uint32_t> cursors_;  ///< next PSN to send, a subgroup each
   std::vector<Range> again_;

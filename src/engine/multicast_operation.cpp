@@ -16,8 +16,8 @@ constexpr Nanoseconds kQueueRetryMin{20'000};
 constexpr std::uint64_t kCatchUpBytes = 128 * 1024;
 // What all paced senders together put into a switch's queue at the start.
 constexpr std::uint64_t kPacedBurstBytes = 448 * 1024;
-// Paced senders go faster than the link is known to be, so that it never idles while a sender's host
-// is busy and a low estimate shows: by an eighth, and by at most so many bytes in all, which a
+// Paced senders go faster than the link is known to be, so that it never idles while a sender's
+// host is busy and a low estimate shows: by an eighth, and by at most so many bytes in all, which a
 // switch's queue takes. A sixteenth left Allgathers of 256 KiB at 1 Gbit/s with 8 ranks at 1.11 of
 // N(P-1)/B, an eighth at 1.03; longer ones keep to the bytes.
 constexpr std::uint64_t kExcessDivisor = 8;

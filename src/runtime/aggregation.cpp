@@ -113,6 +113,7 @@ Status Aggregation::join(const std::string& address, const std::string& unique_i
   auto bootstrap = join_unique_id(*id, rank_, size_ + 1, options.create_timeout, "aggregator");
   if (!bootstrap) return named(bootstrap.status());
   CommunicatorOptions side;
+  side.device_name = "ip";  // an aggregator is reached over the network, also on its own host
   side.interface = options.interface;
   side.ipv6 = options.ipv6;
   side.authenticate = options.authenticate;

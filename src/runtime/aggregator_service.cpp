@@ -284,6 +284,7 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
                                   request.create_timeout, "aggregator");
   if (!bootstrap) return bootstrap.status();
   CommunicatorOptions options;
+  options.device_name = "ip";
   options.interface = options_.interface;
   options.ipv6 = request.ipv6;
   options.authenticate = request.authenticate;

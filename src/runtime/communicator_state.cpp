@@ -12,11 +12,12 @@
 #include <thread>
 
 #include "base/error.hpp"
-#include "device/ip/ip_device.hpp"
+#include "device/device.hpp"
 #include "observe/log.hpp"
 #include "protocol/membership.hpp"
 #include "runtime/aggregation.hpp"
 #include "runtime/clock.hpp"
+#include "runtime/device_choice.hpp"
 #include "runtime/flight_dump.hpp"
 
 namespace tutti::runtime {
@@ -29,18 +30,6 @@ constexpr Nanoseconds kCloseLinger{2'000'000'000};
 constexpr Nanoseconds kFailedLinger{50'000'000};
 constexpr Nanoseconds kSpinShared{20'000};  // more ranks than cores: hand the core over soon
 constexpr Nanoseconds kSpinOwn{100'000};
-
-std::shared_ptr<device::Device> make_device(const CommunicatorOptions& options, bool local_only) {
-  if (options.device) return options.device;
-  device::ip::IpOptions ip;
-  ip.interface = options.interface;
-  if (ip.interface.empty()) {
-    if (const char* name = std::getenv("TUTTI_INTERFACE")) ip.interface = name;
-  }
-  ip.family = options.ipv6 ? AF_INET6 : AF_INET;
-  ip.local_only = local_only;
-  return std::make_shared<device::ip::IpDevice>(ip);
-}
 
 /// As many as the options ask for, else the environment.
 Result<std::uint32_t> receive_workers(const CommunicatorOptions& options) {
@@ -72,15 +61,12 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
   state->progress_ = std::move(progress);
   auto workers = receive_workers(options);
   if (!workers) return workers.status();
-  if (Status status = state->open(bootstrap, options, role); !status) return status;
+  if (Status status = state->open(bootstrap, options, role, *workers); !status) return status;
   state->calls_ = std::make_unique<CollectiveCalls>(state->facts(), std::move(role.choices));
   if (Status status = state->confirm_membership(options.create_timeout); !status) return status;
   if (!state->progress_) {
-    const auto ranks_here =
-        std::count_if(state->greetings_.begin(), state->greetings_.end(), [&](const Greeting& one) {
-          return one.network == state->greetings_[index(bootstrap.rank())].network;
-        });
-    const bool own_core = static_cast<unsigned>(ranks_here) <= std::thread::hardware_concurrency();
+    const auto here = ranks_sharing(state->greetings_, bootstrap.rank(), &Greeting::network);
+    const bool own_core = here.size() <= std::thread::hardware_concurrency();
     auto created = Progress::create(own_core ? kSpinOwn : kSpinShared);
     if (!created) return created.status();
     state->progress_ = *created;
@@ -129,18 +115,28 @@ void CommunicatorState::drain() {
   const Instant deadline = now() + (context_->failure_status().ok() ? kCloseLinger : kFailedLinger);
   while (!context_->endpoint().quiet() && now() < deadline) {
     context_->poll(now());
-    pollfd ready{context_->endpoint().wait_descriptor(), POLLIN, 0};
-    if (ready.fd >= 0) (void)::poll(&ready, 1, 1);
+    await_news();
   }
 }
 
+/// For a moment at most: who closes or comes has deadlines of its own to look at.
+void CommunicatorState::await_news() {
+  device::Endpoint& endpoint = context_->endpoint();
+  pollfd ready{endpoint.wait_descriptor(), POLLIN, 0};
+  if (ready.fd >= 0 && endpoint.prepare_wait()) (void)::poll(&ready, 1, 1);
+}
+
 Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
-                               const CommunicatorRole& role) {
+                               const CommunicatorRole& role, std::uint32_t workers) {
   const Rank me = bootstrap.rank();
   const std::uint32_t size = bootstrap.size();
   if (options.subgroups == 0) return failure(Code::invalid_argument, "subgroups start at 1");
   Greeting own = make_greeting(options, number_, role.choices.preferred());
   if (!role.name.empty()) own.host = role.name;
+  auto wanted = wanted_device(options);
+  if (!wanted) return wanted.status();
+  own.device = std::move(*wanted);
+  own.network_wanted = wants_network(options, workers);
   auto greetings = bootstrap.allgather(own.encode(), options.create_timeout);
   if (!greetings) return greetings.status();
   for (std::size_t r = 0; r < greetings->size(); ++r) {
@@ -160,13 +156,9 @@ Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& 
                                            .local_ranks = {},
                                            .peer_timeout = options.peer_timeout};
   if (options.authenticate) endpoint_options.secret = greetings_[0].secret;
-  for (std::uint32_t r = 0; r < size; ++r) {
-    if (greetings_[r].network == greetings_[index(me)].network) {
-      endpoint_options.local_ranks.push_back(rank_of(r));
-    }
-  }
-  const bool local_only = endpoint_options.local_ranks.size() == size;
-  const std::shared_ptr<device::Device> device = make_device(options, local_only);
+  auto chosen = choose_device(options, greetings_, me, endpoint_options.local_ranks);
+  if (!chosen) return chosen.status();
+  const std::shared_ptr<device::Device> device = std::move(*chosen);
   device_ = device->name();
   auto endpoint = device->open(endpoint_options);
   // A rank that cannot open its endpoint says so, or the others would wait for it.
@@ -226,8 +218,7 @@ Status CommunicatorState::confirm_membership(Nanoseconds timeout) {
     }
     // Whoever hears everybody says so; when all have said it, all hear all.
     if (barrier && membership.complete()) context_->submit(std::move(barrier));
-    pollfd ready{context_->endpoint().wait_descriptor(), POLLIN, 0};
-    if (ready.fd >= 0) (void)::poll(&ready, 1, 1);
+    await_news();
   }
   if (everybody->done.load(std::memory_order_acquire)) return everybody->status;
   std::vector<std::uint32_t> deaf;
@@ -336,18 +327,18 @@ std::string CommunicatorState::describe() const {
   const device::Capabilities& capabilities = context_->endpoint().capabilities();
   const std::string aggregators = aggregation_ ? aggregation_->describe() + "\n" : "";
   return fmt::format(
-             "rank {} of {}, ranks found by {}\ndevice {}, chunks of {} bytes, {} subgroup(s), {}\n"
-             "receive window {} bytes, {}, datagrams carry {}\n",
+             "rank {} of {}, ranks found by {}\ndevice {}: {}\n"
+             "chunks of {} bytes, {} subgroup(s), {}, receive window {} bytes, {}\n",
              index(context_->rank()), context_->size(), bootstrap_, device_,
-             context_->chunk_bytes(), context_->endpoint().subgroup_count(),
+             context_->endpoint().description(), context_->chunk_bytes(),
+             context_->endpoint().subgroup_count(),
              context_->settings().chains == 0
                  ? std::string("turns learned")
                  : fmt::format("{} chain(s)", context_->settings().chains),
              capabilities.receive_window_bytes,
              context_->team() == nullptr
                  ? std::string("received by whoever drives")
-                 : fmt::format("{} receive worker(s)", context_->team()->size()),
-             greetings_[0].authenticate ? "a keyed tag" : "a CRC-32C (authentication is off)") +
+                 : fmt::format("{} receive worker(s)", context_->team()->size())) +
          aggregators;
 }
 

@@ -69,10 +69,11 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   CommunicatorState() = default;
 
   Status open(Bootstrap& bootstrap, const CommunicatorOptions& options,
-              const CommunicatorRole& role);
+              const CommunicatorRole& role, std::uint32_t workers);
   CallerFacts facts() const;
   Status confirm_membership(Nanoseconds timeout);
   void drain();
+  void await_news();
   /// Flight records on failure and on request, where the environment asks for them.
   void arrange_dumps();
 

@@ -22,13 +22,24 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-/// Boot and network namespace: two processes with the same reach each other by loopback.
-std::string network_identity() {
+std::string boot_identity() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  struct stat status {};
-  if (::stat("/proc/self/ns/net", &status) == 0) boot += ":" + std::to_string(status.st_ino);
   return boot;
+}
+
+std::string namespace_identity(const char* kind) {
+  struct stat status {};
+  const std::string path = std::string("/proc/self/ns/") + kind;
+  return ::stat(path.c_str(), &status) == 0 ? ":" + std::to_string(status.st_ino) : std::string();
+}
+
+/// Boot and network namespace: two processes with the same reach each other by loopback.
+std::string network_identity() { return boot_identity() + namespace_identity("net"); }
+
+/// Boot, process namespace and user: two processes with the same may open each other's memory.
+std::string memory_identity() {
+  return boot_identity() + namespace_identity("pid") + ":" + std::to_string(::geteuid());
 }
 
 }  // namespace
@@ -39,6 +50,9 @@ std::vector<std::byte> Greeting::encode() const {
   const nlohmann::json json = {{"protocol", kProtocol},
                                {"host", host},
                                {"network", network},
+                               {"memory", memory},
+                               {"device", device},
+                               {"network_wanted", network_wanted},
                                {"process", process},
                                {"subgroups", subgroups},
                                {"chains", chains},
@@ -72,6 +86,9 @@ Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
     }
     json.at("host").get_to(greeting.host);
     json.at("network").get_to(greeting.network);
+    json.at("memory").get_to(greeting.memory);
+    json.at("device").get_to(greeting.device);
+    json.at("network_wanted").get_to(greeting.network_wanted);
     json.at("process").get_to(greeting.process);
     json.at("subgroups").get_to(greeting.subgroups);
     json.at("chains").get_to(greeting.chains);
@@ -104,6 +121,7 @@ Greeting make_greeting(const CommunicatorOptions& options, std::uint16_t communi
   greeting.algorithms = algorithms;
   greeting.host = host_name();
   greeting.network = network_identity();
+  greeting.memory = memory_identity();
   greeting.process = static_cast<std::uint32_t>(::getpid());
   greeting.subgroups = options.subgroups;
   greeting.chains = options.chains;
@@ -133,6 +151,9 @@ Status check_agreement(const std::vector<Greeting>& greetings) {
                      "them the same",
                      option, a, first.host, b, r, other.host);
     };
+    if (first.device != other.device)
+      return differ("the device (the option device_name, or TUTTI_DEVICE)", first.device,
+                    other.device);
     if (first.subgroups != other.subgroups)
       return differ("subgroups", first.subgroups, other.subgroups);
     if (first.chains != other.chains) return differ("chains", first.chains, other.chains);

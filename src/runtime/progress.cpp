@@ -260,7 +260,9 @@ void Progress::block(Instant deadline) {
   if (workers) asleep_.store(true, std::memory_order_seq_cst);
   std::array<epoll_event, 16> events;
   int count = 0;
-  if (!workers || !has_news()) {
+  bool news = workers && has_news();
+  for (auto* context : contexts_) news |= !context->endpoint().prepare_wait();
+  if (!news) {
     count = ::epoll_pwait2(epoll_, events.data(), events.size(), &timeout, nullptr);
   }
   if (workers) asleep_.store(false, std::memory_order_relaxed);

@@ -8,13 +8,13 @@
 #include <span>
 #include <vector>
 
-#include "device/ip/rc_channel.hpp"
+#include "device/rc/rc_channel.hpp"
 
 namespace {
 
 using namespace tutti;              // NOLINT: a program of its own
 using namespace tutti::device;      // NOLINT
-using namespace tutti::device::ip;  // NOLINT
+using namespace tutti::device::rc;  // NOLINT
 
 constexpr std::uint32_t kOwn = 0x0a0a0a0a;
 constexpr std::uint32_t kPeer = 0x0b0b0b0b;

@@ -72,7 +72,8 @@ class Bench(unittest.TestCase):
         self.assertLess(max(sent[:2]), 5 * 1024)
 
     def test_link_bytes_of_a_shared_interface(self):
-        report, table = self.run_bench("broadcast", "-b", "64K", "-e", "64K", "--link-bytes")
+        report, table = self.run_bench("broadcast", "-b", "64K", "-e", "64K", "--link-bytes",
+                                       "--device", "ip")
         link = report["rows"][0]["in_place"]["link"]
         self.assertGreaterEqual(link["max_sent_bytes"], 64 * 1024)
         self.assertIsNone(link["ideal_total_bytes"])

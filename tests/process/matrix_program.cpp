@@ -161,6 +161,7 @@ class Matrix {
  private:
   static CommunicatorOptions options(std::uint32_t subgroups, std::uint32_t chains, bool tag) {
     CommunicatorOptions result;
+    result.device_name = "ip";
     result.subgroups = subgroups;
     result.chains = chains;
     result.authenticate = tag;

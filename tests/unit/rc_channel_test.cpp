@@ -1,5 +1,5 @@
 // The reliable channel over links that lose, duplicate and reorder.
-#include "device/ip/rc_channel.hpp"
+#include "device/rc/rc_channel.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "rc_harness.hpp"
 
-namespace tutti::device::ip {
+namespace tutti::device::rc {
 namespace {
 
 using namespace test;  // NOLINT: the harness is written for this file
@@ -788,4 +788,4 @@ TEST(MemoryTable, ResolvesOnlyWhatIsRegistered) {
 }
 
 }  // namespace
-}  // namespace tutti::device::ip
+}  // namespace tutti::device::rc

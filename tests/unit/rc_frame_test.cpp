@@ -1,13 +1,13 @@
 // The frames of the reliable connection: what is written is read back, what contradicts itself is
 // not.
-#include "device/ip/rc_frame.hpp"
+#include "device/rc/rc_frame.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <vector>
 
-namespace tutti::device::ip {
+namespace tutti::device::rc {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -174,4 +174,4 @@ TEST(RcFrame, PrintsWhatMatters) {
 }
 
 }  // namespace
-}  // namespace tutti::device::ip
+}  // namespace tutti::device::rc

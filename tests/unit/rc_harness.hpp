@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "device/ip/rc_channel.hpp"
+#include "device/rc/rc_channel.hpp"
 
-namespace tutti::device::ip::test {
+namespace tutti::device::rc::test {
 
 using Bytes = std::vector<std::byte>;
 
@@ -164,4 +164,4 @@ class Pair {
   std::multimap<Instant, Flight> flying_;
 };
 
-}  // namespace tutti::device::ip::test
+}  // namespace tutti::device::rc::test

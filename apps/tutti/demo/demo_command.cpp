@@ -65,7 +65,7 @@ Result<nlohmann::json> parse_results(const std::string& text) {
 }
 
 Result<nlohmann::json> run_on_loopback() {
-  const device::ip::Descriptor output(memfd_create("tutti-demo", MFD_CLOEXEC));
+  const device::Descriptor output(memfd_create("tutti-demo", MFD_CLOEXEC));
   if (!output.valid()) return system_failure(errno, "making a file for the results");
   RunOptions options;
   options.count = kLoopbackRanks;

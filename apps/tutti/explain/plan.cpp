@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "device/ip/ip_device.hpp"
-#include "device/ip/rc_frame.hpp"
+#include "device/rc/rc_frame.hpp"
 #include "engine/settings.hpp"
 #include "protocol/sequencer.hpp"
 #include "wire/header.hpp"
@@ -89,7 +89,7 @@ Plan plan_ring(const PlanInput& input) {
   Plan plan;
   plan.algorithm = Algorithm::ring;
   plan.chunk_bytes =
-      chunk_bytes(input) - static_cast<std::uint32_t>(device::ip::kRcWriteHeaderBytes);
+      chunk_bytes(input) - static_cast<std::uint32_t>(device::rc::kRcWriteHeaderBytes);
   plan.user_bytes = input.send_bytes * (gather ? input.ranks : 1);
   plan.steps = input.ranks - 1;
   if (input.ranks == 1 || input.send_bytes == 0) return plan;
@@ -100,7 +100,7 @@ Plan plan_ring(const PlanInput& input) {
   const std::uint64_t block_on_link =
       input.send_bytes +
       plan.chunks_per_block *
-          (header_bytes(input.ipv6) + static_cast<std::uint32_t>(device::ip::kRcWriteHeaderBytes));
+          (header_bytes(input.ipv6) + static_cast<std::uint32_t>(device::rc::kRcWriteHeaderBytes));
   // An allgather's block passes P - 1 links, and so does a broadcast's message.
   const std::uint64_t blocks = gather ? input.ranks : 1;
   plan.chunks = plan.chunks_per_block * blocks * others;

@@ -24,6 +24,7 @@ class FaultEndpoint final : public Endpoint {
   }
 
   const Capabilities& capabilities() const override { return inner_->capabilities(); }
+  std::string description() const override { return inner_->description(); }
   std::vector<std::byte> address() const override { return inner_->address(); }
   Status connect(std::span<const std::vector<std::byte>> addresses) override {
     return inner_->connect(addresses);
@@ -49,6 +50,7 @@ class FaultEndpoint final : public Endpoint {
   bool quiet() const override { return inner_->quiet(); }
   Instant next_deadline() const override;
   int wait_descriptor() const override { return inner_->wait_descriptor(); }
+  bool prepare_wait() override { return inner_->prepare_wait(); }
   void notify_when_sendable(bool on) override { inner_->notify_when_sendable(on); }
   EndpointCounters counters() const override { return inner_->counters(); }
 

@@ -27,7 +27,7 @@ constexpr double kPayloadShare = 0.4;
 
 std::uint32_t datagram_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
   const std::uint32_t ip = family == AF_INET6 ? kIpv6Bytes : kIpv4Bytes;
-  const std::uint32_t floor = ip + kUdpBytes + wire::kHeaderBytes + kMinFrameBytes;
+  const std::uint32_t floor = ip + kUdpBytes + wire::kHeaderBytes + rc::kMinFrameBytes;
   return std::min(std::max(mtu_bytes, floor) - ip - kUdpBytes, kMaxUdpPayload);
 }
 
@@ -35,7 +35,8 @@ std::uint32_t datagram_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
 // header: the near part of a long frame is its first 64 bytes, a short frame is near as a whole.
 constexpr std::size_t kShortFrameBytes = 256;
 constexpr std::size_t kNearBytes = 64;
-static_assert(kRcHeaderMax <= kShortFrameBytes && kRcWriteImmediateHeaderBytes <= kNearBytes);
+static_assert(rc::kRcHeaderMax <= kShortFrameBytes &&
+              rc::kRcWriteImmediateHeaderBytes <= kNearBytes);
 
 constexpr std::size_t near_bytes(std::size_t frame_bytes) {
   return frame_bytes <= kShortFrameBytes ? frame_bytes : kNearBytes;
@@ -73,27 +74,6 @@ std::uint32_t chunk_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
 
 Result<std::unique_ptr<Endpoint>> IpDevice::open(const EndpointOptions& options) {
   return IpEndpoint::open(options_, options);
-}
-
-void CompletionQueue::push(const Completion& completion) {
-  entries_.push_back({completion, bytes_.size(), completion.payload.size()});
-  bytes_.insert(bytes_.end(), completion.payload.begin(), completion.payload.end());
-}
-
-std::size_t CompletionQueue::take(std::span<Completion> out) {
-  if (taken_ == entries_.size()) {
-    entries_.clear();
-    bytes_.clear();
-    taken_ = 0;
-    return 0;
-  }
-  const std::size_t count = std::min(out.size(), entries_.size() - taken_);
-  for (std::size_t i = 0; i < count; ++i) {
-    const Entry& entry = entries_[taken_++];
-    out[i] = entry.completion;
-    out[i].payload = std::span<const std::byte>(bytes_).subspan(entry.offset, entry.size);
-  }
-  return count;
 }
 
 Result<std::unique_ptr<Endpoint>> IpEndpoint::open(const IpOptions& ip,
@@ -194,6 +174,15 @@ Status IpEndpoint::open_unicast() {
   return {};
 }
 
+std::string IpEndpoint::description() const {
+  const SocketAddress first =
+      group_address(options_.group_seed, options_.communicator, 0, ip_.family, interface_.index);
+  return fmt::format("interface {} at {}, multicast to {}{}, datagrams carry {}", interface_.name,
+                     interface_.address.to_string(), first.to_string(),
+                     groups_.size() > 1 ? fmt::format(" and {} more", groups_.size() - 1) : "",
+                     options_.secret.empty() ? "a CRC-32C (authentication is off)" : "a keyed tag");
+}
+
 std::vector<std::byte> IpEndpoint::address() const {
   std::vector<std::byte> bytes(kAddressFixedBytes);
   std::memcpy(bytes.data(), &capabilities_.max_chunk_bytes, 4);
@@ -241,20 +230,20 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
           reinterpret_cast<const sockaddr_in6*>(interface_.address.get())->sin6_scope_id;
     }
   }
-  rc_.max_frame_bytes = std::max<std::uint32_t>(capabilities_.max_chunk_bytes, kMinFrameBytes);
+  rc_.max_frame_bytes = std::max<std::uint32_t>(capabilities_.max_chunk_bytes, rc::kMinFrameBytes);
   rc_.peer_timeout = options_.peer_timeout;
   rc_.own_incarnation = incarnation_;
-  return check(rc_);
+  return rc::check(rc_);
 }
 
 std::size_t IpEndpoint::max_message_bytes() const { return rc_.max_message_bytes; }
 
-RcChannel& IpEndpoint::channel(Rank rank) {
+rc::RcChannel& IpEndpoint::channel(Rank rank) {
   Peer& peer = peers_[index(rank)];
   if (!peer.channel) {
-    RcConfig config = rc_;
+    rc::RcConfig config = rc_;
     config.peer_incarnation = peer.incarnation;
-    peer.channel = std::make_unique<RcChannel>(rank, config, memory_, rc_counters_);
+    peer.channel = std::make_unique<rc::RcChannel>(rank, config, memory_, rc_counters_);
     open_.push_back(rank);
   }
   return *peer.channel;
@@ -273,7 +262,7 @@ std::size_t IpEndpoint::poll(Instant now, std::span<Completion> completions) {
   now_ = now;
   receive(now);
   for (const Rank rank : open_) {
-    RcChannel& one = *peers_[index(rank)].channel;
+    rc::RcChannel& one = *peers_[index(rank)].channel;
     if (one.next_deadline() <= now) one.on_timer(now, completions_);
   }
   transmit(now);
@@ -318,8 +307,8 @@ void IpEndpoint::transmit(Instant now) {
 }
 
 void IpEndpoint::transmit_to(Instant now, Rank rank, Peer& peer) {
-  RcChannel& rc = *peer.channel;
-  OutgoingFrame frame;
+  rc::RcChannel& rc = *peer.channel;
+  rc::OutgoingFrame frame;
   while (rc.next_frame(now, frame)) {
     const unsigned copies = ip_.tap ? ip_.tap->copies(options_.rank, rank) : 1;
     for (unsigned copy = 0; copy < copies; ++copy) {
@@ -349,7 +338,7 @@ void IpEndpoint::transmit_to(Instant now, Rank rank, Peer& peer) {
   flush(peer, rc);
 }
 
-bool IpEndpoint::flush(Peer& peer, RcChannel& rc) {
+bool IpEndpoint::flush(Peer& peer, rc::RcChannel& rc) {
   auto sent = sender_.flush(unicast_.get(), &peer.address);
   // An unreachable network is a loss to the channel, which gives up after the peer timeout.
   const std::size_t accepted = sent ? *sent : in_batch_.size();

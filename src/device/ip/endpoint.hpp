@@ -11,32 +11,13 @@
 #include "device/ip/datagram_sender.hpp"
 #include "device/ip/interface.hpp"
 #include "device/ip/ip_device.hpp"
-#include "device/ip/memory_table.hpp"
 #include "device/ip/multicast_queue_pair.hpp"
-#include "device/ip/rc_channel.hpp"
+#include "device/rc/completion_queue.hpp"
+#include "device/rc/memory_table.hpp"
+#include "device/rc/rc_channel.hpp"
 #include "wire/integrity.hpp"
 
 namespace tutti::device::ip {
-
-/// Completions in the order of arrival, with the messages' bytes.
-class CompletionQueue final : public CompletionSink {
- public:
-  void push(const Completion& completion) override;
-  /// Moves out as many as fit; their payloads stay valid until the next `take`.
-  std::size_t take(std::span<Completion> out);
-  bool empty() const { return taken_ == entries_.size(); }
-
- private:
-  struct Entry {
-    Completion completion;
-    std::size_t offset;
-    std::size_t size;
-  };
-
-  std::vector<Entry> entries_;
-  std::vector<std::byte> bytes_;
-  std::size_t taken_ = 0;
-};
 
 class IpEndpoint final : public Endpoint {
  public:
@@ -44,6 +25,7 @@ class IpEndpoint final : public Endpoint {
                                                 const EndpointOptions& options);
 
   const Capabilities& capabilities() const override { return capabilities_; }
+  std::string description() const override;
   std::vector<std::byte> address() const override;
   Status connect(std::span<const std::vector<std::byte>> addresses) override;
   std::uint32_t subgroup_count() const override {
@@ -71,7 +53,7 @@ class IpEndpoint final : public Endpoint {
     SocketAddress address;
     std::uint32_t incarnation = 0;
     std::uint32_t transmissions = 0;  ///< datagrams sent to it: makes every header unique
-    std::unique_ptr<RcChannel> channel;
+    std::unique_ptr<rc::RcChannel> channel;
   };
 
   IpEndpoint(const IpOptions& ip, const EndpointOptions& options, const Interface& interface,
@@ -79,12 +61,12 @@ class IpEndpoint final : public Endpoint {
 
   Status open_sockets();
   Status open_unicast();
-  RcChannel& channel(Rank rank);
+  rc::RcChannel& channel(Rank rank);
   void receive(Instant now);
   void on_datagram(Instant now, std::span<const std::byte> datagram);
   void transmit(Instant now);
   void transmit_to(Instant now, Rank rank, Peer& peer);
-  bool flush(Peer& peer, RcChannel& channel);
+  bool flush(Peer& peer, rc::RcChannel& channel);
   void collect_probes();
 
   IpOptions ip_;
@@ -98,13 +80,13 @@ class IpEndpoint final : public Endpoint {
   std::vector<std::unique_ptr<IpMulticastQueuePair>> groups_;
   std::vector<Peer> peers_;
   std::vector<Rank> open_;  ///< peers that have a channel
-  RcConfig rc_;
-  RcCounters rc_counters_;
-  MemoryTable memory_;
+  rc::RcConfig rc_;
+  rc::RcCounters rc_counters_;
+  rc::MemoryTable memory_;
   DatagramBatch batch_{4};
   DatagramSender sender_;
-  std::vector<OutgoingFrame> in_batch_;
-  CompletionQueue completions_;
+  std::vector<rc::OutgoingFrame> in_batch_;
+  rc::CompletionQueue completions_;
   Instant now_{};
   bool blocked_ = false;  ///< the unicast send queue was full
   EndpointCounters counters_;

@@ -10,18 +10,6 @@
 
 namespace tutti::device::ip {
 
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  if (this != &other) {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = std::exchange(other.fd_, -1);
-  }
-  return *this;
-}
-
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 SocketAddress SocketAddress::v4(in_addr address, std::uint16_t port) {
   SocketAddress result;
   auto* in = reinterpret_cast<sockaddr_in*>(&result.storage_);

@@ -11,25 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "device/posix/descriptor.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::device::ip {
-
-/// An owned file descriptor.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor();
-
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 /// An IPv4 or IPv6 address with port.
 class SocketAddress {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-namespace tutti::device::ip {
+namespace tutti::device::rc {
 
 /// Up to a fixed number of buffers. A buffer stays the pool's; take and give back cost O(1).
 class BufferPool {
@@ -46,4 +46,4 @@ class BufferPool {
   std::vector<std::byte*> free_;
 };
 
-}  // namespace tutti::device::ip
+}  // namespace tutti::device::rc

@@ -36,7 +36,7 @@
 
 #include "tutti/status.hpp"
 
-namespace tutti::device::ip {
+namespace tutti::device::rc {
 
 enum class RcKind : std::uint8_t {
   ack = 1,              ///< acknowledgement alone; the only kind without a sequence number
@@ -122,4 +122,4 @@ const char* to_string(RcKind kind);
 /// "write seq 12 ack 7 operation 3 key 0x... offset 4096 remaining 100 (64 bytes)" for logs.
 std::string to_string(const RcFrame& frame);
 
-}  // namespace tutti::device::ip
+}  // namespace tutti::device::rc

@@ -1,8 +1,8 @@
-#include "device/ip/memory_table.hpp"
+#include "device/rc/memory_table.hpp"
 
 #include "base/error.hpp"
 
-namespace tutti::device::ip {
+namespace tutti::device::rc {
 
 Result<MemoryKey> MemoryTable::add(std::span<std::byte> memory) {
   if (free_.empty()) {
@@ -32,4 +32,4 @@ bool MemoryTable::remove(MemoryKey key) {
   return true;
 }
 
-}  // namespace tutti::device::ip
+}  // namespace tutti::device::rc

@@ -25,15 +25,15 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "device/ip/memory_table.hpp"
-#include "device/ip/rc_buffer_pool.hpp"
-#include "device/ip/rc_frame.hpp"
-#include "device/ip/rc_receive_window.hpp"
-#include "device/ip/rc_send_window.hpp"
+#include "device/rc/memory_table.hpp"
+#include "device/rc/rc_buffer_pool.hpp"
+#include "device/rc/rc_frame.hpp"
+#include "device/rc/rc_receive_window.hpp"
+#include "device/rc/rc_send_window.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
-namespace tutti::device::ip {
+namespace tutti::device::rc {
 
 /// A SEND of up to this many bytes is copied when it is posted.
 inline constexpr std::size_t kInlineSendBytes = 256;
@@ -139,6 +139,8 @@ class RcChannel {
   /// Nothing is queued, unacknowledged or being answered, and no acknowledgement is owed: the
   /// channel may be closed.
   bool quiet() const;
+  /// A WRITE's or READ's completion is still to come: whoever posted it may wait for the peer.
+  bool awaits_completion() const;
   std::uint32_t window_frames() const { return send_.window_frames(); }
   Nanoseconds smoothed_round_trip() const { return send_.smoothed_round_trip(); }
 
@@ -265,4 +267,4 @@ class RcChannel {
   Instant attentive_since_{INT64_MIN};
 };
 
-}  // namespace tutti::device::ip
+}  // namespace tutti::device::rc

@@ -1,4 +1,4 @@
-#include "device/ip/rc_channel.hpp"
+#include "device/rc/rc_channel.hpp"
 
 // The receiving half of a channel: what the peer's frames do here.
 
@@ -7,7 +7,7 @@
 
 #include "base/circular.hpp"
 
-namespace tutti::device::ip {
+namespace tutti::device::rc {
 namespace {
 
 /// Open READs, and refusals of WRITEs beside them.
@@ -322,4 +322,4 @@ void RcChannel::accept_refusal(const RcFrame& frame) {
   }
 }
 
-}  // namespace tutti::device::ip
+}  // namespace tutti::device::rc

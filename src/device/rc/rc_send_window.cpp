@@ -1,9 +1,9 @@
-#include "device/ip/rc_send_window.hpp"
+#include "device/rc/rc_send_window.hpp"
 
 #include <algorithm>
 #include <bit>
 
-namespace tutti::device::ip {
+namespace tutti::device::rc {
 
 SendWindow::SendWindow(const SendWindowLimits& limits)
     : limits_(limits),
@@ -190,4 +190,4 @@ Instant SendWindow::deadline() const {
   return std::max(slots_[timed_frame()].sent_at, last_timeout_) + timeout();
 }
 
-}  // namespace tutti::device::ip
+}  // namespace tutti::device::rc

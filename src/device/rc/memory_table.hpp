@@ -10,7 +10,7 @@
 #include "device/device.hpp"
 #include "tutti/status.hpp"
 
-namespace tutti::device::ip {
+namespace tutti::device::rc {
 
 /// Registered regions. A key is never valid again after its region is gone: it carries the slot in
 /// its low half and a count of the slot's uses, never 0, in its high half. Used by one thread.
@@ -45,4 +45,4 @@ class MemoryTable {
   std::vector<std::uint32_t> free_;
 };
 
-}  // namespace tutti::device::ip
+}  // namespace tutti::device::rc

@@ -13,10 +13,10 @@
 #include <span>
 #include <vector>
 
-#include "device/ip/rc_frame.hpp"
+#include "device/rc/rc_frame.hpp"
 #include "tutti/units.hpp"
 
-namespace tutti::device::ip {
+namespace tutti::device::rc {
 
 /// What it takes to build a frame again; the bytes stay where they are.
 struct FrameRecord {
@@ -176,4 +176,4 @@ bool SendWindow::acknowledge(Instant now, const RcFrame& frame, Callback&& ackno
   return true;
 }
 
-}  // namespace tutti::device::ip
+}  // namespace tutti::device::rc

@@ -7,9 +7,9 @@
 #include <cstdint>
 
 #include "base/circular.hpp"
-#include "device/ip/rc_frame.hpp"
+#include "device/rc/rc_frame.hpp"
 
-namespace tutti::device::ip {
+namespace tutti::device::rc {
 
 class ReceiveWindow {
  public:
@@ -70,4 +70,4 @@ class ReceiveWindow {
   std::array<std::uint64_t, kRcReceiveWindowFrames / 64> words_{};
 };
 
-}  // namespace tutti::device::ip
+}  // namespace tutti::device::rc

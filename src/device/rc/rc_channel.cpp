@@ -1,4 +1,4 @@
-#include "device/ip/rc_channel.hpp"
+#include "device/rc/rc_channel.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,7 @@
 #include "base/circular.hpp"
 #include "base/error.hpp"
 
-namespace tutti::device::ip {
+namespace tutti::device::rc {
 namespace {
 
 constexpr std::size_t kFirstWorks = 32;
@@ -123,6 +123,15 @@ RcChannel::Work* RcChannel::open_work(std::uint32_t operation) {
 bool RcChannel::finished(const Work& done) const {
   if (!done.all_cut || done.frames > 0) return false;
   return done.request.opcode != Opcode::read || done.answered;
+}
+
+bool RcChannel::awaits_completion() const {
+  for (std::uint32_t operation = first_work_; operation != end_work_; ++operation) {
+    const WorkRequest& request = work(operation).request;
+    if (request.opcode == Opcode::read) return true;
+    if (request.opcode != Opcode::send && request.signaled) return true;
+  }
+  return false;
 }
 
 void RcChannel::complete_finished(CompletionSink& sink) {
@@ -494,4 +503,4 @@ void RcChannel::fail(Code code, CompletionSink& sink) {
   sink.push(completion);
 }
 
-}  // namespace tutti::device::ip
+}  // namespace tutti::device::rc

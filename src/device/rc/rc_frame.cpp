@@ -1,11 +1,11 @@
-#include "device/ip/rc_frame.hpp"
+#include "device/rc/rc_frame.hpp"
 
 #include <fmt/format.h>
 
 #include <bit>
 #include <cstring>
 
-namespace tutti::device::ip {
+namespace tutti::device::rc {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian");
@@ -230,4 +230,4 @@ std::string to_string(const RcFrame& frame) {
   return text;
 }
 
-}  // namespace tutti::device::ip
+}  // namespace tutti::device::rc

@@ -1,0 +1,240 @@
+#include "device/host/endpoint.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "device/host/host_device.hpp"
+
+namespace tutti::device::host {
+
+namespace {
+
+// What ranks that call late keep for others that called early.
+constexpr std::uint64_t kReceiveWindowBytes = 8 << 20;
+constexpr std::uint32_t kSendBatchChunks = 8;
+constexpr std::uint32_t kFrameDataBytes = 16 * 1024;
+constexpr std::uint32_t kMaxSubgroups = 256;
+// Nothing is lost here: what is late was not looked at yet.
+constexpr Nanoseconds kPatience{50'000'000};
+
+rc::RcConfig make_config(const EndpointOptions& options, const SegmentShape& shape) {
+  rc::RcConfig config;
+  config.max_frame_bytes = kFrameDataBytes + static_cast<std::uint32_t>(rc::kRcHeaderMax);
+  config.window_bytes = static_cast<std::uint32_t>(shape.frame_capacity_bytes());
+  config.rto_min = config.rto_first_max = kPatience;
+  config.peer_timeout = options.peer_timeout;
+  return config;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Endpoint>> HostDevice::open(const EndpointOptions& options) {
+  return HostEndpoint::open(options);
+}
+
+Result<std::unique_ptr<Endpoint>> HostEndpoint::open(const EndpointOptions& options) {
+  if (options.subgroups == 0 || options.subgroups > kMaxSubgroups) {
+    return failure(Code::invalid_argument, "{} subgroups: give 1 to {}", options.subgroups,
+                   kMaxSubgroups);
+  }
+  if (options.local_ranks.size() != options.size) {
+    return failure(Code::unsupported,
+                   "shared memory joins {} of the {} ranks only, those of this host; use the "
+                   "device ip",
+                   options.local_ranks.size(), options.size);
+  }
+  const SegmentShape shape{.ranks = options.size, .subgroups = options.subgroups};
+  auto own = Segment::create(shape);
+  if (!own) return own.status();
+  std::unique_ptr<HostEndpoint> endpoint(new HostEndpoint(options, shape, std::move(*own)));
+  if (Status status = rc::check(endpoint->rc_); !status) return status;
+  return std::unique_ptr<Endpoint>(std::move(endpoint));
+}
+
+HostEndpoint::HostEndpoint(const EndpointOptions& options, const SegmentShape& shape, Segment own)
+    : options_(options),
+      shape_(shape),
+      segments_(options.size),
+      peers_(options.size),
+      rc_(make_config(options, shape)) {
+  using enum Capability;
+  for (const Capability one :
+       {multicast_ud, reliable_send, write, write_immediate, read, backpressure}) {
+    capabilities_.bits |= static_cast<std::uint32_t>(one);
+  }
+  capabilities_.immediate_bits = 64;
+  capabilities_.max_chunk_bytes = shape.chunk_ring().chunk_bytes;
+  capabilities_.max_send_batch = kSendBatchChunks;
+  capabilities_.receive_window_bytes = kReceiveWindowBytes;
+  segments_[index(options.rank)] = std::move(own);
+  for (std::uint32_t s = 0; s < options.subgroups; ++s) {
+    groups_.push_back(std::make_unique<HostMulticastQueuePair>(options.rank, s, segments_));
+  }
+}
+
+std::string HostEndpoint::description() const {
+  return fmt::format("{} KiB of shared memory a rank, open to processes of this user",
+                     shape_.bytes() >> 10);
+}
+
+Status HostEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
+  if (addresses.size() != peers_.size()) {
+    return failure(Code::invalid_argument, "{} addresses for {} ranks", addresses.size(),
+                   peers_.size());
+  }
+  for (std::uint32_t r = 0; r < addresses.size(); ++r) {
+    if (rank_of(r) == options_.rank) continue;
+    const auto address = SegmentAddress::decode(addresses[r]);
+    if (!address) {
+      return failure(Code::invalid_argument, "rank {}: {}", r, address.status().message());
+    }
+    auto segment = Segment::open(*address, shape_);
+    if (!segment)
+      return failure(segment.status().code(), "rank {}: {}", r, segment.status().message());
+    segments_[r] = std::move(*segment);
+    peers_[r].out = FrameWriter(segments_[r].frames_from(options_.rank));
+    peers_[r].in = FrameReader(own().frames_from(rank_of(r)));
+  }
+  for (auto& group : groups_) group->connect();
+  return {};
+}
+
+rc::RcChannel& HostEndpoint::channel(Rank rank) {
+  Peer& peer = peers_[index(rank)];
+  if (!peer.channel) {
+    peer.channel = std::make_unique<rc::RcChannel>(rank, rc_, memory_, rc_counters_);
+    open_.push_back(rank);
+  }
+  return *peer.channel;
+}
+
+Status HostEndpoint::post(Instant now, const WorkRequest& request) {
+  if (index(request.peer) >= peers_.size() || request.peer == options_.rank) {
+    return failure(Code::invalid_argument, "rank {} is not a peer of rank {} (of {})",
+                   index(request.peer), index(options_.rank), peers_.size());
+  }
+  now_ = now;
+  return channel(request.peer).post(now, request);
+}
+
+std::size_t HostEndpoint::poll(Instant now, std::span<Completion> completions) {
+  now_ = now;
+  rise();
+  for (std::uint32_t r = 0; r < peers_.size(); ++r) {
+    if (rank_of(r) != options_.rank) receive(now, rank_of(r), peers_[r]);
+  }
+  for (const Rank rank : open_) {
+    Peer& peer = peers_[index(rank)];
+    if (peer.channel->next_deadline() <= now) peer.channel->on_timer(now, completions_);
+    if (peer.channel->has_output(now)) transmit(now, rank, peer);
+  }
+  collect_probes();
+  return completions_.take(completions);
+}
+
+void HostEndpoint::rise() {
+  if (!slept_) return;
+  slept_ = false;
+  own().head().sleep.store(static_cast<std::uint32_t>(Sleep::awake), std::memory_order_relaxed);
+  own().silence_bell();
+}
+
+void HostEndpoint::receive(Instant now, Rank rank, Peer& peer) {
+  // A bounded number of frames, so that one peer cannot keep the worker here.
+  constexpr int kMaxFrames = 64;
+  for (int i = 0; i < kMaxFrames; ++i) {
+    const std::span<const std::byte> frame = peer.in.front();
+    if (frame.empty()) break;
+    channel(rank).on_frame(now, frame, completions_);
+    peer.in.pop(frame.size());
+  }
+  if (peer.in.broken() && !channel(rank).failed()) {
+    ++counters_.rejected_foreign;
+    channel(rank).fail(Code::peer_failed, completions_);
+  }
+}
+
+void HostEndpoint::transmit(Instant now, Rank rank, Peer& peer) {
+  rc::RcChannel& rc = *peer.channel;
+  rc::OutgoingFrame frame;
+  bool any = false;
+  bool work = false;
+  while (rc.next_frame(now, frame)) {
+    std::byte* const place = peer.out.reserve(frame.size());
+    if (place == nullptr) {
+      rc.take_back(frame);
+      ++counters_.send_queue_full;
+      break;
+    }
+    std::memcpy(place, frame.header.data(), frame.header_bytes);
+    if (!frame.payload.empty())
+      std::memcpy(place + frame.header_bytes, frame.payload.data(), frame.payload.size());
+    peer.out.commit();
+    any = true;
+    work |= frame.sequenced;
+  }
+  if (any) counters_.send_calls += segments_[index(rank)].wake(!work) ? 1 : 0;
+}
+
+void HostEndpoint::collect_probes() {
+  for (auto& group : groups_) {
+    for (const Rank source : group->take_probes()) {
+      completions_.push({.opcode = Opcode::probe, .peer = source, .immediate = group->subgroup()});
+    }
+  }
+}
+
+bool HostEndpoint::anything_to_poll() const {
+  const bool chunks =
+      std::any_of(groups_.begin(), groups_.end(), [](const auto& one) { return one->pending(); });
+  if (chunks || !completions_.empty()) return true;
+  for (std::uint32_t r = 0; r < peers_.size(); ++r) {
+    if (rank_of(r) != options_.rank && !peers_[r].in.empty() && !peers_[r].in.broken()) return true;
+  }
+  return false;
+}
+
+bool HostEndpoint::prepare_wait() {
+  const bool awaits = std::any_of(open_.begin(), open_.end(), [this](Rank rank) {
+    return peers_[index(rank)].channel->awaits_completion();
+  });
+  slept_ = true;
+  own().head().sleep.store(
+      static_cast<std::uint32_t>(awaits ? Sleep::for_acknowledgements : Sleep::for_work),
+      std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return !anything_to_poll();
+}
+
+void HostEndpoint::abandon() {
+  for (const Rank rank : open_) peers_[index(rank)].channel->abandon();
+}
+
+bool HostEndpoint::quiet() const {
+  return std::all_of(open_.begin(), open_.end(),
+                     [this](Rank rank) { return peers_[index(rank)].channel->quiet(); });
+}
+
+Instant HostEndpoint::next_deadline() const {
+  Instant deadline = kNever;
+  for (const Rank rank : open_) {
+    deadline = std::min(deadline, peers_[index(rank)].channel->next_deadline());
+  }
+  return deadline;
+}
+
+EndpointCounters HostEndpoint::counters() const {
+  EndpointCounters sum = counters_;
+  for (const auto& group : groups_) group->add_to(sum);
+  sum.reliable_frames_sent = rc_counters_.frames_sent;
+  sum.reliable_frames_resent = rc_counters_.frames_resent;
+  sum.reliable_frames_received = rc_counters_.frames_received;
+  sum.reliable_frames_duplicate = rc_counters_.frames_duplicate;
+  sum.reliable_bytes_sent = rc_counters_.bytes_sent;
+  sum.read_bytes_served = rc_counters_.read_bytes_served;
+  sum.rejected_foreign += rc_counters_.rejected_malformed + rc_counters_.rejected_incarnation;
+  return sum;
+}
+
+}  // namespace tutti::device::host

@@ -1,0 +1,181 @@
+#include "device/host/segment.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace tutti::device::host {
+
+namespace {
+
+constexpr std::uint64_t kMagic = 0x3174'736f'6874'7574;  // "tuthost1"
+// Rings that stay in a core's cache, and with few ranks take a rendezvous' window.
+constexpr std::size_t kFrameCapacityBytes = 256 * 1024;
+constexpr std::size_t kFrameCapacityOfManyBytes = 64 * 1024;
+constexpr std::uint32_t kFewRanks = 16;
+constexpr std::uint32_t kChunkSlots = 32;
+constexpr std::uint32_t kChunkBytes = 16 * 1024;
+
+constexpr std::size_t head_bytes() {
+  return (sizeof(SegmentHead) + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+}
+
+std::span<std::byte> map(int file, std::size_t bytes) {
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) return {};
+  return {static_cast<std::byte*>(memory), bytes};
+}
+
+/// A descriptor of another process of this user, opened anew.
+Result<Descriptor> open_of(std::int32_t process, std::int32_t descriptor, int flags) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", process, descriptor);
+  Descriptor opened(::open(path.c_str(), flags | O_CLOEXEC));
+  if (opened.valid()) return opened;
+  return system_failure(errno,
+                        "opening {}, shared memory of a rank on this host (it must run as the same "
+                        "user; TUTTI_DEVICE=ip does without)",
+                        path);
+}
+
+}  // namespace
+
+std::size_t SegmentShape::frame_capacity_bytes() const {
+  return ranks <= kFewRanks ? kFrameCapacityBytes : kFrameCapacityOfManyBytes;
+}
+
+ChunkRingShape SegmentShape::chunk_ring() const {
+  return {.ranks = ranks, .slots = kChunkSlots, .chunk_bytes = kChunkBytes};
+}
+
+std::size_t SegmentShape::bytes() const {
+  return head_bytes() + ranks * frame_ring_bytes(frame_capacity_bytes()) +
+         subgroups * chunk_ring().bytes();
+}
+
+std::vector<std::byte> SegmentAddress::encode() const {
+  std::vector<std::byte> bytes(sizeof *this);
+  std::memcpy(bytes.data(), this, sizeof *this);
+  return bytes;
+}
+
+Result<SegmentAddress> SegmentAddress::decode(std::span<const std::byte> bytes) {
+  SegmentAddress address;
+  if (bytes.size() != sizeof address) {
+    return failure(Code::invalid_argument, "an address of {} bytes is none of shared memory",
+                   bytes.size());
+  }
+  std::memcpy(static_cast<void*>(&address), bytes.data(), sizeof address);
+  return address;
+}
+
+Segment& Segment::operator=(Segment&& other) noexcept {
+  std::swap(shape_, other.shape_);
+  std::swap(memory_, other.memory_);
+  std::swap(file_, other.file_);
+  std::swap(bell_out_, other.bell_out_);
+  std::swap(bell_in_, other.bell_in_);
+  return *this;
+}
+
+Segment::~Segment() {
+  if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
+}
+
+Result<Segment> Segment::create(const SegmentShape& shape) {
+  Segment segment;
+  segment.shape_ = shape;
+  segment.file_ = Descriptor(::memfd_create("tutti", MFD_CLOEXEC));
+  if (!segment.file_.valid()) return system_failure(errno, "creating shared memory");
+  const auto bytes = static_cast<off_t>(shape.bytes());
+  if (::ftruncate(segment.file_.get(), bytes) != 0) {
+    return system_failure(errno, "sizing shared memory to {} bytes", bytes);
+  }
+  segment.memory_ = map(segment.file_.get(), shape.bytes());
+  if (segment.memory_.empty()) return system_failure(errno, "mapping {} bytes of it", bytes);
+  std::array<int, 2> bell{};
+  if (::pipe2(bell.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+    return system_failure(errno, "creating the pipe that wakes this rank");
+  }
+  segment.bell_out_ = Descriptor(bell[0]);
+  segment.bell_in_ = Descriptor(bell[1]);
+  SegmentHead& head = segment.head();
+  if (::getrandom(&head.token, sizeof head.token, 0) != sizeof head.token) {
+    return system_failure(errno, "drawing the shared memory's token");
+  }
+  head.magic = kMagic;
+  return segment;
+}
+
+Result<Segment> Segment::open(const SegmentAddress& address, const SegmentShape& shape) {
+  Segment segment;
+  segment.shape_ = shape;
+  auto file = open_of(address.process, address.memory, O_RDWR);
+  if (!file) return file.status();
+  const off_t bytes = ::lseek(file->get(), 0, SEEK_END);
+  if (bytes != static_cast<off_t>(shape.bytes())) {
+    return failure(Code::invalid_argument, "shared memory of process {} has {} bytes, not {}",
+                   address.process, bytes, shape.bytes());
+  }
+  segment.memory_ = map(file->get(), shape.bytes());
+  if (segment.memory_.empty()) {
+    return system_failure(errno, "mapping shared memory of process {}", address.process);
+  }
+  if (segment.head().magic != kMagic || segment.head().token != address.token) {
+    return failure(Code::invalid_argument,
+                   "shared memory of process {} is not that of the rank meant", address.process);
+  }
+  // Open for reading too: ringing a rank that has ended must not raise SIGPIPE.
+  auto bell = open_of(address.process, address.bell, O_RDWR | O_NONBLOCK);
+  if (!bell) return bell.status();
+  segment.bell_in_ = std::move(*bell);
+  return segment;
+}
+
+SegmentAddress Segment::address() const {
+  return {.token = head().token,
+          .process = static_cast<std::int32_t>(::getpid()),
+          .memory = file_.get(),
+          .bell = bell_in_.get()};
+}
+
+std::span<std::byte> Segment::frames_from(Rank from) const {
+  const std::size_t one = frame_ring_bytes(shape_.frame_capacity_bytes());
+  return memory_.subspan(head_bytes() + index(from) * one, one);
+}
+
+ChunkRing Segment::chunks(std::uint32_t subgroup) const {
+  const std::size_t frames = shape_.ranks * frame_ring_bytes(shape_.frame_capacity_bytes());
+  const ChunkRingShape ring = shape_.chunk_ring();
+  return {memory_.subspan(head_bytes() + frames + subgroup * ring.bytes(), ring.bytes()), ring};
+}
+
+bool Segment::wake(bool acknowledgement_only) const {
+  // Either we see that the owner sleeps, or it sees, before it does, what we wrote.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  constexpr auto kAwake = static_cast<std::uint32_t>(Sleep::awake);
+  const std::uint32_t least = static_cast<std::uint32_t>(
+      acknowledgement_only ? Sleep::for_acknowledgements : Sleep::for_work);
+  if (head().sleep.load(std::memory_order_relaxed) < least) return false;
+  if (head().sleep.exchange(kAwake, std::memory_order_acq_rel) == kAwake) return false;
+  // A full pipe rings as well.
+  const std::byte ring{1};
+  (void)!::write(bell_in_.get(), &ring, 1);
+  return true;
+}
+
+void Segment::silence_bell() const {
+  std::array<std::byte, 64> rings;
+  while (::read(bell_out_.get(), rings.data(), rings.size()) ==
+         static_cast<ssize_t>(rings.size())) {
+  }
+}
+
+}  // namespace tutti::device::host

@@ -1,0 +1,181 @@
+// The two rings through which ranks of one host pass bytes, as they lie in shared memory: frames
+// from one rank to one other, and chunks from one rank to all others.
+//
+// A writer publishes with a release store of a count that only grows; a reader takes it with an
+// acquire load, and the other way round for room. What a peer wrote is used only after it was found
+// to lie within the ring: a peer may have gone wrong.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <span>
+
+#include "tutti/units.hpp"
+
+namespace tutti::device::host {
+
+inline constexpr std::size_t kCacheLineBytes = 64;
+
+/// A count on a cache line of its own.
+struct alignas(kCacheLineBytes) SharedCount {
+  std::atomic<std::uint64_t> value;
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(sizeof(SharedCount) == kCacheLineBytes);
+
+/// What precedes a frame ring's bytes.
+struct FrameRingControl {
+  SharedCount written;  ///< bytes, by the one writer
+  SharedCount read;     ///< bytes, by the one reader
+};
+
+constexpr std::size_t frame_ring_bytes(std::size_t capacity_bytes) {
+  return sizeof(FrameRingControl) + capacity_bytes;
+}
+
+// A record: its length in 8 bytes, then the frame, up to a multiple of 8. Records do not wrap; the
+// end of the ring that one does not fit into is filled by a length of kSkip.
+inline constexpr std::uint64_t kSkip = std::numeric_limits<std::uint64_t>::max();
+inline constexpr std::size_t kRecordHeadBytes = 8;
+
+constexpr std::size_t record_bytes(std::size_t frame_bytes) {
+  return kRecordHeadBytes + (frame_bytes + 7) / 8 * 8;
+}
+
+/// The writing end of a frame ring.
+class FrameWriter {
+ public:
+  FrameWriter() = default;
+  /// `memory`: frame_ring_bytes(capacity), the capacity a multiple of 8.
+  explicit FrameWriter(std::span<std::byte> memory)
+      : control_(reinterpret_cast<FrameRingControl*>(memory.data())),
+        bytes_(memory.subspan(sizeof(FrameRingControl))),
+        written_(control_->written.value.load(std::memory_order_relaxed)) {}
+
+  /// Room for a frame, or null: the ring is full. Nothing is seen of it before `commit`.
+  std::byte* reserve(std::size_t frame_bytes) {
+    const std::size_t need = record_bytes(frame_bytes);
+    const std::size_t at = written_ % bytes_.size();
+    const std::size_t to_end = bytes_.size() - at;
+    const std::size_t skipped = need <= to_end ? 0 : to_end;
+    if (!has_room(skipped + need)) return nullptr;
+    if (skipped > 0) {
+      std::memcpy(&bytes_[at], &kSkip, kRecordHeadBytes);
+      written_ += skipped;
+    }
+    const std::uint64_t size = frame_bytes;
+    std::byte* const record = &bytes_[written_ % bytes_.size()];
+    std::memcpy(record, &size, kRecordHeadBytes);
+    written_ += need;
+    return record + kRecordHeadBytes;
+  }
+  void commit() { control_->written.value.store(written_, std::memory_order_release); }
+
+ private:
+  bool has_room(std::size_t bytes) {
+    if (written_ + bytes - read_ <= bytes_.size()) return true;
+    read_ = control_->read.value.load(std::memory_order_acquire);
+    return written_ + bytes - read_ <= bytes_.size();
+  }
+
+  FrameRingControl* control_ = nullptr;
+  std::span<std::byte> bytes_;
+  std::uint64_t written_ = 0;
+  std::uint64_t read_ = 0;  ///< as last seen
+};
+
+/// The reading end.
+class FrameReader {
+ public:
+  FrameReader() = default;
+  explicit FrameReader(std::span<std::byte> memory)
+      : control_(reinterpret_cast<FrameRingControl*>(memory.data())),
+        bytes_(memory.subspan(sizeof(FrameRingControl))) {}
+
+  bool empty() const { return control_->written.value.load(std::memory_order_acquire) == read_; }
+  /// The next frame, valid until `pop`; empty: none, or what lies there is none (`broken`).
+  std::span<const std::byte> front() {
+    if (written_ == read_) written_ = control_->written.value.load(std::memory_order_acquire);
+    while (written_ != read_) {
+      const std::size_t at = read_ % bytes_.size();
+      const std::size_t to_end = bytes_.size() - at;
+      std::uint64_t size = 0;
+      std::memcpy(&size, &bytes_[at], kRecordHeadBytes);
+      if (size == kSkip && to_end <= written_ - read_) {
+        read_ += to_end;
+        continue;
+      }
+      broken_ = size == 0 || size > to_end || record_bytes(size) > to_end ||
+                record_bytes(size) > written_ - read_;
+      if (broken_) return {};
+      return bytes_.subspan(at + kRecordHeadBytes, size);
+    }
+    return {};
+  }
+  /// Gives the frame of `front` back to the writer.
+  void pop(std::size_t frame_bytes) {
+    read_ += record_bytes(frame_bytes);
+    control_->read.value.store(read_, std::memory_order_release);
+  }
+  /// The peer wrote what is no record.
+  bool broken() const { return broken_; }
+
+ private:
+  FrameRingControl* control_ = nullptr;
+  std::span<std::byte> bytes_;
+  std::uint64_t read_ = 0;
+  std::uint64_t written_ = 0;  ///< as last seen
+  bool broken_ = false;
+};
+
+/// What a slot of a chunk ring says of its chunk.
+struct ChunkHead {
+  std::uint32_t epoch = 0;
+  std::uint32_t psn = 0;
+  std::uint32_t bytes = 0;
+  std::uint32_t probe = 0;  ///< 1: a membership probe, without payload
+};
+
+/// Where the parts of a chunk ring lie: a count of chunks written, one count read per rank, the
+/// slots.
+struct ChunkRingShape {
+  std::uint32_t ranks = 0;
+  std::uint32_t slots = 0;
+  std::uint32_t chunk_bytes = 0;
+
+  std::size_t slot_bytes() const {
+    return (sizeof(ChunkHead) + chunk_bytes + kCacheLineBytes - 1) / kCacheLineBytes *
+           kCacheLineBytes;
+  }
+  std::size_t slots_offset() const { return (1 + std::size_t{ranks}) * sizeof(SharedCount); }
+  std::size_t bytes() const { return slots_offset() + slots * slot_bytes(); }
+};
+
+/// One rank's chunk ring: its writer is that rank, all others read it, each by a count of its own.
+class ChunkRing {
+ public:
+  ChunkRing() = default;
+  ChunkRing(std::span<std::byte> memory, const ChunkRingShape& shape)
+      : memory_(memory), shape_(shape) {}
+
+  std::atomic<std::uint64_t>& written() const { return count(0); }
+  std::atomic<std::uint64_t>& read_by(Rank rank) const { return count(1 + index(rank)); }
+  const ChunkRingShape& shape() const { return shape_; }
+  std::byte* slot(std::uint64_t number) const {
+    return &memory_[shape_.slots_offset() + number % shape_.slots * shape_.slot_bytes()];
+  }
+
+ private:
+  std::atomic<std::uint64_t>& count(std::size_t number) const {
+    return reinterpret_cast<SharedCount*>(memory_.data())[number].value;
+  }
+
+  std::span<std::byte> memory_;
+  ChunkRingShape shape_;
+};
+
+}  // namespace tutti::device::host

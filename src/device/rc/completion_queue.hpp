@@ -1,0 +1,33 @@
+// Where an endpoint keeps completions until it is polled for them.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "device/device.hpp"
+#include "device/rc/rc_channel.hpp"
+
+namespace tutti::device::rc {
+
+/// Completions in the order of arrival, with the messages' bytes.
+class CompletionQueue final : public CompletionSink {
+ public:
+  void push(const Completion& completion) override;
+  /// Moves out as many as fit; their payloads stay valid until the next `take`.
+  std::size_t take(std::span<Completion> out);
+  bool empty() const { return taken_ == entries_.size(); }
+
+ private:
+  struct Entry {
+    Completion completion;
+    std::size_t offset;
+    std::size_t size;
+  };
+
+  std::vector<Entry> entries_;
+  std::vector<std::byte> bytes_;
+  std::size_t taken_ = 0;
+};
+
+}  // namespace tutti::device::rc

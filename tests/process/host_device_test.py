@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Ranks of one host over shared memory, as processes: which device is chosen, and what becomes of a job that loses one."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+TUTTI = ""
+LOOP = ""
+PATIENCE_S = 100
+FOR_EVER = "100000000"
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Rank:
+    def __init__(self, rank, size, port, arguments, environment):
+        self.log = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            [LOOP, *arguments], stdout=self.log, stderr=subprocess.STDOUT,
+            env={**os.environ, **environment, "RANK": str(rank), "WORLD_SIZE": str(size),
+                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
+
+    def text(self):
+        self.log.flush()
+        self.log.seek(0)
+        return self.log.read()
+
+    def runs(self):
+        deadline = time.monotonic() + PATIENCE_S
+        while "running" not in self.text():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError("does not run: " + self.text())
+            time.sleep(0.01)
+
+    def end(self):
+        self.process.wait(timeout=PATIENCE_S)
+        return self.text()
+
+
+class HostDevice(unittest.TestCase):
+    def setUp(self):
+        self.ranks = []
+
+    def tearDown(self):
+        for one in self.ranks:
+            if one.process.poll() is None:
+                one.process.kill()
+                one.process.wait()
+            one.log.close()
+
+    def job(self, size, *arguments, of_rank=lambda rank: {"TUTTI_DEVICE": "host"}):
+        port = free_port()
+        self.ranks = [Rank(rank, size, port, arguments, of_rank(rank)) for rank in range(size)]
+        return self.ranks
+
+    def check_survivors(self, victim):
+        for number, rank in enumerate(self.ranks):
+            if number == victim:
+                continue
+            text = rank.end()
+            self.assertEqual(rank.process.returncode, 3, text)
+            self.assertIn(f"rank {victim} (", text)
+
+    def test_a_killed_rank_is_named_by_all_others(self):
+        for by in ("multicast", "ring"):
+            for rank in self.job(4, "allgather", "300000", FOR_EVER, f"by={by}"):
+                rank.runs()
+            self.ranks[2].process.kill()
+            self.check_survivors(2)
+            self.tearDown()
+
+    def test_a_frozen_rank_is_named_by_all_others(self):
+        for rank in self.job(3, "broadcast", "300000", FOR_EVER):
+            rank.runs()
+        self.ranks[1].process.send_signal(signal.SIGSTOP)
+        self.check_survivors(1)
+        self.ranks[1].process.send_signal(signal.SIGCONT)
+        self.assertIn("failed", self.ranks[1].end())
+
+    def test_a_rank_that_computes_is_not_lost(self):
+        for rank in self.job(3, "allgather", "100000", "40", "compute=1:20:5000"):
+            self.assertIn("complete", rank.end())
+
+    def test_nothing_stays_behind(self):
+        before = set(os.listdir("/dev/shm"))
+        for rank in self.job(4, "allgather", "300000", FOR_EVER):
+            rank.runs()
+        for rank in self.ranks:
+            rank.process.kill()
+        for rank in self.ranks:
+            rank.end()
+        self.assertEqual(set(os.listdir("/dev/shm")) - before, set())
+
+    def test_ranks_that_ask_for_different_devices_are_told(self):
+        for rank in self.job(2, "allgather", "8", "10",
+                             of_rank=lambda rank: {"TUTTI_DEVICE": ("host", "ip")[rank]}):
+            text = rank.end()
+            self.assertEqual(rank.process.returncode, 3, text)
+            self.assertIn("disagree on the device", text)
+
+    def test_an_unknown_device_is_refused_by_name(self):
+        for rank in self.job(2, "allgather", "8", "10",
+                             of_rank=lambda rank: {"TUTTI_DEVICE": "carrier-pigeon"}):
+            text = rank.end()
+            self.assertEqual(rank.process.returncode, 3, text)
+            self.assertIn('TUTTI_DEVICE is "carrier-pigeon"; there are auto, ip, host', text)
+
+    def chosen(self, *options, **environment):
+        """What `tutti bench` says of its communicator."""
+        outer = {name: value for name, value in os.environ.items() if name != "TUTTI_DEVICE"}
+        done = subprocess.run(
+            [TUTTI, "run", "-n", "2", "--", TUTTI, "bench", "broadcast", "-b", "8", "-e", "8", "-n", "2", *options],
+            capture_output=True, text=True, timeout=PATIENCE_S, check=False, env={**outer, **environment})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_ranks_of_one_host_share_memory_unless_a_network_is_asked_for(self):
+        self.assertIn("device host:", self.chosen())
+        self.assertIn("device ip:", self.chosen("--interface", "lo"))
+        self.assertIn("device ip:", self.chosen("--device", "ip"))
+        self.assertIn("device ip:", self.chosen(TUTTI_DEVICE="ip"))
+        self.assertIn("device host:", self.chosen("--device", "host", TUTTI_DEVICE="ip"))
+
+
+if __name__ == "__main__":
+    TUTTI, LOOP = sys.argv[1:3]
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,380 @@
+// The `host` device by itself: its rings against a plain queue, and endpoints of one process that
+// send, write, read, multicast, push back, sleep and wake.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <deque>
+#include <thread>
+
+#include "base/random.hpp"
+#include "device/host/host_device.hpp"
+#include "device/host/segment.hpp"
+#include "device/host/shared_ring.hpp"
+
+namespace tutti::device::host {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+constexpr Nanoseconds kPeerTimeout = std::chrono::seconds(5);
+
+Bytes pattern(std::size_t size, std::uint64_t seed) {
+  Bytes bytes(size);
+  for (std::size_t i = 0; i < size; ++i)
+    bytes[i] = static_cast<std::byte>(draw(seed, i / 8) >> (i % 8 * 8));
+  return bytes;
+}
+
+// ---- the ring of frames
+
+struct Ring {
+  explicit Ring(std::size_t capacity)
+      : memory(frame_ring_bytes(capacity) / sizeof(SharedCount) + 1),
+        bytes(reinterpret_cast<std::byte*>(memory.data()), frame_ring_bytes(capacity)),
+        writer(bytes),
+        reader(bytes) {}
+
+  std::vector<SharedCount> memory;
+  std::span<std::byte> bytes;
+  FrameWriter writer;
+  FrameReader reader;
+};
+
+TEST(FrameRing, IsAQueueWhateverTheSizesAndWhereverItWraps) {
+  Ring ring(1024);
+  std::deque<Bytes> queue;
+  std::uint64_t refused = 0;
+  for (std::uint64_t step = 0; step < 20'000; ++step) {
+    if (draw(1, step) % 2 == 0) {
+      const Bytes frame = pattern(1 + draw(2, step) % 300, step);
+      std::byte* const place = ring.writer.reserve(frame.size());
+      if (place == nullptr) {
+        ++refused;
+        ASSERT_FALSE(queue.empty()) << "an empty ring takes any frame";
+        continue;
+      }
+      std::memcpy(place, frame.data(), frame.size());
+      ring.writer.commit();
+      queue.push_back(frame);
+    } else {
+      ASSERT_EQ(ring.reader.empty(), queue.empty());
+      const auto frame = ring.reader.front();
+      ASSERT_EQ(frame.empty(), queue.empty());
+      if (frame.empty()) continue;
+      ASSERT_EQ(Bytes(frame.begin(), frame.end()), queue.front());
+      queue.pop_front();
+      ring.reader.pop(frame.size());
+    }
+  }
+  EXPECT_GT(refused, 100u);
+}
+
+TEST(FrameRing, NothingIsSeenBeforeItIsCommitted) {
+  Ring ring(1024);
+  ASSERT_NE(ring.writer.reserve(100), nullptr);
+  EXPECT_TRUE(ring.reader.empty());
+  EXPECT_TRUE(ring.reader.front().empty());
+}
+
+TEST(FrameRing, ALyingWriterIsFoundOut) {
+  for (const std::uint64_t length : {std::uint64_t{0}, std::uint64_t{2000}, kSkip - 1}) {
+    Ring ring(1024);
+    ASSERT_NE(ring.writer.reserve(100), nullptr);
+    ring.writer.commit();
+    std::memcpy(&ring.bytes[sizeof(FrameRingControl)], &length, sizeof length);
+    EXPECT_TRUE(ring.reader.front().empty()) << length;
+    EXPECT_TRUE(ring.reader.broken()) << length;
+  }
+}
+
+// ---- endpoints
+
+class Host : public testing::Test {
+ protected:
+  void open(std::uint32_t ranks, std::uint32_t subgroups = 1) {
+    std::vector<Rank> local;
+    for (std::uint32_t r = 0; r < ranks; ++r) local.push_back(rank_of(r));
+    std::vector<Bytes> addresses;
+    for (std::uint32_t r = 0; r < ranks; ++r) {
+      auto endpoint = HostDevice().open({.rank = rank_of(r),
+                                         .size = ranks,
+                                         .communicator = 1,
+                                         .subgroups = subgroups,
+                                         .secret = {},
+                                         .group_seed = {},
+                                         .local_ranks = local,
+                                         .peer_timeout = kPeerTimeout});
+      ASSERT_TRUE(endpoint.ok()) << endpoint.status().to_string();
+      addresses.push_back((*endpoint)->address());
+      ranks_.push_back(std::move(*endpoint));
+    }
+    for (auto& one : ranks_) {
+      const Status status = one->connect(addresses);
+      ASSERT_TRUE(status.ok()) << status.to_string();
+    }
+    arrived_.resize(ranks);
+  }
+
+  Endpoint& at(std::uint32_t rank) { return *ranks_[rank]; }
+
+  struct Arrival {
+    Completion completion;
+    Bytes payload;
+  };
+
+  /// Polls all, in virtual time, until nobody has anything left to do.
+  void settle() {
+    int idle = 0;
+    while (idle < 8) {
+      now_ = now_ + Nanoseconds(10'000);
+      bool any = false;
+      for (std::uint32_t r = 0; r < ranks_.size(); ++r) any |= poll(r) > 0;
+      const bool quiet =
+          std::all_of(ranks_.begin(), ranks_.end(), [](const auto& one) { return one->quiet(); });
+      idle = any || !quiet ? 0 : idle + 1;
+    }
+  }
+
+  std::size_t poll(std::uint32_t rank) {
+    std::array<Completion, 16> completions;
+    const std::size_t count = at(rank).poll(now_, completions);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto payload = completions[i].payload;
+      arrived_[rank].push_back({completions[i], {payload.begin(), payload.end()}});
+    }
+    return count;
+  }
+
+  std::vector<std::unique_ptr<Endpoint>> ranks_;
+  std::vector<std::vector<Arrival>> arrived_;
+  Instant now_{1'000'000'000};
+};
+
+TEST_F(Host, MessagesArriveInOrder) {
+  open(3);
+  constexpr std::uint64_t kMessages = 500;
+  std::vector<Bytes> sent;
+  for (std::uint64_t i = 0; i < kMessages; ++i) sent.push_back(pattern(1 + draw(5, i) % 16'000, i));
+  for (std::uint64_t i = 0; i < kMessages; ++i) {
+    ASSERT_TRUE(at(i % 2).post(now_, {.peer = rank_of(2), .work_id = i, .local = sent[i]}).ok());
+  }
+  settle();
+  ASSERT_EQ(arrived_[2].size(), kMessages);
+  std::array<std::uint64_t, 2> next{0, 1};
+  for (const Arrival& one : arrived_[2]) {
+    std::uint64_t& i = next[index(one.completion.peer)];
+    ASSERT_EQ(one.payload, sent[i]);
+    i += 2;
+  }
+  // Far more than the ring takes at once, and nothing was lost.
+  EXPECT_EQ(at(0).counters().reliable_frames_resent, 0u);
+}
+
+TEST_F(Host, WritesAndReadsReachRegisteredMemoryOnly) {
+  open(2);
+  Bytes region(3 << 20);
+  Bytes source = pattern(2 << 20, 9);
+  Bytes back(2 << 20);
+  const MemoryKey key = at(1).register_memory(region).value();
+  ASSERT_TRUE(at(0)
+                  .post(now_, {.opcode = Opcode::write_immediate,
+                               .peer = rank_of(1),
+                               .work_id = 1,
+                               .local = source,
+                               .remote_key = key,
+                               .remote_offset = 1000,
+                               .immediate = 77})
+                  .ok());
+  settle();
+  ASSERT_EQ(arrived_[1].size(), 1u);
+  EXPECT_EQ(arrived_[1][0].completion.immediate, 77u);
+  EXPECT_EQ(0, std::memcmp(&region[1000], source.data(), source.size()));
+  ASSERT_TRUE(at(0)
+                  .post(now_, {.opcode = Opcode::read,
+                               .peer = rank_of(1),
+                               .work_id = 2,
+                               .local = back,
+                               .remote_key = key,
+                               .remote_offset = 1000})
+                  .ok());
+  settle();
+  EXPECT_EQ(back, source);
+  at(1).deregister_memory(key);
+  ASSERT_TRUE(at(0)
+                  .post(now_, {.opcode = Opcode::write,
+                               .peer = rank_of(1),
+                               .work_id = 3,
+                               .local = source,
+                               .remote_key = key})
+                  .ok());
+  settle();
+  EXPECT_NE(arrived_[0].back().completion.code, Code::ok);
+}
+
+TEST_F(Host, AMulticastReachesAllOthersOnceAndAFullRingPushesBack) {
+  open(3, 2);
+  const std::uint32_t chunk = at(0).capabilities().max_chunk_bytes;
+  const Bytes data = pattern(100 * std::size_t{chunk} + 5, 3);
+  std::vector<Bytes> got(3, Bytes(data.size()));
+  std::vector<std::size_t> chunks(3);
+  std::uint32_t posted = 0;
+  const std::uint32_t all = 101;
+  std::uint64_t refused = 0;
+  while (chunks[1] < all || chunks[2] < all) {
+    const std::size_t at_byte = std::size_t{posted} * chunk;
+    if (posted < all) {
+      const auto accepted = at(0).multicast(1).post({.epoch = 4,
+                                                     .first_psn = posted,
+                                                     .data = std::span(data).subspan(at_byte),
+                                                     .chunk_bytes = chunk});
+      ASSERT_TRUE(accepted.ok());
+      if (posted + *accepted < all) ++refused;
+      posted += *accepted;
+    }
+    for (const std::uint32_t r : {1u, 2u}) {
+      // The slower rank holds the sender back.
+      if (r == 2 && draw(8, refused) % 3 == 0) continue;
+      std::array<ReceivedChunk, 7> received;
+      const std::size_t count = at(r).multicast(1).poll(received);
+      for (std::size_t i = 0; i < count; ++i) {
+        EXPECT_EQ(received[i].epoch, 4u);
+        EXPECT_EQ(received[i].source, Rank{0});
+        ASSERT_TRUE(
+            at(r).multicast(1).place(received[i], &got[r][std::size_t{received[i].psn} * chunk]));
+      }
+      chunks[r] += count;
+      if (count > 0) at(r).multicast(1).release();
+    }
+  }
+  EXPECT_EQ(got[1], data);
+  EXPECT_EQ(got[2], data);
+  EXPECT_GT(refused, 2u);
+  EXPECT_GT(at(0).counters().send_queue_full, 0u);
+  EXPECT_EQ(at(0).counters().multicast_bytes_sent, data.size());
+  EXPECT_EQ(at(1).counters().multicast_bytes_received, data.size());
+}
+
+TEST_F(Host, ProbesAreHeardByAllOthers) {
+  open(3);
+  ASSERT_TRUE(at(1).multicast(0).post_probe(0).ok());
+  for (const std::uint32_t r : {0u, 2u}) {
+    std::array<ReceivedChunk, 4> none;
+    EXPECT_EQ(at(r).multicast(0).poll(none), 0u);
+    ASSERT_EQ(poll(r), 1u);
+    EXPECT_EQ(arrived_[r][0].completion.opcode, Opcode::probe);
+    EXPECT_EQ(arrived_[r][0].completion.peer, Rank{1});
+  }
+}
+
+bool rings(Endpoint& endpoint, int timeout_ms) {
+  pollfd bell{endpoint.wait_descriptor(), POLLIN, 0};
+  return ::poll(&bell, 1, timeout_ms) == 1;
+}
+
+TEST_F(Host, OnlyARankThatSleepsIsWoken) {
+  open(2);
+  Bytes message = pattern(10, 1);
+  ASSERT_TRUE(at(0).post(now_, {.peer = rank_of(1), .local = message}).ok());
+  poll(0);
+  EXPECT_FALSE(rings(at(1), 0));
+  // What is there already keeps it from sleeping.
+  EXPECT_FALSE(at(1).prepare_wait());
+  poll(1);
+  EXPECT_EQ(arrived_[1].size(), 1u);
+  ASSERT_TRUE(at(1).prepare_wait());
+  ASSERT_TRUE(at(0).post(now_, {.peer = rank_of(1), .local = message}).ok());
+  poll(0);
+  EXPECT_TRUE(rings(at(1), 5000));
+  EXPECT_EQ(at(0).counters().send_calls, 1u);
+  poll(1);
+  EXPECT_EQ(arrived_[1].size(), 2u);
+  EXPECT_FALSE(rings(at(1), 0)) << "a poll silences the bell";
+}
+
+TEST_F(Host, AnAcknowledgementAloneWakesOnlyWhoWaitsForACompletion) {
+  open(2);
+  Bytes region(100);
+  Bytes data = pattern(100, 1);
+  const MemoryKey key = at(1).register_memory(region).value();
+  const auto acknowledge = [&] {
+    poll(1);
+    now_ = now_ + Nanoseconds(600'000);  // later than an acknowledgement is held back
+    poll(1);
+  };
+  ASSERT_TRUE(at(0).post(now_, {.peer = rank_of(1), .local = data, .signaled = false}).ok());
+  poll(0);
+  ASSERT_TRUE(at(0).prepare_wait());
+  acknowledge();
+  EXPECT_FALSE(rings(at(0), 0));
+  poll(0);
+  ASSERT_TRUE(at(0)
+                  .post(now_, {.opcode = Opcode::write,
+                               .peer = rank_of(1),
+                               .work_id = 1,
+                               .local = data,
+                               .remote_key = key})
+                  .ok());
+  poll(0);
+  ASSERT_TRUE(at(0).prepare_wait());
+  acknowledge();
+  EXPECT_TRUE(rings(at(0), 5000));
+  poll(0);
+  ASSERT_EQ(arrived_[0].size(), 1u) << "the message asked for no completion";
+  EXPECT_EQ(arrived_[0][0].completion.code, Code::ok);
+}
+
+TEST_F(Host, AReaderThatMakesRoomWakesTheSender) {
+  open(2);
+  const std::uint32_t chunk = at(0).capabilities().max_chunk_bytes;
+  const Bytes data(40 * std::size_t{chunk});
+  const auto accepted =
+      at(0).multicast(0).post({.epoch = 1, .first_psn = 0, .data = data, .chunk_bytes = chunk});
+  ASSERT_TRUE(accepted.ok());
+  ASSERT_LT(*accepted, 40u);
+  ASSERT_TRUE(at(0).prepare_wait());
+  std::array<ReceivedChunk, 4> received;
+  ASSERT_EQ(at(1).multicast(0).poll(received), 4u);
+  EXPECT_FALSE(rings(at(0), 0)) << "chunks that are not released take their room still";
+  at(1).multicast(0).release();
+  EXPECT_TRUE(rings(at(0), 5000));
+}
+
+TEST_F(Host, ASilentPeerIsReportedLost) {
+  open(2);
+  at(0).watch(Rank{1}, true);
+  for (int i = 0; i < 100 && arrived_[0].empty(); ++i) {
+    now_ = now_ + kPeerTimeout / 20;
+    poll(0);
+  }
+  ASSERT_EQ(arrived_[0].size(), 1u);
+  EXPECT_EQ(arrived_[0][0].completion.opcode, Opcode::failure);
+  EXPECT_EQ(arrived_[0][0].completion.peer, Rank{1});
+}
+
+TEST(HostDevice, ARankWhoseMemoryCannotBeOpenedIsNamedWithTheRemedy) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  std::vector<Rank> both{Rank{0}, Rank{1}};
+  auto endpoint = HostDevice().open({.rank = Rank{0},
+                                     .size = 2,
+                                     .communicator = 1,
+                                     .subgroups = 1,
+                                     .secret = {},
+                                     .group_seed = {},
+                                     .local_ranks = both,
+                                     .peer_timeout = kPeerTimeout});
+  ASSERT_TRUE(endpoint.ok());
+  const SegmentAddress gone{.token = 1, .process = child, .memory = 3, .bell = 4};
+  const std::vector<Bytes> addresses{(*endpoint)->address(), gone.encode()};
+  const Status status = (*endpoint)->connect(addresses);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("rank 1"), std::string::npos) << status.to_string();
+  EXPECT_NE(status.message().find("TUTTI_DEVICE=ip"), std::string::npos) << status.to_string();
+}
+
+}  // namespace
+}  // namespace tutti::device::host
