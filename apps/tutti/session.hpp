@@ -60,6 +60,11 @@ class Session {
   template <typename T>
   Result<std::vector<std::vector<T>>> exchange(const std::vector<T>& mine);
 
+  /// Every rank's value by rank, over the communicator: what is exchanged between repetitions must
+  /// not keep ranks from the end of theirs, as the bootstrap's sockets and server do.
+  template <typename T>
+  Result<std::vector<T>> share(const T& mine);
+
   /// Another communicator of the same ranks and options; collective.
   Result<Communicator> duplicate() { return communicator_.duplicate(*bootstrap_, options_); }
   /// A barrier on the communicator, so that nobody leaves while a peer may still need it.
@@ -75,6 +80,18 @@ class Session {
   CommunicatorOptions options_;
   std::vector<Location> locations_;
 };
+
+template <typename T>
+Result<std::vector<T>> Session::share(const T& mine) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  std::vector<T> values(size());
+  auto request =
+      communicator_.allgather(std::as_bytes(std::span(&mine, 1)),
+                              std::as_writable_bytes(std::span(values)), {.will_wait = true});
+  if (!request) return request.status();
+  if (Status status = request->wait(); !status) return status;
+  return values;
+}
 
 template <typename T>
 Result<std::vector<std::vector<T>>> Session::exchange(const std::vector<T>& mine) {

@@ -13,6 +13,8 @@ namespace {
 using schedule::Collective;
 
 constexpr std::uint64_t kSmallBytes = 8 * 1024;
+constexpr std::uint64_t kEagerBytes = 16 * 1000;  // what one message carries, roughly
+constexpr std::uint32_t kFewRanks = 16;
 
 ChoiceRule rule(Collective collective, std::uint64_t max_block_bytes, std::string_view algorithm,
                 std::string_view reason) {
@@ -21,6 +23,13 @@ ChoiceRule rule(Collective collective, std::uint64_t max_block_bytes, std::strin
   made.max_block_bytes = max_block_bytes;
   made.choice.algorithm = algorithm;
   made.choice.reason = reason;
+  return made;
+}
+
+/// The same on one device only, for up to `max_ranks`.
+ChoiceRule on(std::string_view device, std::uint32_t max_ranks, ChoiceRule made) {
+  made.device = device;
+  made.max_ranks = max_ranks;
   return made;
 }
 
@@ -91,16 +100,26 @@ Result<ChoiceRule> parse_rule(std::string_view text) {
 bool ChoiceRule::matches(const Situation& situation) const {
   return collective == situation.collective && situation.ranks >= min_ranks &&
          situation.ranks <= max_ranks && situation.hosts <= max_hosts &&
-         situation.block_bytes <= max_block_bytes;
+         situation.block_bytes <= max_block_bytes && (device.empty() || device == situation.device);
 }
 
 ChoiceTable ChoiceTable::defaults() {
   constexpr std::uint64_t kAny = ChoiceRule::kAnyBytes;
+  constexpr std::uint32_t kAnyRanks = ChoiceRule::kAnyRanks;
   ChoiceTable table;
   table.rules_ = {
       rule(Collective::barrier, kAny, "dissemination", "ceil(log2 P) rounds for any P"),
+      on("host", kAnyRanks,
+         rule(Collective::broadcast, kEagerBytes, "binomial", "short messages: no handshake")),
+      on("", kFewRanks,
+         rule(Collective::broadcast, kSmallBytes, "binomial",
+              "short messages to few: log2 P rounds, no handshake")),
       rule(Collective::broadcast, kAny, "multicast",
            "each byte leaves the root once, whatever the number of receivers"),
+      on("host", 8,
+         rule(Collective::allgather, kSmallBytes, "linear", "short messages to few: one round")),
+      on("host", kAnyRanks,
+         rule(Collective::allgather, kSmallBytes / 2, "bruck", "short messages: log2 P rounds")),
       rule(Collective::allgather, kAny, "multicast",
            "each block leaves its sender once, whatever the number of receivers"),
       rule(Collective::allgatherv, kAny, "ring", "blocks of any sizes, two connections a rank"),

@@ -20,6 +20,7 @@ struct Situation {
   std::uint32_t ranks = 1;
   std::uint32_t hosts = 1;
   std::uint64_t block_bytes = 0;  ///< Broadcast, reductions: the message; else one rank's block
+  std::string_view device{};      ///< what moves the bytes: "ip", "host"
 };
 
 struct Choice {
@@ -38,6 +39,7 @@ struct ChoiceRule {
   std::uint32_t max_ranks = kAnyRanks;
   std::uint32_t max_hosts = kAnyRanks;
   std::uint64_t max_block_bytes = kAnyBytes;
+  std::string_view device{};  ///< a literal; "": any
   Choice choice;
 
   bool matches(const Situation& situation) const;

@@ -83,7 +83,7 @@ Result<CollectiveCalls::Chosen> CollectiveCalls::choose(const CollectiveCall& ca
   schedule::Parameters p;
   if (options.algorithm == Algorithm::automatic) {
     const collectives::Choice& choice =
-        choices_.choose({call.collective, facts_.size, facts_.hosts, block_bytes});
+        choices_.choose({call.collective, facts_.size, facts_.hosts, block_bytes, facts_.device});
     name = choice.algorithm;
     p = choice.parameters;
   } else if (options.algorithm == Aggregation::kInNetwork ||

@@ -25,6 +25,7 @@ struct CallerFacts {
   std::uint32_t size = 1;
   std::uint32_t hosts = 1;
   std::uint64_t max_data_bytes = 0;  ///< that a message carries
+  std::string device{};              ///< its name
 };
 
 /// A call, checked and planned; the buffers and all that the spans name stay the caller's.

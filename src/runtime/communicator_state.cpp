@@ -86,7 +86,8 @@ CallerFacts CommunicatorState::facts() const {
   return {.rank = rank(),
           .size = size(),
           .hosts = static_cast<std::uint32_t>(networks.size()),
-          .max_data_bytes = context_->max_data_bytes()};
+          .max_data_bytes = context_->max_data_bytes(),
+          .device = device_};
 }
 
 void CommunicatorState::arrange_dumps() {

@@ -94,10 +94,9 @@ class Progress {
   bool wake_background_ = false;
   bool briefly_ = false;  ///< the background thread drives only until what is due is done
   bool stop_ = false;
-  Instant due_ = kNever;           ///< when the engine must be polled, as the last driver left it
-  Instant parked_until_ = kNever;  ///< the background thread's alarm; kNever: it is not parked
-  std::uint64_t drives_ = 0;       ///< by application threads: tells the background they are active
-  std::atomic<int> wanted_{0};     ///< application threads that want to drive, or exclude driving
+  Instant due_ = kNever;        ///< when the engine must be polled, as the last driver left it
+  std::uint64_t drives_ = 0;    ///< by application threads: tells the background they are active
+  std::atomic<int> wanted_{0};  ///< application threads that want to drive, or exclude driving
   std::atomic<int> waiters_{0};
   std::atomic<bool> asleep_{false};  ///< whoever drives; kept where there are receive workers
 

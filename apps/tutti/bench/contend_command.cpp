@@ -104,11 +104,9 @@ class TuttiContender final : public bench::Contender {
     must(request->wait());
   }
   std::vector<std::int64_t> exchange(std::int64_t value) {
-    auto all = session_.exchange(std::vector<std::int64_t>{value});
-    must(all.status());
-    std::vector<std::int64_t> values;
-    for (const auto& one : *all) values.push_back(one.front());
-    return values;
+    auto values = session_.share(value);
+    must(values.status());
+    return std::move(*values);
   }
 
   Session& session_;

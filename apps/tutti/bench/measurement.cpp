@@ -62,13 +62,13 @@ class Repetitions {
 
 /// Judges the repetition before and fixes the start of the next; false: enough.
 Result<bool> Repetitions::agree(int wanted) {
-  auto turns = session_.exchange(std::vector<Turn>{{bench::now_ns(), late_ ? 1 : 0}});
+  auto turns = session_.share(Turn{bench::now_ns(), late_ ? 1 : 0});
   if (!turns) return turns.status();
   std::int64_t latest_ns = 0;
   bool late = false;
-  for (const auto& turn : *turns) {
-    latest_ns = std::max(latest_ns, turn[0].now_ns);
-    late = late || turn[0].was_late != 0;
+  for (const Turn& turn : *turns) {
+    latest_ns = std::max(latest_ns, turn.now_ns);
+    late = late || turn.was_late != 0;
   }
   if (pending_ && late) {
     ++late_starts_;

@@ -217,9 +217,13 @@ bool HostEndpoint::quiet() const {
 }
 
 Instant HostEndpoint::next_deadline() const {
+  // Nothing is lost on the way: only who waits for a peer has to ask for it, and an acknowledgement
+  // that nobody waits for goes with the next poll.
   Instant deadline = kNever;
   for (const Rank rank : open_) {
-    deadline = std::min(deadline, peers_[index(rank)].channel->next_deadline());
+    const rc::RcChannel& one = *peers_[index(rank)].channel;
+    if (one.watched() || one.awaits_completion())
+      deadline = std::min(deadline, one.next_deadline());
   }
   return deadline;
 }

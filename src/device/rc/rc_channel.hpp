@@ -135,6 +135,7 @@ class RcChannel {
   /// (Endpoint::abandon).
   void abandon();
   bool failed() const { return failed_; }
+  bool watched() const { return watched_; }
   Rank peer() const { return peer_; }
   /// Nothing is queued, unacknowledged or being answered, and no acknowledgement is owed: the
   /// channel may be closed.
