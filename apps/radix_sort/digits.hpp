@@ -1,0 +1,57 @@
+// A key's digits to some radix, the lowest first.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace radix_sort {
+
+/// Passes that a sort of such keys takes.
+inline std::uint32_t passes_of(std::uint32_t radix, std::uint32_t key_bits) {
+  std::uint64_t rest = UINT64_MAX >> (64 - key_bits);
+  std::uint32_t passes = 0;
+  for (; rest != 0; rest /= radix) ++passes;
+  return passes;
+}
+
+/// A digit of a power of two: shifted out.
+class ShiftedDigit {
+ public:
+  ShiftedDigit(std::uint32_t radix, std::uint32_t pass)
+      : shift_(pass * static_cast<std::uint32_t>(std::countr_zero(radix))), mask_(radix - 1) {}
+  std::uint32_t operator()(std::uint64_t key) const {
+    return static_cast<std::uint32_t>(key >> shift_) & mask_;
+  }
+
+ private:
+  std::uint32_t shift_;
+  std::uint32_t mask_;
+};
+
+/// A digit of any other radix: divided out. `Key` decides how wide the division is.
+template <typename Key>
+class DividedDigit {
+ public:
+  DividedDigit(std::uint32_t radix, std::uint32_t pass) : radix_(radix) {
+    for (std::uint32_t i = 0; i < pass; ++i) unit_ = static_cast<Key>(unit_ * radix);
+  }
+  std::uint32_t operator()(Key key) const {
+    return static_cast<std::uint32_t>(key / unit_ % radix_);
+  }
+
+ private:
+  Key radix_;
+  Key unit_ = 1;  ///< what the digit counts
+};
+
+/// Calls `use` with the digit's functor.
+template <typename Key, typename Use>
+void with_digit(std::uint32_t radix, std::uint32_t pass, const Use& use) {
+  if (std::has_single_bit(radix)) {
+    use(ShiftedDigit(radix, pass));
+  } else {
+    use(DividedDigit<Key>(radix, pass));
+  }
+}
+
+}  // namespace radix_sort

@@ -1,0 +1,22 @@
+// The results as a table for people and as JSON for programs.
+#pragma once
+
+#include <tutti/communicator.hpp>
+
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
+
+#include "measure.hpp"
+#include "options.hpp"
+
+namespace radix_sort {
+
+/// The lines above the rows, which say what the columns mean.
+void print_header(const Options& options, const tutti::Communicator& communicator);
+void print_row(const Row& row);
+void print_summary(const std::vector<Row>& rows);
+
+nlohmann::json to_json(const Options& options, const tutti::Communicator& communicator,
+                       const std::vector<Row>& rows);
+
+}  // namespace radix_sort

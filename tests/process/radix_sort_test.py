@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""`radix_sort` from the outside: real processes on the loopback, whose keys are checked by the program after every
+sort; and that this check sees what is wrong."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TUTTI = ""
+PROGRAM = ""
+PATIENCE_S = 100
+
+
+def alone(*arguments):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+def job(ranks, *arguments):
+    return subprocess.run([TUTTI, "run", "-n", str(ranks), "--no-prefix", "--", PROGRAM, *arguments],
+                          capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+class Sorts(unittest.TestCase):
+    def sort(self, ranks, *arguments, expect=0):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "sort.json")
+            done = job(ranks, "-n", "2", "-w", "1", "--json", path, *arguments)
+            self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+            with open(path, encoding="utf-8") as file:
+                return json.load(file), done.stdout
+
+    def check_rows(self, report, radices, keys):
+        self.assertEqual(report["schema"], "tutti.radix_sort/1")
+        self.assertEqual([(row["keys_per_rank"], row["radix"]) for row in report["rows"]],
+                         [(count, radix) for count in keys for radix in radices])
+        for row in report["rows"]:
+            self.assertEqual(row["wrong"], "")
+            self.assertEqual(row["sorts_checked"], 2 * (2 + 1))
+            bits = report["settings"]["key_bits"]
+            self.assertGreaterEqual(row["radix"] ** row["passes"], 2 ** bits)
+            self.assertLess(row["radix"] ** (row["passes"] - 1), 2 ** bits)
+            self.assertGreaterEqual(row["carried_bytes"], row["moved_bytes"])
+            for variant in ("blocking", "overlapped"):
+                self.assertEqual(len(row[variant]["times_ns"]), 2)
+                self.assertGreater(row[variant]["p50_ns"], 0)
+                self.assertGreater(row[variant]["phases_p50_ns"]["allgather"], 0)
+                self.assertGreater(row[variant]["allgather_least_p50_ns"], 0)
+
+    def test_any_number_of_ranks_and_odd_counts(self):
+        for ranks in (1, 2, 3, 5, 8):
+            with self.subTest(ranks=ranks):
+                report, _ = self.sort(ranks, "--radix", "2^8", "--keys", "1,1000,4097")
+                self.assertEqual(report["ranks"], ranks)
+                self.check_rows(report, [256], [1, 1000, 4097])
+
+    def test_every_radix_of_both_widths(self):
+        radices = [2, 3, 4, 10, 14, 16, 1000, 65536]
+        for bits in (32, 64):
+            with self.subTest(bits=bits):
+                report, _ = self.sort(3, "--key-bits", str(bits), "--keys", "777", "--radix",
+                                      ",".join(map(str, radices)))
+                self.check_rows(report, radices, [777])
+
+    def test_ranks_without_keys_and_keys_of_few_values(self):
+        for distribution in ("uniform", "few", "equal"):
+            with self.subTest(distribution=distribution):
+                report, _ = self.sort(4, "--taper", "--distribution", distribution, "--keys", "0,2,1003",
+                                      "--radix", "2,2^8")
+                self.check_rows(report, [2, 256], [0, 2, 1003])
+
+    def test_a_key_that_stays_is_not_sent(self):
+        report, _ = self.sort(4, "--distribution", "equal", "--keys", "5000", "--radix", "16")
+        self.assertEqual(report["rows"][0]["carried_bytes"], 0)
+        # Uniform keys by the digits of one bit go to two ranks each: half of them at least must move.
+        report, _ = self.sort(4, "--keys", "5000", "--radix", "2")
+        self.assertGreater(report["rows"][0]["moved_bytes"], 32 * 4 * 5000 * 4 // 2)
+
+    def test_pieces_that_are_smaller_than_the_parts(self):
+        for piece in ("8", "100", "4096"):
+            with self.subTest(piece=piece):
+                report, _ = self.sort(3, "--key-bits", "64", "--piece-bytes", piece, "--keys", "301", "--radix", "2^8")
+                self.check_rows(report, [256], [301])
+
+    def test_chosen_algorithms(self):
+        for allgather in ("ring", "bruck", "recursive_doubling"):
+            report, _ = self.sort(4, "--allgather", allgather, "--alltoall", "linear", "--keys", "500")
+            self.check_rows(report, [256], [500])
+            self.assertEqual(report["settings"]["allgather"], allgather)
+
+    def test_progress_by_either(self):
+        for progress in ("thread", "test"):
+            report, _ = self.sort(3, "--progress", progress, "--keys", "100000", "--radix", "2^6")
+            self.check_rows(report, [64], [100000])
+            self.assertEqual(report["settings"]["progress"], progress)
+
+    def test_the_table_has_a_line_for_each_row(self):
+        report, table = self.sort(2, "--keys", "10,2^10", "--radix", "4,2^6")
+        lines = [line.split() for line in table.splitlines() if re.match(r" +\d", line)]
+        self.assertEqual([(line[0], line[1], line[2], line[-1]) for line in lines],
+                         [("4", "16", "10", "OK"), ("2^6", "6", "10", "OK"),
+                          ("4", "16", "1024", "OK"), ("2^6", "6", "1024", "OK")])
+        for line, row in zip(lines, report["rows"]):
+            self.assertAlmostEqual(float(line[5]), row["ratio"], places=3)
+        self.assertIn("# 24 sorts checked, 0 rows wrong: OK", table)
+
+
+class Check(unittest.TestCase):
+    """A result that was spoilt on purpose is found, and for what it is."""
+
+    def complaint(self, damage):
+        done = job(3, "-n", "1", "-w", "0", "--keys", "1000", "--damage", damage)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("1 rows wrong: FAILED", done.stdout)
+        return re.search(r"# WRONG: (.*)", done.stdout).group(1)
+
+    def test_two_keys_that_changed_places(self):
+        self.assertEqual(self.complaint("order"), "1 keys are less than the one before on their rank")
+
+    def test_ranks_that_changed_places(self):
+        self.assertEqual(self.complaint("ranks"), "2 ranks begin with less than a rank before holds")
+
+    def test_a_key_that_was_overwritten(self):
+        self.assertEqual(self.complaint("key"), "the keys are not those that were there before")
+
+
+class Arguments(unittest.TestCase):
+    def refused(self, *arguments):
+        done = alone(*arguments)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        return done.stderr
+
+    def test_one_that_cannot_be_used_is_named(self):
+        for name, values in {"--radix": ("1", "65537", "2^17", "ten", "-2", "2^"),
+                             "--keys": ("many", "2^40", "2^", "1.5"),
+                             "--key-bits": ("16",),
+                             "--distribution": ("normal",),
+                             "--iters": ("0",),
+                             "--warmup_iters": ("-1",),
+                             "--piece-bytes": ("7", "0"),
+                             "--progress": ("hope",),
+                             "--damage": ("all",),
+                             "--sort": ("1",)}.items():
+            for value in values:
+                with self.subTest(name=name, value=value):
+                    self.assertIn(name, self.refused(f"{name}={value}"))
+
+    def test_an_unknown_algorithm_is_refused_with_the_known_ones(self):
+        self.assertIn("recursive_doubling", self.refused("--allgather", "teleport"))
+        done = job(2, "--alltoall", "teleport", "--keys", "100")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("pairwise", done.stderr)
+
+    def test_damage_that_does_not_fit_is_refused(self):
+        self.assertIn("--taper", self.refused("--damage", "ranks", "--taper"))
+
+    def test_a_report_that_cannot_be_written(self):
+        done = alone("-n", "1", "-w", "0", "--keys", "10", "--json", "/nowhere/sort.json")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--json", done.stderr)
+
+    def test_help(self):
+        done = alone("--help")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("--radix", done.stdout)
+
+
+if __name__ == "__main__":
+    TUTTI, PROGRAM = sys.argv[1:3]
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
