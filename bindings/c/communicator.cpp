@@ -26,6 +26,7 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   options.aggregator_fallback = read->aggregator_fallback != 0;
   if (read->aggregators != nullptr)
     options.aggregators = runtime::AggregationOptions::list_of(read->aggregators);
+  if (read->device_name != nullptr) options.device_name = read->device_name;
   if (read->chains != 0) options.chains = read->chains;
   options.chunk_bytes = read->chunk_bytes;
   options.window_bytes = read->window_bytes;

@@ -91,10 +91,12 @@ typedef struct tutti_comm_options {
   uint32_t aggregator_fallback; /* not 0: where an aggregator cannot be used, do without */
   const char* aggregators;      /* "host:port,..." that reductions go through; default:
                                  * TUTTI_AGGREGATORS, else none */
+  const char* device_name;      /* (all) "ip", "host" (shared memory) or "auto"; default:
+                                 * TUTTI_DEVICE, else auto */
 } tutti_comm_options_t;
 
 #define TUTTI_COMM_OPTIONS_INIT \
-  { sizeof(tutti_comm_options_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL }
+  { sizeof(tutti_comm_options_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL }
 
 /* Creates a communicator of the job that the environment names (torchrun, Open MPI, MPICH, Slurm,
  * `tutti run`, or TUTTI_BOOTSTRAP; of one rank where it names none). Collective: returns when every
