@@ -263,6 +263,7 @@ Status Communicator::on_completion(Request& request, std::function<void(const St
     if (completion.done.load(std::memory_order_acquire)) {
       callback(completion.status);
     } else {
+      state_->progress()->expect_callbacks();
       completion.callback = std::move(callback);
     }
   });

@@ -111,6 +111,9 @@ void Progress::submit(engine::CommunicatorContext& context,
                       std::unique_ptr<engine::Operation> operation, bool will_wait) {
   context.submit(std::move(operation));
   if (will_wait) return;
+  // What can leave at once leaves from here: the background thread has yet to wake. Not where a
+  // callback might run then: its caller may hold what the callback wants.
+  if (!callbacks_.load(std::memory_order_relaxed)) poll();
   bool driven = false;
   {
     const std::lock_guard lock(mutex_);

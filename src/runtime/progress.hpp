@@ -45,6 +45,8 @@ class Progress {
   bool wait(const engine::Completion& completion, Instant deadline);
   /// One round, if nobody else is driving.
   void poll();
+  /// From now on completions may run the caller's code.
+  void expect_callbacks() { callbacks_.store(true, std::memory_order_relaxed); }
   /// Whether the calling thread drives, that is, calls from within a completion callback.
   bool driven_by_caller() const;
   /// Runs `work` while nobody else drives.
@@ -92,6 +94,7 @@ class Progress {
   bool driving_ = false;
   bool background_driving_ = false;
   bool wake_background_ = false;
+  std::atomic<bool> callbacks_{false};
   bool briefly_ = false;  ///< the background thread drives only until what is due is done
   bool stop_ = false;
   Instant due_ = kNever;        ///< when the engine must be polled, as the last driver left it
