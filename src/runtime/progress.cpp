@@ -23,6 +23,9 @@ constexpr Nanoseconds kParkMax{50'000'000};
 // How often it looks meanwhile whether something is due that nobody drives. Waking it at the end of
 // each collective instead costs that collective 20 us of two cores.
 constexpr Nanoseconds kLook{4'000'000};
+// Who has slept once waits for somebody slow: spinning on takes the core from him.
+// Measured: Broadcast of 1 MiB to 8 ranks on 2 cores 2.0 -> 1.5 ms.
+constexpr Nanoseconds kSpinAgain{5'000};
 // Blocking is bounded, so that a lost wake-up costs time and nothing else.
 constexpr Nanoseconds kBlockMax{1'000'000'000};
 // The same for a driver that stands aside.
@@ -192,6 +195,7 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
       driven_here = this;
     }
     Instant idle_since = now();
+    Nanoseconds spin = spin_;
     // Whoever wants the engine for a moment (an abort, a look at the counters) need not wait until
     // this collective is over: it may never be.
     while (!done() && wanted_.load(std::memory_order_relaxed) == 0) {
@@ -203,11 +207,12 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
         if (waiters_.load(std::memory_order_relaxed) > 0) changed_.notify_all();
       } else if (at >= deadline) {
         break;
-      } else if (at - idle_since < spin_) {
+      } else if (at - idle_since < spin) {
         ::sched_yield();
       } else {
         block(deadline);
         idle_since = now();
+        spin = std::min(spin_, kSpinAgain);
       }
     }
     release();
