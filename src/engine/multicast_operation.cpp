@@ -203,11 +203,13 @@ void MulticastOperation::on_chunk(Instant now, const device::ReceivedChunk& chun
 void MulticastOperation::cast_vote(Instant now) {
   constexpr std::uint64_t kLossyShare = 20;      // one chunk in so many
   constexpr std::uint64_t kCongestedShare = 50;  // fewer are not the pace's fault
+  // One lost chunk of a few is no sign of a queue that overflows.
+  if (buffer_.size() <= protocol::TurnTaking::kSmallBytes) return;
   protocol::Vote& vote = context().vote();
   if (fetch_->counters().chunks_lost * kLossyShare > layout_.chunk_count()) vote.lossy = true;
   if (chains_ == 1) vote.link_bound = sender_ && sender_->queue_filled();
   const bool paced = plan_.bytes_per_second > 0;
-  if (buffer_.size() <= protocol::TurnTaking::kSmallBytes || (chains_ != 1 && !paced)) return;
+  if (chains_ != 1 && !paced) return;
   std::uint64_t rate = meter_->bytes_per_second();
   // Blocks too short to be measured alone: taking turns, all together take P N / B.
   if (rate == 0) rate = ArrivalMeter::rate(buffer_.size(), now - ready_at_);
