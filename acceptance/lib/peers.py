@@ -39,12 +39,14 @@ class Rows:
         return sorted({f"{row['contender']}: {row['status']}" for row in self.rows if row["status"] != "ok"})
 
 
-def compare(lab, tag, operation, sizes, options, peers="openmpi,mpich,gloo", variants=None, tutti="", others=(), ranks=0):
-    """Measures one operation at some sizes. `lab`: its name; None: `ranks` processes on this host. `tutti`: options of
-    ours; `others`: (name, options) of further columns of ours. `options`: rounds and iterations."""
+def compare(lab, tag, operation, sizes, options, peers="openmpi,mpich,gloo", variants=None, tutti="", others=(), ranks=0,
+            per_host=1):
+    """Measures one operation at some sizes. `lab`: its name, with `per_host` ranks a host; None: `ranks` processes on this
+    host. `tutti`: options of ours; `others`: (name, options) of further columns of ours. `options`: rounds and
+    iterations."""
     os.makedirs(OUT, exist_ok=True)
     out = os.path.join(OUT, tag)
-    place = ["--lab", f"tutti-{lab}"] if lab else ["--loopback", "--ranks", str(ranks)]
+    place = ["--lab", f"tutti-{lab}", "--ranks-per-host", str(per_host)] if lab else ["--loopback", "--ranks", str(ranks)]
     command = ["bench/peers/compare.py", *place, "--operations", operation, "--sizes",
                ",".join(map(str, sizes)), "--rounds", str(options.rounds), "--iterations", str(options.iterations),
                "--warmup", "10", "--programs", os.path.join(common.BUILD, "bench", "peers"), "--tutti", f"{CONTEND} {tutti}",

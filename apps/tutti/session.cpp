@@ -25,7 +25,7 @@ constexpr Nanoseconds kExchangeTimeout = std::chrono::seconds(60);
 
 /// An error where no collective has an algorithm of that name; which has it shows with the call.
 std::string check_algorithm(const std::string& name) {
-  std::set<std::string> known{"automatic", "ring", "in_network", "in_network_ring"};
+  std::set<std::string> known{"automatic", "ring", "hierarchical", "in_network", "in_network_ring"};
   for (const auto& entry : collectives::algorithms()) known.emplace(entry.name);
   if (known.count(name) != 0) return {};
   return fmt::format("'{}' is not known; there are {}", name, fmt::join(known, ", "));

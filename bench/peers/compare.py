@@ -33,6 +33,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     place = parser.add_mutually_exclusive_group(required=True)
     place.add_argument("--lab", metavar="NAME", help="network namespaces NAME-h0.. and NAME-sw; needs root")
+    parser.add_argument("--ranks-per-host", type=int, default=1, help="of a lab's hosts")
     place.add_argument("--loopback", action="store_true", help="all ranks on this host, over lo")
     parser.add_argument("--ranks", type=int, default=0, help="default: every host of the lab; 4 on loopback")
     parser.add_argument("--interface", default="eth0", help="data interface in each host (default: %(default)s)")
@@ -127,7 +128,7 @@ def main():
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     arguments.programs = os.path.abspath(arguments.programs)
     fabric = fabrics.Loopback(arguments.ranks) if arguments.loopback else fabrics.Lab(
-        arguments.lab, arguments.ranks, arguments.interface, arguments.control_interface, arguments.rate_bits)
+        arguments.lab, arguments.ranks, arguments.interface, arguments.control_interface, arguments.rate_bits, arguments.ranks_per_host)
     chosen = make_contenders(arguments, fabric)
     if not chosen:
         raise SystemExit("compare: no contender is left; see --peers, --variants, --tutti")

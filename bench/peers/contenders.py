@@ -113,21 +113,24 @@ class Peer(Contender):
     def _openmpi(self, fabric, job, program):
         command = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca",
                    "mpi_yield_when_idle", "1", "--mca", "pml", "ob1", "-n", str(fabric.ranks)]
+        several = fabric.ranks_per_host > 1
         if self.variant not in LOOPBACK_ONLY:
-            command += ["--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", fabric.subnet()]
+            command += ["--mca", "btl", "vader,tcp,self" if several else "tcp,self", "--mca", "btl_tcp_if_include",
+                        fabric.subnet()]
         if fabric.kind == "lab":
             control = fabric.subnet(interface=fabric.control_interface)
             command += ["--mca", "plm", "rsh", "--mca", "plm_rsh_agent", ENTER_HOST, "--mca", "oob_tcp_if_include",
-                        control, "--host", ",".join(fabric.hosts), "--map-by", "node"]
+                        control, "--host", ",".join(fabric.hosts), "--map-by", "slot" if several else "node"]
         return [_inside_first_host(fabric, command + self.extra + program)]
 
     def _mpich(self, fabric, job, program):
         command = ["mpirun.mpich", "-n", str(fabric.ranks)]
         if self.variant not in LOOPBACK_ONLY:
-            command += ["-genv", "UCX_TLS", "tcp,self", "-genv", "UCX_NET_DEVICES", fabric.data_interface]
+            sharing = "sm," if fabric.ranks_per_host > 1 else ""
+            command += ["-genv", "UCX_TLS", sharing + "tcp,self", "-genv", "UCX_NET_DEVICES", fabric.data_interface]
         if fabric.kind == "lab":
             command += ["-launcher", "ssh", "-launcher-exec", ENTER_HOST, "-iface", fabric.control_interface,
-                        "-hosts", ",".join(fabric.hosts), "-ppn", "1"]
+                        "-hosts", ",".join(dict.fromkeys(fabric.hosts)), "-ppn", str(fabric.ranks_per_host)]
         if self.shimmed(fabric):
             command += ["-genv", "LD_PRELOAD", self.shim]
         return [_inside_first_host(fabric, command + self.extra + program)]

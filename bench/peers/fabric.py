@@ -10,24 +10,26 @@ def _ip(*words):
 
 
 class Lab:
-    """Namespaces NAME-h0.. (one rank each, 10.77.0.(rank+1) on eth0) and NAME-sw with a port p0.. for each."""
+    """Namespaces NAME-h0.. (10.77.0.(host+1) on eth0; one rank each, or as many as said, consecutive ones) and NAME-sw
+    with a port p0.. for each."""
 
     kind = "lab"
 
-    def __init__(self, name, ranks, data_interface, control_interface, rate_bits):
+    def __init__(self, name, ranks, data_interface, control_interface, rate_bits, ranks_per_host=1):
         self.name = name
+        self.ranks_per_host = ranks_per_host
         self.switch = f"{name}-sw"
         self.data_interface = data_interface
         self.control_interface = control_interface or data_interface
         present = {line.split()[0] for line in _ip("netns", "list").splitlines() if line.strip()}
         found = sum(1 for one in present if re.fullmatch(re.escape(name) + r"-h\d+", one))
-        self.ranks = ranks or found
-        self.hosts = [f"{name}-h{rank}" for rank in range(self.ranks)]
+        self.ranks = ranks or found * ranks_per_host
+        self.hosts = [f"{name}-h{rank // ranks_per_host}" for rank in range(self.ranks)]
         missing = [one for one in [self.switch, *self.hosts] if one not in present]
         if missing or self.ranks < 2:
             raise SystemExit(f"compare: lab {name}: missing namespaces {missing}, {found} hosts found; "
                              f"make it first: tutti lab up {name} --hosts {max(self.ranks, 2)}")
-        self.ports = [f"p{rank}" for rank in range(self.ranks)]
+        self.ports = [f"p{host}" for host in range(self.ranks // ranks_per_host)]
         self.addresses = [self._address(host, data_interface) for host in self.hosts]
         self.rate_bits, self.burst_bytes = self._shaping()
         if rate_bits:
@@ -125,6 +127,7 @@ class Loopback:
     data_interface = control_interface = "lo"
 
     def __init__(self, ranks):
+        self.ranks_per_host = 1  # one machine: peers that share memory do so by their variant
         self.ranks = ranks or 4
         self.hosts = ["localhost"] * self.ranks
         self.addresses = ["127.0.0.1/8"] * self.ranks

@@ -34,6 +34,7 @@ class CountedFabric:
 
     kind = "loopback"
     ranks = 2
+    ranks_per_host = 1
     rate_bits = 8e9  # a byte a nanosecond
     burst_bytes = 100
     data_interface = "lo"

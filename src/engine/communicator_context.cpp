@@ -178,9 +178,12 @@ void CommunicatorContext::on_peer_failure(Rank peer) {
                peer, true);
 }
 
-void CommunicatorContext::on_failed_message(Rank lost, Rank from) {
+void CommunicatorContext::on_failed_message(Rank lost, Rank from, Rank culprit) {
+  if (failing_.ok()) culprit_ = culprit;
   const Status status =
-      lost == from
+      culprit != kNoRank ? failure(Code::peer_failed, "rank {} of the job is lost, as {} reports",
+                                   index(culprit), name_of(from))
+      : lost == from
           ? failure(Code::peer_failed, "{} gave up; its own error says why", name_of(lost))
           : failure(Code::peer_failed, "{} is lost, as {} reports", name_of(lost), name_of(from));
   note_failure(status, lost, false);
@@ -331,6 +334,11 @@ void CommunicatorContext::abort(const std::string& reason) {
   fail(failure(Code::aborted, "aborted by {}: {}", name_of(rank_), reason));
 }
 
+void CommunicatorContext::abort_for(Rank culprit, const std::string& reason) {
+  if (failing_.ok()) culprit_ = culprit;
+  fail(failure(Code::aborted, "given up by {}: {}", name_of(rank_), reason));
+}
+
 void CommunicatorContext::settle_failure(Instant now) {
   const Status status = failing_;
   std::vector<std::unique_ptr<Operation>> over;
@@ -340,7 +348,8 @@ void CommunicatorContext::settle_failure(Instant now) {
   if (tell_peers_) {
     for (std::uint32_t r = 0; r < size_; ++r) {
       if (rank_of(r) == rank_ || rank_of(r) == lost_) continue;
-      outbox_.send(rank_of(r), MessageKind::failed, 0, index(lost_));
+      const std::uint64_t culprit = culprit_ == kNoRank ? 0 : index(culprit_) + 1;
+      outbox_.send(rank_of(r), MessageKind::failed, 0, culprit << 32 | index(lost_));
     }
     send(now, outbox_);
     endpoint_->poll(now, completions_);

@@ -56,6 +56,12 @@ class CommunicatorContext {
   void fail(const Status& status);
   /// Ends everything here and, naming this rank, on the peers.
   void abort(const std::string& reason);
+  /// The same on account of a rank that the job knows by `culprit` and this communicator may not.
+  void abort_for(Rank culprit, const std::string& reason);
+  /// After a failure: the rank whose loss was the cause, in this communicator; or, where the cause
+  /// was said to lie outside it, `culprit`, as the job knows it. kNoRank: none.
+  Rank lost() const { return lost_; }
+  Rank culprit() const { return culprit_; }
   const Status& failure_status() const { return failed_; }
   /// Calls `hook` with the error when everything ends, from within `poll`, before any completion.
   void on_failure(std::function<void(const Status&)> hook) { failure_hook_ = std::move(hook); }
@@ -161,7 +167,7 @@ class CommunicatorContext {
   void post_deferred(Instant now);
   void drop_deferred();
   void on_peer_failure(Rank peer);
-  void on_failed_message(Rank lost, Rank from);
+  void on_failed_message(Rank lost, Rank from, Rank culprit);
   void note_failure(const Status& status, Rank lost, bool tell_peers);
   void discard_multicast();
   void take_submissions(Instant now);
@@ -205,6 +211,7 @@ class CommunicatorContext {
   Status failed_;   ///< settled: nothing runs any more
   Status failing_;  ///< noted, not settled yet
   bool tell_peers_ = false;
+  Rank culprit_ = kNoRank;
   Rank lost_ = kNoRank;  ///< whose loss is the cause; this rank's own where it gave up
   std::function<void(const Status&)> failure_hook_;
   protocol::Outbox outbox_;

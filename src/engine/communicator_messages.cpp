@@ -97,7 +97,10 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
     return;
   }
   if (message->kind == MessageKind::failed) {
-    if (message->argument < size_) on_failed_message(rank_of(message->argument), from);
+    const auto lost = static_cast<std::uint32_t>(message->argument);
+    const auto culprit = static_cast<std::uint32_t>(message->argument >> 32);
+    if (lost < size_)
+      on_failed_message(rank_of(lost), from, culprit == 0 ? kNoRank : rank_of(culprit - 1));
     return;
   }
   if (Operation* operation = find(message->epoch)) {

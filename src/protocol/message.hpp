@@ -25,7 +25,8 @@ enum class MessageKind : std::uint8_t {
   final,          ///< the sender has everything (K6)
   credit,         ///< argument: chain << 32 | pulse; the sender's subtree has consumed it
   grant,          ///< argument: chain << 32 | pulse; everybody has consumed it
-  failed,         ///< argument: rank that is lost; text-free, the receiver words it
+  failed,         ///< argument: rank that is lost; text-free, the receiver words it. In the upper
+                  ///< half 1 + a rank of the whole job where the cause lies outside, else 0
   window,         ///< argument: key of the receiver's part of the sender's window (T4)
   pulse,          ///< argument: segments that the receiver may have written in all (T4)
   refused,        ///< argument: reason << 32 | rank at fault; the sender ends the collective

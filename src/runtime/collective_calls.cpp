@@ -10,6 +10,7 @@
 #include "engine/schedule_operation.hpp"
 #include "runtime/aggregation.hpp"
 #include "runtime/call_check.hpp"
+#include "runtime/hierarchy.hpp"
 
 namespace tutti::runtime {
 
@@ -92,6 +93,14 @@ Result<CollectiveCalls::Chosen> CollectiveCalls::choose(const CollectiveCall& ca
                    "{} {} needs an aggregator, and serves reductions: name aggregators in the "
                    "communicator's options or in TUTTI_AGGREGATORS (docs/aggregator.md)",
                    to_string(call.collective), name);
+  }
+  if (options.algorithm == Hierarchy::kHierarchical) {
+    return failure(
+        Code::unsupported,
+        "{} cannot be hierarchical here: that serves barrier, broadcast and allgather "
+        "where several hosts have as many consecutive ranks each and the device was left "
+        "to choose",
+        to_string(call.collective));
   }
   auto entry = collectives::find_algorithm(call.collective, name);
   if (!entry) return entry.status();

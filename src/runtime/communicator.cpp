@@ -46,6 +46,7 @@ Result<std::shared_ptr<runtime::CommunicatorState>> create_state(
       bootstrap, options, std::move(progress),
       {.number = number, .choices = std::move(*choices), .name = {}});
   if (!state) return state.status();
+  if (Status status = (*state)->join_hosts(bootstrap, options); !status) return status;
   if (Status status = (*state)->join_aggregators(bootstrap, options); !status) return status;
   return state;
 }
@@ -301,7 +302,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
                 {"device_receive_calls", device.receive_calls},
                 {"device_send_queue_full", device.send_queue_full},
                 {"device_kernel_drops", device.kernel_drops}});
-    state_->add_aggregation_counters(all);
+    state_->add_side_counters(all);
     return all;
   });
 }

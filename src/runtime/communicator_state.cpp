@@ -16,9 +16,11 @@
 #include "observe/log.hpp"
 #include "protocol/membership.hpp"
 #include "runtime/aggregation.hpp"
+#include "runtime/call_check.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/device_choice.hpp"
 #include "runtime/flight_dump.hpp"
+#include "runtime/hierarchy.hpp"
 
 namespace tutti::runtime {
 
@@ -106,6 +108,7 @@ void CommunicatorState::arrange_dumps() {
 
 CommunicatorState::~CommunicatorState() {
   aggregation_.reset();
+  hierarchy_.reset();
   if (served_) progress_->remove(*context_);
   if (context_) drain();
 }
@@ -113,6 +116,8 @@ CommunicatorState::~CommunicatorState() {
 // Our last messages may have been lost, and nobody else repeats them: a neighbour would wait for
 // us.
 void CommunicatorState::drain() {
+  // A failure that was noted, and not carried out yet, is news for the others, too.
+  context_->poll(now());
   const Instant deadline = now() + (context_->failure_status().ok() ? kCloseLinger : kFailedLinger);
   while (!context_->endpoint().quiet() && now() < deadline) {
     context_->poll(now());
@@ -257,23 +262,45 @@ Status CommunicatorState::join_aggregators(Bootstrap& bootstrap,
   return {};
 }
 
-void CommunicatorState::add_aggregation_counters(
-    std::vector<std::pair<std::string, std::uint64_t>>& counters) const {
-  if (!aggregation_) return;
-  for (const auto& [name, value] : aggregation_->counters()) {
-    const auto same = std::find_if(counters.begin(), counters.end(),
-                                   [&](const auto& one) { return one.first == name; });
-    if (same != counters.end()) same->second += value;
+Status CommunicatorState::join_hosts(Bootstrap& bootstrap, const CommunicatorOptions& options) {
+  // Below those of aggregators, above those of duplicates.
+  constexpr std::uint32_t kFirstSideNumber = 0x4000;
+  const HostLayout layout = HostLayout::of(greetings_);
+  const bool chosen_freely = !options.device && greetings_.front().device == "auto";
+  if (!chosen_freely || !layout.hierarchical()) return {};
+  auto made = Hierarchy::create(bootstrap, options, layout, progress_,
+                                static_cast<std::uint16_t>(kFirstSideNumber + 2 * number_));
+  if (made) {
+    hierarchy_ = std::move(*made);
+  } else {
+    hierarchy_note_ = "flat: " + made.status().message();
   }
+  return {};
 }
 
-bool CommunicatorState::aggregated(const CollectiveCall& call) const {
-  return aggregation_ && aggregation_->serves(call);
+void CommunicatorState::add_side_counters(
+    std::vector<std::pair<std::string, std::uint64_t>>& counters) const {
+  const auto add = [&](const auto& sides) {
+    for (const auto& [name, value] : sides) {
+      const auto same = std::find_if(counters.begin(), counters.end(),
+                                     [&](const auto& one) { return one.first == name; });
+      if (same != counters.end()) same->second += value;
+    }
+  };
+  if (aggregation_) add(aggregation_->counters());
+  if (hierarchy_) add(hierarchy_->counters());
+  counters.emplace_back("hierarchical_calls", hierarchy_ ? hierarchy_->calls() : 0);
+}
+
+bool CommunicatorState::detoured(const CollectiveCall& call) const {
+  return (aggregation_ && aggregation_->serves(call)) || (hierarchy_ && hierarchy_->serves(call));
 }
 
 Result<std::shared_ptr<RequestState>> CommunicatorState::start(const CollectiveCall& call) {
-  if (aggregated(call)) {
-    auto completion = aggregation_->start(call);
+  if (detoured(call)) {
+    if (Status fits = check_call(call, rank(), size()); !fits) return fits;
+    const bool reduces = aggregation_ && aggregation_->serves(call);
+    auto completion = reduces ? aggregation_->start(call) : hierarchy_->start(call);
     if (!completion) return completion.status();
     auto request = std::make_shared<RequestState>();
     request->completion = std::move(*completion);
@@ -305,7 +332,7 @@ Result<std::shared_ptr<PreparedState>> PreparedState::create(
   kept.sizes_bytes = state->sizes_bytes_;
   kept.offsets_bytes = state->offsets_bytes_;
   state->planned_.call = kept;
-  if (state->communicator_->aggregated(kept)) return state;
+  if (state->communicator_->detoured(kept)) return state;
   auto planned = state->communicator_->calls().plan(kept);
   if (!planned) return planned.status();
   state->planned_ = std::move(*planned);
@@ -318,15 +345,17 @@ Result<std::shared_ptr<RequestState>> PreparedState::start() {
                    "a prepared {} was started while it runs: wait for its request first",
                    to_string(planned_.call.collective));
   }
-  auto request = communicator_->aggregated(planned_.call) ? communicator_->start(planned_.call)
-                                                          : communicator_->submit(planned_);
+  auto request = communicator_->detoured(planned_.call) ? communicator_->start(planned_.call)
+                                                        : communicator_->submit(planned_);
   if (request) last_ = (*request)->completion;
   return request;
 }
 
 std::string CommunicatorState::describe() const {
   const device::Capabilities& capabilities = context_->endpoint().capabilities();
-  const std::string aggregators = aggregation_ ? aggregation_->describe() + "\n" : "";
+  std::string sides = aggregation_ ? aggregation_->describe() + "\n" : "";
+  if (hierarchy_) sides += hierarchy_->describe() + "\n";
+  if (!hierarchy_note_.empty()) sides += hierarchy_note_ + "\n";
   return fmt::format(
              "rank {} of {}, ranks found by {}\ndevice {}: {}\n"
              "chunks of {} bytes, {} subgroup(s), {}, receive window {} bytes, {}\n",
@@ -340,7 +369,7 @@ std::string CommunicatorState::describe() const {
              context_->team() == nullptr
                  ? std::string("received by whoever drives")
                  : fmt::format("{} receive worker(s)", context_->team()->size())) +
-         aggregators;
+         sides;
 }
 
 }  // namespace tutti::runtime

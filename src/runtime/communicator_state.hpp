@@ -17,6 +17,7 @@
 namespace tutti::runtime {
 
 class Aggregation;
+class Hierarchy;
 class CommunicatorState;
 
 /// What a request handle holds.
@@ -54,14 +55,17 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
 
   /// Joins the aggregators that the options name; collective.
   Status join_aggregators(Bootstrap& bootstrap, const CommunicatorOptions& options);
-  /// Adds what the aggregators' side communicators have counted, by name.
-  void add_aggregation_counters(std::vector<std::pair<std::string, std::uint64_t>>& counters) const;
+  /// Joins the ranks of each host in shared memory, and their leaders, where hosts have several and
+  /// the device was left to choose; collective. Where that fails `describe` says why.
+  Status join_hosts(Bootstrap& bootstrap, const CommunicatorOptions& options);
+  /// Adds what the side communicators have counted, by name.
+  void add_side_counters(std::vector<std::pair<std::string, std::uint64_t>>& counters) const;
 
   CollectiveCalls& calls() { return *calls_; }
-  /// Starts a call, through the aggregators where they serve it.
+  /// Starts a call, on side communicators where those serve it.
   Result<std::shared_ptr<RequestState>> start(const CollectiveCall& call);
-  /// Whether a call goes through the aggregators.
-  bool aggregated(const CollectiveCall& call) const;
+  /// Whether a call goes to the aggregators or through the hosts' leaders.
+  bool detoured(const CollectiveCall& call) const;
   /// Submits a run of a planned call. Where the communicator has failed, the request has, too.
   Result<std::shared_ptr<RequestState>> submit(const PlannedCall& planned);
 
@@ -79,6 +83,8 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
 
   std::shared_ptr<Progress> progress_;
   std::shared_ptr<Aggregation> aggregation_;  ///< null: no aggregators were named
+  std::shared_ptr<Hierarchy> hierarchy_;      ///< null: flat
+  std::string hierarchy_note_;                ///< why there is none where one was tried
   std::unique_ptr<engine::CommunicatorContext> context_;
   std::unique_ptr<CollectiveCalls> calls_;
   bool served_ = false;

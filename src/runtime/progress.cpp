@@ -117,6 +117,10 @@ void Progress::submit(engine::CommunicatorContext& context,
   // What can leave at once leaves from here: the background thread has yet to wake. Not where a
   // callback might run then: its caller may hold what the callback wants.
   if (!callbacks_.load(std::memory_order_relaxed)) poll();
+  wake();
+}
+
+void Progress::wake() {
   bool driven = false;
   {
     const std::lock_guard lock(mutex_);

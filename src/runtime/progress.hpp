@@ -40,6 +40,8 @@ class Progress {
   /// not be woken.
   void submit(engine::CommunicatorContext& context, std::unique_ptr<engine::Operation> operation,
               bool will_wait);
+  /// Has the background thread drive, for an application that does not.
+  void wake();
   /// Drives, or waits for whoever drives, until the completion is done or the deadline passes;
   /// returns whether it is done.
   bool wait(const engine::Completion& completion, Instant deadline);

@@ -9,6 +9,7 @@ import tempfile
 import unittest
 
 TUTTI = ""
+LOOP = ""
 PATIENCE_S = 100
 
 
@@ -63,7 +64,33 @@ class LabJobs(unittest.TestCase):
         lost = self.total(results, "chunks_lost")
         self.assertLess(lost, self.total(results, "chunks_received") / 50)
 
+    def test_hosts_of_several_ranks_join_in_shared_memory(self):
+        hosts = ["--ranks-per-host", "3"]
+        for operation, options in (("allgather", ["-b", "5K", "-e", "40K"]), ("broadcast", ["-b", "100K", "-e", "100K",
+                                                                                          "--root", "4"])):
+            calls = {}
+            for algorithm in ("hierarchical", "multicast"):
+                results = self.bench(hosts, operation, *options, "--algorithm", algorithm, hosts=2)
+                calls[algorithm] = min(result["counters"]["hierarchical_calls"] for result in results)
+            # What the benchmark itself exchanges between repetitions is short, and goes so in both.
+            self.assertGreaterEqual(calls["hierarchical"] - calls["multicast"], 6 * 6)
+
+    def test_short_messages_of_hosts_with_several_ranks_go_by_their_leaders(self):
+        results = self.bench(["--ranks-per-host", "2"], "allgather", "-b", "64", "-e", "64", hosts=2)
+        for result in results:
+            self.assertGreaterEqual(result["counters"]["hierarchical_calls"], 2 * 4 * 6)
+
+    def test_a_frozen_rank_is_named_on_all_hosts(self):
+        done = subprocess.run([TUTTI, "lab", "run", "--hosts", "2", "--ranks-per-host", "2", "--grace-s", "12", "--", LOOP,
+                               "allgather", "3000", "1000000", "stop=3:50", "by=hierarchical"],
+                              capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        for rank in range(3):
+            said = [line for line in done.stdout.splitlines() if line.startswith(f"[{rank}] failed in")]
+            self.assertEqual(len(said), 1, done.stdout + done.stderr)
+            self.assertIn("rank 3 of the job", said[0])
+
 
 if __name__ == "__main__":
     TUTTI = os.path.abspath(sys.argv.pop(1))
+    LOOP = os.path.abspath(sys.argv.pop(1))
     unittest.main(verbosity=2)

@@ -1,7 +1,7 @@
 // A rank that calls collectives over and over: what the failure tests put to death.
 //
 //   loop_program allgather|broadcast BYTES COUNT [stop=RANK:CALL] [compute=RANK:CALL:MILLISECONDS]
-//                [by=multicast|ring]
+//                [by=multicast|ring|hierarchical]
 //
 // stop: that rank stops itself (SIGSTOP) before that call. compute: it is away for so long before
 // that call, in no collective. "running" is printed once a few calls have been made. An error is
@@ -61,8 +61,9 @@ bool read_arguments(int argc, char** argv, Plan& plan) {
   for (int i = 4; i < argc; ++i) {
     const std::string_view extra = argv[i];
     if (extra == "by=ring") plan.algorithm = tutti::Algorithm::ring;
+    if (extra == "by=hierarchical") plan.algorithm = tutti::Algorithm("hierarchical");
     const bool known =
-        extra == "by=ring" || extra == "by=multicast" ||
+        extra == "by=ring" || extra == "by=multicast" || extra == "by=hierarchical" ||
         (extra.starts_with("stop=") &&
          read_numbers(extra.substr(5), {&plan.stop_rank, &plan.stop_call})) ||
         (extra.starts_with("compute=") &&

@@ -48,6 +48,7 @@ struct TypedRun {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;
   int master_port = 29500;
+  int ranks_per_host = 1;
   double grace_s = 10;
   double timeout_s = 0;
   bool stats = false;
@@ -297,6 +298,7 @@ int run(const TypedRun& typed) {
   options.environment.insert(options.environment.end(), typed.environment.begin(),
                              typed.environment.end());
   options.master_port = typed.master_port;
+  options.ranks_per_host = typed.ranks_per_host;
   options.grace_ms = static_cast<int>(typed.grace_s * 1000);
   options.timeout_ms = static_cast<int>(typed.timeout_s * 1000);
   options.handle_signals = true;
@@ -397,6 +399,9 @@ void add_run(CLI::App& lab, int& exit_code) {
       ->allow_extra_args(false);
   command->add_option("--master-port", typed->master_port, "MASTER_PORT of the ranks")
       ->check(CLI::Range(1, 65535))
+      ->capture_default_str();
+  command->add_option("--ranks-per-host", typed->ranks_per_host, "Ranks on each host")
+      ->check(CLI::Range(1, 64))
       ->capture_default_str();
   command
       ->add_option("--grace-s", typed->grace_s,

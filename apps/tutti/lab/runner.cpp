@@ -85,7 +85,8 @@ class Run {
  public:
   Run(const Lab& lab, const RunOptions& options)
       : lab_(lab), options_(options), signals_(options.handle_signals) {
-    ranks_.resize(static_cast<std::size_t>(lab.hosts()));
+    ranks_.resize(static_cast<std::size_t>(lab.hosts()) *
+                  static_cast<std::size_t>(options.ranks_per_host));
     report_.exit_statuses.assign(ranks_.size(), -1);
   }
   Run(const Run&) = delete;
@@ -131,9 +132,9 @@ class Run {
 std::vector<std::string> Run::environment(int rank) const {
   std::vector<std::string> ours{
       fmt::format("RANK={}", rank),
-      fmt::format("WORLD_SIZE={}", lab_.hosts()),
-      "LOCAL_RANK=0",
-      "LOCAL_WORLD_SIZE=1",
+      fmt::format("WORLD_SIZE={}", ranks_.size()),
+      fmt::format("LOCAL_RANK={}", rank % options_.ranks_per_host),
+      fmt::format("LOCAL_WORLD_SIZE={}", options_.ranks_per_host),
       fmt::format("MASTER_ADDR={}", lab_.address(0)),
       fmt::format("MASTER_PORT={}", options_.master_port),
       "TUTTI_INTERFACE=eth0",
@@ -176,7 +177,7 @@ Status Run::start(int rank) {
   if (!error) return error.status();
   request.output = *output;
   request.error = *error;
-  Result<pid_t> pid = lab_.spawn_on(rank, std::move(request));
+  Result<pid_t> pid = lab_.spawn_on(rank / options_.ranks_per_host, std::move(request));
   if (!pid) {
     return failure(pid.status().code(), "rank {} cannot be started: {}", rank,
                    pid.status().message());
@@ -336,7 +337,7 @@ Result<RunReport> Run::execute() {
   Result<std::vector<PortBytes>> before = lab_.port_bytes();
   if (!before) return before.status();
   const auto begin = Clock::now();
-  for (int rank = 0; rank < lab_.hosts(); ++rank) {
+  for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
     if (Status status = start(rank); !status) return status;
   }
   if (options_.timeout_ms > 0) timeout_at_ = begin + milliseconds(options_.timeout_ms);

@@ -16,6 +16,7 @@ struct RunOptions {
   std::vector<std::string> arguments;    ///< program and its arguments
   std::vector<std::string> environment;  ///< "NAME=value" added to the caller's
   int master_port = 29500;
+  int ranks_per_host = 1;       ///< ranks 0 to k-1 on the first host, and so on
   int grace_ms = 10'000;        ///< from the first failure until the other ranks are told to end
   int timeout_ms = 0;           ///< for the whole run; 0: none
   bool handle_signals = false;  ///< SIGINT, SIGTERM and SIGHUP end the ranks, then the run
@@ -36,9 +37,10 @@ struct RunReport {
   std::vector<PortBytes> traffic;  ///< of each host's link during the run
 };
 
-/// Runs the program once on every host, with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE,
-/// MASTER_ADDR, MASTER_PORT and TUTTI_INTERFACE set, and waits for all. When a rank fails, the
-/// others have grace_ms to notice and report, then are ended. The ranks also end with this thread.
+/// Runs the program once for each rank of every host, with RANK, WORLD_SIZE, LOCAL_RANK,
+/// LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and TUTTI_INTERFACE set, and waits for all. When a
+/// rank fails, the others have grace_ms to notice and report, then are ended. The ranks also end
+/// with this thread.
 Result<RunReport> run_ranks(const Lab& lab, const RunOptions& options);
 
 }  // namespace tutti::lab
