@@ -275,8 +275,8 @@ void Communicator::abort(const std::string& reason) {
   // Within a completion callback the round that called it carries this out.
   const bool within_callback = state_->progress()->driven_by_caller();
   state_->progress()->exclusive([&] {
-    state_->context().abort(reason);
-    if (!within_callback) state_->context().poll(runtime::now());
+    state_->abort(reason);
+    if (!within_callback) state_->poll_sides();
   });
 }
 

@@ -292,6 +292,16 @@ void CommunicatorState::add_side_counters(
   counters.emplace_back("hierarchical_calls", hierarchy_ ? hierarchy_->calls() : 0);
 }
 
+void CommunicatorState::abort(const std::string& reason) {
+  context_->abort(reason);
+  if (hierarchy_) hierarchy_->abort(reason);
+}
+
+void CommunicatorState::poll_sides() {
+  context_->poll(now());
+  if (hierarchy_) hierarchy_->poll();
+}
+
 bool CommunicatorState::detoured(const CollectiveCall& call) const {
   return (aggregation_ && aggregation_->serves(call)) || (hierarchy_ && hierarchy_->serves(call));
 }

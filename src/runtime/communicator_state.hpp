@@ -64,6 +64,10 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   CollectiveCalls& calls() { return *calls_; }
   /// Starts a call, on side communicators where those serve it.
   Result<std::shared_ptr<RequestState>> start(const CollectiveCall& call);
+  /// Ends everything here and, naming this rank, at the peers. While nobody else drives.
+  void abort(const std::string& reason);
+  /// One round of this communicator and what it has beside it.
+  void poll_sides();
   /// Whether a call goes to the aggregators or through the hosts' leaders.
   bool detoured(const CollectiveCall& call) const;
   /// Submits a run of a planned call. Where the communicator has failed, the request has, too.

@@ -236,6 +236,18 @@ void Hierarchy::finish(const std::shared_ptr<Job>& job, const Status& status) {
   if (next) run_next(next);
 }
 
+void Hierarchy::abort(const std::string& reason) {
+  for (const auto& side : {host_, leaders_}) {
+    if (side) side->context().abort_for(rank_, reason);
+  }
+}
+
+void Hierarchy::poll() {
+  for (const auto& side : {host_, leaders_}) {
+    if (side) side->context().poll(now());
+  }
+}
+
 // A rank that is lost is missed on its own host only; the others have to hear of it, by the number
 // that they know it by.
 void Hierarchy::give_up(CommunicatorState& failed, const Status& why) {

@@ -66,6 +66,11 @@ class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
   /// completion.
   Outcome start(const CollectiveCall& call);
 
+  /// Ends the calls under way here and, naming this rank, at the peers. While nobody else drives.
+  void abort(const std::string& reason);
+  /// One round of the side communicators.
+  void poll();
+
   /// "2 hosts of 4 ranks each".
   std::string describe() const;
   /// Calls that went this way.
