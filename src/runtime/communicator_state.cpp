@@ -268,8 +268,9 @@ Status CommunicatorState::join_hosts(Bootstrap& bootstrap, const CommunicatorOpt
   const HostLayout layout = HostLayout::of(greetings_);
   const bool chosen_freely = !options.device && greetings_.front().device == "auto";
   if (!chosen_freely || !layout.hierarchical()) return {};
-  auto made = Hierarchy::create(bootstrap, options, layout, progress_,
-                                static_cast<std::uint16_t>(kFirstSideNumber + 2 * number_));
+  auto made =
+      Hierarchy::create(bootstrap, options, layout, calls_->choices().preferred().empty(),
+                        progress_, static_cast<std::uint16_t>(kFirstSideNumber + 2 * number_));
   if (made) {
     hierarchy_ = std::move(*made);
   } else {
@@ -302,15 +303,18 @@ void CommunicatorState::poll_sides() {
   if (hierarchy_) hierarchy_->poll();
 }
 
+bool CommunicatorState::aggregated(const CollectiveCall& call) const {
+  return aggregation_ && aggregation_->serves(call);
+}
+
 bool CommunicatorState::detoured(const CollectiveCall& call) const {
-  return (aggregation_ && aggregation_->serves(call)) || (hierarchy_ && hierarchy_->serves(call));
+  return aggregated(call) || (hierarchy_ && hierarchy_->serves(call));
 }
 
 Result<std::shared_ptr<RequestState>> CommunicatorState::start(const CollectiveCall& call) {
   if (detoured(call)) {
     if (Status fits = check_call(call, rank(), size()); !fits) return fits;
-    const bool reduces = aggregation_ && aggregation_->serves(call);
-    auto completion = reduces ? aggregation_->start(call) : hierarchy_->start(call);
+    auto completion = aggregated(call) ? aggregation_->start(call) : hierarchy_->start(call);
     if (!completion) return completion.status();
     auto request = std::make_shared<RequestState>();
     request->completion = std::move(*completion);

@@ -79,6 +79,7 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   Status open(Bootstrap& bootstrap, const CommunicatorOptions& options,
               const CommunicatorRole& role, std::uint32_t workers);
   CallerFacts facts() const;
+  bool aggregated(const CollectiveCall& call) const;
   Status confirm_membership(Nanoseconds timeout);
   void drain();
   void await_news();

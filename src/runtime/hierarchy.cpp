@@ -59,10 +59,11 @@ HostLayout HostLayout::of(const std::vector<Greeting>& greetings) {
 
 Result<std::shared_ptr<Hierarchy>> Hierarchy::create(Bootstrap& bootstrap,
                                                      const CommunicatorOptions& options,
-                                                     const HostLayout& layout,
+                                                     const HostLayout& layout, bool by_choice,
                                                      std::shared_ptr<Progress> progress,
                                                      std::uint16_t number) {
-  std::shared_ptr<Hierarchy> made(new Hierarchy(layout, bootstrap.rank(), std::move(progress)));
+  std::shared_ptr<Hierarchy> made(
+      new Hierarchy(layout, by_choice, bootstrap.rank(), std::move(progress)));
   const Status mine = made->open(bootstrap, options, number);
   // All ranks have it, or none.
   auto ends =
@@ -134,7 +135,8 @@ bool Hierarchy::serves(const CollectiveCall& call) const {
                      call.collective == Collective::allgather;
   if (!known) return false;
   if (call.options.algorithm == kHierarchical) return true;
-  return call.options.algorithm == Algorithm::automatic && call.receive.size() <= kShortBytes;
+  return by_choice_ && call.options.algorithm == Algorithm::automatic &&
+         call.receive.size() <= kShortBytes;
 }
 
 std::vector<Hierarchy::Stage> Hierarchy::stages_of(const CollectiveCall& call) const {
@@ -216,7 +218,7 @@ void Hierarchy::run_next(const std::shared_ptr<Job>& job) {
 
 void Hierarchy::on_stage_end(const std::shared_ptr<Job>& job, const Status& status) {
   job->completion->chunks_present = job->next;
-  if (!status.ok()) give_up(*job->stages[job->next - 1].side, status);
+  if (!status.ok()) give_up(culprit_of(*job->stages[job->next - 1].side), status.message());
   if (status.ok() && job->next < job->stages.size()) return run_next(job);
   finish(job, status);
 }
@@ -236,11 +238,7 @@ void Hierarchy::finish(const std::shared_ptr<Job>& job, const Status& status) {
   if (next) run_next(next);
 }
 
-void Hierarchy::abort(const std::string& reason) {
-  for (const auto& side : {host_, leaders_}) {
-    if (side) side->context().abort_for(rank_, reason);
-  }
-}
+void Hierarchy::abort(const std::string& reason) { give_up(rank_, reason); }
 
 void Hierarchy::poll() {
   for (const auto& side : {host_, leaders_}) {
@@ -248,19 +246,20 @@ void Hierarchy::poll() {
   }
 }
 
+/// Whose loss has ended a side communicator, by number in the job; kNoRank: nobody's.
+Rank Hierarchy::culprit_of(CommunicatorState& failed) const {
+  const engine::CommunicatorContext& context = failed.context();
+  if (context.culprit() != kNoRank || context.lost() == kNoRank) return context.culprit();
+  const std::uint32_t per_host = layout_.ranks_per_host;
+  return &failed == host_.get() ? rank_of(layout_.host_of(rank_) * per_host + index(context.lost()))
+                                : rank_of(index(context.lost()) * per_host);
+}
+
 // A rank that is lost is missed on its own host only; the others have to hear of it, by the number
 // that they know it by.
-void Hierarchy::give_up(CommunicatorState& failed, const Status& why) {
-  const engine::CommunicatorContext& context = failed.context();
-  Rank culprit = context.culprit();
-  if (culprit == kNoRank && context.lost() != kNoRank) {
-    const std::uint32_t per_host = layout_.ranks_per_host;
-    culprit = &failed == host_.get()
-                  ? rank_of(layout_.host_of(rank_) * per_host + index(context.lost()))
-                  : rank_of(index(context.lost()) * per_host);
-  }
+void Hierarchy::give_up(Rank culprit, const std::string& reason) {
   for (const auto& side : {host_, leaders_}) {
-    if (side) side->context().abort_for(culprit, why.message());
+    if (side) side->context().abort_for(culprit, reason);
   }
 }
 

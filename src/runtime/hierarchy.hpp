@@ -49,18 +49,19 @@ class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
   static constexpr Algorithm kHierarchical{"hierarchical"};
 
   /// Makes the side communicators, numbered `number` and `number` + 1, driven by `progress`;
-  /// collective over all ranks. Fails on all ranks alike.
+  /// collective over all ranks. `by_choice`: also for calls that do not ask for it; not where the
+  /// environment has chosen algorithms. Fails on all ranks alike.
   static Result<std::shared_ptr<Hierarchy>> create(Bootstrap& bootstrap,
                                                    const CommunicatorOptions& options,
-                                                   const HostLayout& layout,
+                                                   const HostLayout& layout, bool by_choice,
                                                    std::shared_ptr<Progress> progress,
                                                    std::uint16_t number);
   ~Hierarchy();
   Hierarchy(const Hierarchy&) = delete;
   Hierarchy& operator=(const Hierarchy&) = delete;
 
-  /// Whether a call goes this way: it asks for it, or leaves the choice and is short, since two
-  /// copies in shared memory cost less than messages to every rank. The same at all ranks.
+  /// Whether a call goes this way: it asks for it, or leaves the choice to us and is short, since
+  /// two copies in shared memory cost less than messages to every rank. The same at all ranks.
   bool serves(const CollectiveCall& call) const;
   /// Starts a call that it serves and that has been checked. The buffers are Tutti's until the
   /// completion.
@@ -89,8 +90,8 @@ class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
     std::shared_ptr<engine::Completion> completion = std::make_shared<engine::Completion>();
   };
 
-  Hierarchy(const HostLayout& layout, Rank rank, std::shared_ptr<Progress> progress)
-      : layout_(layout), rank_(rank), progress_(std::move(progress)) {}
+  Hierarchy(const HostLayout& layout, bool by_choice, Rank rank, std::shared_ptr<Progress> progress)
+      : layout_(layout), by_choice_(by_choice), rank_(rank), progress_(std::move(progress)) {}
 
   Status open(Bootstrap& bootstrap, const CommunicatorOptions& options, std::uint16_t number);
   bool leads() const { return layout_.place_of(rank_) == 0; }
@@ -101,9 +102,11 @@ class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
   void run_next(const std::shared_ptr<Job>& job);
   void on_stage_end(const std::shared_ptr<Job>& job, const Status& status);
   void finish(const std::shared_ptr<Job>& job, const Status& status);
-  void give_up(CommunicatorState& failed, const Status& why);
+  Rank culprit_of(CommunicatorState& failed) const;
+  void give_up(Rank culprit, const std::string& reason);
 
   HostLayout layout_;
+  bool by_choice_;
   Rank rank_;
   std::shared_ptr<Progress> progress_;
   std::shared_ptr<CommunicatorState> host_;     ///< this host's ranks

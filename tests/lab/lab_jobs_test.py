@@ -80,6 +80,12 @@ class LabJobs(unittest.TestCase):
         for result in results:
             self.assertGreaterEqual(result["counters"]["hierarchical_calls"], 2 * 4 * 6)
 
+    def test_what_the_environment_chooses_is_not_overruled(self):
+        results = self.bench(["--ranks-per-host", "2", "--env", "TUTTI_ALGORITHMS=allgather=ring"], "allgather", "-b", "64",
+                             "-e", "64", hosts=2)
+        for result in results:
+            self.assertEqual(result["counters"].get("hierarchical_calls", 0), 0)
+
     def test_a_frozen_rank_is_named_on_all_hosts(self):
         done = subprocess.run([TUTTI, "lab", "run", "--hosts", "2", "--ranks-per-host", "2", "--grace-s", "12", "--", LOOP,
                                "allgather", "3000", "1000000", "stop=3:50", "by=hierarchical"],
