@@ -48,7 +48,8 @@ Result<std::unique_ptr<Endpoint>> HostEndpoint::open(const EndpointOptions& opti
   auto own = Segment::create(shape);
   if (!own) return own.status();
   std::unique_ptr<HostEndpoint> endpoint(new HostEndpoint(options, shape, std::move(*own)));
-  if (Status status = rc::check(endpoint->rc_); !status) return status;
+  if (Status status = endpoint->channels_.configure(make_config(options, shape)); !status)
+    return status;
   return std::unique_ptr<Endpoint>(std::move(endpoint));
 }
 
@@ -57,7 +58,7 @@ HostEndpoint::HostEndpoint(const EndpointOptions& options, const SegmentShape& s
       shape_(shape),
       segments_(options.size),
       peers_(options.size),
-      rc_(make_config(options, shape)) {
+      channels_(options.rank, options.size) {
   using enum Capability;
   for (const Capability one :
        {multicast_ud, reliable_send, write, write_immediate, read, backpressure}) {
@@ -100,22 +101,9 @@ Status HostEndpoint::connect(std::span<const std::vector<std::byte>> addresses) 
   return {};
 }
 
-rc::RcChannel& HostEndpoint::channel(Rank rank) {
-  Peer& peer = peers_[index(rank)];
-  if (!peer.channel) {
-    peer.channel = std::make_unique<rc::RcChannel>(rank, rc_, memory_, rc_counters_);
-    open_.push_back(rank);
-  }
-  return *peer.channel;
-}
-
 Status HostEndpoint::post(Instant now, const WorkRequest& request) {
-  if (index(request.peer) >= peers_.size() || request.peer == options_.rank) {
-    return failure(Code::invalid_argument, "rank {} is not a peer of rank {} (of {})",
-                   index(request.peer), index(options_.rank), peers_.size());
-  }
   now_ = now;
-  return channel(request.peer).post(now, request);
+  return channels_.post(now, request);
 }
 
 std::size_t HostEndpoint::poll(Instant now, std::span<Completion> completions) {
@@ -124,10 +112,10 @@ std::size_t HostEndpoint::poll(Instant now, std::span<Completion> completions) {
   for (std::uint32_t r = 0; r < peers_.size(); ++r) {
     if (rank_of(r) != options_.rank) receive(now, rank_of(r), peers_[r]);
   }
-  for (const Rank rank : open_) {
-    Peer& peer = peers_[index(rank)];
-    if (peer.channel->next_deadline() <= now) peer.channel->on_timer(now, completions_);
-    if (peer.channel->has_output(now)) transmit(now, rank, peer);
+  for (const Rank rank : channels_.open()) {
+    rc::RcChannel& channel = channels_[rank];
+    if (channel.next_deadline() <= now) channel.on_timer(now, completions_);
+    if (channel.has_output(now)) transmit(now, rank, peers_[index(rank)]);
   }
   collect_probes();
   return completions_.take(completions);
@@ -146,17 +134,17 @@ void HostEndpoint::receive(Instant now, Rank rank, Peer& peer) {
   for (int i = 0; i < kMaxFrames; ++i) {
     const std::span<const std::byte> frame = peer.in.front();
     if (frame.empty()) break;
-    channel(rank).on_frame(now, frame, completions_);
+    channels_[rank].on_frame(now, frame, completions_);
     peer.in.pop(frame.size());
   }
-  if (peer.in.broken() && !channel(rank).failed()) {
+  if (peer.in.broken() && !channels_[rank].failed()) {
     ++counters_.rejected_foreign;
-    channel(rank).fail(Code::peer_failed, completions_);
+    channels_[rank].fail(Code::peer_failed, completions_);
   }
 }
 
 void HostEndpoint::transmit(Instant now, Rank rank, Peer& peer) {
-  rc::RcChannel& rc = *peer.channel;
+  rc::RcChannel& rc = channels_[rank];
   rc::OutgoingFrame frame;
   bool any = false;
   bool work = false;
@@ -196,9 +184,9 @@ bool HostEndpoint::anything_to_poll() const {
 }
 
 bool HostEndpoint::prepare_wait() {
-  const bool awaits = std::any_of(open_.begin(), open_.end(), [this](Rank rank) {
-    return peers_[index(rank)].channel->awaits_completion();
-  });
+  const std::vector<Rank>& open = channels_.open();
+  const bool awaits = std::any_of(
+      open.begin(), open.end(), [this](Rank rank) { return channels_[rank].awaits_completion(); });
   slept_ = true;
   own().head().sleep.store(
       static_cast<std::uint32_t>(awaits ? Sleep::for_acknowledgements : Sleep::for_work),
@@ -207,21 +195,12 @@ bool HostEndpoint::prepare_wait() {
   return !anything_to_poll();
 }
 
-void HostEndpoint::abandon() {
-  for (const Rank rank : open_) peers_[index(rank)].channel->abandon();
-}
-
-bool HostEndpoint::quiet() const {
-  return std::all_of(open_.begin(), open_.end(),
-                     [this](Rank rank) { return peers_[index(rank)].channel->quiet(); });
-}
-
 Instant HostEndpoint::next_deadline() const {
   // Nothing is lost on the way: only who waits for a peer has to ask for it, and an acknowledgement
   // that nobody waits for goes with the next poll.
   Instant deadline = kNever;
-  for (const Rank rank : open_) {
-    const rc::RcChannel& one = *peers_[index(rank)].channel;
+  for (const Rank rank : channels_.open()) {
+    const rc::RcChannel& one = channels_.at(rank);
     if (one.watched() || one.awaits_completion())
       deadline = std::min(deadline, one.next_deadline());
   }
@@ -231,13 +210,7 @@ Instant HostEndpoint::next_deadline() const {
 EndpointCounters HostEndpoint::counters() const {
   EndpointCounters sum = counters_;
   for (const auto& group : groups_) group->add_to(sum);
-  sum.reliable_frames_sent = rc_counters_.frames_sent;
-  sum.reliable_frames_resent = rc_counters_.frames_resent;
-  sum.reliable_frames_received = rc_counters_.frames_received;
-  sum.reliable_frames_duplicate = rc_counters_.frames_duplicate;
-  sum.reliable_bytes_sent = rc_counters_.bytes_sent;
-  sum.read_bytes_served = rc_counters_.read_bytes_served;
-  sum.rejected_foreign += rc_counters_.rejected_malformed + rc_counters_.rejected_incarnation;
+  channels_.add_to(sum);
   return sum;
 }
 

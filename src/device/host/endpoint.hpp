@@ -9,9 +9,8 @@
 #include "device/device.hpp"
 #include "device/host/multicast_queue_pair.hpp"
 #include "device/host/segment.hpp"
+#include "device/rc/channel_set.hpp"
 #include "device/rc/completion_queue.hpp"
-#include "device/rc/memory_table.hpp"
-#include "device/rc/rc_channel.hpp"
 
 namespace tutti::device::host {
 
@@ -28,15 +27,15 @@ class HostEndpoint final : public Endpoint {
   }
   MulticastQueuePair& multicast(std::uint32_t subgroup) override { return *groups_[subgroup]; }
   Result<MemoryKey> register_memory(std::span<std::byte> memory) override {
-    return memory_.add(memory);
+    return channels_.memory().add(memory);
   }
-  void deregister_memory(MemoryKey key) override { memory_.remove(key); }
-  std::size_t max_message_bytes() const override { return rc_.max_message_bytes; }
+  void deregister_memory(MemoryKey key) override { channels_.memory().remove(key); }
+  std::size_t max_message_bytes() const override { return channels_.config().max_message_bytes; }
   Status post(Instant now, const WorkRequest& request) override;
   std::size_t poll(Instant now, std::span<Completion> completions) override;
-  void watch(Rank peer, bool on) override { channel(peer).watch(on, now_); }
-  void abandon() override;
-  bool quiet() const override;
+  void watch(Rank peer, bool on) override { channels_[peer].watch(on, now_); }
+  void abandon() override { channels_.abandon(); }
+  bool quiet() const override { return channels_.quiet(); }
   Instant next_deadline() const override;
   int wait_descriptor() const override { return own().bell_descriptor(); }
   bool prepare_wait() override;
@@ -47,13 +46,11 @@ class HostEndpoint final : public Endpoint {
   struct Peer {
     FrameWriter out;
     FrameReader in;
-    std::unique_ptr<rc::RcChannel> channel;
   };
 
   HostEndpoint(const EndpointOptions& options, const SegmentShape& shape, Segment own);
 
   const Segment& own() const { return segments_[index(options_.rank)]; }
-  rc::RcChannel& channel(Rank rank);
   void rise();
   void receive(Instant now, Rank rank, Peer& peer);
   void transmit(Instant now, Rank rank, Peer& peer);
@@ -66,10 +63,7 @@ class HostEndpoint final : public Endpoint {
   std::vector<Segment> segments_;  ///< by rank
   std::vector<std::unique_ptr<HostMulticastQueuePair>> groups_;
   std::vector<Peer> peers_;
-  std::vector<Rank> open_;  ///< peers that have a channel
-  rc::RcConfig rc_;
-  rc::RcCounters rc_counters_;
-  rc::MemoryTable memory_;
+  rc::ChannelSet channels_;
   rc::CompletionQueue completions_;
   Instant now_{};
   bool slept_ = false;  ///< may have been woken since the last poll

@@ -102,6 +102,7 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
       integrity_(std::move(integrity)),
       incarnation_(random_word()),
       peers_(options.size),
+      channels_(options.rank, options.size),
       sender_(offload) {
   using enum Capability;
   for (const Capability one : {multicast_ud, reliable_send, write, write_immediate, read}) {
@@ -207,7 +208,9 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
     std::uint32_t chunk = 0;
     std::uint64_t window = 0;
     std::memcpy(&chunk, bytes.data(), 4);
-    std::memcpy(&peers_[r].incarnation, bytes.data() + 4, 4);
+    std::uint32_t incarnation = 0;
+    std::memcpy(&incarnation, bytes.data() + 4, 4);
+    channels_.set_incarnation(rank_of(static_cast<std::uint32_t>(r)), incarnation);
     std::memcpy(&window, bytes.data() + 8, 8);
     auto socket = SocketAddress::decode(std::span(bytes).subspan(kAddressFixedBytes));
     if (!socket)
@@ -230,39 +233,24 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
           reinterpret_cast<const sockaddr_in6*>(interface_.address.get())->sin6_scope_id;
     }
   }
-  rc_.max_frame_bytes = std::max<std::uint32_t>(capabilities_.max_chunk_bytes, rc::kMinFrameBytes);
-  rc_.peer_timeout = options_.peer_timeout;
-  rc_.own_incarnation = incarnation_;
-  return rc::check(rc_);
-}
-
-std::size_t IpEndpoint::max_message_bytes() const { return rc_.max_message_bytes; }
-
-rc::RcChannel& IpEndpoint::channel(Rank rank) {
-  Peer& peer = peers_[index(rank)];
-  if (!peer.channel) {
-    rc::RcConfig config = rc_;
-    config.peer_incarnation = peer.incarnation;
-    peer.channel = std::make_unique<rc::RcChannel>(rank, config, memory_, rc_counters_);
-    open_.push_back(rank);
-  }
-  return *peer.channel;
+  rc::RcConfig config;
+  config.max_frame_bytes =
+      std::max<std::uint32_t>(capabilities_.max_chunk_bytes, rc::kMinFrameBytes);
+  config.peer_timeout = options_.peer_timeout;
+  config.own_incarnation = incarnation_;
+  return channels_.configure(config);
 }
 
 Status IpEndpoint::post(Instant now, const WorkRequest& request) {
-  if (index(request.peer) >= peers_.size() || request.peer == options_.rank) {
-    return failure(Code::invalid_argument, "rank {} is not a peer of rank {} (of {})",
-                   index(request.peer), index(options_.rank), peers_.size());
-  }
   now_ = now;
-  return channel(request.peer).post(now, request);
+  return channels_.post(now, request);
 }
 
 std::size_t IpEndpoint::poll(Instant now, std::span<Completion> completions) {
   now_ = now;
   receive(now);
-  for (const Rank rank : open_) {
-    rc::RcChannel& one = *peers_[index(rank)].channel;
+  for (const Rank rank : channels_.open()) {
+    rc::RcChannel& one = channels_[rank];
     if (one.next_deadline() <= now) one.on_timer(now, completions_);
   }
   transmit(now);
@@ -295,19 +283,19 @@ void IpEndpoint::on_datagram(Instant now, std::span<const std::byte> datagram) {
     ++counters_.rejected_integrity;
     return;
   }
-  channel(header->source).on_frame(now, payload, completions_);
+  channels_[header->source].on_frame(now, payload, completions_);
 }
 
 void IpEndpoint::transmit(Instant now) {
   blocked_ = false;
-  for (std::size_t i = 0; i < open_.size() && !blocked_; ++i) {
-    Peer& peer = peers_[index(open_[i])];
-    if (peer.channel->has_output(now)) transmit_to(now, open_[i], peer);
+  const std::vector<Rank>& open = channels_.open();
+  for (std::size_t i = 0; i < open.size() && !blocked_; ++i) {
+    if (channels_[open[i]].has_output(now)) transmit_to(now, open[i], peers_[index(open[i])]);
   }
 }
 
 void IpEndpoint::transmit_to(Instant now, Rank rank, Peer& peer) {
-  rc::RcChannel& rc = *peer.channel;
+  rc::RcChannel& rc = channels_[rank];
   rc::OutgoingFrame frame;
   while (rc.next_frame(now, frame)) {
     const unsigned copies = ip_.tap ? ip_.tap->copies(options_.rank, rank) : 1;
@@ -357,25 +345,6 @@ void IpEndpoint::collect_probes() {
   }
 }
 
-void IpEndpoint::watch(Rank peer, bool on) { channel(peer).watch(on, now_); }
-
-void IpEndpoint::abandon() {
-  for (const Rank rank : open_) peers_[index(rank)].channel->abandon();
-}
-
-bool IpEndpoint::quiet() const {
-  return std::all_of(open_.begin(), open_.end(),
-                     [this](Rank rank) { return peers_[index(rank)].channel->quiet(); });
-}
-
-Instant IpEndpoint::next_deadline() const {
-  Instant deadline = kNever;
-  for (const Rank rank : open_) {
-    deadline = std::min(deadline, peers_[index(rank)].channel->next_deadline());
-  }
-  return deadline;
-}
-
 void IpEndpoint::notify_when_sendable(bool on) {
   for (std::uint32_t s = 0; s < groups_.size(); ++s) {
     epoll_event event{.events = EPOLLOUT, .data = {.u32 = 0x1000 + s}};
@@ -387,13 +356,7 @@ void IpEndpoint::notify_when_sendable(bool on) {
 EndpointCounters IpEndpoint::counters() const {
   EndpointCounters sum = counters_;
   for (const auto& group : groups_) group->add_to(sum);
-  sum.reliable_frames_sent = rc_counters_.frames_sent;
-  sum.reliable_frames_resent = rc_counters_.frames_resent;
-  sum.reliable_frames_received = rc_counters_.frames_received;
-  sum.reliable_frames_duplicate = rc_counters_.frames_duplicate;
-  sum.reliable_bytes_sent = rc_counters_.bytes_sent;
-  sum.read_bytes_served = rc_counters_.read_bytes_served;
-  sum.rejected_foreign += rc_counters_.rejected_malformed + rc_counters_.rejected_incarnation;
+  channels_.add_to(sum);
   sum.send_calls += sender_.calls();
   sum.receive_calls += batch_.calls();
   return sum;

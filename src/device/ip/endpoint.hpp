@@ -12,9 +12,8 @@
 #include "device/ip/interface.hpp"
 #include "device/ip/ip_device.hpp"
 #include "device/ip/multicast_queue_pair.hpp"
+#include "device/rc/channel_set.hpp"
 #include "device/rc/completion_queue.hpp"
-#include "device/rc/memory_table.hpp"
-#include "device/rc/rc_channel.hpp"
 #include "wire/integrity.hpp"
 
 namespace tutti::device::ip {
@@ -34,16 +33,16 @@ class IpEndpoint final : public Endpoint {
   MulticastQueuePair& multicast(std::uint32_t subgroup) override { return *groups_[subgroup]; }
   Status receive_apart(bool on) override;
   Result<MemoryKey> register_memory(std::span<std::byte> memory) override {
-    return memory_.add(memory);
+    return channels_.memory().add(memory);
   }
-  void deregister_memory(MemoryKey key) override { memory_.remove(key); }
-  std::size_t max_message_bytes() const override;
+  void deregister_memory(MemoryKey key) override { channels_.memory().remove(key); }
+  std::size_t max_message_bytes() const override { return channels_.config().max_message_bytes; }
   Status post(Instant now, const WorkRequest& request) override;
   std::size_t poll(Instant now, std::span<Completion> completions) override;
-  void watch(Rank peer, bool on) override;
-  void abandon() override;
-  bool quiet() const override;
-  Instant next_deadline() const override;
+  void watch(Rank peer, bool on) override { channels_[peer].watch(on, now_); }
+  void abandon() override { channels_.abandon(); }
+  bool quiet() const override { return channels_.quiet(); }
+  Instant next_deadline() const override { return channels_.next_deadline(); }
   int wait_descriptor() const override { return epoll_.get(); }
   void notify_when_sendable(bool on) override;
   EndpointCounters counters() const override;
@@ -51,9 +50,7 @@ class IpEndpoint final : public Endpoint {
  private:
   struct Peer {
     SocketAddress address;
-    std::uint32_t incarnation = 0;
     std::uint32_t transmissions = 0;  ///< datagrams sent to it: makes every header unique
-    std::unique_ptr<rc::RcChannel> channel;
   };
 
   IpEndpoint(const IpOptions& ip, const EndpointOptions& options, const Interface& interface,
@@ -61,7 +58,6 @@ class IpEndpoint final : public Endpoint {
 
   Status open_sockets();
   Status open_unicast();
-  rc::RcChannel& channel(Rank rank);
   void receive(Instant now);
   void on_datagram(Instant now, std::span<const std::byte> datagram);
   void transmit(Instant now);
@@ -79,10 +75,7 @@ class IpEndpoint final : public Endpoint {
   Descriptor epoll_;
   std::vector<std::unique_ptr<IpMulticastQueuePair>> groups_;
   std::vector<Peer> peers_;
-  std::vector<Rank> open_;  ///< peers that have a channel
-  rc::RcConfig rc_;
-  rc::RcCounters rc_counters_;
-  rc::MemoryTable memory_;
+  rc::ChannelSet channels_;
   DatagramBatch batch_{4};
   DatagramSender sender_;
   std::vector<rc::OutgoingFrame> in_batch_;

@@ -1,0 +1,57 @@
+#include "device/rc/channel_set.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace tutti::device::rc {
+
+Status ChannelSet::configure(const RcConfig& config) {
+  config_ = config;
+  return check(config_);
+}
+
+RcChannel& ChannelSet::operator[](Rank rank) {
+  Peer& peer = peers_[index(rank)];
+  if (!peer.channel) {
+    RcConfig config = config_;
+    config.peer_incarnation = peer.incarnation;
+    peer.channel = std::make_unique<RcChannel>(rank, config, memory_, counters_);
+    open_.push_back(rank);
+  }
+  return *peer.channel;
+}
+
+Status ChannelSet::post(Instant now, const WorkRequest& request) {
+  if (index(request.peer) >= peers_.size() || request.peer == me_) {
+    return failure(Code::invalid_argument, "rank {} is not a peer of rank {} (of {})",
+                   index(request.peer), index(me_), peers_.size());
+  }
+  return (*this)[request.peer].post(now, request);
+}
+
+void ChannelSet::abandon() {
+  for (const Rank rank : open_) peers_[index(rank)].channel->abandon();
+}
+
+bool ChannelSet::quiet() const {
+  return std::all_of(open_.begin(), open_.end(), [this](Rank rank) { return at(rank).quiet(); });
+}
+
+Instant ChannelSet::next_deadline() const {
+  Instant deadline = kNever;
+  for (const Rank rank : open_) deadline = std::min(deadline, at(rank).next_deadline());
+  return deadline;
+}
+
+void ChannelSet::add_to(EndpointCounters& counters) const {
+  counters.reliable_frames_sent += counters_.frames_sent;
+  counters.reliable_frames_resent += counters_.frames_resent;
+  counters.reliable_frames_received += counters_.frames_received;
+  counters.reliable_frames_duplicate += counters_.frames_duplicate;
+  counters.reliable_bytes_sent += counters_.bytes_sent;
+  counters.read_bytes_served += counters_.read_bytes_served;
+  counters.rejected_foreign += counters_.rejected_malformed + counters_.rejected_incarnation;
+}
+
+}  // namespace tutti::device::rc
