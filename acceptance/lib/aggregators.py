@@ -1,4 +1,4 @@
-"""An aggregator in a lab, for acceptance programs that build the lab themselves."""
+"""Aggregators in a lab, for acceptance programs that build the lab themselves."""
 
 import contextlib
 import os
@@ -8,21 +8,35 @@ import sys
 
 import common
 
-AGGREGATOR = "10.77.0.251:7600"
+PORT = 7600
+AGGREGATOR = f"10.77.0.251:{PORT}"  # the first one's
+
+
+class Aggregator:
+    """`tutti aggregator`, number `number` of the lab, at its own port of the switch."""
+
+    def __init__(self, lab, number, options):
+        self.address = f"10.77.0.{251 + number}:{PORT}"
+        os.environ.setdefault("TUTTI_AGGREGATOR_KEY", secrets.token_hex(16))
+        command = ["ip", "netns", "exec", f"tutti-{lab}-a{number}", common.TUTTI, "aggregator", "--listen", self.address,
+                   "--interface", "eth0", *options]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        said = self.process.stdout.readline()
+        if "listening" not in said:
+            sys.exit(f"the aggregator did not start: {said}")
+
+    def end(self):
+        """Ends it; returns what it said."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        return self.process.communicate(timeout=10)[0]
 
 
 @contextlib.contextmanager
-def aggregator(lab):
-    """`tutti aggregator` at its own port of the lab's switch."""
-    key = os.environ["TUTTI_AGGREGATOR_KEY"] = secrets.token_hex(16)
-    command = ["ip", "netns", "exec", f"tutti-{lab}-a0", common.TUTTI, "aggregator", "--listen", AGGREGATOR,
-               "--interface", "eth0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "TUTTI_AGGREGATOR_KEY": key})
+def aggregator(lab, number=0, *options):
+    one = Aggregator(lab, number, options)
     try:
-        said = process.stdout.readline()
-        if "listening" not in said:
-            sys.exit(f"the aggregator did not start: {said}")
-        yield
+        yield one
     finally:
-        process.terminate()
-        process.wait(timeout=10)
+        if not one.process.stdout.closed:
+            one.end()

@@ -4,16 +4,15 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
+
+from job import free_port, PATIENCE_S, Rank
 
 TUTTI = ""
 PROGRAM = ""
-PATIENCE_S = 100
 MANY_CALLS = "1000000"
 
 
@@ -31,40 +30,6 @@ class Aggregator:
     def end(self, how=signal.SIGTERM):
         self.process.send_signal(how)
         return self.process.communicate(timeout=PATIENCE_S)[0]
-
-
-class Rank:
-    """One process of a job."""
-
-    def __init__(self, rank, size, port, environment, *arguments):
-        self.log = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen(
-            [PROGRAM, *arguments], stdout=self.log, stderr=subprocess.STDOUT,
-            env={**os.environ, **environment, "RANK": str(rank), "WORLD_SIZE": str(size),
-                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
-
-    def text(self):
-        self.log.flush()
-        self.log.seek(0)
-        return self.log.read()
-
-    def runs(self):
-        """Waits until it has done a call."""
-        deadline = time.monotonic() + PATIENCE_S
-        while "running" not in self.text():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError("does not run: " + self.text())
-            time.sleep(0.01)
-
-    def end(self):
-        self.process.wait(timeout=PATIENCE_S)
-        return self.text()
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 class Command(unittest.TestCase):
@@ -96,7 +61,7 @@ class Command(unittest.TestCase):
         port = free_port()
         settings = {"TUTTI_AGGREGATORS": ",".join(addresses),
                     "TUTTI_AGGREGATOR_KEY_FILE": self.key_file, **environment}
-        job = [Rank(rank, size, port, settings, *arguments) for rank in range(size)]
+        job = [Rank([PROGRAM, *arguments], rank, size, port, settings) for rank in range(size)]
         self.ranks += job
         return job
 

@@ -3,48 +3,15 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
+
+from job import free_port, PATIENCE_S, Rank
 
 TUTTI = ""
 LOOP = ""
-PATIENCE_S = 100
 FOR_EVER = "100000000"
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-class Rank:
-    def __init__(self, rank, size, port, arguments, environment):
-        self.log = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen(
-            [LOOP, *arguments], stdout=self.log, stderr=subprocess.STDOUT,
-            env={**os.environ, **environment, "RANK": str(rank), "WORLD_SIZE": str(size),
-                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
-
-    def text(self):
-        self.log.flush()
-        self.log.seek(0)
-        return self.log.read()
-
-    def runs(self):
-        deadline = time.monotonic() + PATIENCE_S
-        while "running" not in self.text():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError("does not run: " + self.text())
-            time.sleep(0.01)
-
-    def end(self):
-        self.process.wait(timeout=PATIENCE_S)
-        return self.text()
 
 
 class HostDevice(unittest.TestCase):
@@ -60,7 +27,7 @@ class HostDevice(unittest.TestCase):
 
     def job(self, size, *arguments, of_rank=lambda rank: {"TUTTI_DEVICE": "host"}):
         port = free_port()
-        self.ranks = [Rank(rank, size, port, arguments, of_rank(rank)) for rank in range(size)]
+        self.ranks = [Rank([LOOP, *arguments], rank, size, port, of_rank(rank)) for rank in range(size)]
         return self.ranks
 
     def check_survivors(self, victim):

@@ -1,0 +1,43 @@
+"""Jobs of real processes on the loopback, for the tests of this folder."""
+
+import os
+import socket
+import subprocess
+import tempfile
+import time
+
+PATIENCE_S = 100
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Rank:
+    """One process of a job, and what it wrote; `environment` goes before what is set here."""
+
+    def __init__(self, command, rank, size, port, environment):
+        self.log = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            command, stdout=self.log, stderr=subprocess.STDOUT,
+            env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1",
+                 "MASTER_PORT": str(port), **environment})
+
+    def text(self):
+        self.log.flush()
+        self.log.seek(0)
+        return self.log.read()
+
+    def runs(self):
+        """Waits until it has done a call."""
+        deadline = time.monotonic() + PATIENCE_S
+        while "running" not in self.text():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError("does not run: " + self.text())
+            time.sleep(0.01)
+
+    def end(self):
+        self.process.wait(timeout=PATIENCE_S)
+        return self.text()
