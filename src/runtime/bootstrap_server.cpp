@@ -106,6 +106,7 @@ class BootstrapServer::Loop {
   void admit(Connection& connection, const Hello& hello);
   void deliver();
   void expire();
+  void leave(Connection& connection);
   void sweep();
   bool owes_bytes() const;
 
@@ -168,6 +169,8 @@ void BootstrapServer::Loop::poll_once(Deadline latest) {
     const short events = entries[i + 2].revents;
     if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) receive(connection);
     if ((events & POLLOUT) != 0) flush(connection);
+    // At once: its next connection may be further on in this very round.
+    if (connection.ended()) leave(connection);
   }
   sweep();
   if ((entries[1].revents & POLLIN) != 0) accept_all();
@@ -269,11 +272,16 @@ void BootstrapServer::Loop::expire() {
   }
 }
 
+void BootstrapServer::Loop::leave(Connection& connection) {
+  if (!connection.rank) return;
+  members_.erase(*connection.rank);
+  rendezvous_.leave(*connection.rank);
+  connection.rank.reset();
+}
+
 void BootstrapServer::Loop::sweep() {
   for (const auto& connection : connections_) {
-    if (!connection->ended() || !connection->rank) continue;
-    members_.erase(*connection->rank);
-    rendezvous_.leave(*connection->rank);
+    if (connection->ended()) leave(*connection);
   }
   std::erase_if(connections_, [](const auto& connection) { return connection->ended(); });
 }
