@@ -4,7 +4,8 @@
 #   (nothing)  debug and release with every test, headers alone, then the suites under
 #              AddressSanitizer with UndefinedBehaviorSanitizer, and under ThreadSanitizer
 #   --ci       the release build with every test; one that fails is tried once more, visibly, since
-#              a shared machine may stop a rank for longer than its peers wait
+#              a shared machine may stop a rank for longer than its peers wait. Then, under the
+#              sanitizers, what parses bytes, owns memory and runs threads
 #   --quick    debug only
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -29,11 +30,13 @@ fi
 summaries=()
 failed=0
 
-# build PRESET
+# build PRESET [targets ...]
 build() {
-  echo "==== $1: build"
-  cmake --preset "$1" "${launcher[@]}" > /dev/null
-  cmake --build --preset "$1" -j "$jobs"
+  local preset=$1
+  shift
+  echo "==== $preset: build"
+  cmake --preset "$preset" "${launcher[@]}" > /dev/null
+  cmake --build --preset "$preset" -j "$jobs" ${1:+--target} "$@"
 }
 
 # run PRESET [ctest arguments ...]: every suite runs, also after a failure, for its summary.
@@ -55,20 +58,30 @@ if [ "$mode" != quick ]; then
   build release
   if [ "$mode" = ci ]; then run release --repeat until-pass:2; else run release; fi
 fi
+# Sanitizers: what runs threads, memory and hostile bytes through the library. Not the network
+# lab, the installation or the structure, which the sanitizers say nothing new about.
+export ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
+export TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1"
+# ThreadSanitizer's memory layout wants addresses that are not randomised.
+fixed_addresses=()
+if setarch -R true 2> /dev/null; then fixed_addresses=(setarch -R); fi
+
 if [ "$mode" = full ]; then
   build headers
-
-  # Sanitizers: what runs threads, memory and hostile bytes through the library. Not the network
-  # lab, the installation or the structure, which the sanitizers say nothing new about.
-  export ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
   build asan
   run asan -LE 'lab|install|structure'
-
-  # ThreadSanitizer's memory layout wants addresses that are not randomised.
-  if setarch -R true 2> /dev/null; then wrapper=(setarch -R); fi
-  export TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1"
+  wrapper=("${fixed_addresses[@]}")
   build tsan
-  run tsan -L 'unit|scenario|c_interface'
+  run tsan -L 'unit|scenario|offload|c_interface'
+fi
+if [ "$mode" = ci ]; then
+  # Many ranks on two cores take long there, and run the same code as few.
+  many_ranks='/P([5-9]|1[0-6])$'
+  build asan tests/{unit,protocol,scenario,offload}/all
+  run asan -L 'unit|protocol|scenario|offload' -E "$many_ranks"
+  wrapper=("${fixed_addresses[@]}")
+  build tsan tests/{unit,scenario}/all
+  run tsan -L 'unit|scenario' -R 'Communicator|Progress|Worker|Endurance|HostDevice|Bootstrap|/P[234]$'
 fi
 
 echo "==== summary"

@@ -18,8 +18,8 @@
 namespace tutti::runtime {
 namespace {
 
-constexpr auto kFirstPause = std::chrono::microseconds(200);
-constexpr auto kLongestPause = std::chrono::milliseconds(20);
+constexpr auto kShortestLook = std::chrono::microseconds(200);
+constexpr auto kLongestLook = std::chrono::milliseconds(20);
 
 /// A file is a gather frame, so that its length and kind are checked as those from a socket are.
 /// It appears under its name only when it is complete.
@@ -183,7 +183,7 @@ Result<std::vector<Bytes>> FileBootstrap::exchange(std::span<const std::byte> mi
   std::vector<Bytes> parts(options_.size);
   std::vector<std::uint32_t> missing(options_.size);
   std::iota(missing.begin(), missing.end(), 0u);
-  for (Nanoseconds pause = kFirstPause;; pause = std::min<Nanoseconds>(2 * pause, kLongestPause)) {
+  for (Nanoseconds pause = kShortestLook;; pause = std::min<Nanoseconds>(2 * pause, kLongestLook)) {
     const bool last_look = SteadyClock::now() >= deadline;
     std::vector<std::uint32_t> still_missing;
     for (const std::uint32_t rank : missing) {

@@ -67,8 +67,8 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
   state->calls_ = std::make_unique<CollectiveCalls>(state->facts(), std::move(role.choices));
   if (Status status = state->confirm_membership(options.create_timeout); !status) return status;
   if (!state->progress_) {
-    const auto here = ranks_sharing(state->greetings_, bootstrap.rank(), &Greeting::network);
-    const bool own_core = here.size() <= std::thread::hardware_concurrency();
+    const auto rivals = ranks_sharing(state->greetings_, bootstrap.rank(), &Greeting::processors);
+    const bool own_core = rivals.size() <= std::thread::hardware_concurrency();
     auto created = Progress::create(own_core ? kSpinOwn : kSpinShared);
     if (!created) return created.status();
     state->progress_ = *created;

@@ -1,5 +1,6 @@
 #include "runtime/greeting.hpp"
 
+#include <sched.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,6 +43,19 @@ std::string memory_identity() {
   return boot_identity() + namespace_identity("pid") + ":" + std::to_string(::geteuid());
 }
 
+/// Boot and set of cores: processes with the same contend for the same cores, whatever namespaces
+/// they are in.
+std::string processors_identity() {
+  std::string identity = boot_identity();
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return identity;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &allowed)) identity += ":" + std::to_string(core);
+  }
+  return identity;
+}
+
 }  // namespace
 
 std::vector<std::byte> Greeting::encode() const {
@@ -51,6 +65,7 @@ std::vector<std::byte> Greeting::encode() const {
                                {"host", host},
                                {"network", network},
                                {"memory", memory},
+                               {"processors", processors},
                                {"device", device},
                                {"network_wanted", network_wanted},
                                {"process", process},
@@ -87,6 +102,7 @@ Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
     json.at("host").get_to(greeting.host);
     json.at("network").get_to(greeting.network);
     json.at("memory").get_to(greeting.memory);
+    json.at("processors").get_to(greeting.processors);
     json.at("device").get_to(greeting.device);
     json.at("network_wanted").get_to(greeting.network_wanted);
     json.at("process").get_to(greeting.process);
@@ -122,6 +138,7 @@ Greeting make_greeting(const CommunicatorOptions& options, std::uint16_t communi
   greeting.host = host_name();
   greeting.network = network_identity();
   greeting.memory = memory_identity();
+  greeting.processors = processors_identity();
   greeting.process = static_cast<std::uint32_t>(::getpid());
   greeting.subgroups = options.subgroups;
   greeting.chains = options.chains;

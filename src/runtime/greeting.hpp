@@ -14,10 +14,11 @@
 namespace tutti::runtime {
 
 struct Greeting {
-  std::string host;     ///< for messages
-  std::string network;  ///< identity of the host's network stack: equal means loopback reaches
-  std::string memory;   ///< identity of what ranks must have in common to share memory
-  std::string device;   ///< which device is asked for
+  std::string host;        ///< for messages
+  std::string network;     ///< identity of the host's network stack: equal means loopback reaches
+  std::string memory;      ///< identity of what ranks must have in common to share memory
+  std::string processors;  ///< identity of the cores that the process may run on
+  std::string device;      ///< which device is asked for
   bool network_wanted = false;  ///< by an option that only a network device heeds
   std::uint32_t process = 0;
   std::uint32_t subgroups = 0;

@@ -2,6 +2,7 @@
 
 #include <netinet/udp.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -33,6 +34,12 @@ Status send_failure(int error) {
 }
 
 }  // namespace
+
+std::size_t DatagramSender::whole_batch(std::size_t datagram_bytes) {
+  const std::size_t of_a_message =
+      std::clamp<std::size_t>(kMaxMessageBytes / datagram_bytes, 1, kMaxBatch);
+  return kMaxBatch / of_a_message * of_a_message;
+}
 
 bool DatagramSender::fits(std::size_t datagram_bytes) const {
   if (count_ == 0) return true;

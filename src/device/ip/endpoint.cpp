@@ -109,11 +109,12 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
     capabilities_.bits |= static_cast<std::uint32_t>(one);
   }
   capabilities_.immediate_bits = 64;
-  capabilities_.max_send_batch = DatagramSender::kMaxBatch;
   capabilities_.max_chunk_bytes = chunk_bytes_for_mtu(interface_.mtu_bytes, ip.family);
   if (ip_.max_chunk_bytes != 0) {
     capabilities_.max_chunk_bytes = std::min(capabilities_.max_chunk_bytes, ip_.max_chunk_bytes);
   }
+  capabilities_.max_send_batch = static_cast<std::uint32_t>(
+      DatagramSender::whole_batch(capabilities_.max_chunk_bytes + wire::kHeaderBytes));
 }
 
 Status IpEndpoint::open_sockets() {

@@ -11,10 +11,6 @@ namespace tutti::device::rc {
 namespace {
 
 constexpr std::size_t kFirstWorks = 32;
-/// Open READs, and refusals of WRITEs beside them.
-constexpr std::uint32_t kResponseSlots = 2 * kMaxOpenReads;
-/// Frames that a receiver lets pass before it acknowledges without being asked.
-constexpr std::uint32_t kAcknowledgeEvery = 16;
 constexpr int kKeepalivesPerTimeout = 5;
 
 SendWindowLimits window_limits(const RcConfig& config) {

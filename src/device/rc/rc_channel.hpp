@@ -146,6 +146,11 @@ class RcChannel {
   Nanoseconds smoothed_round_trip() const { return send_.smoothed_round_trip(); }
 
  private:
+  /// Open READs, and refusals of WRITEs beside them.
+  static constexpr std::uint32_t kResponseSlots = 2 * kMaxOpenReads;
+  /// Frames that a receiver lets pass before it acknowledges without being asked.
+  static constexpr std::uint32_t kAcknowledgeEvery = 16;
+
   /// A posted request and how far it is.
   struct Work {
     WorkRequest request;

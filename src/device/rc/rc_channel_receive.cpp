@@ -10,11 +10,6 @@
 namespace tutti::device::rc {
 namespace {
 
-/// Open READs, and refusals of WRITEs beside them.
-constexpr std::uint32_t kResponseSlots = 2 * kMaxOpenReads;
-/// Frames that a receiver lets pass before it acknowledges without being asked.
-constexpr std::uint32_t kAcknowledgeEvery = 16;
-
 bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(a);
   const auto second = reinterpret_cast<std::uintptr_t>(b);
