@@ -45,7 +45,8 @@ namespace device {
 class Device;
 }
 
-/// How far a collective is at this rank.
+/// How far a collective is at this rank: chunks of a multicast that are here; tasks of a task list
+/// that are done. Where it goes by leaders or aggregators: its parts.
 struct ProgressReport {
   std::uint64_t chunks_present = 0;
   std::uint64_t chunks_total = 0;

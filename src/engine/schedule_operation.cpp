@@ -117,6 +117,7 @@ Status ScheduleOperation::prepare_call() {
   for (ArrivalState& arrival : space.arrivals) arrival.posted = arrival.arrived = false;
   space.keys.fill(std::nullopt);
   space.board.reset(schedule);
+  completion()->chunks_total = space.board.total();
   return {};
 }
 
@@ -174,6 +175,7 @@ void ScheduleOperation::run(Instant now) {
   }
   TaskIndex task = 0;
   while (space_->board.next(task)) issue(now, task);
+  completion()->chunks_present.store(space_->board.completed(), std::memory_order_relaxed);
   if (!space_->board.done() || finished_) return;
   finish_reduction();
   finished_ = true;

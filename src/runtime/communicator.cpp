@@ -91,7 +91,8 @@ Status Request::wait_for(Nanoseconds timeout) {
     return state_->completion->status;
   }
   const ProgressReport report = progress();
-  return failure(Code::timeout, "not complete after {:.3f} s at rank {}: {} of {} chunks are here",
+  return failure(Code::timeout,
+                 "not complete after {:.3f} s at rank {}: {} of {} chunks or tasks are done",
                  static_cast<double>(timeout.count()) / 1e9, index(state_->communicator->rank()),
                  report.chunks_present, report.chunks_total);
 }
