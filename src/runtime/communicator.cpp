@@ -44,7 +44,7 @@ Result<std::shared_ptr<runtime::CommunicatorState>> create_state(
   if (!choices) return choices.status();
   auto state = runtime::CommunicatorState::create(
       bootstrap, options, std::move(progress),
-      {.number = number, .choices = std::move(*choices), .name = {}});
+      {.number = number, .choices = std::move(*choices), .traced_by_wish = true});
   if (!state) return state.status();
   if (Status status = (*state)->join_hosts(bootstrap, options); !status) return status;
   if (Status status = (*state)->join_aggregators(bootstrap, options); !status) return status;
