@@ -16,6 +16,7 @@
 #include "run.hpp"
 #include "sim/sim_command.hpp"
 #include "trace/trace_command.hpp"
+#include "tune/tune_command.hpp"
 #include "version.hpp"
 
 namespace {
@@ -60,6 +61,7 @@ int main(int argc, char** argv) {
   add_sim_command(app, exit_code);
   add_aggregator_command(app, exit_code);
   add_trace_command(app, exit_code);
+  add_tune_command(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

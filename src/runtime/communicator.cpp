@@ -320,6 +320,12 @@ std::string Communicator::flight_record() const {
   });
 }
 
+Result<std::string> Communicator::algorithm_of(const CollectiveCall& call) {
+  return guarded([&] { return state_->algorithm_of(call); });
+}
+
+std::string Communicator::device() const { return state_->device(); }
+
 std::string Communicator::describe() const { return state_->describe(); }
 
 }  // namespace tutti

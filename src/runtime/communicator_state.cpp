@@ -69,6 +69,8 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
   if (Status status = state->open(bootstrap, options, role, *workers, traces); !status)
     return status;
   state->calls_ = std::make_unique<CollectiveCalls>(state->facts(), std::move(role.choices));
+  const std::string complaint = state->calls_->complaint();
+  if (!complaint.empty() && state->rank() == Rank{0}) observe::complain(complaint);
   if (Status status = state->confirm_membership(options.create_timeout); !status) return status;
   auto trace = state->begin_trace(*traces, options.create_timeout);
   if (!trace) return trace.status();
@@ -338,7 +340,7 @@ Status CommunicatorState::join_hosts(Bootstrap& bootstrap, const CommunicatorOpt
   const bool chosen_freely = !options.device && greetings_.front().device == "auto";
   if (!chosen_freely || !layout.hierarchical()) return {};
   auto made =
-      Hierarchy::create(bootstrap, options, layout, calls_->choices().preferred().empty(),
+      Hierarchy::create(bootstrap, options, layout, !calls_->choices().prefers_anywhere(),
                         progress_, static_cast<std::uint16_t>(kFirstSideNumber + 2 * number_));
   if (made) {
     hierarchy_ = std::move(*made);
@@ -377,7 +379,17 @@ bool CommunicatorState::aggregated(const CollectiveCall& call) const {
 }
 
 bool CommunicatorState::detoured(const CollectiveCall& call) const {
-  return aggregated(call) || (hierarchy_ && hierarchy_->serves(call));
+  return aggregated(call) || (hierarchy_ && hierarchy_->serves(call) && !calls_->prefers(call));
+}
+
+Result<std::string> CommunicatorState::algorithm_of(const CollectiveCall& call) {
+  if (detoured(call)) {
+    const Algorithm way = aggregated(call) ? Aggregation::kInNetwork : Hierarchy::kHierarchical;
+    return std::string(way.name());
+  }
+  auto planned = calls_->plan(call);
+  if (!planned) return planned.status();
+  return std::string(planned->algorithm_name);
 }
 
 Result<std::shared_ptr<RequestState>> CommunicatorState::start(const CollectiveCall& call) {

@@ -55,6 +55,7 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   std::uint16_t next_number() { return static_cast<std::uint16_t>(number_ + 1 + duplicates_++); }
   engine::CommunicatorContext& context() { return *context_; }
   const std::shared_ptr<Progress>& progress() const { return progress_; }
+  const std::string& device() const { return device_; }
   std::string describe() const;
 
   /// Joins the aggregators that the options name; collective.
@@ -74,6 +75,8 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   void poll_sides();
   /// Whether a call goes to the aggregators or through the hosts' leaders.
   bool detoured(const CollectiveCall& call) const;
+  /// What would carry it out.
+  Result<std::string> algorithm_of(const CollectiveCall& call);
   /// Submits a run of a planned call. Where the communicator has failed, the request has, too.
   Result<std::shared_ptr<RequestState>> submit(const PlannedCall& planned);
 
