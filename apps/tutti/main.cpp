@@ -15,6 +15,8 @@
 #include "lab/lab_command.hpp"
 #include "run.hpp"
 #include "sim/sim_command.hpp"
+#include "trace/trace_command.hpp"
+#include "tune/tune_command.hpp"
 #include "version.hpp"
 
 namespace {
@@ -58,6 +60,8 @@ int main(int argc, char** argv) {
   add_contend_command(app, exit_code);
   add_sim_command(app, exit_code);
   add_aggregator_command(app, exit_code);
+  add_trace_command(app, exit_code);
+  add_tune_command(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

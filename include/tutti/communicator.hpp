@@ -45,7 +45,8 @@ namespace device {
 class Device;
 }
 
-/// How far a collective is at this rank.
+/// How far a collective is at this rank: chunks of a multicast that are here; tasks of a task list
+/// that are done. Where it goes by leaders or aggregators: its parts.
 struct ProgressReport {
   std::uint64_t chunks_present = 0;
   std::uint64_t chunks_total = 0;
@@ -191,6 +192,11 @@ class TUTTI_EXPORT Communicator {
   std::uint64_t link_bytes_per_second() const;
   /// The last collectives with state and progress, as JSON.
   std::string flight_record() const;
+  /// What would carry out a call: the algorithm that it names, or that is chosen for it; where it
+  /// goes beside those, "hierarchical" or "in_network". Errors are those of `start`.
+  Result<std::string> algorithm_of(const CollectiveCall& call);
+  /// What moves the bytes: "ip", "host".
+  std::string device() const;
   /// What the communicator runs on, in a few lines: device, interface, group, limits.
   std::string describe() const;
 

@@ -313,7 +313,8 @@ TUTTI_C_EXPORT tutti_status_t tutti_request_wait(tutti_request_t* request);
 /* Waits for at most `timeout_ns`. TUTTI_TIMEOUT: it goes on, and may be waited for again. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_wait_for(tutti_request_t* request, int64_t timeout_ns);
 
-/* How far a collective is at this rank. */
+/* How far a collective is at this rank: chunks of a multicast that are here; tasks of a task list
+ * that are done. Where it goes by leaders or aggregators: its parts. */
 typedef struct tutti_progress {
   size_t size; /* sizeof(tutti_progress_t), set by the caller */
   uint64_t chunks_present;

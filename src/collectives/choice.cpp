@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
+#include <iterator>
+
+#include <fmt/ranges.h>
 
 #include "base/error.hpp"
 
@@ -15,6 +17,8 @@ using schedule::Collective;
 constexpr std::uint64_t kSmallBytes = 8 * 1024;
 constexpr std::uint64_t kEagerBytes = 16 * 1000;  // what one message carries, roughly
 constexpr std::uint32_t kFewRanks = 16;
+constexpr std::string_view kAutomatic = "automatic";
+constexpr std::string_view kDevices[] = {"ip", "host"};
 
 ChoiceRule rule(Collective collective, std::uint64_t max_block_bytes, std::string_view algorithm,
                 std::string_view reason) {
@@ -71,6 +75,42 @@ Status for_each_part(std::string_view text, char separator, const Take& take) {
   return {};
 }
 
+Status set_place(ChoicePlace& place, std::string_view setting) {
+  const std::size_t equals = std::min(setting.find('='), setting.size());
+  const std::string_view name = setting.substr(0, equals);
+  const std::string_view value = setting.substr(std::min(equals + 1, setting.size()));
+  if (name == "device") {
+    const auto known = std::find(std::begin(kDevices), std::end(kDevices), value);
+    if (known == std::end(kDevices))
+      return failure(Code::invalid_argument, "device is '{}': there are {}", value,
+                     fmt::join(kDevices, ", "));
+    place.device = *known;
+    return {};
+  }
+  if (name != "ranks" && name != "hosts")
+    return failure(Code::invalid_argument,
+                   "'{}' says nothing about a place: there are ranks, hosts and device", name);
+  auto given = number(name, value);
+  if (!given) return given.status();
+  (name == "ranks" ? place.ranks : place.hosts) =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(*given, UINT32_MAX));
+  return {};
+}
+
+bool is_place(std::string_view part) {
+  return part == ChoicePlace::kWhen ||
+         (part.starts_with(ChoicePlace::kWhen) && part[ChoicePlace::kWhen.size()] == ':');
+}
+
+Result<ChoicePlace> parse_place(std::string_view text) {
+  ChoicePlace place;
+  text.remove_prefix(std::min(ChoicePlace::kWhen.size() + 1, text.size()));
+  Status parsed = for_each_part(
+      text, ':', [&](std::string_view part) -> Status { return set_place(place, part); });
+  if (!parsed) return parsed;
+  return place;
+}
+
 Result<ChoiceRule> parse_rule(std::string_view text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos)
@@ -88,19 +128,38 @@ Result<ChoiceRule> parse_rule(std::string_view text) {
   }
   auto collective = schedule::collective_named(left);
   if (!collective) return collective.status();
+  made.collective = *collective;
+  if (text.substr(equals + 1) == kAutomatic) {
+    made.choice.algorithm = kAutomatic;
+    return made;
+  }
   auto choice = parse_choice(*collective, text.substr(equals + 1));
   if (!choice) return choice.status();
-  made.collective = *collective;
   made.choice = std::move(*choice);
   return made;
 }
 
 }  // namespace
 
+bool ChoicePlace::matches(const Situation& situation) const {
+  return ranks.value_or(situation.ranks) == situation.ranks &&
+         hosts.value_or(situation.hosts) == situation.hosts &&
+         (device.empty() || device == situation.device);
+}
+
+std::string to_string(const ChoicePlace& place) {
+  std::string text(ChoicePlace::kWhen);
+  if (place.ranks) text += fmt::format(":ranks={}", *place.ranks);
+  if (place.hosts) text += fmt::format(":hosts={}", *place.hosts);
+  if (!place.device.empty()) text += fmt::format(":device={}", place.device);
+  return text;
+}
+
 bool ChoiceRule::matches(const Situation& situation) const {
   return collective == situation.collective && situation.ranks >= min_ranks &&
          situation.ranks <= max_ranks && situation.hosts <= max_hosts &&
-         situation.block_bytes <= max_block_bytes && (device.empty() || device == situation.device);
+         situation.block_bytes <= max_block_bytes && place.matches(situation) &&
+         (device.empty() || device == situation.device);
 }
 
 ChoiceTable ChoiceTable::defaults() {
@@ -143,9 +202,11 @@ ChoiceTable ChoiceTable::defaults() {
 
 Status ChoiceTable::prefer(std::vector<ChoiceRule> rules) {
   for (const ChoiceRule& one : rules) {
+    if (one.choice.algorithm == kAutomatic) continue;
     auto entry = find_algorithm(one.collective, one.choice.algorithm);
     if (!entry) return entry.status();
   }
+  preferences_ += static_cast<std::ptrdiff_t>(rules.size());
   rules_.insert(rules_.begin(), std::make_move_iterator(rules.begin()),
                 std::make_move_iterator(rules.end()));
   return {};
@@ -153,9 +214,16 @@ Status ChoiceTable::prefer(std::vector<ChoiceRule> rules) {
 
 Status ChoiceTable::prefer(std::string_view text) {
   std::vector<ChoiceRule> rules;
+  ChoicePlace place;
   Status parsed = for_each_part(text, ',', [&](std::string_view part) -> Status {
+    if (is_place(part)) {
+      auto next = parse_place(part);
+      if (next) place = *next;
+      return next.status();
+    }
     auto one = parse_rule(part);
     if (!one) return one.status();
+    one->place = place;
     rules.push_back(std::move(*one));
     return {};
   });
@@ -164,10 +232,39 @@ Status ChoiceTable::prefer(std::string_view text) {
   return prefer(std::move(rules));
 }
 
+/// The first rule that matches; one that leaves the choice to the defaults is passed over together
+/// with all preferences after it.
+ChoiceTable::Rules::const_iterator ChoiceTable::find(const Situation& situation) const {
+  const auto matches = [&](const ChoiceRule& one) { return one.matches(situation); };
+  const auto found = std::find_if(rules_.begin(), rules_.end(), matches);
+  if (found->choice.algorithm != kAutomatic) return found;
+  return std::find_if(rules_.begin() + preferences_, rules_.end(), matches);
+}
+
 const Choice& ChoiceTable::choose(const Situation& situation) const {
-  const auto found = std::find_if(rules_.begin(), rules_.end(),
-                                  [&](const ChoiceRule& one) { return one.matches(situation); });
-  return found->choice;
+  return find(situation)->choice;
+}
+
+bool ChoiceTable::prefers(const Situation& situation) const {
+  return find(situation) < rules_.begin() + preferences_;
+}
+
+bool ChoiceTable::prefers_anywhere() const {
+  return std::any_of(rules_.begin(), rules_.begin() + preferences_,
+                     [](const ChoiceRule& one) { return one.place.anywhere(); });
+}
+
+std::string ChoiceTable::misplaced(const Situation& situation) const {
+  std::string places;
+  std::string last;
+  for (auto one = rules_.begin(); one != rules_.begin() + preferences_; ++one) {
+    if (one->place.matches(situation)) return {};
+    std::string place = to_string(one->place);
+    if (place == last) continue;
+    places += (places.empty() ? "" : ", ") + place;
+    last = std::move(place);
+  }
+  return places;
 }
 
 std::string to_string(const Choice& choice) {

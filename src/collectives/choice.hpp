@@ -2,8 +2,10 @@
 // row. It can be replaced in part by the environment (`TUTTI_ALGORITHMS`), a file, or the call.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +31,21 @@ struct Choice {
   std::string reason;
 };
 
+/// What `tutti tune` measured for: a table is for its ranks, hosts and device alone.
+struct ChoicePlace {
+  static constexpr std::string_view kWhen = "when";
+
+  std::optional<std::uint32_t> ranks;
+  std::optional<std::uint32_t> hosts;
+  std::string_view device{};  ///< a literal; "": any
+
+  bool anywhere() const { return !ranks && !hosts && device.empty(); }
+  bool matches(const Situation& situation) const;
+};
+
+/// "when:ranks=4:hosts=1:device=ip" as it stands before the rules of a table.
+std::string to_string(const ChoicePlace& place);
+
 /// Calls up to these bounds are carried out so.
 struct ChoiceRule {
   static constexpr std::uint32_t kAnyRanks = std::numeric_limits<std::uint32_t>::max();
@@ -40,6 +57,7 @@ struct ChoiceRule {
   std::uint32_t max_hosts = kAnyRanks;
   std::uint64_t max_block_bytes = kAnyBytes;
   std::string_view device{};  ///< a literal; "": any
+  ChoicePlace place{};        ///< beside `device`
   Choice choice;
 
   bool matches(const Situation& situation) const;
@@ -54,18 +72,31 @@ class ChoiceTable {
   /// collective does not have, with those that it has.
   Status prefer(std::vector<ChoiceRule> rules);
   /// The same from a text: "allgather=ring,broadcast=chain:segments=16,allreduce[65536]=ring", each
-  /// for any number of ranks and any size, or for blocks of up to so many bytes.
+  /// for any number of ranks and any size, or for blocks of up to so many bytes. A part
+  /// "when:ranks=4:hosts=1:device=ip" says what those after it are for, up to the next such part.
+  /// The algorithm "automatic" is what the table chooses without any preference.
   Status prefer(std::string_view text);
 
   /// The first rule that matches; there is one for every situation.
   const Choice& choose(const Situation& situation) const;
+  /// Whether that is a preference.
+  bool prefers(const Situation& situation) const;
+  /// Whether there are preferences that are for every place.
+  bool prefers_anywhere() const;
+  /// Where there are preferences for other places than this one, and none for it: what they are
+  /// for, in words; "": all is well.
+  std::string misplaced(const Situation& situation) const;
 
   const std::vector<ChoiceRule>& rules() const { return rules_; }
   /// What was preferred by text: ranks that agree on it choose alike.
   const std::string& preferred() const { return preferred_; }
 
  private:
-  std::vector<ChoiceRule> rules_;
+  using Rules = std::vector<ChoiceRule>;
+  Rules::const_iterator find(const Situation& situation) const;
+
+  Rules rules_;
+  std::ptrdiff_t preferences_ = 0;  ///< the first so many rules
   std::string preferred_;
 };
 

@@ -24,6 +24,7 @@
 #include "engine/submission_queue.hpp"
 #include "observe/counters.hpp"
 #include "observe/flight_recorder.hpp"
+#include "observe/trace_log.hpp"
 #include "protocol/cutoff.hpp"
 #include "protocol/data_message.hpp"
 #include "protocol/message.hpp"
@@ -66,6 +67,12 @@ class CommunicatorContext {
   /// Calls `hook` with the error when everything ends, from within `poll`, before any completion.
   void on_failure(std::function<void(const Status&)> hook) { failure_hook_ = std::move(hook); }
 
+  /// From now on collectives are traced; those under way in part only.
+  void trace_to(std::unique_ptr<observe::CommunicatorTrace> trace) {
+    trace_ = std::move(trace);
+    recorder_.trace_to(trace_.get());
+  }
+
   /// Hands the receive sides of the queue pairs to `workers` workers, which the caller's threads
   /// drive from now on; no collective may be under way. Code::unsupported where the device cannot.
   Status receive_apart(std::uint32_t workers);
@@ -90,6 +97,8 @@ class CommunicatorContext {
   const observe::Counters& counters() const { return counters_; }
   observe::FlightRecorder& recorder() { return recorder_; }
   const observe::FlightRecorder& recorder() const { return recorder_; }
+  /// Where to say what is done when; null: nowhere.
+  observe::CommunicatorTrace* trace() { return trace_.get(); }
   protocol::Jitter& jitter() { return jitter_; }
   /// Bytes per second that multicast data arrived at lately.
   std::uint64_t bytes_per_second() const { return bytes_per_second_; }
@@ -208,6 +217,7 @@ class CommunicatorContext {
   protocol::Vote vote_;
   observe::Counters counters_;
   observe::FlightRecorder recorder_;
+  std::unique_ptr<observe::CommunicatorTrace> trace_;
   Status failed_;   ///< settled: nothing runs any more
   Status failing_;  ///< noted, not settled yet
   bool tell_peers_ = false;

@@ -113,9 +113,10 @@ void MulticastOperation::start(Instant now, bool barrier) {
     }
   }
   meter_ = std::make_unique<ArrivalMeter>(senders, chains_ == 1);
+  trace_.start(context().trace(), epoch(), layout_);
   place_own_block();
   completion()->chunks_total = layout_.chunk_count();
-  context().recorder().enter(epoch(), observe::Phase::ready, now);
+  if (barrier) context().recorder().enter(epoch(), observe::Phase::ready, now);
   if (size == 1) {
     become_ready(now);
     return;
@@ -197,7 +198,9 @@ void MulticastOperation::on_chunk(Instant now, const device::ReceivedChunk& chun
   ++counters.chunks_received;
   if (gather_) meter_->arrived(now, b, chunk.payload.size(), !begun_[b]);
   on_marked(now, b);
-  if (chunk.psn + 1 == block.psns.last) on_block_end(now);
+  if (chunk.psn + 1 < block.psns.last) return;
+  trace_.collected(b);
+  on_block_end(now);
 }
 
 void MulticastOperation::cast_vote(Instant now) {
@@ -267,6 +270,7 @@ void MulticastOperation::on_block_end(Instant now) {
 
 void MulticastOperation::begin_block(std::uint32_t block_index) {
   begun_[block_index] = true;
+  trace_.collecting(block_index);
   // A sender is activated only when its predecessor has sent everything.
   const Rank before = sequencer_->predecessor(rank_of(block_index));
   if (before == kNoRank) return;
@@ -346,6 +350,7 @@ bool MulticastOperation::send_some(Instant now) {
 bool MulticastOperation::send_block(Instant now) {
   const std::uint32_t end = layout_.blocks()[own_block_].psns.last;
   const std::uint32_t limit = credits_->limit(own_block_);
+  trace_.sending();
   const bool worked = sender_->send(now, limit);
   const std::uint32_t lowest = sender_->lowest_unsent();
   fetch_->withhold({lowest, end});
@@ -392,8 +397,8 @@ void MulticastOperation::finish_sending(Instant now) {
       ++context().counters().activations;
     }
   }
-  sent_all_ = true;
-  dirty_ = true;
+  trace_.sent(own_block_);
+  sent_all_ = dirty_ = true;
   repeat_after_ = cutoff_->alpha();
   // Where chunks get lost the last one is sent twice: losing it costs a cutoff, sending it little.
   const bool twice = context().lossy() && layout_.blocks()[own_block_].psns.size() >= kLongBlock;
@@ -463,6 +468,7 @@ void MulticastOperation::cut_off(Instant now, protocol::CutoffReason reason) {
   observe::Counters& counters = context().counters();
   if (reason == protocol::CutoffReason::neighbour_finished) {
     ++counters.cutoff_neighbour_finished;
+    trace_.cut_off(reason);
     neighbour_finished_ = true;
     next_tick_ = std::min(next_tick_, now + context().settings().reorder_delay);
     if (context().team() == nullptr) return;
@@ -484,7 +490,10 @@ void MulticastOperation::cut_off(Instant now, protocol::CutoffReason reason) {
       any = true;
     }
   }
-  if (any) ++counters.cutoff_silence;
+  if (any) {
+    ++counters.cutoff_silence;
+    trace_.cut_off(reason);
+  }
   declare(now);
 }
 
@@ -535,6 +544,7 @@ void MulticastOperation::post_read(Instant now, const ReadOrder& order) {
     return;
   }
   reads_[slot] = {order, true};
+  trace_.reading(slot);
   ++open_reads_;
 }
 
@@ -553,6 +563,7 @@ void MulticastOperation::on_completion(Instant now, const device::Completion& co
     map_->mark_run(read.order.block_index, read.order.psns);
     on_marked(now, read.order.block_index);
   }
+  trace_.read(slot, read.order, bytes);
   fetch_->on_read_end(read.order, success, bytes);
   if (!success) let_workers_on(read.order.psns);
 }
@@ -575,6 +586,7 @@ bool MulticastOperation::poll(Instant now) {
     credits_->consume(*fetch_, outbox_);
     if (locally_complete() && !handshake_->told()) {
       data_end_ = now;
+      trace_.collected_all();
       context().counters().data_phase_ns += static_cast<std::uint64_t>((now - ready_at_).count());
       context().observe_rate(buffer_.size(), now - ready_at_);
       context().recorder().enter(epoch(), observe::Phase::handshake, now);

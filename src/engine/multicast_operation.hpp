@@ -11,6 +11,7 @@
 #include "base/shared_bits.hpp"
 #include "engine/arrival_meter.hpp"
 #include "engine/block_sender.hpp"
+#include "engine/multicast_trace.hpp"
 #include "engine/operation.hpp"
 #include "engine/receive_team.hpp"
 #include "protocol/block_layout.hpp"
@@ -128,6 +129,7 @@ class MulticastOperation final : public Operation {
   std::unique_ptr<protocol::CreditWindow> credits_;
   std::unique_ptr<protocol::Handshake> handshake_;
   protocol::Outbox outbox_;
+  MulticastTrace trace_;
 
   std::uint32_t own_block_ = kNoBlock;
   std::uint32_t last_block_ = 0;  ///< of the last chunk: most chunks follow one another

@@ -37,6 +37,7 @@ void MulticastOperation::on_arrivals(Instant now, const std::vector<Arrival>& ar
   std::erase_if(open_blocks_, [&](std::uint32_t b) {
     if (!begun_[b] && reached(b)) on_marked(now, b);
     if (!map_->has(b, layout_.blocks()[b].psns.last - 1)) return false;
+    trace_.collected(b);
     on_block_end(now);
     return true;
   });

@@ -117,6 +117,7 @@ Status ScheduleOperation::prepare_call() {
   for (ArrivalState& arrival : space.arrivals) arrival.posted = arrival.arrived = false;
   space.keys.fill(std::nullopt);
   space.board.reset(schedule);
+  completion()->chunks_total = space.board.total();
   return {};
 }
 
@@ -155,6 +156,7 @@ void ScheduleOperation::start(Instant now, bool barrier) {
 void ScheduleOperation::begin_tasks(Instant now) {
   begun_ = true;
   context().recorder().enter(epoch(), observe::Phase::data, now);
+  if (context().trace() != nullptr) issued_at_.resize(call_.schedule->tasks().size());
   scale_contribution();
   run(now);
 }
@@ -174,6 +176,7 @@ void ScheduleOperation::run(Instant now) {
   }
   TaskIndex task = 0;
   while (space_->board.next(task)) issue(now, task);
+  completion()->chunks_present.store(space_->board.completed(), std::memory_order_relaxed);
   if (!space_->board.done() || finished_) return;
   finish_reduction();
   finished_ = true;
@@ -182,6 +185,7 @@ void ScheduleOperation::run(Instant now) {
 void ScheduleOperation::issue(Instant now, TaskIndex at) {
   const Task& task = call_.schedule->tasks()[at];
   const schedule::FilledTask& filled = space_->filled[at];
+  if (!issued_at_.empty()) issued_at_[at] = context().trace()->now();
   switch (task.kind) {
     case TaskKind::send:
     case TaskKind::signal:
@@ -208,7 +212,10 @@ void ScheduleOperation::issue(Instant now, TaskIndex at) {
   }
 }
 
-void ScheduleOperation::complete(TaskIndex task) { space_->board.complete(task); }
+void ScheduleOperation::complete(TaskIndex task) {
+  space_->board.complete(task);
+  if (!issued_at_.empty()) trace_task(task);
+}
 
 // ---- Sending
 // -----------------------------------------------------------------------------------------
@@ -358,6 +365,7 @@ void ScheduleOperation::accept(std::size_t arrival, std::span<const std::byte> p
 void ScheduleOperation::arrived(std::size_t arrival) {
   ArrivalState& state = space_->arrivals[arrival];
   state.arrived = true;
+  if (!issued_at_.empty()) trace_arrival(arrival);
   if (!state.posted) return;
   const TaskIndex task = call_.schedule->arrivals()[arrival].task;
   if (call_.schedule->tasks()[task].kind == TaskKind::recv) {
@@ -484,6 +492,49 @@ void ScheduleOperation::finish() {
 
 // ---- Observation
 // -------------------------------------------------------------------------------------
+
+void ScheduleOperation::trace_task(TaskIndex at) {
+  const Task& task = call_.schedule->tasks()[at];
+  const schedule::FilledTask& filled = space_->filled[at];
+  observe::TraceSpan span{.epoch = epoch(),
+                          .name = schedule::to_string(task.kind),
+                          .begin = issued_at_[at],
+                          .end = context().trace()->now(),
+                          .slot = task.slot,
+                          .bytes = std::max(filled.source.size_bytes, filled.target.size_bytes)};
+  const char* const how = filled.transfer == Transfer::eager ? "eager" : "rendezvous";
+  switch (task.kind) {
+    case TaskKind::send:
+    case TaskKind::signal:
+      span.kind = observe::TraceKind::send;
+      span.detail = how;
+      span.peer = task.peer;
+      break;
+    case TaskKind::recv:
+      span.kind = observe::TraceKind::receive;
+      span.detail = how;
+      span.peer = task.peer;
+      break;
+    default:
+      span.kind = observe::TraceKind::compute;
+  }
+  context().trace()->add(span);
+}
+
+/// One of the messages that a wait_keys waits for: its task tells of all of them together.
+void ScheduleOperation::trace_arrival(std::size_t arrival) {
+  const Match& match = call_.schedule->arrivals()[arrival];
+  if (call_.schedule->tasks()[match.task].kind != TaskKind::wait_keys) return;
+  const Instant at = context().trace()->now();
+  context().trace()->add({.kind = observe::TraceKind::receive,
+                          .epoch = epoch(),
+                          .name = "key",
+                          .begin = at,
+                          .end = at,
+                          .peer = rank_of(match.peer),
+                          .slot = match.slot,
+                          .bytes = space_->filled[match.task].target.size_bytes});
+}
 
 observe::Phase ScheduleOperation::phase() const {
   return begun_ ? observe::Phase::data : observe::Phase::ready;

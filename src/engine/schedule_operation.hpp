@@ -72,6 +72,8 @@ class ScheduleOperation final : public Operation {
   void run(Instant now);
   void issue(Instant now, TaskIndex task);
   void complete(TaskIndex task);
+  void trace_task(TaskIndex task);
+  void trace_arrival(std::size_t arrival);
 
   void send(Instant now, TaskIndex task);
   void write_to_peer(Instant now, TaskIndex task);
@@ -100,6 +102,7 @@ class ScheduleOperation final : public Operation {
   schedule::Extent result_;  ///< of a reduction, at the ranks that get it
   std::unique_ptr<protocol::ReadyBarrier> barrier_;
   protocol::Outbox outbox_;
+  std::vector<Instant> issued_at_;  ///< by task; of a call that is traced
   std::uint64_t early_bytes_ = 0;
   bool confirms_ = false;
   bool scaled_ = false;

@@ -22,6 +22,7 @@ FlightRecord& FlightRecorder::begin(std::uint32_t epoch, const char* operation,
             .bytes = bytes,
             .started = now};
   record.entered[0] = now;
+  if (trace_ != nullptr) record.traced_since = record.phase_traced_since = trace_->now();
   ++count_;
   return record;
 }
@@ -34,8 +35,31 @@ FlightRecord* FlightRecorder::find(std::uint32_t epoch) {
 void FlightRecorder::enter(std::uint32_t epoch, Phase phase, Instant now) {
   FlightRecord* record = find(epoch);
   if (record == nullptr) return;
+  if (trace_ != nullptr) trace(*record, phase);
   record->phase = phase;
   record->entered[static_cast<std::size_t>(phase)] = now;
+}
+
+/// Adds the phase that ends here, and the collective where that does.
+void FlightRecorder::trace(FlightRecord& record, Phase next) {
+  constexpr const char* kNames[] = {"queued", "ready barrier", "data", "handshake", "", ""};
+  if (record.traced_since == Instant{}) return;  // it began before it was traced
+  const Instant at = trace_->now();
+  TraceSpan span{.kind = TraceKind::phase,
+                 .epoch = record.epoch,
+                 .name = kNames[static_cast<std::size_t>(record.phase)],
+                 .begin = record.phase_traced_since,
+                 .end = at};
+  if (record.phase != Phase::queued) trace_->add(span);
+  record.phase_traced_since = at;
+  if (next != Phase::done && next != Phase::failed) return;
+  span.kind = TraceKind::collective;
+  span.name = record.operation;
+  span.detail = record.algorithm;
+  span.begin = record.traced_since;
+  span.peer = record.root;
+  span.bytes = record.bytes;
+  trace_->add(span);
 }
 
 void FlightRecorder::progress(std::uint32_t epoch, std::uint64_t present, std::uint64_t total) {

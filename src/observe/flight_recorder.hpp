@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "observe/trace_log.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::observe {
@@ -26,10 +27,15 @@ struct FlightRecord {
   std::array<Instant, 6> entered{};  ///< when each phase began; 0: never
   std::uint64_t chunks_total = 0;
   std::uint64_t chunks_present = 0;
+  Instant traced_since{};        ///< by the trace's clock; where it is traced
+  Instant phase_traced_since{};  ///< likewise
 };
 
 class FlightRecorder {
  public:
+  /// From now on collectives and their phases are traced, too; null: no more. It outlives this.
+  void trace_to(CommunicatorTrace* trace) { trace_ = trace; }
+
   /// Opens a record; the oldest makes room.
   FlightRecord& begin(std::uint32_t epoch, const char* operation, const char* algorithm, Rank root,
                       std::uint64_t bytes, Instant now);
@@ -44,9 +50,11 @@ class FlightRecorder {
   static constexpr std::size_t kRecords = 256;
 
   FlightRecord* find(std::uint32_t epoch);
+  void trace(FlightRecord& record, Phase next);
 
   std::array<FlightRecord, kRecords> ring_{};
   std::size_t count_ = 0;
+  CommunicatorTrace* trace_ = nullptr;
 };
 
 }  // namespace tutti::observe

@@ -20,6 +20,8 @@ namespace {
 constexpr std::size_t kTemplates = 64;
 constexpr std::uint64_t kEagerLimitBytes = 16 * 1024;
 constexpr const char* kMulticast = "multicast";
+constexpr const char* kFile = "TUTTI_ALGORITHM_FILE";
+constexpr const char* kList = "TUTTI_ALGORITHMS";
 
 class SharedWorkspacePool final : public engine::WorkspacePool {
  public:
@@ -57,8 +59,6 @@ Result<std::string> read_choices(const std::string& path) {
 }  // namespace
 
 Result<collectives::ChoiceTable> CollectiveCalls::choices_from_environment() {
-  constexpr const char* kFile = "TUTTI_ALGORITHM_FILE";
-  constexpr const char* kList = "TUTTI_ALGORITHMS";
   auto table = collectives::ChoiceTable::defaults();
   if (const char* path = std::getenv(kFile)) {
     auto list = read_choices(path);
@@ -77,14 +77,32 @@ CollectiveCalls::CollectiveCalls(const CallerFacts& facts, collectives::ChoiceTa
       templates_(kTemplates, collectives::build),
       pool_(std::make_shared<SharedWorkspacePool>()) {}
 
+collectives::Situation CollectiveCalls::situation_of(const CollectiveCall& call,
+                                                     std::uint64_t block_bytes) const {
+  return {call.collective, facts_.size, facts_.hosts, block_bytes, facts_.device};
+}
+
+bool CollectiveCalls::prefers(const CollectiveCall& call) const {
+  return call.options.algorithm == Algorithm::automatic &&
+         choices_.prefers(situation_of(call, block_bytes_of(call, facts_.size)));
+}
+
+std::string CollectiveCalls::complaint() const {
+  const std::string places = choices_.misplaced(situation_of({}, 0));
+  if (places.empty()) return {};
+  return fmt::format(
+      "{} and {} choose algorithms for \"{}\" only; this communicator has {} ranks on {} host(s) "
+      "and device {}: the usual choices are made",
+      kList, kFile, places, facts_.size, facts_.hosts, facts_.device);
+}
+
 Result<CollectiveCalls::Chosen> CollectiveCalls::choose(const CollectiveCall& call,
                                                         std::uint64_t block_bytes) const {
   const CollectiveOptions& options = call.options;
   std::string_view name = options.algorithm.name();
   schedule::Parameters p;
   if (options.algorithm == Algorithm::automatic) {
-    const collectives::Choice& choice =
-        choices_.choose({call.collective, facts_.size, facts_.hosts, block_bytes, facts_.device});
+    const collectives::Choice& choice = choices_.choose(situation_of(call, block_bytes));
     name = choice.algorithm;
     p = choice.parameters;
   } else if (options.algorithm == Aggregation::kInNetwork ||

@@ -53,6 +53,10 @@ class CollectiveCalls {
   Result<std::unique_ptr<engine::Operation>> make(const PlannedCall& planned);
 
   const collectives::ChoiceTable& choices() const { return choices_; }
+  /// Whether the environment, and not the table that we ship, chooses for this call.
+  bool prefers(const CollectiveCall& call) const;
+  /// What is wrong with the environment's choices here, in a sentence; "": nothing.
+  std::string complaint() const;
 
  private:
   struct Chosen {
@@ -60,6 +64,7 @@ class CollectiveCalls {
     schedule::Parameters parameters;
   };
 
+  collectives::Situation situation_of(const CollectiveCall& call, std::uint64_t block_bytes) const;
   Result<Chosen> choose(const CollectiveCall& call, std::uint64_t block_bytes) const;
 
   CallerFacts facts_;

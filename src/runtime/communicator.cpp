@@ -44,7 +44,7 @@ Result<std::shared_ptr<runtime::CommunicatorState>> create_state(
   if (!choices) return choices.status();
   auto state = runtime::CommunicatorState::create(
       bootstrap, options, std::move(progress),
-      {.number = number, .choices = std::move(*choices), .name = {}});
+      {.number = number, .choices = std::move(*choices), .traced_by_wish = true});
   if (!state) return state.status();
   if (Status status = (*state)->join_hosts(bootstrap, options); !status) return status;
   if (Status status = (*state)->join_aggregators(bootstrap, options); !status) return status;
@@ -91,7 +91,8 @@ Status Request::wait_for(Nanoseconds timeout) {
     return state_->completion->status;
   }
   const ProgressReport report = progress();
-  return failure(Code::timeout, "not complete after {:.3f} s at rank {}: {} of {} chunks are here",
+  return failure(Code::timeout,
+                 "not complete after {:.3f} s at rank {}: {} of {} chunks or tasks are done",
                  static_cast<double>(timeout.count()) / 1e9, index(state_->communicator->rank()),
                  report.chunks_present, report.chunks_total);
 }
@@ -318,6 +319,12 @@ std::string Communicator::flight_record() const {
     return context.recorder().to_json(context.rank(), context.size(), runtime::now());
   });
 }
+
+Result<std::string> Communicator::algorithm_of(const CollectiveCall& call) {
+  return guarded([&] { return state_->algorithm_of(call); });
+}
+
+std::string Communicator::device() const { return state_->device(); }
 
 std::string Communicator::describe() const { return state_->describe(); }
 

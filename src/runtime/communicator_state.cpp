@@ -21,6 +21,7 @@
 #include "runtime/device_choice.hpp"
 #include "runtime/flight_dump.hpp"
 #include "runtime/hierarchy.hpp"
+#include "runtime/rank_trace.hpp"
 
 namespace tutti::runtime {
 
@@ -63,13 +64,20 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
   state->progress_ = std::move(progress);
   auto workers = receive_workers(options);
   if (!workers) return workers.status();
-  if (Status status = state->open(bootstrap, options, role, *workers); !status) return status;
+  const bool begins_trace = role.traced_by_wish && !state->progress_;
+  Result<std::string> traces = begins_trace ? trace_directory() : Result<std::string>("");
+  if (Status status = state->open(bootstrap, options, role, *workers, traces); !status)
+    return status;
   state->calls_ = std::make_unique<CollectiveCalls>(state->facts(), std::move(role.choices));
+  const std::string complaint = state->calls_->complaint();
+  if (!complaint.empty() && state->rank() == Rank{0}) observe::complain(complaint);
   if (Status status = state->confirm_membership(options.create_timeout); !status) return status;
+  auto trace = state->begin_trace(*traces, options.create_timeout);
+  if (!trace) return trace.status();
   if (!state->progress_) {
     const auto rivals = ranks_sharing(state->greetings_, bootstrap.rank(), &Greeting::processors);
     const bool own_core = rivals.size() <= std::thread::hardware_concurrency();
-    auto created = Progress::create(own_core ? kSpinOwn : kSpinShared);
+    auto created = Progress::create(own_core ? kSpinOwn : kSpinShared, std::move(*trace));
     if (!created) return created.status();
     state->progress_ = *created;
   }
@@ -78,6 +86,7 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
   const std::uint32_t useful = state->size() == 1 ? 0 : std::min(*workers, subgroups);
   if (Status status = state->progress_->add(*state->context_, useful); !status) return status;
   state->served_ = true;
+  state->join_trace(role.members);
   state->arrange_dumps();
   return state;
 }
@@ -94,16 +103,20 @@ CallerFacts CommunicatorState::facts() const {
 
 void CommunicatorState::arrange_dumps() {
   const std::string directory = flight_directory();
-  if (directory.empty()) return;
+  RankTrace* const trace = progress_->trace();
+  if (directory.empty() && trace == nullptr) return;
   const auto complain = [](const Status& status) {
     if (!status) observe::complain(status.message());
   };
   progress_->exclusive([&] {
-    context_->on_failure([this, directory, complain](const Status& why) {
+    context_->on_failure([this, directory, trace, complain](const Status& why) {
+      // Whoever hears of the failure may end the process.
+      if (trace != nullptr) complain(trace->write());
+      if (directory.empty()) return;
       complain(write_flight_dump(directory, *context_, number_, why.to_string()));
     });
   });
-  complain(dump_on_signal(weak_from_this()));
+  if (!directory.empty()) complain(dump_on_signal(weak_from_this()));
 }
 
 CommunicatorState::~CommunicatorState() {
@@ -133,7 +146,8 @@ void CommunicatorState::await_news() {
 }
 
 Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
-                               const CommunicatorRole& role, std::uint32_t workers) {
+                               const CommunicatorRole& role, std::uint32_t workers,
+                               const Result<std::string>& traces) {
   const Rank me = bootstrap.rank();
   const std::uint32_t size = bootstrap.size();
   if (options.subgroups == 0) return failure(Code::invalid_argument, "subgroups start at 1");
@@ -143,6 +157,8 @@ Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& 
   if (!wanted) return wanted.status();
   own.device = std::move(*wanted);
   own.network_wanted = wants_network(options, workers);
+  own.traced = traces.ok() && !traces->empty();
+  if (!traces.ok()) own.trace_error = traces.status().message();
   auto greetings = bootstrap.allgather(own.encode(), options.create_timeout);
   if (!greetings) return greetings.status();
   for (std::size_t r = 0; r < greetings->size(); ++r) {
@@ -152,6 +168,7 @@ Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& 
     greetings_.push_back(std::move(*greeting));
   }
   if (Status status = check_agreement(greetings_); !status) return status;
+  if (Status status = check_traces(greetings_); !status) return status;
 
   device::EndpointOptions endpoint_options{.rank = me,
                                            .size = size,
@@ -244,6 +261,60 @@ Status CommunicatorState::confirm_membership(Nanoseconds timeout) {
                  timeout.count() / 1'000'000'000);
 }
 
+/// Null where this rank is not traced. All ranks help where one is: its clock is compared.
+Result<std::unique_ptr<RankTrace>> CommunicatorState::begin_trace(const std::string& directory,
+                                                                  Nanoseconds timeout) {
+  const bool any = std::any_of(greetings_.begin(), greetings_.end(),
+                               [](const Greeting& one) { return one.traced; });
+  if (!any) return std::unique_ptr<RankTrace>();
+  auto comparison = compare_clocks(timeout);
+  if (!comparison) return comparison.status();
+  if (directory.empty()) return std::unique_ptr<RankTrace>();
+  // What names the job is drawn from its secret, and does not tell it.
+  std::uint32_t job = 2166136261u;
+  for (const std::byte byte : greetings_.front().secret) {
+    job = (job ^ std::to_integer<std::uint32_t>(byte)) * 16777619u;
+  }
+  const TraceOwner owner{.directory = directory,
+                         .job = fmt::format("{:08x}", job),
+                         .rank = rank(),
+                         .size = size(),
+                         .name = host_names(greetings_)[index(rank())]};
+  return std::make_unique<RankTrace>(owner, *comparison, clock_identity());
+}
+
+Result<engine::ClockComparison> CommunicatorState::compare_clocks(Nanoseconds timeout) {
+  engine::ClockComparison comparison;
+  comparison.origin = now();
+  if (size() == 1) return comparison;
+  auto exchange = std::make_unique<engine::ClockExchange>(now, clock_identity(), comparison);
+  const std::shared_ptr<engine::Completion> end = exchange->completion();
+  const Instant deadline = now() + timeout;
+  context_->submit(std::move(exchange));
+  while (!end->done.load(std::memory_order_acquire) && now() < deadline) {
+    if (!context_->poll(now())) await_news();
+  }
+  if (end->done.load(std::memory_order_acquire) && end->status.ok()) return comparison;
+  if (!end->done.load(std::memory_order_acquire)) {
+    // The exchange writes to what we are about to leave.
+    context_->abort("the clocks were not compared in time");
+    context_->poll(now());
+    return failure(Code::timeout,
+                   "TUTTI_TRACE: the ranks' clocks were not compared after {} s at rank {}",
+                   timeout.count() / 1'000'000'000, index(rank()));
+  }
+  return end->status;
+}
+
+void CommunicatorState::join_trace(std::vector<Rank> members) {
+  RankTrace* trace = progress_->trace();
+  if (trace == nullptr) return;
+  progress_->exclusive([&] {
+    context_->trace_to(
+        std::make_unique<observe::CommunicatorTrace>(trace->tasks(), number_, std::move(members)));
+  });
+}
+
 Status CommunicatorState::join_aggregators(Bootstrap& bootstrap,
                                            const CommunicatorOptions& options) {
   // Side communicators have numbers of their own, so that no datagram of one is taken for
@@ -269,7 +340,7 @@ Status CommunicatorState::join_hosts(Bootstrap& bootstrap, const CommunicatorOpt
   const bool chosen_freely = !options.device && greetings_.front().device == "auto";
   if (!chosen_freely || !layout.hierarchical()) return {};
   auto made =
-      Hierarchy::create(bootstrap, options, layout, calls_->choices().preferred().empty(),
+      Hierarchy::create(bootstrap, options, layout, !calls_->choices().prefers_anywhere(),
                         progress_, static_cast<std::uint16_t>(kFirstSideNumber + 2 * number_));
   if (made) {
     hierarchy_ = std::move(*made);
@@ -308,7 +379,17 @@ bool CommunicatorState::aggregated(const CollectiveCall& call) const {
 }
 
 bool CommunicatorState::detoured(const CollectiveCall& call) const {
-  return aggregated(call) || (hierarchy_ && hierarchy_->serves(call));
+  return aggregated(call) || (hierarchy_ && hierarchy_->serves(call) && !calls_->prefers(call));
+}
+
+Result<std::string> CommunicatorState::algorithm_of(const CollectiveCall& call) {
+  if (detoured(call)) {
+    const Algorithm way = aggregated(call) ? Aggregation::kInNetwork : Hierarchy::kHierarchical;
+    return std::string(way.name());
+  }
+  auto planned = calls_->plan(call);
+  if (!planned) return planned.status();
+  return std::string(planned->algorithm_name);
 }
 
 Result<std::shared_ptr<RequestState>> CommunicatorState::start(const CollectiveCall& call) {

@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "engine/clock_exchange.hpp"
 #include "engine/communicator_context.hpp"
 #include "runtime/bootstrap.hpp"
 #include "runtime/collective_calls.hpp"
 #include "runtime/greeting.hpp"
 #include "runtime/progress.hpp"
+#include "runtime/rank_trace.hpp"
 #include "tutti/communicator.hpp"
 
 namespace tutti::runtime {
@@ -32,7 +34,9 @@ struct CommunicatorRole {
   /// Which algorithms its calls choose; a side communicator's must not depend on the environment of
   /// either side.
   collectives::ChoiceTable choices = collectives::ChoiceTable::defaults();
-  std::string name{};  ///< of this rank in messages; "": its host's
+  std::string name{};           ///< of this rank in messages; "": its host's
+  std::vector<Rank> members{};  ///< its ranks as the job numbers them; empty: the same
+  bool traced_by_wish = false;  ///< begins a trace where TUTTI_TRACE asks for it
 };
 
 class CommunicatorState : public std::enable_shared_from_this<CommunicatorState> {
@@ -51,6 +55,7 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   std::uint16_t next_number() { return static_cast<std::uint16_t>(number_ + 1 + duplicates_++); }
   engine::CommunicatorContext& context() { return *context_; }
   const std::shared_ptr<Progress>& progress() const { return progress_; }
+  const std::string& device() const { return device_; }
   std::string describe() const;
 
   /// Joins the aggregators that the options name; collective.
@@ -70,6 +75,8 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   void poll_sides();
   /// Whether a call goes to the aggregators or through the hosts' leaders.
   bool detoured(const CollectiveCall& call) const;
+  /// What would carry it out.
+  Result<std::string> algorithm_of(const CollectiveCall& call);
   /// Submits a run of a planned call. Where the communicator has failed, the request has, too.
   Result<std::shared_ptr<RequestState>> submit(const PlannedCall& planned);
 
@@ -77,10 +84,14 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   CommunicatorState() = default;
 
   Status open(Bootstrap& bootstrap, const CommunicatorOptions& options,
-              const CommunicatorRole& role, std::uint32_t workers);
+              const CommunicatorRole& role, std::uint32_t workers,
+              const Result<std::string>& traces);
   CallerFacts facts() const;
   bool aggregated(const CollectiveCall& call) const;
   Status confirm_membership(Nanoseconds timeout);
+  Result<std::unique_ptr<RankTrace>> begin_trace(const std::string& directory, Nanoseconds timeout);
+  void join_trace(std::vector<Rank> members);
+  Result<engine::ClockComparison> compare_clocks(Nanoseconds timeout);
   void drain();
   void await_news();
   /// Flight records on failure and on request, where the environment asks for them.

@@ -80,6 +80,8 @@ std::vector<std::byte> Greeting::encode() const {
                                {"first_sequence", first_sequence},
                                {"aggregators", aggregators},
                                {"algorithms", algorithms},
+                               {"traced", traced},
+                               {"trace_error", trace_error},
                                {"secret", secret_bytes}};
   const std::vector<std::uint8_t> packed = nlohmann::json::to_msgpack(json);
   const auto* first = reinterpret_cast<const std::byte*>(packed.data());
@@ -117,6 +119,8 @@ Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
     json.at("first_sequence").get_to(greeting.first_sequence);
     json.at("aggregators").get_to(greeting.aggregators);
     json.at("algorithms").get_to(greeting.algorithms);
+    json.at("traced").get_to(greeting.traced);
+    json.at("trace_error").get_to(greeting.trace_error);
     for (const auto& byte : json.at("secret")) {
       greeting.secret.push_back(static_cast<std::byte>(byte.get<std::uint8_t>()));
     }
@@ -202,6 +206,15 @@ Status check_agreement(const std::vector<Greeting>& greetings) {
       return differ("the number of the communicator (created in another order?)",
                     first.communicator, other.communicator);
     }
+  }
+  return {};
+}
+
+Status check_traces(const std::vector<Greeting>& greetings) {
+  for (std::size_t r = 0; r < greetings.size(); ++r) {
+    if (greetings[r].trace_error.empty()) continue;
+    return failure(Code::invalid_argument, "rank {} ({}): {}", r, greetings[r].host,
+                   greetings[r].trace_error);
   }
   return {};
 }

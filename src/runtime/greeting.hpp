@@ -32,6 +32,8 @@ struct Greeting {
   std::uint32_t first_sequence = 0;
   bool aggregators = false;       ///< whether any are named
   std::string algorithms;         ///< what the environment prefers
+  bool traced = false;            ///< by TUTTI_TRACE
+  std::string trace_error;        ///< why that cannot be; "": it can, or was not asked for
   std::vector<std::byte> secret;  ///< rank 0's counts
 
   std::vector<std::byte> encode() const;
@@ -44,5 +46,8 @@ Greeting make_greeting(const CommunicatorOptions& options, std::uint16_t communi
 
 /// Whether all ranks want the same; the failure names the option and two ranks that differ.
 Status check_agreement(const std::vector<Greeting>& greetings);
+
+/// Whether all ranks can be traced that are to be; the failure names the first that cannot.
+Status check_traces(const std::vector<Greeting>& greetings);
 
 }  // namespace tutti::runtime

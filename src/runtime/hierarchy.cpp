@@ -84,14 +84,16 @@ Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
   side.aggregators.clear();
   const auto join = [&](std::vector<Rank> members, const char* device, std::uint16_t its_number,
                         std::shared_ptr<CommunicatorState>& state) -> Status {
-    PartBootstrap part(bootstrap, std::move(members));
+    PartBootstrap part(bootstrap, members);
     Status status;
     if (part.rank() < rank_of(part.size())) {
       side.device_name = device;
       side.receive_workers = 0;
-      auto created = CommunicatorState::create(
-          part, side, progress_,
-          {.number = its_number, .name = fmt::format("rank {} of the job", index(rank_))});
+      auto created =
+          CommunicatorState::create(part, side, progress_,
+                                    {.number = its_number,
+                                     .name = fmt::format("rank {} of the job", index(rank_)),
+                                     .members = std::move(members)});
       if (created) state = std::move(*created);
       status = created.status();
     }

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "base/error.hpp"
+#include "observe/log.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/thread_wakeup.hpp"
 
@@ -36,11 +37,15 @@ thread_local const Progress* driven_here = nullptr;
 
 }  // namespace
 
-Result<std::shared_ptr<Progress>> Progress::create(Nanoseconds spin) {
-  std::shared_ptr<Progress> progress(new Progress(spin));
+Result<std::shared_ptr<Progress>> Progress::create(Nanoseconds spin,
+                                                   std::unique_ptr<RankTrace> trace) {
+  std::shared_ptr<Progress> progress(new Progress(spin, std::move(trace)));
   if (Status status = progress->open(); !status) return status;
   return progress;
 }
+
+Progress::Progress(Nanoseconds spin, std::unique_ptr<RankTrace> trace)
+    : spin_(spin), trace_(std::move(trace)), receive_threads_(trace_.get()) {}
 
 Status Progress::open() {
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
@@ -66,6 +71,12 @@ Progress::~Progress() {
   }
   if (kick_ >= 0) ::close(kick_);
   if (epoll_ >= 0) ::close(epoll_);
+  if (!trace_) return;
+  if (Status status = trace_->write(); !status) observe::complain(status.message());
+}
+
+observe::TraceLog* Progress::driver_log() {
+  return trace_ == nullptr ? nullptr : &trace_->driver();
 }
 
 Status Progress::start_workers(engine::CommunicatorContext& context,
@@ -200,10 +211,13 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
     }
     Instant idle_since = now();
     Nanoseconds spin = spin_;
+    observe::BusyTrace busy(driver_log(), observe::TraceKind::drive, "driver: application thread");
     // Whoever wants the engine for a moment (an abort, a look at the counters) need not wait until
     // this collective is over: it may never be.
     while (!done() && wanted_.load(std::memory_order_relaxed) == 0) {
+      busy.polling();
       const bool worked = poll_all();
+      busy.polled(worked);
       if (done()) break;
       const Instant at = now();
       if (worked) {
@@ -214,11 +228,12 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
       } else if (at - idle_since < spin) {
         ::sched_yield();
       } else {
-        block(deadline);
+        block_and_trace(deadline, busy);
         idle_since = now();
         spin = std::min(spin_, kSpinAgain);
       }
     }
+    busy.polled(false);
     release();
     if (!done() && now() >= deadline) return false;
   }
@@ -285,6 +300,12 @@ void Progress::block(Instant deadline) {
   }
 }
 
+void Progress::block_and_trace(Instant deadline, observe::BusyTrace& busy) {
+  const Instant since = busy.falls_asleep();
+  block(deadline);
+  busy.wakes(since);
+}
+
 void Progress::kick() {
   const std::uint64_t one = 1;
   (void)!::write(kick_, &one, sizeof one);
@@ -331,8 +352,12 @@ void Progress::run_background() {
 /// Drives until an application thread wants to, or, where only something was due, until it is done;
 /// returns when the next is due.
 Instant Progress::drive_in_background() {
+  observe::BusyTrace busy(driver_log(), observe::TraceKind::drive, "driver: background thread");
   while (wanted_.load(std::memory_order_relaxed) == 0) {
-    if (poll_all()) {
+    busy.polling();
+    const bool worked = poll_all();
+    busy.polled(worked);
+    if (worked) {
       if (waiters_.load(std::memory_order_relaxed) > 0) changed_.notify_all();
       continue;
     }
@@ -344,7 +369,7 @@ Instant Progress::drive_in_background() {
       if (briefly_ && !wake_background_) return std::max(next_deadline(), now() + kLook);
       briefly_ = false;
     }
-    block(kNever);
+    block_and_trace(kNever, busy);
   }
   return kNever;
 }

@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "engine/communicator_context.hpp"
+#include "observe/trace_log.hpp"
+#include "runtime/rank_trace.hpp"
 #include "runtime/receive_threads.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
@@ -25,11 +27,16 @@ namespace tutti::runtime {
 /// Serves any number of communicators, datagram by datagram (K12). Thread-safe.
 class Progress {
  public:
-  /// `spin`: how long a driver polls an idle network before it blocks.
-  static Result<std::shared_ptr<Progress>> create(Nanoseconds spin);
+  /// `spin`: how long a driver polls an idle network before it blocks. `trace`: of all that it
+  /// serves, written when that is over; null: none.
+  static Result<std::shared_ptr<Progress>> create(Nanoseconds spin,
+                                                  std::unique_ptr<RankTrace> trace = nullptr);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
+
+  /// Null where nothing is traced.
+  RankTrace* trace() { return trace_.get(); }
 
   /// Takes a communicator into the round; it must outlive its removal. `receive_workers`: threads
   /// that receive for it; 0: whoever drives does.
@@ -70,14 +77,16 @@ class Progress {
     Progress& progress_;
   };
 
-  explicit Progress(Nanoseconds spin) : spin_(spin) {}
+  Progress(Nanoseconds spin, std::unique_ptr<RankTrace> trace);
   Status open();
 
   void acquire();
   void release();
   bool poll_all();
   void block(Instant deadline);
+  void block_and_trace(Instant deadline, observe::BusyTrace& busy);
   void kick();
+  observe::TraceLog* driver_log();
   Status start_workers(engine::CommunicatorContext& context, std::uint32_t receive_workers);
   void stop_workers(engine::CommunicatorContext& context);
   bool has_news() const;
@@ -87,6 +96,7 @@ class Progress {
   bool background_may_drive(std::unique_lock<std::mutex>& lock);
 
   Nanoseconds spin_;
+  std::unique_ptr<RankTrace> trace_;
   int epoll_ = -1;
   int kick_ = -1;
 

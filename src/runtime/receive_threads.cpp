@@ -21,8 +21,8 @@ constexpr Nanoseconds kSleepMax{1'000'000'000};
 
 }  // namespace
 
-Result<std::unique_ptr<ReceiveThread>> ReceiveThread::create() {
-  std::unique_ptr<ReceiveThread> thread(new ReceiveThread());
+Result<std::unique_ptr<ReceiveThread>> ReceiveThread::create(observe::TraceLog* log) {
+  std::unique_ptr<ReceiveThread> thread(new ReceiveThread(log));
   if (Status status = thread->open(); !status) return status;
   return thread;
 }
@@ -99,11 +99,15 @@ bool ReceiveThread::take_changes() {
 
 void ReceiveThread::run() {
   wake_promptly();
+  observe::BusyTrace busy(log_, observe::TraceKind::receive_worker,
+                          log_ == nullptr ? "" : log_->name().c_str());
   while (true) {
     if (changed_.load(std::memory_order_acquire) && !take_changes()) return;
     bool worked = false;
+    busy.polling();
     const Instant at = now();
     for (engine::ReceiveWorker* worker : workers_) worked |= worker->poll(at);
+    busy.polled(worked);
     if (!worked) wait();
   }
 }
@@ -141,7 +145,7 @@ void ReceiveThread::kick() {
 
 Status ReceiveThreads::attach(engine::ReceiveTeam& team) {
   while (threads_.size() < team.size()) {
-    auto thread = ReceiveThread::create();
+    auto thread = ReceiveThread::create(trace_ == nullptr ? nullptr : &trace_->add_worker());
     if (!thread) return thread.status();
     threads_.push_back(std::move(*thread));
   }

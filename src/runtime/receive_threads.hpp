@@ -11,13 +11,16 @@
 #include <vector>
 
 #include "engine/receive_team.hpp"
+#include "observe/trace_log.hpp"
+#include "runtime/rank_trace.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::runtime {
 
 class ReceiveThread {
  public:
-  static Result<std::unique_ptr<ReceiveThread>> create();
+  /// `log`: of what it does; null: none. Outlives it.
+  static Result<std::unique_ptr<ReceiveThread>> create(observe::TraceLog* log);
   ~ReceiveThread();
   ReceiveThread(const ReceiveThread&) = delete;
   ReceiveThread& operator=(const ReceiveThread&) = delete;
@@ -28,7 +31,7 @@ class ReceiveThread {
   void detach(engine::ReceiveWorker& worker);
 
  private:
-  ReceiveThread() = default;
+  explicit ReceiveThread(observe::TraceLog* log) : log_(log) {}
   Status open();
   void run();
   bool take_changes();
@@ -39,6 +42,7 @@ class ReceiveThread {
   /// Has the thread take over `wanted_`, and waits for that.
   void apply(std::unique_lock<std::mutex>& lock);
 
+  observe::TraceLog* log_;
   int epoll_ = -1;
   int kick_ = -1;
   std::atomic<bool> asleep_{false};
@@ -57,12 +61,16 @@ class ReceiveThread {
 /// Used by one thread at a time.
 class ReceiveThreads {
  public:
+  /// `trace` null: none; outlives it.
+  explicit ReceiveThreads(RankTrace* trace) : trace_(trace) {}
+
   /// Deals a team's workers out to as many threads, starting those that there are not yet.
   Status attach(engine::ReceiveTeam& team);
   /// Returns when no thread polls any of the team's workers.
   void detach(engine::ReceiveTeam& team);
 
  private:
+  RankTrace* trace_;
   std::vector<std::unique_ptr<ReceiveThread>> threads_;
   std::size_t next_ = 0;  ///< where the next team begins: round-robin (K12)
 };

@@ -15,7 +15,7 @@
 #include "sim/topology.hpp"
 #include "tutti/units.hpp"
 
-namespace tutti::sim {
+namespace tutti::observe {
 class Trace;
 }
 
@@ -106,7 +106,7 @@ struct WorldConfig {
   std::uint64_t max_events = UINT64_MAX;
   Instant end = kNever;                  ///< it is an error to go on for longer
   sim::BackgroundSettings background{};  ///< until everything is over; none without streams
-  sim::Trace* trace = nullptr;           ///< ranks, workers and ports; outlives the world
+  observe::Trace* trace = nullptr;       ///< ranks, workers and ports; outlives the world
 };
 
 }  // namespace tutti::world

@@ -34,7 +34,7 @@ struct ExperimentSpec {
   bool carry_bytes = false;  ///< else bytes are only accounted for
   bool per_packet = false;   ///< an event for each packet at each host: no trains, no leaf groups
   sim::BackgroundSettings background{};  ///< none without streams; its seed is drawn
-  sim::Trace* trace = nullptr;           ///< null: none
+  observe::Trace* trace = nullptr;       ///< null: none
   HostModel host{.moderation = Nanoseconds(4'000)};
 };
 

@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "sim/plan_catalog.hpp"
-#include "sim/trace.hpp"
+#include "sim/port_trace.hpp"
 
 namespace tutti::world {
 namespace {

@@ -13,7 +13,7 @@
 #include "tutti/status.hpp"
 #include "world/scenario.hpp"
 
-namespace tutti::sim {
+namespace tutti::observe {
 class Trace;
 }
 
@@ -35,7 +35,7 @@ struct TrafficSpec {
   /// None where it has no streams; its seed is drawn. Beside it packets go one by one, no trains:
   /// whoever sends there too shares the port packet by packet.
   sim::BackgroundSettings background{};
-  sim::Trace* trace = nullptr;  ///< of the first iteration; null: none
+  observe::Trace* trace = nullptr;  ///< of the first iteration; null: none
 };
 
 inline constexpr std::size_t kCountingRules = 5;

@@ -310,8 +310,8 @@ void World::work(std::uint32_t at) {
   if (!worked) ++report_.idle_polls;
   host.busy_until = now + cost_of(host, sum);
   if (config_.trace != nullptr && worked) {
-    config_.trace->add({worker_tracks_, at}, "poll", sim::from_instant(now),
-                       sim::from_nanoseconds(host.busy_until - now));
+    config_.trace->add({worker_tracks_, at}, "poll", Nanoseconds(now.nanoseconds),
+                       host.busy_until - now);
   }
   // What chunks lead to was done in the same poll, unless something was sent, begun or ended.
   const bool only_chunks = sum.messages + sum.sends + sum.turns == 0;

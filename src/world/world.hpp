@@ -16,7 +16,7 @@
 #include "device/sim/network.hpp"
 #include "engine/communicator_context.hpp"
 #include "sim/event_queue.hpp"
-#include "sim/trace.hpp"
+#include "sim/port_trace.hpp"
 #include "world/collective_run.hpp"
 #include "world/config.hpp"
 

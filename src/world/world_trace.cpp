@@ -2,15 +2,16 @@
 // port.
 #include <fmt/format.h>
 
-#include "sim/trace.hpp"
+#include "sim/port_trace.hpp"
 #include "world/world.hpp"
 
 namespace tutti::world {
 
-using sim::TraceTrack;
+using observe::TraceTrack;
+using sim::to_trace_time;
 
 void World::begin_trace() {
-  sim::Trace& trace = *config_.trace;
+  observe::Trace& trace = *config_.trace;
   rank_tracks_ = trace.add_group("ranks");
   worker_tracks_ = trace.add_group("hosts' workers");
   for (std::uint32_t at = 0; at < members_.size(); ++at) {
@@ -33,7 +34,7 @@ void World::trace_end(Member& member, const CollectiveEnd& end, CollectiveKind k
   const TraceTrack track{rank_tracks_, static_cast<std::uint32_t>(&member - members_.data())};
   const sim::Picoseconds begin = sim::from_instant(end.submitted_at);
   const sim::Picoseconds whole = sim::from_nanoseconds(end.ended_at - end.submitted_at);
-  config_.trace->add(track, to_string(kind), begin, whole);
+  config_.trace->add(track, to_string(kind), to_trace_time(begin), to_trace_time(whole));
   const observe::Counters& counters = member.context->counters();
   const auto since = [](std::uint64_t now_ns, std::uint64_t& before_ns) {
     const auto passed = static_cast<std::int64_t>(now_ns - before_ns);
@@ -45,10 +46,14 @@ void World::trace_end(Member& member, const CollectiveEnd& end, CollectiveKind k
   if (config_.communicators[member.communicator].submitted_ahead > 1 || ready + data > whole) {
     return;
   }
-  if (ready.count > 0) config_.trace->add(track, "barrier", begin, ready);
-  if (data.count > 0) config_.trace->add(track, "data", begin + ready, data);
+  if (ready.count > 0)
+    config_.trace->add(track, "barrier", to_trace_time(begin), to_trace_time(ready));
+  if (data.count > 0)
+    config_.trace->add(track, "data", to_trace_time(begin + ready), to_trace_time(data));
   const sim::Picoseconds rest = whole - ready - data;
-  if (rest.count > 0) config_.trace->add(track, "handshake", begin + ready + data, rest);
+  if (rest.count > 0)
+    config_.trace->add(track, "handshake", to_trace_time(begin + ready + data),
+                       to_trace_time(rest));
 }
 
 }  // namespace tutti::world

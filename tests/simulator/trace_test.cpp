@@ -1,5 +1,5 @@
 // A trace shows every packet at every port, and every rank's collectives with their phases.
-#include "sim/trace.hpp"
+#include "observe/trace.hpp"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ struct ShownSpan {
 /// What a viewer makes of it: group, track, spans in order.
 using Shown = std::map<std::string, std::map<std::string, std::vector<ShownSpan>>>;
 
-Shown show(const sim::Trace& trace) {
+Shown show(const observe::Trace& trace) {
   std::stringstream text;
   trace.write(text);
   const nlohmann::json json = nlohmann::json::parse(text.str());
@@ -55,7 +55,7 @@ Shown show(const sim::Trace& trace) {
 }
 
 TEST(Trace, ShowsRanksWithTheirPhasesAndPortsWithTheirPackets) {
-  sim::Trace trace;
+  observe::Trace trace;
   ExperimentSpec spec;
   spec.ranks = 6;
   spec.collective.bytes = 20'000;
@@ -94,7 +94,7 @@ TEST(Trace, ChangesNothing) {
   spec.ranks = 40;
   spec.place = default_place(40);
   const auto without = run_experiment(spec);
-  sim::Trace trace;
+  observe::Trace trace;
   spec.trace = &trace;
   const auto with = run_experiment(spec);
   ASSERT_TRUE(without && with);
@@ -103,7 +103,7 @@ TEST(Trace, ChangesNothing) {
 }
 
 TEST(Trace, OfAPlanShowsContributions) {
-  sim::Trace trace;
+  observe::Trace trace;
   TrafficSpec spec;
   spec.algorithm = "reduce_scatter_in_network";
   spec.bytes = 4096;
@@ -119,10 +119,10 @@ TEST(Trace, OfAPlanShowsContributions) {
 }
 
 TEST(Trace, ThatIsFullSaysSo) {
-  sim::Trace trace(3);
-  const sim::TraceTrack track{trace.add_group("a \"quoted\" group"), 0};
+  observe::Trace trace(3);
+  const observe::TraceTrack track{trace.add_group("a \"quoted\" group"), 0};
   trace.name_track(track, "t");
-  for (int i = 0; i < 5; ++i) trace.add(track, "x", sim::nanoseconds(i), sim::nanoseconds(1));
+  for (int i = 0; i < 5; ++i) trace.add(track, "x", Nanoseconds(i), Nanoseconds(1));
   EXPECT_EQ(trace.spans(), 3u);
   EXPECT_EQ(trace.left_out(), 2u);
   EXPECT_EQ(show(trace)["a \"quoted\" group"]["t"].size(), 3u);

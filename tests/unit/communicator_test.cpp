@@ -248,6 +248,39 @@ TEST(Communicator, WaitForTimesOutThenCompletes) {
   });
 }
 
+TEST(Communicator, ProgressOfATaskListCountsItsTasks) {
+  auto others = std::make_shared<std::atomic<int>>(0);
+  on_ranks(3, patient(), [&](Communicator& communicator) {
+    const std::uint32_t rank = index(communicator.rank());
+    const Bytes own = pattern(4'000, rank);
+    Bytes all(own.size() * 3);
+    if (rank == 0) {  // comes when the others have looked
+      while (others->load() < 2) others->wait(others->load());
+    }
+    auto request = communicator.allgather(own, all, {.algorithm = Algorithm("ring")});
+    ASSERT_TRUE(request.ok());
+    const std::uint64_t tasks = request->progress().chunks_total;
+    EXPECT_GE(tasks, 2u * 2) << "sends and receives of two rounds";
+    if (rank != 0) {
+      // What it sends first needs nobody else.
+      while (request->progress().chunks_present == 0) {
+        EXPECT_EQ(request->wait_for(std::chrono::milliseconds(1)).code(), Code::timeout);
+      }
+      const ProgressReport half = request->progress();
+      EXPECT_FALSE(half.done);
+      EXPECT_LT(half.chunks_present, half.chunks_total);
+      ++*others;
+      others->notify_all();
+    }
+    const Status status = request->wait_for(kLong);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+    EXPECT_TRUE(request->progress().done);
+    EXPECT_EQ(request->progress().chunks_present, tasks);
+    EXPECT_EQ(request->progress().chunks_total, tasks);
+    leave(communicator);
+  });
+}
+
 TEST(Communicator, TestLoopDrives) {
   on_ranks(3, patient(), [](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());

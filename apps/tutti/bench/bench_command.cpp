@@ -16,30 +16,9 @@
 namespace tutti::app {
 namespace {
 
-constexpr std::uint64_t kMaxSendBytes = std::uint64_t{1} << 36;
-
-void add_size(CLI::App& command, const std::string& names, std::uint64_t& bytes,
-              const std::string& text) {
-  command
-      .add_option_function<std::string>(
-          names,
-          [&bytes, names](const std::string& typed) {
-            const auto size = parse_size(typed);
-            if (!size) throw CLI::ValidationError(names, size.status().message());
-            if (*size > kMaxSendBytes) throw CLI::ValidationError(names, typed + " is too large");
-            bytes = *size;
-          },
-          text + " (" + size_text(bytes) + ")")
-      ->type_name("BYTES");
-}
-
 void add_options(CLI::App& command, BenchOptions& options) {
   if (options.operation != Operation::barrier) {
-    add_size(command, "-b,--minbytes", options.min_bytes, "Smallest size, of what a rank sends");
-    add_size(command, "-e,--maxbytes", options.max_bytes, "Largest size");
-    auto* factor = command.add_option("-f,--stepfactor", options.step_factor, "Next size: times");
-    factor->check(CLI::Range(std::uint64_t{2}, std::uint64_t{1} << 30))->capture_default_str();
-    add_size(command, "-i,--stepbytes", options.step_bytes, "Next size: plus; 0: by the factor");
+    add_size_range(command, options.range);
     command.add_option("-c,--check", options.measure.check, "1: check the data")
         ->capture_default_str();
   }
@@ -79,27 +58,19 @@ void add_reduction(CLI::App& command, Reduction& reduction) {
 
 Status check(const BenchOptions& options) {
   const std::size_t element = element_bytes(options.reduction.type);
-  if (reduces(options.operation) && (options.min_bytes % element | options.step_bytes % element)) {
+  if (reduces(options.operation) &&
+      (options.range.min_bytes % element | options.range.step_bytes % element)) {
     return failure(Code::invalid_argument, "sizes must be multiples of {} bytes, one {}", element,
                    to_string(options.reduction.type));
   }
-  if (options.min_bytes <= options.max_bytes) return {};
+  if (options.range.min_bytes <= options.range.max_bytes) return {};
   return failure(Code::invalid_argument, "--minbytes {} is more than --maxbytes {}",
-                 size_text(options.min_bytes), size_text(options.max_bytes));
+                 size_text(options.range.min_bytes), size_text(options.range.max_bytes));
 }
 
 std::vector<std::uint64_t> sizes(const BenchOptions& options) {
   if (options.operation == Operation::barrier) return {0};
-  std::vector<std::uint64_t> list;
-  for (std::uint64_t size = options.min_bytes; size <= options.max_bytes;) {
-    list.push_back(size);
-    if (options.step_bytes != 0) {
-      size += options.step_bytes;
-    } else {
-      size = size == 0 ? 1 : size * options.step_factor;
-    }
-  }
-  return list;
+  return options.range.sizes();
 }
 
 Result<BenchRow> measure_row(const BenchOptions& options, Session& session, std::uint64_t bytes) {

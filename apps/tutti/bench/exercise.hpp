@@ -20,6 +20,8 @@ struct ExerciseOptions {
   std::uint64_t send_bytes = 0;  ///< Broadcast, Reduce, Allreduce: the message; else a block
   bool in_place = true;          ///< where the collective can be
   Reduction reduction{};         ///< sum, min, max or average
+  std::uint32_t ports = 0;       ///< of the algorithm, as in CollectiveOptions
+  std::uint32_t radix = 0;       ///< likewise
 };
 
 /// Whether the size that the field quotes is that of all ranks' blocks together.
@@ -41,6 +43,8 @@ class Exercise {
 
   /// Writes what this rank sends in a repetition.
   void fill(std::uint64_t repetition);
+  /// What carries it out.
+  Result<std::string> algorithm() { return communicator_->algorithm_of(call()); }
   /// Runs the collective to its end.
   Status run();
   /// Received bytes that are not what the repetition sent.

@@ -242,12 +242,16 @@ Result<Measured> measure(Session& session, const ExerciseOptions& what,
   for (std::size_t r = 0; r < able->size(); ++r) {
     if ((*able)[r][0] == 0) return failure(Code::peer_failed, "rank {} has too little memory", r);
   }
+  // Refused alike by all ranks.
+  auto algorithm = exercise->algorithm();
+  if (!algorithm) return algorithm.status();
   const auto before = session.communicator().counters();
   Repetitions repetitions(session, *exercise, check_interval(*exercise, options));
   if (Status status = repetitions.add(options.warmup); !status) return status;
   if (Status status = repetitions.add(options.iterations); !status) return status;
   auto measured = repetitions.result();
   if (!measured) return measured.status();
+  measured->algorithm = std::move(*algorithm);
   const int all = std::max(repetitions.total(), 1);
   if (Status status = count_increase(session, before, all, *measured); !status) return status;
   if (options.link_bytes) {

@@ -31,6 +31,7 @@ struct LinkBytes {
 
 /// The same on every rank.
 struct Measured {
+  std::string algorithm;               ///< that carried it out
   std::vector<std::int64_t> times_ns;  ///< sorted; each to the end of the last rank
   int late_starts = 0;                 ///< repetitions dropped because a rank missed the start
   std::uint64_t wrong_bytes = 0;       ///< over all ranks and checked repetitions

@@ -9,6 +9,7 @@
 
 #include "bench/measurement.hpp"
 #include "session.hpp"
+#include "size_option.hpp"
 
 namespace tutti::app {
 
@@ -18,10 +19,7 @@ struct BenchOptions {
   Operation operation = Operation::allgather;
   Rank root{0};
   Reduction reduction;
-  std::uint64_t min_bytes = 1024;  ///< see ExerciseOptions::send_bytes
-  std::uint64_t max_bytes = std::uint64_t{4} << 20;
-  std::uint64_t step_factor = 4;
-  std::uint64_t step_bytes = 0;  ///< not 0: added, instead of multiplying by the factor
+  SizeRange range;  ///< of ExerciseOptions::send_bytes
   bool percentiles = false;
   std::string json_path;
 };

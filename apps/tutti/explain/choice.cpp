@@ -5,10 +5,12 @@
 namespace tutti::app {
 
 Result<collectives::Choice> choose(Operation operation, std::uint32_t ranks,
-                                   std::uint64_t block_bytes) {
+                                   std::uint64_t block_bytes, const Whereabouts& where) {
   auto table = runtime::CollectiveCalls::choices_from_environment();
   if (!table) return table.status();
-  return table->choose({operation, ranks, ranks, block_bytes});
+  std::uint32_t hosts = where.hosts;
+  if (hosts == 0) hosts = where.device == "host" ? 1 : ranks;
+  return table->choose({operation, ranks, hosts, block_bytes, where.device});
 }
 
 }  // namespace tutti::app

@@ -157,7 +157,8 @@ Status explain_datagrams(const ExplainOptions& options, std::uint64_t rate) {
   const auto multicast = plan_multicast(input);
   if (!multicast) return multicast.status();
   const Plan ring = plan_ring(input);
-  const auto choice = choose(input.operation, input.ranks, input.send_bytes);
+  const auto choice =
+      choose(input.operation, input.ranks, input.send_bytes, options.question.where);
   if (!choice) return choice.status();
   fmt::print("{} of {} bytes {} among {} ranks, MTU {}: {}\n", to_string(input.operation),
              input.send_bytes,
@@ -222,6 +223,12 @@ void add_operation(CLI::App& parent, Operation operation, int& exit_code) {
                      "Of the message, or of each rank's block: 64K, 4M")
         ->required();
   }
+  Whereabouts& where = options->question.where;
+  command->add_option("--device", where.device, "What moves the bytes: ip, or host: shared memory")
+      ->check(CLI::IsMember({"ip", "host"}))
+      ->capture_default_str();
+  command->add_option("--hosts", where.hosts,
+                      "How many hosts; otherwise one a rank, with shared memory one in all");
   command->add_option("--rate", options->rate, "Of the links, for times: 1gbit, 100gbit");
   if (has_root(operation))
     command->add_option("--root", options->question.root, "The rank that is special");

@@ -156,7 +156,7 @@ Status report_schedules(const ScheduleQuestion& question) {
     return failure(Code::invalid_argument, "--ranks {}: task lists are written for up to {} ranks",
                    question.ranks, kMostRanksToBuild);
   }
-  auto chosen = choose(question.collective, question.ranks, question.block_bytes);
+  auto chosen = choose(question.collective, question.ranks, question.block_bytes, question.where);
   if (!chosen) return chosen.status();
   if (!question.algorithm.empty()) {
     auto asked = collectives::parse_choice(question.collective, question.algorithm);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "explain/choice.hpp"
 #include "tutti/collective.hpp"
 #include "tutti/status.hpp"
 
@@ -13,6 +14,7 @@ struct ScheduleQuestion {
   Collective collective = Collective::allgather;
   std::uint32_t ranks = 4;
   std::uint64_t block_bytes = 0;
+  Whereabouts where;
   std::uint32_t root = 0;
   DataType type = DataType::float32;
   std::string algorithm;  ///< empty: what would run

@@ -8,9 +8,9 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "observe/trace.hpp"
 #include "sim/background.hpp"
 #include "sim/fabric.hpp"
-#include "sim/trace.hpp"
 #include "tutti/status.hpp"
 #include "world/scenario.hpp"
 
@@ -46,14 +46,14 @@ nlohmann::json classes_json(const std::array<sim::TrafficCount, sim::kLinkClasse
 class TraceFile {
  public:
   explicit TraceFile(std::string path) : path_(std::move(path)) {
-    if (!path_.empty()) trace_ = std::make_unique<sim::Trace>();
+    if (!path_.empty()) trace_ = std::make_unique<observe::Trace>();
   }
-  sim::Trace* get() { return trace_.get(); }
+  observe::Trace* get() { return trace_.get(); }
   Status write() const;
 
  private:
   std::string path_;
-  std::unique_ptr<sim::Trace> trace_;
+  std::unique_ptr<observe::Trace> trace_;
 };
 
 }  // namespace tutti::app

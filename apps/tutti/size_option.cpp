@@ -1,0 +1,50 @@
+#include "size_option.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "size_text.hpp"
+
+namespace tutti::app {
+namespace {
+
+constexpr std::uint64_t kMaxSendBytes = std::uint64_t{1} << 36;
+
+}  // namespace
+
+void add_size(CLI::App& command, const std::string& names, std::uint64_t& bytes,
+              const std::string& text) {
+  command
+      .add_option_function<std::string>(
+          names,
+          [&bytes, names](const std::string& typed) {
+            const auto size = parse_size(typed);
+            if (!size) throw CLI::ValidationError(names, size.status().message());
+            if (*size > kMaxSendBytes) throw CLI::ValidationError(names, typed + " is too large");
+            bytes = *size;
+          },
+          text + " (" + size_text(bytes) + ")")
+      ->type_name("BYTES");
+}
+
+void add_size_range(CLI::App& command, SizeRange& range) {
+  add_size(command, "-b,--minbytes", range.min_bytes, "Smallest size, of what a rank sends");
+  add_size(command, "-e,--maxbytes", range.max_bytes, "Largest size");
+  auto* factor = command.add_option("-f,--stepfactor", range.step_factor, "Next size: times");
+  factor->check(CLI::Range(std::uint64_t{2}, std::uint64_t{1} << 30))->capture_default_str();
+  add_size(command, "-i,--stepbytes", range.step_bytes, "Next size: plus; 0: by the factor");
+}
+
+std::vector<std::uint64_t> SizeRange::sizes() const {
+  std::vector<std::uint64_t> list;
+  for (std::uint64_t size = min_bytes; size <= max_bytes;) {
+    list.push_back(size);
+    if (step_bytes != 0) {
+      size += step_bytes;
+    } else {
+      size = size == 0 ? 1 : size * step_factor;
+    }
+  }
+  return list;
+}
+
+}  // namespace tutti::app

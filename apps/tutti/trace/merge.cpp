@@ -1,0 +1,219 @@
+#include "trace/merge.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+#include "base/error.hpp"
+
+namespace tutti::app {
+namespace {
+
+using nlohmann::json;
+using observe::TraceTime;
+using observe::TraceTrack;
+
+constexpr const char* kHeader = "tutti_trace";
+
+/// One end of a message: the same key at both.
+struct MessageKey {
+  std::int64_t communicator = 0;
+  std::int64_t sequence = 0;
+  std::int64_t from = 0;
+  std::int64_t to = 0;  ///< everybody: -1
+  std::int64_t slot = 0;
+
+  auto operator<=>(const MessageKey&) const = default;
+};
+struct MessageEnd {
+  TraceTrack track;
+  TraceTime begin;
+  TraceTime end;
+};
+
+TraceTime time_of(const json& microseconds) {
+  return TraceTime(std::llround(microseconds.get<double>() * 1e6));
+}
+
+/// trace-JOB-RANK.json: JOB; "": another kind of name.
+std::string job_of(const std::string& name) {
+  constexpr std::string_view kBegin = "trace-";
+  constexpr std::string_view kEnd = ".json";
+  if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return {};
+  const std::size_t dash = name.rfind('-');
+  return dash < kBegin.size() ? std::string() : name.substr(kBegin.size(), dash - kBegin.size());
+}
+
+Result<std::vector<std::string>> files_of(const std::string& directory, const std::string& job) {
+  std::map<std::string, std::vector<std::string>> jobs;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    const std::string its = job_of(entry.path().filename().string());
+    if (!its.empty()) jobs[its].push_back(entry.path().string());
+  }
+  if (error) return failure(Code::invalid_argument, "{}: {}", directory, error.message());
+  if (jobs.empty())
+    return failure(Code::invalid_argument, "{} has no traces: run a job with TUTTI_TRACE={}",
+                   directory, directory);
+  std::vector<std::string> names;
+  for (const auto& [name, files] : jobs) names.push_back(name);
+  const auto found = job.empty() && jobs.size() == 1 ? jobs.begin() : jobs.find(job);
+  if (found != jobs.end()) return found->second;
+  return failure(Code::invalid_argument, "{} has the traces of job(s) {}: name one with --job",
+                 directory, fmt::join(names, ", "));
+}
+
+class Merge {
+ public:
+  explicit Merge(MergedTrace& merged) : merged_(merged) {}
+
+  Status add_file(const std::string& path) {
+    std::ifstream file(path);
+    const json content = json::parse(file, nullptr, false);
+    try {
+      add(content);
+    } catch (const json::exception& error) {
+      return failure(Code::invalid_argument, "{} is no trace of Tutti's: {}", path, error.what());
+    }
+    return {};
+  }
+
+  void finish() {
+    for (std::uint32_t r = 0; r < merged_.size; ++r) {
+      if (ranks_.count(r) == 0) merged_.missing.push_back(r);
+    }
+    connect();
+    describe();
+  }
+
+ private:
+  void add(const json& content) {
+    json header = content.at("otherData").at(kHeader);
+    const auto rank = header.at("rank").get<std::uint32_t>();
+    ranks_.insert(rank);
+    merged_.job = header.at("job").get<std::string>();
+    merged_.size = header.at("size").get<std::uint32_t>();
+    merged_.dropped += header.at("oldest_spans_dropped").get<std::uint64_t>();
+    errors_ns_.push_back(header.at("clock_error_ns").get<std::int64_t>());
+    for (const json& event : content.at("traceEvents")) add_event(event);
+    headers_.push_back(std::move(header));
+  }
+
+  void add_event(const json& event) {
+    const auto kind = event.at("ph").get<std::string>();
+    const TraceTrack track{event.at("pid").get<std::uint32_t>() - 1,
+                           event.at("tid").get<std::uint32_t>()};
+    const auto name = event.at("name").get<std::string>();
+    if (kind == "M") {
+      const auto given = event.at("args").at("name").get<std::string>();
+      if (name == "process_name") merged_.trace.add_group(track.group, given);
+      if (name == "thread_name") merged_.trace.name_track(track, given);
+      return;
+    }
+    if (kind != "X" && kind != "i") return;
+    const TraceTime begin = time_of(event.at("ts"));
+    const auto category = event.value("cat", std::string());
+    observe::TraceArguments arguments;
+    std::map<std::string, std::int64_t> values;
+    if (const auto given = event.find("args"); given != event.end()) {
+      for (const auto& [key, value] : given->items()) values[key] = value.get<std::int64_t>();
+    }
+    for (const auto& [key, value] : values) arguments.push_back({key, value});
+    ++merged_.spans;
+    if (kind == "i") {
+      merged_.trace.mark(track, name, begin, category, arguments);
+      return;
+    }
+    const TraceTime length = time_of(event.at("dur"));
+    merged_.trace.add(track, name, begin, length, category, arguments);
+    note_message(category, values, {track, begin, begin + length});
+  }
+
+  /// Sends, and what they are the cause of.
+  void note_message(const std::string& category, std::map<std::string, std::int64_t>& values,
+                    const MessageEnd& end) {
+    const std::int64_t me = end.track.group;
+    MessageKey key{values["communicator"], values["sequence"], me, -1, values["slot"]};
+    const auto peer = values.find("peer");
+    if (category == "multicast") {
+      sent_[key] = end;
+    } else if (peer == values.end()) {
+      return;
+    } else if (category == "send") {
+      key.to = peer->second;
+      sent_[key] = end;
+    } else if (category == "receive") {
+      key.from = peer->second;
+      key.to = me;
+      came_.emplace_back(key, end);
+    } else if (category == "collect") {
+      key.from = peer->second;
+      // What comes begins with the first chunk, not when a receiver begins to wait.
+      came_.emplace_back(key, MessageEnd{end.track, end.begin, end.begin});
+    }
+  }
+
+  void connect() {
+    for (const auto& [key, end] : came_) {
+      const auto sent = sent_.find(key);
+      if (sent == sent_.end()) continue;
+      ++merged_.messages;
+      const MessageEnd& begin = sent->second;
+      // A viewer ties an arrow to the span around its end, to which the end itself does not belong.
+      const TraceTime inside = std::max(end.begin, end.end - TraceTime(1));
+      merged_.trace.connect(begin.track, begin.begin, end.track, inside);
+      const auto before = std::chrono::duration_cast<Nanoseconds>(begin.begin - end.end);
+      merged_.earliest = std::max(merged_.earliest, before);
+    }
+  }
+
+  void describe() {
+    // Each is against rank 0: two ranks may be wrong by both together.
+    std::sort(errors_ns_.rbegin(), errors_ns_.rend());
+    std::int64_t worst = 0;
+    for (std::size_t i = 0; i < std::min<std::size_t>(errors_ns_.size(), 2); ++i)
+      worst += errors_ns_[i];
+    merged_.clock_error = Nanoseconds(worst);
+    merged_.trace.describe(kHeader, json({{"job", merged_.job},
+                                          {"size", merged_.size},
+                                          {"ranks_missing", merged_.missing},
+                                          {"oldest_spans_dropped", merged_.dropped},
+                                          {"clock_error_ns", worst},
+                                          {"messages_matched", merged_.messages},
+                                          {"earliest_before_sent_ns", merged_.earliest.count()},
+                                          {"ranks", headers_}})
+                                        .dump());
+  }
+
+  MergedTrace& merged_;
+  std::set<std::uint32_t> ranks_;
+  std::vector<json> headers_;
+  std::vector<std::int64_t> errors_ns_;
+  std::map<MessageKey, MessageEnd> sent_;
+  std::vector<std::pair<MessageKey, MessageEnd>> came_;
+};
+
+}  // namespace
+
+Result<MergedTrace> merge_traces(const std::string& directory, const std::string& job) {
+  auto files = files_of(directory, job);
+  if (!files) return files.status();
+  std::sort(files->begin(), files->end());
+  MergedTrace merged;
+  Merge merge(merged);
+  for (const std::string& path : *files) {
+    if (Status status = merge.add_file(path); !status) return status;
+  }
+  merge.finish();
+  return merged;
+}
+
+}  // namespace tutti::app

@@ -1,0 +1,10 @@
+// `tutti trace`: what to do with the files of TUTTI_TRACE.
+#pragma once
+
+#include <CLI/App.hpp>
+
+namespace tutti::app {
+
+void add_trace_command(CLI::App& app, int& exit_code);
+
+}  // namespace tutti::app

@@ -1,0 +1,247 @@
+#include "tune/tune_command.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/prctl.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <optional>
+
+#include "base/error.hpp"
+#include "bench/measurement.hpp"
+#include "exit_status.hpp"
+#include "session.hpp"
+#include "size_option.hpp"
+#include "size_text.hpp"
+#include "tune/candidates.hpp"
+#include "tune/choice_file.hpp"
+#include "version.hpp"
+
+namespace tutti::app {
+namespace {
+
+constexpr Operation kTuned[] = {
+    Operation::barrier, Operation::broadcast,      Operation::allgather,
+    Operation::gather,  Operation::scatter,        Operation::alltoall,
+    Operation::reduce,  Operation::reduce_scatter, Operation::allreduce};
+
+struct TuneOptions {
+  SessionOptions session;
+  MeasureOptions measure;
+  std::vector<std::string> operations;  ///< empty: all
+  SizeRange range{.min_bytes = 64, .max_bytes = std::uint64_t{1} << 20};
+  double margin_percent = 5;
+  std::string output = "tutti-choices.txt";
+  bool append = false;
+};
+
+/// One thing that was measured.
+struct Timed {
+  double median_us = 0;
+  std::string algorithm;
+};
+
+class Tuner {
+ public:
+  Tuner(const TuneOptions& options, Session& session)
+      : options_(options), session_(session), device_(session.communicator().device()) {}
+
+  Result<std::vector<TunedRow>> run(const std::vector<Operation>& operations) {
+    if (session_.is_first())
+      fmt::print("{:<16}{:>8}  {:<28}{:>11}  {:<22}{:>11}{:>8}\n", "", "block", "chosen", "us",
+                 "usual", "us", "gain");
+    std::vector<TunedRow> rows;
+    for (const Operation operation : operations) {
+      const auto sizes =
+          operation == Operation::barrier ? std::vector<std::uint64_t>{0} : options_.range.sizes();
+      for (const std::uint64_t bytes : sizes) {
+        auto row = tune(operation, bytes);
+        if (!row) return row.status();
+        if (session_.is_first()) print(*row);
+        rows.push_back(std::move(*row));
+      }
+    }
+    return rows;
+  }
+
+  collectives::ChoicePlace place() const {
+    return {.ranks = session_.size(),
+            .hosts = session_.hosts(),
+            .device = device_ == "host" ? "host" : "ip"};
+  }
+
+ private:
+  /// Measures a choice; null: what is usual.
+  Result<Timed> time(Operation operation, std::uint64_t bytes, const collectives::Choice* choice) {
+    ExerciseOptions exercise{.operation = operation, .send_bytes = bytes};
+    if (choice != nullptr) {
+      exercise.algorithm = Algorithm(choice->algorithm);
+      exercise.ports = choice->parameters.ports;
+      exercise.radix = choice->parameters.radix;
+    }
+    auto measured = measure(session_, exercise, options_.measure);
+    if (!measured) return measured.status();
+    if (measured->wrong_bytes > 0)
+      return failure(
+          Code::internal, "{} of {} bytes by {}: {} bytes are wrong", to_string(operation), bytes,
+          choice == nullptr ? "automatic" : collectives::to_string(*choice), measured->wrong_bytes);
+    return Timed{static_cast<double>(measured->percentile_ns(50)) / 1e3, measured->algorithm};
+  }
+
+  bool beats(double candidate_us, double usual_us) const {
+    return candidate_us < usual_us * (1 - options_.margin_percent / 100);
+  }
+
+  Result<TunedRow> tune(Operation operation, std::uint64_t bytes) {
+    TunedRow row{.operation = operation, .block_bytes = bytes, .chosen = "automatic"};
+    auto usual = time(operation, bytes, nullptr);
+    if (!usual) return usual.status();
+    row.usual = usual->algorithm;
+    row.chosen_us = row.usual_us = usual->median_us;
+
+    std::optional<collectives::Choice> best;
+    double best_us = usual->median_us;
+    for (const collectives::Choice& one : candidates(operation, session_.size())) {
+      if (collectives::to_string(one) == row.usual) continue;
+      const auto timing = time(operation, bytes, &one);
+      if (!timing) {
+        // All ranks hear so before anything is sent.
+        if (timing.status().code() == Code::unsupported) continue;
+        return timing.status();
+      }
+      if (timing->median_us >= best_us) continue;
+      best_us = timing->median_us;
+      best = one;
+    }
+    if (!best || !beats(best_us, row.usual_us)) return row;
+    return confirm(std::move(row), *best);
+  }
+
+  /// Of many that are measured one is lucky: the best has to win once more, and those figures
+  /// count.
+  Result<TunedRow> confirm(TunedRow row, const collectives::Choice& best) {
+    const auto usual = time(row.operation, row.block_bytes, nullptr);
+    if (!usual) return usual.status();
+    const auto again = time(row.operation, row.block_bytes, &best);
+    if (!again) return again.status();
+    row.usual_us = row.chosen_us = usual->median_us;
+    if (!beats(again->median_us, usual->median_us)) return row;
+    row.chosen = collectives::to_string(best);
+    row.chosen_us = again->median_us;
+    return row;
+  }
+
+  static void print(const TunedRow& row) {
+    fmt::print("{:<16}{:>8}  {:<28}{:>11.1f}  {:<22}{:>11.1f}{:>8.2f}\n", to_string(row.operation),
+               size_text(row.block_bytes), row.usual_is_best() ? "as usual" : row.chosen,
+               row.chosen_us, row.usual, row.usual_us, row.usual_us / row.chosen_us);
+    std::fflush(stdout);
+  }
+
+  const TuneOptions& options_;
+  Session& session_;
+  std::string device_;
+};
+
+Result<std::vector<Operation>> operations_of(const TuneOptions& options) {
+  std::vector<Operation> list;
+  std::vector<std::string> known;
+  for (const Operation one : kTuned) {
+    const std::string name = to_string(one);
+    known.push_back(name);
+    const auto& wanted = options.operations;
+    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end())
+      list.push_back(one);
+  }
+  for (const std::string& one : options.operations) {
+    if (std::find(known.begin(), known.end(), one) == known.end())
+      return failure(Code::invalid_argument, "'{}' cannot be tuned; there are {}", one,
+                     fmt::join(known, ", "));
+  }
+  return list;
+}
+
+Status check(const TuneOptions& options) {
+  for (const char* variable : {"TUTTI_ALGORITHMS", "TUTTI_ALGORITHM_FILE"}) {
+    if (std::getenv(variable) != nullptr)
+      return failure(Code::invalid_argument,
+                     "{} is set, and would be taken for what is usual: unset it", variable);
+  }
+  if (!options.session.algorithm.empty())
+    return failure(Code::invalid_argument, "--algorithm {}: all of them are tried",
+                   options.session.algorithm);
+  constexpr std::size_t kElement = element_bytes(DataType::float32);
+  if (options.range.min_bytes % kElement != 0 || options.range.step_bytes % kElement != 0)
+    return failure(Code::invalid_argument, "sizes must be multiples of {} bytes, one element",
+                   kElement);
+  if (options.range.min_bytes <= options.range.max_bytes) return {};
+  return failure(Code::invalid_argument, "--minbytes {} is more than --maxbytes {}",
+                 size_text(options.range.min_bytes), size_text(options.range.max_bytes));
+}
+
+Status write(const TuneOptions& options, const Tuner& tuner, const std::vector<TunedRow>& rows) {
+  const std::string text = choice_file(
+      tuner.place(), rows,
+      fmt::format("tutti tune {}: medians of {} repetitions; TUTTI_ALGORITHM_FILE names this file",
+                  version(), options.measure.iterations));
+  std::ofstream file(options.output, options.append ? std::ios::app : std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) return failure(Code::system, "--output: {} cannot be written", options.output);
+  fmt::print("\n{}: {}, for these ranks alone\n", options.output, to_string(tuner.place()));
+  return {};
+}
+
+Status tune(const TuneOptions& options) {
+  if (Status status = check(options); !status) return status;
+  const auto operations = operations_of(options);
+  if (!operations) return operations.status();
+  // A sleep until the common start must not end late.
+  prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+  auto session = Session::create(options.session);
+  if (!session) return session.status();
+  Tuner tuner(options, *session);
+  const auto rows = tuner.run(*operations);
+  if (!rows) return rows.status();
+  Status status;
+  if (session->is_first()) status = write(options, tuner, *rows);
+  const Status end = session->finish();
+  return status.ok() ? end : status;
+}
+
+}  // namespace
+
+void add_tune_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "tune",
+      "Measure which algorithm is the quickest for what, as one process of a job (tutti run, lab, "
+      "mpirun), and write a table for TUTTI_ALGORITHM_FILE");
+  const auto options = std::make_shared<TuneOptions>();
+  command->add_option("collectives", options->operations, "allgather broadcast ...; otherwise all");
+  command->add_option("-o,--output", options->output, "The file to write")->capture_default_str();
+  command->add_flag("--append", options->append,
+                    "Add to the file, which may have tables for other ranks, hosts and devices");
+  add_size_range(*command, options->range);
+  command->add_option("-n,--iters", options->measure.iterations, "Repetitions that are measured")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command->add_option("-w,--warmup_iters", options->measure.warmup, "Repetitions before")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  command
+      ->add_option("--margin", options->margin_percent,
+                   "Percent by which an algorithm must beat the usual one, twice")
+      ->check(CLI::Range(0.0, 90.0))
+      ->capture_default_str();
+  add_session_options(*command, options->session);
+  command->callback([options, &exit_code] {
+    if (Status status = tune(*options); !status) exit_code = complain("tune", status);
+  });
+}
+
+}  // namespace tutti::app

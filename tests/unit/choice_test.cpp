@@ -1,0 +1,88 @@
+// Which algorithm a situation gets: the table that we ship, what is put before it, and for whom.
+#include "collectives/choice.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace tutti::collectives {
+namespace {
+
+using schedule::Collective;
+
+Situation allgather(std::uint64_t block_bytes, std::uint32_t ranks = 4,
+                    std::string_view device = "ip") {
+  return {Collective::allgather, ranks, 1, block_bytes, device};
+}
+
+ChoiceTable preferring(std::string_view text) {
+  ChoiceTable table = ChoiceTable::defaults();
+  const Status status = table.prefer(text);
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  return table;
+}
+
+TEST(Choice, TheFirstPreferenceThatFitsDecides) {
+  const ChoiceTable table = preferring("allgather[100]=linear,allgather[1000]=bruck:ports=3");
+  EXPECT_EQ(table.choose(allgather(100)).algorithm, "linear");
+  EXPECT_EQ(to_string(table.choose(allgather(101))), "bruck:ports=3");
+  EXPECT_TRUE(table.prefers(allgather(1000)));
+  EXPECT_EQ(table.choose(allgather(1001)).algorithm, "multicast");
+  EXPECT_FALSE(table.prefers(allgather(1001)));
+  EXPECT_TRUE(table.prefers_anywhere());
+}
+
+TEST(Choice, APlaceLimitsWhatFollowsIt) {
+  const ChoiceTable table = preferring(
+      "when:ranks=4:hosts=1:device=host,allgather=ring,when:ranks=3,allgather=linear,when,"
+      "allgather[64]=bruck");
+  EXPECT_EQ(table.choose(allgather(4096, 4, "host")).algorithm, "ring");
+  EXPECT_EQ(table.choose(allgather(4096, 3, "host")).algorithm, "linear");
+  EXPECT_EQ(table.choose(allgather(4096, 4, "ip")).algorithm, "multicast");
+  EXPECT_EQ(table.choose(allgather(64, 4, "ip")).algorithm, "bruck");
+  Situation on_two_hosts = allgather(1 << 20, 4, "host");
+  on_two_hosts.hosts = 2;
+  EXPECT_EQ(table.choose(on_two_hosts).algorithm, "multicast");
+  EXPECT_TRUE(table.prefers_anywhere());
+}
+
+TEST(Choice, AutomaticLeavesItToTheTableThatWeShip) {
+  const ChoiceTable table =
+      preferring("when:ranks=4,allgather[100]=automatic,allgather=ring,when,allgather=linear");
+  EXPECT_EQ(table.choose(allgather(100)).algorithm, "multicast");
+  EXPECT_FALSE(table.prefers(allgather(100)));
+  EXPECT_EQ(table.choose(allgather(101)).algorithm, "ring");
+}
+
+TEST(Choice, SaysForWhomItsPreferencesAre) {
+  const ChoiceTable table = preferring(
+      "when:ranks=4:device=ip,allgather=ring,barrier=dissemination,when:ranks=8,allgather=ring");
+  EXPECT_EQ(table.misplaced(allgather(1)), "");
+  EXPECT_EQ(table.misplaced(allgather(1, 4, "host")), "when:ranks=4:device=ip, when:ranks=8");
+  EXPECT_FALSE(table.prefers_anywhere());
+  EXPECT_EQ(ChoiceTable::defaults().misplaced(allgather(1)), "");
+}
+
+TEST(Choice, RanksAgreeOnTheWholeText) {
+  ChoiceTable table = preferring("when:ranks=4,allgather=ring");
+  ASSERT_TRUE(table.prefer("barrier=recursive_doubling").ok());
+  EXPECT_EQ(table.preferred(), "barrier=recursive_doubling,when:ranks=4,allgather=ring");
+}
+
+TEST(Choice, WhatCannotBeReadIsNamed) {
+  for (const auto& [text, named] :
+       {std::pair("when:ranks=x,allgather=ring", "ranks is 'x'"),
+        std::pair("when:device=tin", "'tin'"), std::pair("when:depth=3", "'depth'"),
+        std::pair("whenever:ranks=3", "whenever"),
+        std::pair("allgather=best", "recursive_doubling"),
+        std::pair("allgather", "allgather=ring")}) {
+    ChoiceTable table = ChoiceTable::defaults();
+    const Status status = table.prefer(text);
+    EXPECT_EQ(status.code(), Code::invalid_argument) << text;
+    EXPECT_NE(status.message().find(named), std::string::npos) << status.message();
+    EXPECT_FALSE(table.prefers(allgather(1))) << text;
+  }
+}
+
+}  // namespace
+}  // namespace tutti::collectives
