@@ -1,12 +1,11 @@
 #include "sim/event_queue.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace tutti::sim {
 namespace {
 
-constexpr std::uint64_t kFirstBuckets = 1u << 12;
-constexpr std::uint64_t kMostBuckets = 1u << 15;
 constexpr unsigned kFirstWidthShift = 13;
 constexpr unsigned kWidestShift = 40;
 constexpr std::uint64_t kNoBucket = ~std::uint64_t{0};
@@ -16,8 +15,9 @@ constexpr std::uint64_t kManyPerBucket = 10;
 /// How far back an event is sorted into the open bucket before it goes to the heap instead.
 constexpr std::size_t kLateSteps = 24;
 constexpr std::uint64_t kCensusInterval = 1u << 12;
-/// For how many looks a width that was widened for the sake of far events is not narrowed again.
+/// For how many looks a width is not narrowed again after that did not help.
 constexpr unsigned kFloorHolds = 64;
+constexpr std::size_t kFirstActive = 64;
 
 // Heaps with four children a node: half the levels of a binary one, and siblings share cache lines.
 void heap_push(std::vector<Event>& heap, const Event& event) {
@@ -54,21 +54,39 @@ Event heap_pop(std::vector<Event>& heap) {
   return top;
 }
 
+/// How far the first bit set is from bit `from` of a ring of bits, counted upwards; kNoBucket where
+/// none is.
+template <std::size_t kWords>
+std::uint64_t first_set(const std::array<std::uint64_t, kWords>& ring, std::uint64_t from) {
+  std::uint64_t word = from / 64;
+  std::uint64_t bits = ring[word] & (~std::uint64_t{0} << (from % 64));
+  for (std::uint64_t looked = 0; looked <= kWords; ++looked) {
+    if (bits != 0) {
+      const std::uint64_t at = word * 64 + static_cast<std::uint64_t>(std::countr_zero(bits));
+      return (at - from) % (kWords * 64);
+    }
+    word = (word + 1) % kWords;
+    bits = ring[word];
+  }
+  return kNoBucket;
+}
+
 }  // namespace
 
 EventQueue::EventQueue()
-    : active_(1),
+    : active_(kFirstActive),
       width_shift_(kFirstWidthShift),
-      bucket_count_(kFirstBuckets),
-      heads_(kFirstBuckets),
-      occupied_(kFirstBuckets / 64),
+      heads_(kBuckets),
       chunks_(1),
+      blocks_(1),
+      next_dealt_(kNoBucket),
       census_interval_(kCensusInterval) {}
 
 std::uint32_t EventQueue::take_chunk(std::uint32_t next) {
   std::uint32_t taken = free_chunk_;
   if (taken != 0) {
     free_chunk_ = chunks_[taken].next;
+    prefetch_chunk(free_chunk_);
   } else {
     taken = static_cast<std::uint32_t>(chunks_.size());
     chunks_.emplace_back();
@@ -78,22 +96,50 @@ std::uint32_t EventQueue::take_chunk(std::uint32_t next) {
   return taken;
 }
 
+std::uint32_t EventQueue::take_block(std::uint32_t next) {
+  std::uint32_t taken = free_block_;
+  if (taken != 0) {
+    free_block_ = blocks_[taken].next;
+  } else {
+    taken = static_cast<std::uint32_t>(blocks_.size());
+    blocks_.emplace_back();
+  }
+  blocks_[taken].next = next;
+  return taken;
+}
+
 void EventQueue::push_late(const Event& event) {
   ++census_.late_pushes;
-  const std::size_t size = active_.size();
-  if (size - next_ > kLateSteps && event < active_[size - kLateSteps]) {
+  if (end_ - next_ > kLateSteps && event < active_[end_ - kLateSteps]) {
     heap_push(late_, event);
     return;
   }
-  active_.push_back(event);
-  std::size_t at = size;
+  if (end_ == active_.size()) active_.resize(2 * end_);
+  std::size_t at = end_++;
   for (; at > next_ && event < active_[at - 1]; --at) active_[at] = active_[at - 1];
   active_[at] = event;
 }
 
-void EventQueue::push_far(const Event& event) {
-  ++census_.far_pushes;
-  heap_push(far_, event);
+/// Into the narrowest coarse wheel that reaches as far as `bucket`.
+void EventQueue::push_far(const Event& event, std::uint64_t bucket) {
+  std::size_t level = 0;
+  std::uint64_t number = bucket >> coarse_shift(0);
+  while (number - ((current_ + 1) >> coarse_shift(level)) >= kCoarseBuckets) {
+    number = bucket >> coarse_shift(++level);
+  }
+  if (level >= coarse_.size()) coarse_.resize(level + 1);
+  const std::uint64_t slot = number % kCoarseBuckets;
+  CoarseBucket& into = coarse_[level].buckets[slot];
+  if (into.block == 0 || into.count == kBlockEvents) {
+    if (into.block == 0) {
+      coarse_[level].occupied[slot / 64] |= std::uint64_t{1} << (slot % 64);
+      next_dealt_ = std::min(next_dealt_, number << coarse_shift(level));
+    }
+    into = {take_block(into.block), 0};
+  }
+  Event* at = &blocks_[into.block].events[into.count++];
+  *at = event;
+  __builtin_prefetch(at + 3, 1);  // the next line: written the next time
 }
 
 Picoseconds EventQueue::next_time() {
@@ -104,8 +150,8 @@ Picoseconds EventQueue::next_time() {
 
 /// Makes active_[next_] the first event; false where none is pending.
 bool EventQueue::prepare() {
-  if (late_.empty()) return next_ != active_.size() || open_next_bucket();
-  if (next_ != active_.size() && active_[next_] < late_.front()) return true;
+  if (late_.empty()) return next_ != end_ || open_next_bucket();
+  if (next_ != end_ && active_[next_] < late_.front()) return true;
   const Event first = heap_pop(late_);
   if (next_ == 0) {
     heap_push(late_, active_[0]);
@@ -120,54 +166,87 @@ bool EventQueue::open_next_bucket() {
   if (size_ == 0) return false;
   if (popped_ - popped_at_census_ >= census_interval_) {
     tune();
-    if (!late_.empty() || next_ != active_.size()) return prepare();
+    if (!late_.empty() || next_ != end_) return prepare();
   }
-  const std::uint64_t near = next_occupied();
-  const std::uint64_t distant = far_.empty() ? kNoBucket : bucket_of(far_.front().time);
-  const std::uint64_t opened = std::min(near, distant);
+  std::uint64_t opened = next_occupied();
+  for (; next_dealt_ <= opened; opened = next_occupied()) deal_out();
   census_.skipped += opened - current_ - 1;
   current_ = opened;
-  active_.resize(1);
   next_ = 1;
-  if (near == opened) empty_bucket(opened & (bucket_count_ - 1));
-  while (!far_.empty() && bucket_of(far_.front().time) <= opened) {
-    active_.push_back(heap_pop(far_));
-  }
+  end_ = 1;
+  empty_bucket(opened % kBuckets);
   ++census_.opened;
-  census_.events += active_.size() - 1;
+  census_.events += end_ - 1;
   sort_active();
   return true;
 }
 
-/// The number of the first bucket of the wheel that holds events.
+/// The number of the first narrow bucket that holds events.
 std::uint64_t EventQueue::next_occupied() const {
-  const std::uint64_t first = (current_ + 1) & (bucket_count_ - 1);
-  const std::uint64_t words = occupied_.size();
-  std::uint64_t word = first / 64;
-  std::uint64_t bits = occupied_[word] & (~std::uint64_t{0} << (first % 64));
-  for (std::uint64_t looked = 0; looked <= words; ++looked) {
-    if (bits != 0) {
-      const std::uint64_t slot = word * 64 + static_cast<std::uint64_t>(std::countr_zero(bits));
-      return current_ + 1 + ((slot - first) & (bucket_count_ - 1));
-    }
-    word = word + 1 == words ? 0 : word + 1;
-    bits = occupied_[word];
-  }
-  return kNoBucket;
+  const std::uint64_t away = first_set(occupied_, (current_ + 1) % kBuckets);
+  return away == kNoBucket ? kNoBucket : current_ + 1 + away;
 }
 
-/// Moves a bucket's events behind those of active_.
+/// The narrow bucket at which the first bucket of a coarse wheel begins that holds events.
+std::uint64_t EventQueue::next_coarse(std::size_t level) const {
+  const std::uint64_t base = (current_ + 1) >> coarse_shift(level);
+  const std::uint64_t away = first_set(coarse_[level].occupied, base % kCoarseBuckets);
+  return away == kNoBucket ? kNoBucket : (base + away) << coarse_shift(level);
+}
+
+/// Deals the coarse bucket that begins at next_dealt_ out to the wheels below.
+void EventQueue::deal_out() {
+  census_.skipped += next_dealt_ - 1 - current_;
+  current_ = next_dealt_ - 1;
+  std::size_t level = 0;
+  while (next_coarse(level) != next_dealt_) ++level;
+  const std::uint64_t slot = (next_dealt_ >> coarse_shift(level)) % kCoarseBuckets;
+  coarse_[level].occupied[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
+  next_dealt_ = kNoBucket;
+  empty_coarse_bucket(coarse_[level].buckets[slot], [&](const Event& event) {
+    const std::uint64_t bucket = bucket_of(event.time);
+    if (bucket - current_ <= kBuckets) {
+      push_near(event, bucket % kBuckets);
+    } else {
+      push_far(event, bucket);
+    }
+  });
+  for (level = 0; level < coarse_.size(); ++level) {
+    next_dealt_ = std::min(next_dealt_, next_coarse(level));
+  }
+}
+
+/// Frees a coarse bucket's blocks; `take` gets its events and may push them.
+template <typename Take>
+void EventQueue::empty_coarse_bucket(CoarseBucket& bucket, const Take& take) {
+  const CoarseBucket emptied = std::exchange(bucket, CoarseBucket{});
+  std::uint32_t count = emptied.count;
+  for (std::uint32_t at = emptied.block; at != 0; count = kBlockEvents) {
+    const std::uint32_t next = blocks_[at].next;
+    const char* ahead = reinterpret_cast<const char*>(&blocks_[next]);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      __builtin_prefetch(ahead + sizeof(Event) * i);
+      const Event event = blocks_[at].events[i];
+      take(event);
+    }
+    blocks_[at].next = free_block_;
+    free_block_ = at;
+    at = next;
+  }
+}
+
+/// Moves a narrow bucket's events behind those of active_.
 void EventQueue::empty_bucket(std::uint64_t slot) {
   occupied_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
+  std::uint32_t at = std::exchange(heads_[slot], 0);
   const std::uint64_t rest = occupied_[slot / 64] >> (slot % 64);
-  prefetch_ = 0;
-  if (rest != 0) prefetch_ = heads_[slot + std::countr_zero(rest)];
-  prefetch_chunk();
-  std::uint32_t at = heads_[slot];
-  heads_[slot] = 0;
+  if (rest != 0) prefetch_chunk(heads_[slot + static_cast<unsigned>(std::countr_zero(rest))]);
   while (at != 0) {
     Chunk& chunk = chunks_[at];
-    active_.insert(active_.end(), chunk.events, chunk.events + chunk.count);
+    if (end_ + kChunkEvents > active_.size()) active_.resize(2 * active_.size());
+    // All of a chunk: a copy of one length is faster than one of the length needed.
+    for (std::uint32_t i = 0; i < kChunkEvents; ++i) active_[end_ + i] = chunk.events[i];
+    end_ += chunk.count;
     const std::uint32_t next = chunk.next;
     chunk.next = free_chunk_;
     free_chunk_ = at;
@@ -176,12 +255,11 @@ void EventQueue::empty_bucket(std::uint64_t slot) {
 }
 
 void EventQueue::sort_active() {
-  const std::size_t size = active_.size();
-  if (size > 32) {
-    std::sort(active_.begin() + 1, active_.end());
+  if (end_ > 32) {
+    std::sort(active_.begin() + 1, active_.begin() + static_cast<std::ptrdiff_t>(end_));
     return;
   }
-  for (std::size_t i = 2; i < size; ++i) {
+  for (std::size_t i = 2; i < end_; ++i) {
     const Event event = active_[i];
     std::size_t at = i;
     for (; at > 1 && event < active_[at - 1]; --at) active_[at] = active_[at - 1];
@@ -189,53 +267,53 @@ void EventQueue::sort_active() {
   }
 }
 
-/// Fits the buckets' width and number to what came out of them. Called between two buckets.
+/// Fits the buckets' width to what came out of them. Called between two buckets.
 void EventQueue::tune() {
-  const Census seen = census_;
-  census_ = {};
+  const Census seen = std::exchange(census_, Census{});
   popped_at_census_ = popped_;
-  census_interval_ = std::max<std::uint64_t>(census_interval_, size_ / 4);
+  census_interval_ = std::max<std::uint64_t>(kCensusInterval, size_ / 4);
   const std::uint64_t pushes = seen.events + seen.late_pushes;
-  const std::uint64_t per_bucket = pushes / std::max<std::uint64_t>(seen.opened, 1);
+  const std::uint64_t crowd = pushes / std::max<std::uint64_t>(seen.opened, 1);
+  const std::uint64_t crowd_before = std::exchange(crowd_before_, 0);
+  if (floor_holds_ > 0 && --floor_holds_ == 0) floor_shift_ = 0;
+  if (crowd_before != 0 && crowd * 4 > crowd_before * 3) {
+    // Many events at few instants: only the way from the coarse wheels became longer.
+    floor_shift_ = width_shift_ + narrowing_;
+    floor_holds_ = kFloorHolds;
+    return rebuild(floor_shift_);
+  }
   const bool too_far = seen.far_pushes * 16 > pushes;
   const bool too_empty = seen.skipped > seen.opened * 512;
-  if (floor_holds_ > 0 && --floor_holds_ == 0) floor_shift_ = 0;
-  if (too_far && per_bucket > kFewPerBucket && bucket_count_ < kMostBuckets) {
-    rebuild(width_shift_, bucket_count_ * 2);
-  } else if (too_far || too_empty) {
-    change_shape(1, seen.far_pushes * 3 > pushes || seen.skipped > seen.opened * 4096 ? 3 : 1);
-    floor_shift_ = width_shift_;
-    floor_holds_ = kFloorHolds;
-  } else if (per_bucket > kManyPerBucket && width_shift_ > floor_shift_) {
-    change_shape(-1, static_cast<unsigned>(std::bit_width(per_bucket / kFewPerBucket)) - 1);
+  if (crowd < kFewPerBucket && (too_far || too_empty)) {
+    const unsigned steps = seen.skipped > seen.opened * 4096 ? 3 : 1;
+    rebuild(std::min(width_shift_ + steps, kWidestShift));
+  } else if (crowd > kManyPerBucket && width_shift_ > floor_shift_) {
+    crowd_before_ = crowd;
+    narrowing_ = std::min(static_cast<unsigned>(std::bit_width(crowd / kFewPerBucket)) - 1,
+                          width_shift_ - floor_shift_);
+    rebuild(width_shift_ - narrowing_);
   }
 }
 
-/// Narrower (-1) or wider buckets.
-void EventQueue::change_shape(int direction, unsigned steps) {
-  if (direction > 0) return rebuild(std::min(width_shift_ + steps, kWidestShift), bucket_count_);
-  steps = std::min(std::max(steps, 1u), width_shift_ - floor_shift_);
-  // The wheel still has to reach as far, if there is anything to fill it with.
-  std::uint64_t count = bucket_count_;
-  for (unsigned i = 0; i < steps && count < kMostBuckets && size_ > count / 8; ++i) count *= 2;
-  rebuild(width_shift_ - steps, count);
-}
-
-void EventQueue::rebuild(unsigned width_shift, std::uint64_t bucket_count) {
-  std::vector<Event> pending = std::move(far_);
-  far_.clear();
-  active_.resize(1);
+/// Takes all events out and puts them into buckets of another width.
+void EventQueue::rebuild(unsigned width_shift) {
+  if (width_shift == width_shift_) return;
   next_ = 1;
-  for (std::uint64_t slot = 0; slot < bucket_count_; ++slot) {
+  end_ = 1;
+  for (std::uint64_t slot = 0; slot < kBuckets; ++slot) {
     if (heads_[slot] != 0) empty_bucket(slot);
   }
-  pending.insert(pending.end(), active_.begin() + 1, active_.end());
-  active_.resize(1);
-
+  std::vector<Event> pending(active_.begin() + 1,
+                             active_.begin() + static_cast<std::ptrdiff_t>(end_));
+  end_ = 1;
+  for (CoarseWheel& wheel : coarse_) {
+    for (CoarseBucket& bucket : wheel.buckets) {
+      empty_coarse_bucket(bucket, [&](const Event& event) { pending.push_back(event); });
+    }
+    wheel.occupied = {};
+  }
+  next_dealt_ = kNoBucket;
   width_shift_ = width_shift;
-  bucket_count_ = bucket_count;
-  heads_.assign(bucket_count, 0);
-  occupied_.assign(bucket_count / 64, 0);
   const std::uint64_t present = bucket_of(now_);
   current_ = present == 0 ? 0 : present - 1;
   size_ -= pending.size();

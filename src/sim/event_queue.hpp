@@ -1,11 +1,15 @@
 // The future of a simulation: events in one total order that never depends on who pushed first.
 //
-// A calendar wheel holds the near future: buckets of equal width, found by an occupancy bitmap,
-// sorted only when their turn comes. Far events wait in a heap, and so do events pushed into the
-// bucket that is being emptied if sorting them in would cost too much. Width and number of buckets
-// follow what is pending, which changes how fast events come out but never their order.
+// A calendar wheel holds the near future: narrow buckets of equal width, found by an occupancy
+// bitmap, sorted only when their turn comes. What is further off waits unsorted in coarse wheels,
+// each with buckets as wide as the whole wheel below, and is dealt out to that one when its time is
+// near: a million pending events are written and read in sequence, while those in narrow buckets
+// fit a core's own cache. Events pushed into the bucket that is being emptied wait in a heap if
+// sorting them in would cost too much. The buckets' width follows what is pending, which changes
+// how fast events come out but never their order.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -64,18 +68,15 @@ class EventQueue {
     ++size_;
     const std::uint64_t bucket = bucket_of(event.time);
     if (bucket <= current_) return push_late(event);
-    if (bucket - current_ < bucket_count_) return push_near(event, bucket & (bucket_count_ - 1));
-    push_far(event);
+    if (bucket - current_ <= kBuckets) return push_near(event, bucket % kBuckets);
+    ++census_.far_pushes;
+    push_far(event, bucket);
   }
 
   /// Takes the first event; false where none is pending.
   bool pop(Event& event) {
-    if (next_ == active_.size() || !late_.empty()) {
+    if (next_ == end_ || !late_.empty()) {
       if (!prepare()) return false;
-    }
-    if (next_ % 4 == 0) {
-      prefetch_ = chunks_[prefetch_].next;
-      prefetch_chunk();
     }
     event = active_[next_++];
     --size_;
@@ -98,21 +99,50 @@ class EventQueue {
   std::uint64_t popped() const { return popped_; }
 
  private:
-  /// Events of one bucket, five to two cache lines. Freed chunks are used again first: they are in
-  /// the cache.
+  static constexpr unsigned kBucketBits = 11;
+  static constexpr std::uint64_t kBuckets = 1u << kBucketBits;
+  static constexpr unsigned kCoarseBits = 8;
+  static constexpr std::uint64_t kCoarseBuckets = 1u << kCoarseBits;
+  static constexpr std::uint32_t kChunkEvents = 5;
+  static constexpr std::uint32_t kBlockEvents = 42;
+
+  /// Events of one narrow bucket, in two cache lines. Freed chunks are used again first: they are
+  /// in the cache.
   struct Chunk {
-    Event events[5];
+    Event events[kChunkEvents];
     std::uint32_t count = 0;
     std::uint32_t next = 0;
   };
   static_assert(sizeof(Chunk) == 128);
 
+  /// Events of one coarse bucket, long enough to be read ahead of use.
+  struct Block {
+    Event events[kBlockEvents];
+    std::uint32_t next = 0;
+    std::uint32_t spare[3] = {};
+  };
+  static_assert(sizeof(Block) == 1024);
+
+  /// A bucket's blocks: the first is being filled, all others are full.
+  struct CoarseBucket {
+    std::uint32_t block = 0;
+    std::uint32_t count = 0;  ///< events in the first block
+  };
+  struct CoarseWheel {
+    std::array<CoarseBucket, kCoarseBuckets> buckets{};
+    std::array<std::uint64_t, kCoarseBuckets / 64> occupied{};
+  };
+
   std::uint64_t bucket_of(Picoseconds time) const {
     return static_cast<std::uint64_t>(time.count) >> width_shift_;
   }
+  /// A bucket of coarse wheel `level` is 2^coarse_shift(level) narrow buckets wide.
+  static constexpr unsigned coarse_shift(std::size_t level) {
+    return kBucketBits + kCoarseBits * static_cast<unsigned>(level);
+  }
   void push_near(const Event& event, std::uint64_t slot) {
     std::uint32_t head = heads_[slot];
-    if (head == 0 || chunks_[head].count == 5) {
+    if (head == 0 || chunks_[head].count == kChunkEvents) {
       head = take_chunk(heads_[slot]);
       heads_[slot] = head;
       occupied_[slot / 64] |= std::uint64_t{1} << (slot % 64);
@@ -120,36 +150,41 @@ class EventQueue {
     Chunk& chunk = chunks_[head];
     chunk.events[chunk.count++] = event;
   }
-  /// Walks ahead through the bucket that is opened next, so that its chunks are in the cache then.
-  void prefetch_chunk() {
-    const char* chunk = reinterpret_cast<const char*>(&chunks_[prefetch_]);
+  void prefetch_chunk(std::uint32_t at) {
+    const char* chunk = reinterpret_cast<const char*>(&chunks_[at]);
     __builtin_prefetch(chunk);
     __builtin_prefetch(chunk + 64);
   }
   std::uint32_t take_chunk(std::uint32_t next);
+  std::uint32_t take_block(std::uint32_t next);
   void push_late(const Event& event);
-  void push_far(const Event& event);
+  void push_far(const Event& event, std::uint64_t bucket);
   bool prepare();
   bool open_next_bucket();
   std::uint64_t next_occupied() const;
+  std::uint64_t next_coarse(std::size_t level) const;
+  void deal_out();
+  template <typename Take>
+  void empty_coarse_bucket(CoarseBucket& bucket, const Take& take);
   void empty_bucket(std::uint64_t slot);
   void sort_active();
   void tune();
-  void change_shape(int direction, unsigned steps);
-  void rebuild(unsigned width_shift, std::uint64_t bucket_count);
+  void rebuild(unsigned width_shift);
 
-  std::vector<Event> active_;  ///< the open bucket, sorted, taken from next_ on; slot 0 is spare
+  std::vector<Event> active_;  ///< the open bucket, sorted: [next_, end_); slot 0 is spare
   std::size_t next_ = 1;
-  std::vector<Event> late_;    ///< heap: pushed into the open bucket, far from its end
-  std::uint64_t current_ = 0;  ///< number of the open bucket, counted from time 0
-  unsigned width_shift_ = 0;   ///< a bucket is 2^width_shift_ picoseconds wide
-  std::uint64_t bucket_count_ = 0;
-  std::vector<std::uint32_t, HugePages<std::uint32_t>> heads_;  ///< a bucket's first chunk, 0: none
-  std::vector<std::uint64_t> occupied_;
+  std::size_t end_ = 1;
+  std::vector<Event> late_;           ///< heap: pushed into the open bucket, far from its end
+  std::uint64_t current_ = 0;         ///< number of the open bucket, counted from time 0
+  unsigned width_shift_ = 0;          ///< a narrow bucket is 2^width_shift_ picoseconds wide
+  std::vector<std::uint32_t> heads_;  ///< a narrow bucket's first chunk, 0: none
+  std::array<std::uint64_t, kBuckets / 64> occupied_{};
   std::vector<Chunk, HugePages<Chunk>> chunks_;  ///< 0 is never used
   std::uint32_t free_chunk_ = 0;
-  std::uint32_t prefetch_ = 0;
-  std::vector<Event> far_;  ///< heap: beyond the wheel
+  std::vector<CoarseWheel> coarse_;  ///< from narrow to wide, as many as were needed so far
+  std::vector<Block, HugePages<Block>> blocks_;  ///< 0 is never used
+  std::uint32_t free_block_ = 0;
+  std::uint64_t next_dealt_;  ///< narrow bucket at which the next coarse one begins
   std::size_t size_ = 0;
   Picoseconds now_{};
   std::uint64_t digest_ = 0;
@@ -157,7 +192,7 @@ class EventQueue {
 
   /// What tuning looks at, since it looked last.
   struct Census {
-    std::uint64_t opened = 0;   ///< buckets
+    std::uint64_t opened = 0;   ///< narrow buckets
     std::uint64_t events = 0;   ///< in them
     std::uint64_t skipped = 0;  ///< empty buckets between them
     std::uint64_t far_pushes = 0;
@@ -165,8 +200,10 @@ class EventQueue {
   };
   Census census_;
   std::uint64_t popped_at_census_ = 0;
-  std::uint64_t census_interval_ = 0;  ///< pops between two looks
-  unsigned floor_shift_ = 0;           ///< narrower than this was too narrow lately
+  std::uint64_t census_interval_;   ///< pops between two looks
+  std::uint64_t crowd_before_ = 0;  ///< events a bucket before the narrowing just made; 0: none
+  unsigned narrowing_ = 0;          ///< by how many shifts
+  unsigned floor_shift_ = 0;        ///< narrower than this has not helped lately
   unsigned floor_holds_ = 0;
 };
 

@@ -95,6 +95,17 @@ TEST(EventQueue, EqualsAPriorityQueueUnderEveryLoad) {
   }
 }
 
+// So many that narrow buckets reach a small part of the way, and most events are dealt out to them
+// from coarse ones.
+TEST(EventQueue, EqualsAPriorityQueueWithManyPending) {
+  const Load packets{"packets and timers", [](Random& r) {
+                       const std::int64_t timer =
+                           r.chance_ppm(100) ? 20'000'000'000 : 1'000'000'000;
+                       return r.chance_ppm(20'000) ? timer : 400'000 + below(r, 1'500'000);
+                     }};
+  compare(packets, 150'000, 11);
+}
+
 TEST(EventQueue, EqualsAPriorityQueueWhenTheLoadChanges) {
   const std::vector<Load> all = loads();
   const Load changing{"changing", [&, calls = std::size_t{0}](Random& random) mutable {
