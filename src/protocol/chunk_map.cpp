@@ -49,12 +49,4 @@ Range ChunkMap::first_missing(std::uint32_t block_index, Range psns) const {
   return {run.first - base + psns.first, run.last - base + psns.first};
 }
 
-std::uint64_t ChunkMap::marked() const {
-  std::uint64_t sum = marked_by_driver_.load(std::memory_order_seq_cst);
-  for (std::uint32_t s = 0; s < layout_->subgroups(); ++s) {
-    sum += progress_[s].arrived.load(std::memory_order_acquire);
-  }
-  return sum;
-}
-
 }  // namespace tutti::protocol

@@ -57,7 +57,13 @@ class ChunkMap {
     return horizon_at(block_index, subgroup).load(std::memory_order_acquire);
   }
 
-  std::uint64_t marked() const;
+  std::uint64_t marked() const {
+    std::uint64_t sum = marked_by_driver_.load(std::memory_order_seq_cst);
+    for (std::uint32_t s = 0; s < layout_->subgroups(); ++s) {
+      sum += progress_[s].arrived.load(std::memory_order_acquire);
+    }
+    return sum;
+  }
   bool complete() const { return marked() == layout_->chunk_count(); }
   const BlockLayout& layout() const { return *layout_; }
 

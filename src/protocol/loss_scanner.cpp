@@ -16,14 +16,16 @@ LossScanner::LossScanner(const ChunkMap& map) : map_(&map) {
 
 void LossScanner::tick(std::vector<LostRun>& lost) {
   const BlockLayout& layout = map_->layout();
+  auto at = streams_.begin();
   for (std::uint32_t b = 0; b < layout.blocks().size(); ++b) {
+    const std::uint32_t end = layout.blocks()[b].psns.last;
     for (std::uint32_t s = 0; s < layout.subgroups(); ++s) {
-      Stream& stream = streams_[b * layout.subgroups() + s];
+      Stream& stream = *at++;
+      if (stream.scanned == end) continue;
       if (stream.seen > stream.scanned) {
         scan(b, s, {stream.scanned, stream.seen}, lost);
         stream.scanned = stream.seen;
       }
-      const std::uint32_t end = layout.blocks()[b].psns.last;
       stream.seen = ended_[b] ? end : std::max(stream.seen, map_->horizon(b, s));
     }
   }

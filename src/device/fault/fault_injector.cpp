@@ -65,13 +65,21 @@ std::uint32_t OccurrenceCounter::of(std::uint32_t epoch, std::uint32_t psn, Rank
   return older == older_.end() ? 0 : older->second;
 }
 
-void OccurrenceCounter::count(std::uint32_t epoch, std::uint32_t psn, Rank source) {
-  const std::uint32_t before = of(epoch, psn, source);
+std::uint32_t OccurrenceCounter::count(std::uint32_t epoch, std::uint32_t psn, Rank source) {
+  const Key key{epoch, psn, source};
   if (recent_.size() >= kGeneration) {
+    const std::uint32_t before = of(epoch, psn, source);
     older_.swap(recent_);
     recent_.clear();
+    recent_[key] = before + 1;
+    return before;
   }
-  recent_[{epoch, psn, source}] = before + 1;
+  const auto [at, fresh] = recent_.try_emplace(key, 0);
+  if (fresh && !older_.empty()) {
+    const auto older = older_.find(key);
+    if (older != older_.end()) at->second = older->second;
+  }
+  return at->second++;
 }
 
 unsigned PlannedFrameTap::copies(Rank from, Rank to) {

@@ -64,7 +64,8 @@ std::uint64_t detail(const FaultPlan& plan, const Subject& subject);
 class OccurrenceCounter {
  public:
   std::uint32_t of(std::uint32_t epoch, std::uint32_t psn, Rank source) const;
-  void count(std::uint32_t epoch, std::uint32_t psn, Rank source);
+  /// Counts one more; returns how many there were before it.
+  std::uint32_t count(std::uint32_t epoch, std::uint32_t psn, Rank source);
 
  private:
   struct Key {

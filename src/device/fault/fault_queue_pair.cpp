@@ -143,8 +143,7 @@ bool FaultQueuePair::pass(Instant now, ReceivedChunk& chunk) {
                         .psn = chunk.psn,
                         .source = chunk.source,
                         .receiver = context_->rank,
-                        .occurrence = received_.of(chunk.epoch, chunk.psn, chunk.source)};
-  received_.count(chunk.epoch, chunk.psn, chunk.source);
+                        .occurrence = received_.count(chunk.epoch, chunk.psn, chunk.source)};
   const FaultRule* rule = fate(subject);
   InjectedCounters& counters = *context_->counters;
   ++passed_;
@@ -199,6 +198,7 @@ void FaultQueuePair::damage(const Subject& subject, ReceivedChunk& chunk) {
 }
 
 void FaultQueuePair::note_due() {
+  if (held_.empty() && next_due() == kNever) return;
   Instant due = kNever;
   for (const Held& held : held_) {
     due = std::min(due, held.due_count <= passed_ ? Instant{} : held.due);
