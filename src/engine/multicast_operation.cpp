@@ -410,8 +410,8 @@ void MulticastOperation::finish_sending(Instant now) {
 void MulticastOperation::repeat_tail(Instant now) {
   if (now < next_repeat_ || !sender_) return;
   // While others' blocks still come here nobody can have finished, and who lost our tail is not
-  // kept waiting by that yet.
-  if (sent_all_ && !received_all() && !context().lossy()) {
+  // kept waiting by that yet; when the last has come, the news that all have it is on its way.
+  if (sent_all_ && !context().lossy()) {
     const Instant quiet = cutoff_->last_progress() + cutoff_->alpha();
     if (now < quiet) {
       next_repeat_ = quiet;

@@ -1,0 +1,60 @@
+// Where nothing is lost nothing is sent twice, however the timers fall.
+#include <gtest/gtest.h>
+
+#include "world/scenario_run.hpp"
+
+namespace tutti::world {
+namespace {
+
+constexpr std::uint32_t kRanks = 32;
+
+/// An Allgather whose ranks take turns, on a network that loses nothing.
+Scenario turns(Nanoseconds alpha) {
+  Scenario scenario;
+  scenario.lossless = true;
+  scenario.place.hosts = kRanks;
+  ScenarioCommunicator& one = scenario.communicators.emplace_back();
+  one.ranks = kRanks;
+  one.chunk_bytes = 256;
+  one.alpha = alpha;
+  one.collectives.push_back({.kind = CollectiveKind::allgather, .bytes = 512});
+  return scenario;
+}
+
+struct Outcome {
+  Status verdict;
+  std::uint64_t repeated = 0;
+  Nanoseconds time{};
+};
+
+Outcome run(const Scenario& scenario) {
+  const auto made = ScenarioWorld::create(scenario);
+  if (!made) return {.verdict = made.status()};
+  Outcome outcome{.verdict = (*made)->run().report.verdict};
+  World& world = (*made)->world();
+  for (std::uint32_t r = 0; r < kRanks; ++r) {
+    outcome.repeated += world.context(0, rank_of(r)).counters().tails_repeated;
+    const CollectiveEnd& end = world.end_of(0, rank_of(r), 0);
+    outcome.time = std::max(outcome.time, end.ended_at - end.submitted_at);
+  }
+  return outcome;
+}
+
+// A rank may repeat its last chunk alpha after it has sent it, if nothing has come since. Somewhere
+// in this sweep that falls between a rank's last arrival and the news that its neighbour has all,
+// too: nobody has been quiet for alpha then.
+TEST(LossFree, NoTailIsRepeatedWhileOthersSendOrFinish) {
+  const Nanoseconds whole = run(turns(Nanoseconds(10'000'000))).time;
+  ASSERT_GT(whole, Nanoseconds(40'000));
+  std::uint32_t runs = 0;
+  for (Nanoseconds alpha{20'000}; alpha < whole; alpha += Nanoseconds(200)) {
+    const Outcome outcome = run(turns(alpha));
+    ASSERT_TRUE(outcome.verdict.ok()) << outcome.verdict.to_string();
+    ASSERT_EQ(outcome.repeated, 0u) << "alpha " << alpha.count() << " ns of " << whole.count();
+    ++runs;
+  }
+  EXPECT_GT(runs, 100u);
+}
+
+}  // namespace
+}  // namespace tutti::world
