@@ -9,14 +9,12 @@ namespace {
 constexpr unsigned kFirstWidthShift = 13;
 constexpr unsigned kWidestShift = 40;
 constexpr std::uint64_t kNoBucket = ~std::uint64_t{0};
-/// Events that a bucket should hold: fewer waste bitmap scans, more waste sorting.
+/// Instants that a bucket should hold: fewer waste bitmap scans, more waste sorting.
 constexpr std::uint64_t kFewPerBucket = 3;
 constexpr std::uint64_t kManyPerBucket = 10;
 /// How far back an event is sorted into the open bucket before it goes to the heap instead.
 constexpr std::size_t kLateSteps = 24;
 constexpr std::uint64_t kCensusInterval = 1u << 12;
-/// For how many looks a width is not narrowed again after that did not help.
-constexpr unsigned kFloorHolds = 64;
 constexpr std::size_t kFirstActive = 64;
 
 // Heaps with four children a node: half the levels of a binary one, and siblings share cache lines.
@@ -178,6 +176,9 @@ bool EventQueue::open_next_bucket() {
   ++census_.opened;
   census_.events += end_ - 1;
   sort_active();
+  std::uint64_t instants = 1;
+  for (std::size_t i = 2; i < end_; ++i) instants += active_[i].time != active_[i - 1].time;
+  census_.instants += instants;
   return true;
 }
 
@@ -273,25 +274,15 @@ void EventQueue::tune() {
   popped_at_census_ = popped_;
   census_interval_ = std::max<std::uint64_t>(kCensusInterval, size_ / 4);
   const std::uint64_t pushes = seen.events + seen.late_pushes;
-  const std::uint64_t crowd = pushes / std::max<std::uint64_t>(seen.opened, 1);
-  const std::uint64_t crowd_before = std::exchange(crowd_before_, 0);
-  if (floor_holds_ > 0 && --floor_holds_ == 0) floor_shift_ = 0;
-  if (crowd_before != 0 && crowd * 4 > crowd_before * 3) {
-    // Many events at few instants: only the way from the coarse wheels became longer.
-    floor_shift_ = width_shift_ + narrowing_;
-    floor_holds_ = kFloorHolds;
-    return rebuild(floor_shift_);
-  }
+  const std::uint64_t crowd = seen.instants / std::max<std::uint64_t>(seen.opened, 1);
   const bool too_far = seen.far_pushes * 16 > pushes;
   const bool too_empty = seen.skipped > seen.opened * 512;
   if (crowd < kFewPerBucket && (too_far || too_empty)) {
     const unsigned steps = seen.skipped > seen.opened * 4096 ? 3 : 1;
     rebuild(std::min(width_shift_ + steps, kWidestShift));
-  } else if (crowd > kManyPerBucket && width_shift_ > floor_shift_) {
-    crowd_before_ = crowd;
-    narrowing_ = std::min(static_cast<unsigned>(std::bit_width(crowd / kFewPerBucket)) - 1,
-                          width_shift_ - floor_shift_);
-    rebuild(width_shift_ - narrowing_);
+  } else if (crowd > kManyPerBucket && width_shift_ > 0) {
+    const auto steps = static_cast<unsigned>(std::bit_width(crowd / kFewPerBucket)) - 1;
+    rebuild(width_shift_ - std::min(steps, width_shift_));
   }
 }
 

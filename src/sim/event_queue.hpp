@@ -192,19 +192,16 @@ class EventQueue {
 
   /// What tuning looks at, since it looked last.
   struct Census {
-    std::uint64_t opened = 0;   ///< narrow buckets
-    std::uint64_t events = 0;   ///< in them
-    std::uint64_t skipped = 0;  ///< empty buckets between them
+    std::uint64_t opened = 0;    ///< narrow buckets
+    std::uint64_t events = 0;    ///< in them
+    std::uint64_t instants = 0;  ///< at which these are: what narrower buckets would part
+    std::uint64_t skipped = 0;   ///< empty buckets between them
     std::uint64_t far_pushes = 0;
     std::uint64_t late_pushes = 0;
   };
   Census census_;
   std::uint64_t popped_at_census_ = 0;
-  std::uint64_t census_interval_;   ///< pops between two looks
-  std::uint64_t crowd_before_ = 0;  ///< events a bucket before the narrowing just made; 0: none
-  unsigned narrowing_ = 0;          ///< by how many shifts
-  unsigned floor_shift_ = 0;        ///< narrower than this has not helped lately
-  unsigned floor_holds_ = 0;
+  std::uint64_t census_interval_;  ///< pops between two looks
 };
 
 }  // namespace tutti::sim
