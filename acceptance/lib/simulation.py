@@ -58,6 +58,11 @@ def mean_us(run):
     return statistics.fmean(run["times_us"])
 
 
-def variation(run):
+def variation(values):
     """Standard deviation over mean."""
-    return statistics.pstdev(run["times_us"]) / mean_us(run)
+    return statistics.pstdev(values) / statistics.fmean(values)
+
+
+def rank_times_us(run, root=None):
+    """What each rank measures, its call to its end; without the root, where there is one."""
+    return [time for rank, time in enumerate(run["finish_us"]) if rank != root]

@@ -17,16 +17,20 @@ namespace tutti::sim {
 struct CompletionWork {
   double instructions = 0;    ///< issued, of which `memory_share` access memory
   double printed_cycles = 0;  ///< as the source prints them
-  double cycles = 0;          ///< from completion to completion on an idle core, calibrated
+  double cycles = 0;          ///< from completion to completion on an idle core
 };
 
-/// Table I of the source, one thread, 4 KiB chunks. The printed cycles alone would give 11.48 and
-/// 6.33 GiB/s where it prints 11.9 and 5.2, so `cycles` is what the printed rates say: a UC handler
-/// overlaps with its successor, a UD handler waits for the copy that it posts.
+/// Table I of the source, one thread, 8 MiB in chunks of 4 KiB: 11.9 and 5.2. The table says GiB/s,
+/// the authors' program prints bytes by 10^9, and as GiB/s the first would be more than 598 cycles
+/// at 1.8 GHz allow (11.48). Read as GB/s, their printed 598 cycles leave 24.5 us of an operation
+/// for its begin and end as the client times it. A datagram's `cycles` are calibrated: the printed
+/// 1084 are without the loop's look at the copies' completions.
 constexpr CompletionWork kUnreliableConnected{
-    .instructions = 66, .printed_cycles = 598, .cycles = 577};
+    .instructions = 66, .printed_cycles = 598, .cycles = 598};
 constexpr CompletionWork kUnreliableDatagram{
-    .instructions = 113, .printed_cycles = 1084, .cycles = 1320};
+    .instructions = 113, .printed_cycles = 1084, .cycles = 1396};
+/// What an operation takes beside its completions: 8 MiB / 11.9 GB/s - 2048 * 598 cycles.
+constexpr Picoseconds kOperationCost = nanoseconds(24'500);
 
 /// A processor whose hardware threads hide each other's latency (row K13).
 struct ThreadedProcessor {
@@ -35,7 +39,7 @@ struct ThreadedProcessor {
   double hertz = 1.8e9;
   double issue_per_cycle = 1;  ///< shared by a core's threads
   /// Assumed: a third of the instructions access memory, and each occupies the core's path to the
-  /// memory and the doorbells for three cycles. From 2.5 cycles on two UC threads miss 200 Gbit/s.
+  /// memory and the doorbells for three cycles.
   double memory_share = 1.0 / 3;
   double memory_cycles = 3;
   /// Assumed: what the interface takes of re-posted receives and copies from all cores together.

@@ -337,7 +337,7 @@ Result<DatapathReport> DatapathRun::run() {
     }
   }
   DatapathReport report;
-  report.time = last_ - first_;
+  report.time = last_ - first_ + spec_.operation_cost;
   report.digest = queue_.digest();
   report.chunks_missing = layout_.chunk_count() - map_.marked();
   for (std::size_t i = 0; i < buffer_.size(); ++i) report.wrong_bytes += buffer_[i] != sent_[i];
@@ -389,10 +389,13 @@ double link_bytes_per_second(const DatapathSpec& spec) {
 
 Result<std::uint32_t> threads_for_link(DatapathSpec spec, double share) {
   const std::uint32_t most = spec.processor.cores * spec.processor.threads_per_core;
+  const auto bytes = static_cast<double>(spec.buffer_bytes);
+  const double at_best =
+      bytes / (bytes / link_bytes_per_second(spec) + to_seconds(spec.operation_cost));
   for (spec.threads = 1; spec.threads <= most; spec.threads *= 2) {
     const auto report = run_datapath(spec);
     if (!report) return report.status();
-    if (report->bytes_per_second >= share * link_bytes_per_second(spec)) return spec.threads;
+    if (report->bytes_per_second >= share * at_best) return spec.threads;
   }
   return std::uint32_t{0};
 }

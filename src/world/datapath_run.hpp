@@ -29,11 +29,13 @@ struct DatapathSpec {
   sim::ThreadedProcessor processor{};
   sim::BusSettings bus{};  ///< to the host's memory; completions stay where the threads are
   sim::Picoseconds copy_latency = sim::microseconds(1);  ///< of a loopback write, before the bus
+  /// From the client's start to the first packet, and from the last byte until it hears of the end.
+  sim::Picoseconds operation_cost = sim::kOperationCost;
   std::uint64_t seed = 1;  ///< of how long single memory accesses take
 };
 
 struct DatapathReport {
-  sim::Picoseconds time;  ///< from the first packet's arrival to the last byte in the buffer
+  sim::Picoseconds time;  ///< as the client measures it
   std::uint64_t completions = 0;
   std::uint64_t wrong_bytes = 0;     ///< of the buffer, at the end
   std::uint64_t chunks_missing = 0;  ///< by the chunk map, at the end
@@ -54,8 +56,8 @@ Result<DatapathReport> run_datapath(const DatapathSpec& spec);
 /// Payload that the link carries at most, headers taken off.
 double link_bytes_per_second(const DatapathSpec& spec);
 
-/// The fewest threads, among powers of two, that bring `share` of what the link carries; 0 where
-/// none do.
+/// The fewest threads, among powers of two, that bring `share` of what the link carries in an
+/// operation of this length; 0 where none do.
 Result<std::uint32_t> threads_for_link(DatapathSpec spec, double share);
 
 }  // namespace tutti::world

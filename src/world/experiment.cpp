@@ -110,6 +110,7 @@ Result<ExperimentReport> run_experiment(const ExperimentSpec& spec) {
       const CollectiveEnd& end = world.end_of(0, rank_of(r), i);
       first = std::min(first, end.submitted_at);
       last = std::max(last, end.ended_at);
+      if (i == 0) report.finish.push_back(end.ended_at - end.submitted_at);
     }
     report.times.push_back(last - first);
   }

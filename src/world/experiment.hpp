@@ -46,8 +46,9 @@ struct PhaseTimes {
 };
 
 struct ExperimentReport {
-  std::vector<Nanoseconds> times;  ///< of each iteration: first call to last end
-  PhaseTimes phases;               ///< of an iteration
+  std::vector<Nanoseconds> times;   ///< of each iteration: first call to last end
+  std::vector<Nanoseconds> finish;  ///< by rank, of the first iteration: its call to its end
+  PhaseTimes phases;                ///< of an iteration
   std::array<sim::TrafficCount, sim::kLinkClasses> classes{};
   std::uint64_t links = 0;
   sim::FabricCounters fabric{};

@@ -78,7 +78,7 @@ class Datapath(unittest.TestCase):
         self.assertEqual([row["threads"] for row in rows], [1, 2, 16])
         for row in rows:
             self.assertEqual((row["wrong_bytes"], row["chunks_missing"], row["completions"]), (0, 0, 256))
-        self.assertGreater(rows[2]["gibibytes_per_second"], rows[0]["gibibytes_per_second"])
+        self.assertGreater(rows[2]["gigabytes_per_second"], rows[0]["gigabytes_per_second"])
 
     def test_too_many_threads_are_refused(self):
         self.assertIn("1 to 256", sim("datapath", "uc", "-t", "300", fails=True))

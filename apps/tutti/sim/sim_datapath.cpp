@@ -28,20 +28,21 @@ struct SimDatapathOptions {
   bool json = false;
 };
 
-constexpr double kGiB = 1024.0 * 1024 * 1024;
+constexpr double kGigabyte = 1e9;  // as the source's program counts
 
 nlohmann::json to_json(const DatapathSpec& spec, const DatapathReport& report) {
   return {{"transport", spec.staging ? "ud" : "uc"},
           {"threads", spec.threads},
           {"chunk_bytes", spec.chunk_bytes},
           {"buffer_bytes", spec.buffer_bytes},
-          {"gibibytes_per_second", report.bytes_per_second / kGiB},
+          {"gigabytes_per_second", report.bytes_per_second / kGigabyte},
           {"completions_per_second", report.completions_per_second},
           {"cycles_per_completion", report.cycles_per_completion},
-          {"link_gibibytes_per_second", link_bytes_per_second(spec) / kGiB},
+          {"link_gigabytes_per_second", link_bytes_per_second(spec) / kGigabyte},
           {"instructions_per_completion", work_of(spec).instructions},
           {"printed_cycles", work_of(spec).printed_cycles},
-          {"calibrated_cycles", work_of(spec).cycles},
+          {"assumed_cycles", work_of(spec).cycles},
+          {"operation_cost_us", sim::to_seconds(spec.operation_cost) * 1e6},
           {"completions", report.completions},
           {"chunks_missing", report.chunks_missing},
           {"wrong_bytes", report.wrong_bytes},
@@ -66,10 +67,10 @@ Status run(SimDatapathOptions& options) {
   DatapathSpec& spec = options.spec;
   nlohmann::json rows = nlohmann::json::array();
   if (!options.json) {
-    fmt::print("{} of {} bytes in chunks of {}: the link carries {:.2f} GiB/s of payload\n\n",
+    fmt::print("{} of {} bytes in chunks of {}: the link carries {:.2f} GB/s of payload\n\n",
                options.transport, spec.buffer_bytes, spec.chunk_bytes,
-               link_bytes_per_second(spec) / kGiB);
-    fmt::print("  {:>7} {:>8} {:>16} {:>18}\n", "threads", "GiB/s", "completions/s",
+               link_bytes_per_second(spec) / kGigabyte);
+    fmt::print("  {:>7} {:>8} {:>16} {:>18}\n", "threads", "GB/s", "completions/s",
                "cycles/completion");
   }
   for (const std::uint32_t threads : options.threads) {
@@ -83,8 +84,9 @@ Status run(SimDatapathOptions& options) {
     }
     rows.push_back(to_json(spec, *report));
     if (options.json) continue;
-    fmt::print("  {:>7} {:>8.2f} {:>14.2f} M {:>18.0f}\n", threads, report->bytes_per_second / kGiB,
-               report->completions_per_second / 1e6, report->cycles_per_completion);
+    fmt::print("  {:>7} {:>8.2f} {:>14.2f} M {:>18.0f}\n", threads,
+               report->bytes_per_second / kGigabyte, report->completions_per_second / 1e6,
+               report->cycles_per_completion);
   }
   if (options.json) fmt::print("{}\n", rows.dump(1));
   return {};

@@ -56,6 +56,8 @@ double microseconds(Nanoseconds time) { return static_cast<double>(time.count())
 nlohmann::json to_json(const ExperimentSpec& spec, const ExperimentReport& report, double seconds) {
   nlohmann::json times = nlohmann::json::array();
   for (const Nanoseconds time : report.times) times.push_back(microseconds(time));
+  nlohmann::json finish = nlohmann::json::array();
+  for (const Nanoseconds time : report.finish) finish.push_back(microseconds(time));
   return {{"collective", world::to_string(spec.collective.kind)},
           {"ranks", spec.ranks},
           {"bytes", spec.collective.bytes},
@@ -67,6 +69,7 @@ nlohmann::json to_json(const ExperimentSpec& spec, const ExperimentReport& repor
           {"lossless", spec.lossless},
           {"seed", spec.seed},
           {"times_us", times},
+          {"finish_us", finish},
           {"phases_us",
            {{"ready", report.phases.ready_ns / 1e3},
             {"data", report.phases.data_ns / 1e3},

@@ -197,7 +197,7 @@ Result<std::string> noise_table(std::uint32_t iterations) {
   constexpr std::uint64_t kBytes = 64u << 10;
   std::vector<std::vector<std::string>> table{
       {fmt::format("64 KiB, {} streams of others, {} iterations", kStreams, iterations),
-       "standard deviation over mean"}};
+       "time to the last rank, standard deviation over mean"}};
   const auto own = [&](const char* name, CollectiveKind kind) -> Status {
     const auto report = protocol(kind, 188, kBytes, iterations, kStreams);
     if (!report) return report.status();
