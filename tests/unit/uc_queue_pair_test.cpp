@@ -312,6 +312,16 @@ TEST_P(UcBothWays, AForgedMessageBeforeTheRealOneDoesNoHarm) {
   EXPECT_EQ(receive(), 1u);
 }
 
+TEST_P(UcBothWays, WhatIsAboutToCountIsNotOverwrittenEither) {
+  // All wait when the first is handed out, before anybody has marked it.
+  send(segments(1, 3), together());
+  send(segments(1, 3, pattern(kChunk, 9), true), together());
+  send(segments(1, 3), together());
+  EXPECT_EQ(receive(), 1u);
+  EXPECT_EQ(counters().rejected_integrity, 0u);
+  EXPECT_EQ(counters().uc_messages_completed, 1u);
+}
+
 TEST_P(UcBothWays, AForgedSegmentInTheMiddleVoidsAtMostThatMessage) {
   const auto forged = segments(1, 3, pattern(kChunk, 9), true);
   for (std::size_t at = 1; at < 6; ++at) {
