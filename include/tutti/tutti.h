@@ -95,7 +95,7 @@ typedef struct tutti_comm_options {
                                  * TUTTI_DEVICE, else auto */
   const char* multicast;        /* (all) "ud", a chunk is a datagram, or "uc", a message of several
                                  * that is placed as it arrives; default: TUTTI_MULTICAST, else ud */
-  uint64_t segment_bytes;       /* payload of a uc datagram; default: what the smallest MTU allows */
+  uint64_t segment_bytes; /* payload of a uc datagram; default: what the smallest MTU allows */
 } tutti_comm_options_t;
 
 #define TUTTI_COMM_OPTIONS_INIT \

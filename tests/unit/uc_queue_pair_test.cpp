@@ -211,6 +211,21 @@ TEST_F(Uc, APostedRunLandsWhereItBelongsAndEachMessageCompletesOnce) {
   EXPECT_EQ(place_.began, 10u);
 }
 
+TEST_F(Uc, ARunWhoseChunksAreNoMessagesIsRefused) {
+  const Bytes data(2 * 65536);
+  for (const std::uint32_t chunk_bytes : {0u, message_bytes_for_segment(kSegment) + 1, 65536u}) {
+    const auto posted = receiver_->post(
+        {.epoch = kEpoch, .first_psn = 0, .data = data, .chunk_bytes = chunk_bytes});
+    ASSERT_FALSE(posted.ok());
+    EXPECT_EQ(posted.status().code(), Code::invalid_argument);
+  }
+  const auto longest = receiver_->post({.epoch = kEpoch,
+                                        .first_psn = 0,
+                                        .data = data,
+                                        .chunk_bytes = message_bytes_for_segment(kSegment)});
+  EXPECT_TRUE(longest.ok());
+}
+
 TEST_F(Uc, MessagesThatFillTheirSegmentsShareASend) {
   const auto sender = open(1);
   constexpr std::uint32_t kFull = 4 * kSegment;

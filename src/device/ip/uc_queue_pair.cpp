@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/error.hpp"
+
 namespace tutti::device::ip {
 
 namespace {
@@ -29,6 +31,11 @@ UcQueuePair::UcQueuePair(const GroupSettings& settings, std::uint32_t subgroup,
 // ----------------------------------------------------------------------------------------
 
 Result<std::uint32_t> UcQueuePair::post(const ChunkRun& run) {
+  if (run.chunk_bytes == 0 || run.chunk_bytes > message_bytes_for_segment(segment_bytes_)) {
+    return failure(Code::invalid_argument,
+                   "chunks of {} bytes in segments of {} are no UC messages", run.chunk_bytes,
+                   segment_bytes_);
+  }
   const auto count =
       static_cast<std::uint32_t>((run.data.size() + run.chunk_bytes - 1) / run.chunk_bytes);
   std::uint32_t accepted = 0;
