@@ -50,7 +50,7 @@ endfunction()
 # tutti_test(NAME SOURCES ... [LABELS label] [TIMEOUT seconds]): one GoogleTest binary over all of
 # Tutti. Without a label its tests carry the name of their folder: unit, protocol, process ...
 function(tutti_test name)
-  cmake_parse_arguments(arg "ALSO_ON_HOST_DEVICE" "TIMEOUT;HOST_FILTER" "SOURCES;LABELS;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "ALSO_ON_HOST_DEVICE;ALSO_BY_UC" "TIMEOUT;HOST_FILTER" "SOURCES;LABELS;LINKS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -65,5 +65,10 @@ function(tutti_test name)
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX host_device.
       TEST_LIST ${name}_host_tests TEST_FILTER "${arg_HOST_FILTER}"
       PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" ENVIRONMENT "TUTTI_DEVICE=host")
+  endif()
+  if(arg_ALSO_BY_UC)
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX uc. TEST_LIST ${name}_uc_tests
+      PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
+      ENVIRONMENT "TUTTI_DEVICE=ip;TUTTI_MULTICAST=uc")
   endif()
 endfunction()

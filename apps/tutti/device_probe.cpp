@@ -7,10 +7,11 @@
 namespace tutti::app {
 
 Result<device::Capabilities> probe_device(const std::string& interface, bool ipv6,
-                                          std::uint32_t subgroups) {
+                                          std::uint32_t subgroups, const std::string& multicast) {
   device::ip::IpOptions ip;
   ip.interface = interface;
   ip.family = ipv6 ? AF_INET6 : AF_INET;
+  if (multicast == "uc") ip.multicast = device::ip::Multicast::uc;
   device::ip::IpDevice device(ip);
   device::EndpointOptions options;
   options.rank = Rank{0};

@@ -10,7 +10,9 @@
 namespace tutti::app {
 
 /// Opens an endpoint of a job of one on this interface (by name), asks it, and closes it.
+/// `multicast`: "ud" or "uc".
 Result<device::Capabilities> probe_device(const std::string& interface, bool ipv6,
-                                          std::uint32_t subgroups);
+                                          std::uint32_t subgroups,
+                                          const std::string& multicast = "ud");
 
 }  // namespace tutti::app

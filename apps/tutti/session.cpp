@@ -90,8 +90,16 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
           .add_option("--chains", communicator.chains,
                       "Ranks that multicast at once in an allgather; 0: learned")
           ->capture_default_str());
+  add(command
+          .add_option("--multicast", communicator.multicast,
+                      "ud: a chunk is a datagram; uc: a message of several, placed as it arrives "
+                      "(otherwise TUTTI_MULTICAST, else ud)")
+          ->check(CLI::IsMember({"ud", "uc"})));
   add(command.add_option("--chunk-bytes", communicator.chunk_bytes,
-                         "Payload of a datagram; 0: what the smallest MTU allows"));
+                         "Payload of a chunk; 0: what the smallest MTU allows, by uc: the longest "
+                         "message"));
+  add(command.add_option("--segment-bytes", communicator.segment_bytes,
+                         "Payload of a uc datagram; 0: what the smallest MTU allows"));
   add(command.add_option("--interface", communicator.interface,
                          "Network interface, by name or address (otherwise TUTTI_INTERFACE)"));
   add(command

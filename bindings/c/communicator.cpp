@@ -1,4 +1,6 @@
 // Communicators of the C interface: creation over each bootstrap, duplication, observation.
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 
 #include "handles.hpp"
@@ -27,6 +29,9 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   if (read->aggregators != nullptr)
     options.aggregators = runtime::AggregationOptions::list_of(read->aggregators);
   if (read->device_name != nullptr) options.device_name = read->device_name;
+  if (read->multicast != nullptr) options.multicast = read->multicast;
+  options.segment_bytes =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(read->segment_bytes, UINT32_MAX));
   if (read->chains != 0) options.chains = read->chains;
   options.chunk_bytes = read->chunk_bytes;
   options.window_bytes = read->window_bytes;

@@ -98,8 +98,13 @@ struct CommunicatorOptions {
   /// Threads that receive, W of row K9, at most one a subgroup; 0: TUTTI_RECEIVE_WORKERS, else
   /// none, and the thread that drives receives. Duplicates share them.
   std::uint32_t receive_workers = 0;
-  std::uint32_t chains = 0;          ///< chains of the sequencer, M of row K7; 0: learned (all)
-  std::uint32_t chunk_bytes = 0;     ///< 0: what the smallest MTU allows
+  std::uint32_t chains = 0;  ///< chains of the sequencer, M of row K7; 0: learned (all)
+  /// How chunks travel by multicast over ip: "ud", one datagram each, or "uc", a message of several
+  /// datagrams that is placed as it arrives (K10); "": TUTTI_MULTICAST, else ud. (all)
+  std::string multicast;
+  std::uint32_t chunk_bytes =
+      0;  ///< 0: what the smallest MTU allows; uc: the longest message (all)
+  std::uint32_t segment_bytes = 0;   ///< payload of a uc datagram; 0: what the smallest MTU allows
   std::uint64_t window_bytes = 0;    ///< 0: what the receive buffers hold
   bool authenticate = true;          ///< keyed tag on every datagram; false: CRC-32C (all)
   bool always_barrier = false;       ///< ready barrier before every collective (all)

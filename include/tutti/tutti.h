@@ -93,10 +93,13 @@ typedef struct tutti_comm_options {
                                  * TUTTI_AGGREGATORS, else none */
   const char* device_name;      /* (all) "ip", "host" (shared memory) or "auto"; default:
                                  * TUTTI_DEVICE, else auto */
+  const char* multicast;        /* (all) "ud", a chunk is a datagram, or "uc", a message of several
+                                 * that is placed as it arrives; default: TUTTI_MULTICAST, else ud */
+  uint64_t segment_bytes; /* payload of a uc datagram; default: what the smallest MTU allows */
 } tutti_comm_options_t;
 
 #define TUTTI_COMM_OPTIONS_INIT \
-  { sizeof(tutti_comm_options_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL }
+  { sizeof(tutti_comm_options_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0 }
 
 /* Creates a communicator of the job that the environment names (torchrun, Open MPI, MPICH, Slurm,
  * `tutti run`, or TUTTI_BOOTSTRAP; of one rank where it names none). Collective: returns when every

@@ -43,7 +43,7 @@ enum class Capability : std::uint32_t {
 /// What a device can do and how much of it.
 struct Capabilities {
   std::uint32_t bits = 0;
-  std::uint32_t max_chunk_bytes = 0;       ///< payload of the largest datagram that it sends
+  std::uint32_t max_chunk_bytes = 0;       ///< payload of the largest datagram or message it sends
   std::uint32_t immediate_bits = 0;        ///< bits for collective id and PSN together (K1)
   std::uint64_t receive_window_bytes = 0;  ///< payload that a multicast queue pair holds posted
   std::uint32_t max_send_batch = 0;        ///< chunks that one doorbell takes
@@ -61,13 +61,43 @@ struct ChunkRun {
   std::uint32_t chunk_bytes = 0;  ///< all chunks are this long, but the last, which may be shorter
 };
 
-/// A chunk that arrived, still in staging. Its bytes are not verified before `place` says so.
+/// A chunk that arrived, in staging or, by UC, where a guide said. Its bytes are not verified
+/// before `place` says so.
 struct ReceivedChunk {
   std::uint32_t epoch = 0;
   std::uint32_t psn = 0;
   Rank source = kNoRank;
   std::span<const std::byte> payload;
   const std::byte* header = nullptr;  ///< device's own, in staging
+};
+
+/// What the header of an arriving message says; nothing of it is verified.
+struct MessageHead {
+  std::uint32_t epoch = 0;
+  std::uint32_t psn = 0;
+  Rank source = kNoRank;
+  std::size_t bytes = 0;
+};
+
+/// Where a message goes that a queue pair places by itself (K10).
+struct Landing {
+  enum class Where : std::uint8_t {
+    nowhere,  ///< it is here already, or nobody waits for it: drop it
+    staging,  ///< its collective has not begun here: keep it in the device's memory
+    buffer,   ///< to `at`, in the user's memory
+  };
+  Where where = Where::nowhere;
+  std::byte* at = nullptr;
+};
+
+/// Tells a UC queue pair where messages belong. A place is the queue pair's to write, with bytes
+/// that may turn out damaged or forged, from the answer until the `poll` that asked has returned;
+/// so the answer must never be the place of bytes that count, or that somebody else writes.
+class LandingGuide {
+ public:
+  virtual ~LandingGuide() = default;
+  /// `begins`: the message's first segment has come; else more of it, in a later `poll`.
+  virtual Landing landing(const MessageHead& message, bool begins) = 0;
 };
 
 /// An unreliable queue pair attached to one multicast group. Used by one thread at a time; the
@@ -89,10 +119,17 @@ class MulticastQueuePair {
   virtual std::size_t poll(std::span<ReceivedChunk> chunks) = 0;
   /// Moves a chunk's payload to `destination` (payload.size() bytes) and verifies it in the same
   /// pass. False: not from this communicator or damaged; the destination then holds garbage and the
-  /// chunk counts as never received. `destination` null verifies only.
+  /// chunk counts as never received. `destination` null, or where the payload is, verifies only.
   virtual bool place(const ReceivedChunk& chunk, std::byte* destination) = 0;
   /// Gives the staging of the chunks of the last poll back to the receive queue.
   virtual void release() = 0;
+
+  /// Gives a queue pair that places by itself (UC, K10) its guide, which `poll` asks from now on
+  /// and which outlives that. False: it does not place by itself, and `guide` is never asked.
+  virtual bool land_by(LandingGuide* guide) {
+    (void)guide;
+    return false;
+  }
 
   /// Tells the time, by which delays are counted; returns when `poll` must be called though nothing
   /// arrives.
@@ -161,7 +198,11 @@ struct EndpointCounters {
   std::uint64_t send_calls = 0;
   std::uint64_t receive_calls = 0;
   std::uint64_t send_queue_full = 0;
-  std::uint64_t kernel_drops = 0;  ///< receive queue overflow, as the kernel counts it
+  std::uint64_t uc_messages_completed = 0;  ///< all segments came in order; verified by `place`
+  std::uint64_t uc_messages_gapped = 0;     ///< a segment was missing or came out of order
+  std::uint64_t uc_segments_received = 0;
+  std::uint64_t uc_segments_direct = 0;  ///< that the kernel wrote to where they belong
+  std::uint64_t kernel_drops = 0;        ///< receive queue overflow, as the kernel counts it
 };
 
 /// One rank's presence in one communicator. Used by one thread at a time, but for the multicast

@@ -13,6 +13,11 @@ void Operation::on_chunk(Instant, const device::ReceivedChunk&, device::Multicas
   ++context().counters().chunks_malformed;
 }
 
+device::Landing Operation::landing(const device::MessageHead&, bool begins) {
+  if (begins) ++context().counters().chunks_malformed;
+  return {};
+}
+
 void Operation::on_early_chunk(Instant, std::uint32_t, Rank, std::span<const std::byte>) {
   ++context().counters().chunks_malformed;
 }
@@ -52,6 +57,13 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       bytes_per_second_(settings.assumed_bytes_per_second) {
   if (settings.chunk_bytes != 0) chunk_bytes_ = std::min(chunk_bytes_, settings.chunk_bytes);
   if (settings.window_bytes != 0) window_bytes_ = std::min(window_bytes_, settings.window_bytes);
+  land_here();
+}
+
+void CommunicatorContext::land_here() {
+  for (std::uint32_t s = 0; s < endpoint_->subgroup_count(); ++s) {
+    (void)endpoint_->multicast(s).land_by(this);
+  }
 }
 
 bool CommunicatorContext::poll(Instant now) {
@@ -92,6 +104,7 @@ void CommunicatorContext::receive_here() {
   if (!team_) return;
   fold_received();
   team_.reset();
+  land_here();
   stop_check_ = kNever;
   // What cannot be watched any more is still polled.
   (void)endpoint_->receive_apart(false);
@@ -169,6 +182,13 @@ void CommunicatorContext::on_chunk(Instant now, const device::ReceivedChunk& chu
   } else {
     ++(damaged ? counters_.chunks_damaged : counters_.chunks_early_dropped);
   }
+}
+
+device::Landing CommunicatorContext::landing(const device::MessageHead& chunk, bool begins) {
+  if (Operation* operation = find(chunk.epoch)) return operation->landing(chunk, begins);
+  if (!circular_before(chunk.epoch, next_epoch_)) return {device::Landing::Where::staging};
+  if (begins) ++counters_.chunks_stale;
+  return {};
 }
 
 void CommunicatorContext::on_peer_failure(Rank peer) {

@@ -34,7 +34,7 @@
 
 namespace tutti::engine {
 
-class CommunicatorContext {
+class CommunicatorContext : private device::LandingGuide {
  public:
   CommunicatorContext(Rank rank, std::uint32_t size, const Settings& settings,
                       std::unique_ptr<device::Endpoint> endpoint, std::vector<std::string> names);
@@ -160,6 +160,8 @@ class CommunicatorContext {
   /// ready barrier.
   static constexpr std::uint64_t kMaxEarlyBytes = 4 << 20;
 
+  void land_here();
+  device::Landing landing(const device::MessageHead& chunk, bool begins) override;
   bool poll_endpoint(Instant now);
   bool poll_multicast(Instant now);
   bool poll_team(Instant now);

@@ -172,25 +172,40 @@ bool MulticastOperation::belongs(std::uint32_t psn, Rank source, std::size_t byt
   return fetch_ && plausible(layout_, psn, source, bytes, last_block_);
 }
 
+/// Where a chunk belongs that may be written; null, and `counted` by the reason: it may not.
+std::byte* MulticastOperation::place_of(std::uint32_t psn, Rank source, std::size_t bytes,
+                                        bool counted) {
+  observe::Counters& counters = context().counters();
+  if (!belongs(psn, source, bytes)) {
+    if (counted) ++counters.chunks_malformed;
+    return nullptr;
+  }
+  // A chunk that is being read may be in place in part, verified: a datagram that turns out damaged
+  // must not overwrite it.
+  if (map_->has(last_block_, psn) || fetch_->reading(psn)) {
+    if (counted) ++counters.chunks_duplicate;
+    return nullptr;
+  }
+  return buffer_.data() + layout_.offset_of(layout_.blocks()[last_block_], psn);
+}
+
+device::Landing MulticastOperation::landing(const device::MessageHead& chunk, bool begins) {
+  std::byte* const place = place_of(chunk.psn, chunk.source, chunk.bytes, begins);
+  if (place == nullptr) return {};
+  return {device::Landing::Where::buffer, place};
+}
+
 void MulticastOperation::on_chunk(Instant now, const device::ReceivedChunk& chunk,
                                   device::MulticastQueuePair& queue_pair) {
   observe::Counters& counters = context().counters();
-  if (!belongs(chunk.psn, chunk.source, chunk.payload.size())) {
-    ++counters.chunks_malformed;
+  std::byte* const place = place_of(chunk.psn, chunk.source, chunk.payload.size(), true);
+  if (place == nullptr) return;
+  if (!queue_pair.place(chunk, place)) {
+    ++counters.chunks_damaged;
     return;
   }
   const std::uint32_t b = last_block_;
   const Block& block = layout_.blocks()[b];
-  // A chunk that is being read may be in place in part, verified: a datagram that turns out damaged
-  // must not overwrite it.
-  if (map_->has(b, chunk.psn) || fetch_->reading(chunk.psn)) {
-    ++counters.chunks_duplicate;
-    return;
-  }
-  if (!queue_pair.place(chunk, buffer_.data() + layout_.offset_of(block, chunk.psn))) {
-    ++counters.chunks_damaged;
-    return;
-  }
   if (chunk.psn + 1 < map_->horizon(b, layout_.subgroup_of(block, chunk.psn))) {
     ++counters.chunks_out_of_order;
   }

@@ -43,6 +43,7 @@ class MulticastOperation final : public Operation {
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_chunk(Instant now, const device::ReceivedChunk& chunk,
                 device::MulticastQueuePair& queue_pair) override;
+  device::Landing landing(const device::MessageHead& chunk, bool begins) override;
   void on_early_chunk(Instant now, std::uint32_t psn, Rank source,
                       std::span<const std::byte> payload) override;
   ReceiveView receive_view() override;
@@ -81,6 +82,7 @@ class MulticastOperation final : public Operation {
 
   // Receiving.
   bool belongs(std::uint32_t psn, Rank source, std::size_t bytes);
+  std::byte* place_of(std::uint32_t psn, Rank source, std::size_t bytes, bool counted);
   void on_marked(Instant now, std::uint32_t block_index);
   void begin_block(std::uint32_t block_index);
   void on_block_end(Instant now);

@@ -82,6 +82,8 @@ class Operation {
   /// A chunk of this collective; false where it was a duplicate or could not be placed.
   virtual void on_chunk(Instant now, const device::ReceivedChunk& chunk,
                         device::MulticastQueuePair& queue_pair);
+  /// Where a queue pair that places by itself puts a chunk of this collective (LandingGuide).
+  virtual device::Landing landing(const device::MessageHead& chunk, bool begins);
   /// A chunk that had come before `begin`, already verified.
   virtual void on_early_chunk(Instant now, std::uint32_t psn, Rank source,
                               std::span<const std::byte> payload);

@@ -11,15 +11,31 @@ using protocol::Block;
 
 class ReceiveWorker::Pin {
  public:
-  explicit Pin(ReceiveWorker& worker) : pin_(worker.pin_) { move(); }
-  ~Pin() { move(); }
+  explicit Pin(ReceiveWorker& worker) : worker_(worker) {}
+  ~Pin() {
+    if (view_ != nullptr) move();
+  }
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;
 
- private:
-  void move() { pin_.store(pin_.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst); }
+  /// The view, held from the first call on.
+  const ReceiveView& view() {
+    if (view_ == nullptr) {
+      move();
+      view_ = worker_.board_.view.load(std::memory_order_seq_cst);
+    }
+    return *view_;
+  }
+  bool held() const { return view_ != nullptr; }
 
-  std::atomic<std::uint64_t>& pin_;
+ private:
+  void move() {
+    std::atomic<std::uint64_t>& pin = worker_.pin_;
+    pin.store(pin.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
+  }
+
+  ReceiveWorker& worker_;
+  const ReceiveView* view_ = nullptr;
 };
 
 std::vector<int> ReceiveWorker::descriptors() const {
@@ -63,43 +79,72 @@ bool ReceiveWorker::answer(std::atomic<std::uint64_t>& answered, std::uint64_t a
   return true;
 }
 
+// A queue pair that places by itself asks where to while it is polled: from the first answer on the
+// view is held, until the chunks that the poll found are marked.
 bool ReceiveWorker::receive(Instant now, Stream& stream) {
-  const std::size_t count = stream.pair->poll(chunks_);
-  if (count == 0) return false;
-  ++counters_.batches;
   bool urgent = false;
+  bool held = false;
+  std::size_t count = 0;
   {
-    const Pin pin(*this);
-    Batch batch{board_.view.load(std::memory_order_seq_cst), now};
-    for (std::size_t i = 0; i < count; ++i) on_chunk(batch, stream, chunks_[i]);
-    urgent = close(batch, stream.subgroup);
+    Pin pin(*this);
+    polled_ = &stream;
+    poll_pin_ = &pin;
+    count = stream.pair->poll(chunks_);
+    poll_pin_ = nullptr;
+    if (count > 0) {
+      Batch batch{&pin.view(), now};
+      for (std::size_t i = 0; i < count; ++i) on_chunk(batch, stream, chunks_[i]);
+      urgent = close(batch, stream.subgroup);
+    }
+    held = pin.held();
   }
-  stream.pair->release();
-  tell(urgent);
-  return true;
+  if (count > 0) {
+    ++counters_.batches;
+    stream.pair->release();
+  }
+  // The driver may wait for the end of what held the view.
+  if (held) tell(urgent);
+  return count > 0;
+}
+
+ReceiveWorker::Judgement ReceiveWorker::judge(const ReceiveView& view, Stream& stream,
+                                              const device::MessageHead& chunk) const {
+  if (view.state == ReceiveView::State::closed) return Judgement::unwanted;
+  if (chunk.epoch != view.epoch) {
+    return circular_before(chunk.epoch, view.epoch) ? Judgement::stale : Judgement::early;
+  }
+  if (view.state == ReceiveView::State::over) return Judgement::stale;
+  if (!belongs(view, stream, chunk.psn, chunk.source, chunk.bytes)) return Judgement::malformed;
+  return here(view, stream, chunk.psn) ? Judgement::duplicate : Judgement::place;
+}
+
+void ReceiveWorker::count(Judgement judgement) {
+  if (judgement == Judgement::stale) ++counters_.stale;
+  if (judgement == Judgement::malformed) ++counters_.malformed;
+  if (judgement == Judgement::duplicate) ++counters_.duplicate;
+}
+
+device::Landing ReceiveWorker::landing(const device::MessageHead& chunk, bool begins) {
+  using Where = device::Landing::Where;
+  if (poll_pin_ == nullptr) return {};
+  const ReceiveView& view = poll_pin_->view();
+  const Judgement judgement = judge(view, *polled_, chunk);
+  if (judgement == Judgement::early) return {Where::staging};
+  if (judgement == Judgement::place) {
+    const Block& block = view.layout->blocks()[polled_->last_block];
+    return {Where::buffer, view.buffer + view.layout->offset_of(block, chunk.psn)};
+  }
+  if (begins) count(judgement);
+  return {};
 }
 
 void ReceiveWorker::on_chunk(Batch& batch, Stream& stream, const device::ReceivedChunk& chunk) {
   const ReceiveView& view = *batch.view;
-  if (view.state == ReceiveView::State::closed) return;
-  if (chunk.epoch != view.epoch) {
-    if (circular_before(chunk.epoch, view.epoch)) {
-      ++counters_.stale;
-    } else {
-      keep(stream, chunk);
-    }
-    return;
-  }
-  if (view.state == ReceiveView::State::over) {
-    ++counters_.stale;
-    return;
-  }
-  if (!belongs(view, stream, chunk.psn, chunk.source, chunk.payload.size())) {
-    ++counters_.malformed;
-    return;
-  }
-  if (here(view, stream, chunk.psn)) {
-    ++counters_.duplicate;
+  const Judgement judgement =
+      judge(view, stream, {chunk.epoch, chunk.psn, chunk.source, chunk.payload.size()});
+  if (judgement == Judgement::early) keep(stream, chunk);
+  if (judgement != Judgement::place) {
+    count(judgement);
     return;
   }
   const std::uint32_t b = stream.last_block;
@@ -178,8 +223,8 @@ bool ReceiveWorker::place_early(Instant now, Stream& stream) {
   stream.early_checked = publications;
   bool urgent = false;
   {
-    const Pin pin(*this);
-    const ReceiveView& view = *board_.view.load(std::memory_order_seq_cst);
+    Pin pin(*this);
+    const ReceiveView& view = pin.view();
     counters_.stale.add(stream.early.drop_before(view.epoch));
     Batch batch{&view, now};
     for (const EarlyStore::Chunk& chunk : stream.early.take(view.epoch)) {

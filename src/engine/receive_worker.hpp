@@ -17,7 +17,7 @@
 
 namespace tutti::engine {
 
-class ReceiveWorker {
+class ReceiveWorker : private device::LandingGuide {
  public:
   /// Keeps, of each queue pair, up to `early_bytes` of chunks of collectives not begun here.
   ReceiveWorker(ReceiveBoard& board, std::uint64_t early_bytes)
@@ -28,6 +28,7 @@ class ReceiveWorker {
   /// Gives it a queue pair, before it runs.
   void add(std::uint32_t subgroup, device::MulticastQueuePair& pair) {
     streams_.push_back({subgroup, &pair, EarlyStore(early_bytes_)});
+    (void)pair.land_by(this);
   }
   /// What its thread waits on.
   std::vector<int> descriptors() const;
@@ -70,6 +71,8 @@ class ReceiveWorker {
     std::uint64_t fresh = 0;
     bool block_ended = false;
   };
+  /// What becomes of a chunk.
+  enum class Judgement : std::uint8_t { place, early, stale, malformed, duplicate, unwanted };
   /// Holds on to the view and to what it points to.
   class Pin;
 
@@ -78,9 +81,12 @@ class ReceiveWorker {
   bool place_early(Instant now, Stream& stream);
   void on_early_chunk(Batch& batch, Stream& stream, const EarlyStore::Chunk& chunk);
   void on_chunk(Batch& batch, Stream& stream, const device::ReceivedChunk& chunk);
+  device::Landing landing(const device::MessageHead& chunk, bool begins) override;
+  Judgement judge(const ReceiveView& view, Stream& stream, const device::MessageHead& chunk) const;
+  void count(Judgement judgement);
   /// Whether the chunk is one of this queue pair's in the collective of the view.
-  bool belongs(const ReceiveView& view, Stream& stream, std::uint32_t psn, Rank source,
-               std::size_t bytes);
+  static bool belongs(const ReceiveView& view, Stream& stream, std::uint32_t psn, Rank source,
+                      std::size_t bytes);
   bool here(const ReceiveView& view, const Stream& stream, std::uint32_t psn) const;
   void keep(Stream& stream, const device::ReceivedChunk& chunk);
   void note(Batch& batch, std::uint32_t subgroup, std::uint32_t block_index, std::uint32_t psn,
@@ -96,6 +102,8 @@ class ReceiveWorker {
   ArrivalQueue arrivals_;
   ReceiveCounters counters_;
   std::array<device::ReceivedChunk, 256> chunks_;
+  Stream* polled_ = nullptr;                       ///< while its queue pair is polled ...
+  Pin* poll_pin_ = nullptr;                        ///< ... and what holds on to the view then
   alignas(64) std::atomic<std::uint64_t> pin_{0};  ///< odd: goes by a view
   std::atomic<std::uint64_t> looks_glanced_{0};
   std::atomic<std::uint64_t> looks_answered_{0};

@@ -114,6 +114,7 @@ Status Aggregation::join(const std::string& address, const std::string& unique_i
   if (!bootstrap) return named(bootstrap.status());
   CommunicatorOptions side;
   side.device_name = "ip";  // an aggregator is reached over the network, also on its own host
+  side.multicast = "ud";
   side.interface = options.interface;
   side.ipv6 = options.ipv6;
   side.authenticate = options.authenticate;

@@ -285,6 +285,7 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
   if (!bootstrap) return bootstrap.status();
   CommunicatorOptions options;
   options.device_name = "ip";
+  options.multicast = "ud";
   options.interface = options_.interface;
   options.ipv6 = request.ipv6;
   options.authenticate = request.authenticate;

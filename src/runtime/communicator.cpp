@@ -302,6 +302,10 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
                 {"device_send_calls", device.send_calls},
                 {"device_receive_calls", device.receive_calls},
                 {"device_send_queue_full", device.send_queue_full},
+                {"device_uc_messages_completed", device.uc_messages_completed},
+                {"device_uc_messages_gapped", device.uc_messages_gapped},
+                {"device_uc_segments_received", device.uc_segments_received},
+                {"device_uc_segments_direct", device.uc_segments_direct},
                 {"device_kernel_drops", device.kernel_drops}});
     state_->add_side_counters(all);
     return all;

@@ -156,7 +156,10 @@ Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& 
   auto wanted = wanted_device(options);
   if (!wanted) return wanted.status();
   own.device = std::move(*wanted);
-  own.network_wanted = wants_network(options, workers);
+  auto multicast = wanted_multicast(options);
+  if (!multicast) return multicast.status();
+  own.multicast = std::move(*multicast);
+  own.network_wanted = wants_network(options, workers, own.multicast);
   own.traced = traces.ok() && !traces->empty();
   if (!traces.ok()) own.trace_error = traces.status().message();
   auto greetings = bootstrap.allgather(own.encode(), options.create_timeout);

@@ -13,7 +13,18 @@ namespace tutti::runtime {
 
 namespace {
 
-std::shared_ptr<device::Device> make_ip(const CommunicatorOptions& options, bool local_only) {
+/// The option's text, else the variable's, else "".
+std::string wanted(const std::string& option, const char* option_name, const char* variable,
+                   std::string& source) {
+  source = option_name;
+  const char* text = std::getenv(variable);
+  if (!option.empty() || text == nullptr) return option;
+  source = variable;
+  return text;
+}
+
+std::shared_ptr<device::Device> make_ip(const CommunicatorOptions& options,
+                                        const std::string& multicast, bool local_only) {
   device::ip::IpOptions ip;
   ip.interface = options.interface;
   if (ip.interface.empty()) {
@@ -21,6 +32,8 @@ std::shared_ptr<device::Device> make_ip(const CommunicatorOptions& options, bool
   }
   ip.family = options.ipv6 ? AF_INET6 : AF_INET;
   ip.local_only = local_only;
+  ip.multicast = multicast == "uc" ? device::ip::Multicast::uc : device::ip::Multicast::ud;
+  ip.max_segment_bytes = options.segment_bytes;
   return std::make_shared<device::ip::IpDevice>(ip);
 }
 
@@ -43,19 +56,26 @@ bool suits_host(const std::vector<Greeting>& greetings) {
 }  // namespace
 
 Result<std::string> wanted_device(const CommunicatorOptions& options) {
-  std::string name = options.device_name;
-  const char* source = "the option device_name";
-  if (const char* text = std::getenv("TUTTI_DEVICE"); name.empty() && text != nullptr) {
-    name = text;
-    source = "TUTTI_DEVICE";
-  }
+  std::string source;
+  const std::string name =
+      wanted(options.device_name, "the option device_name", "TUTTI_DEVICE", source);
   if (name.empty()) return std::string("auto");
   if (name == "auto" || name == "ip" || name == "host") return name;
   return failure(Code::invalid_argument, "{} is \"{}\"; there are auto, ip, host", source, name);
 }
 
-bool wants_network(const CommunicatorOptions& options, std::uint32_t receive_workers) {
-  return !options.interface.empty() || options.ipv6 || receive_workers > 0 ||
+Result<std::string> wanted_multicast(const CommunicatorOptions& options) {
+  std::string source;
+  const std::string name =
+      wanted(options.multicast, "the option multicast", "TUTTI_MULTICAST", source);
+  if (name.empty()) return std::string("ud");
+  if (name == "ud" || name == "uc") return name;
+  return failure(Code::invalid_argument, "{} is \"{}\"; there are ud, uc", source, name);
+}
+
+bool wants_network(const CommunicatorOptions& options, std::uint32_t receive_workers,
+                   const std::string& multicast) {
+  return !options.interface.empty() || options.ipv6 || receive_workers > 0 || multicast == "uc" ||
          std::getenv("TUTTI_INTERFACE") != nullptr;
 }
 
@@ -76,6 +96,12 @@ Result<std::shared_ptr<device::Device>> choose_device(const CommunicatorOptions&
   local_ranks = ranks_sharing(greetings, me, &Greeting::network);
   const bool one_network = local_ranks.size() == greetings.size();
   if (options.device) return options.device;
+  const std::string& multicast = greetings[index(me)].multicast;
+  if (wanted == "host" && multicast == "uc") {
+    return failure(Code::unsupported,
+                   "the device host has no UC multicast; let the device be auto or ip, or "
+                   "TUTTI_MULTICAST be ud");
+  }
   if (wanted == "host" && !strangers.empty()) {
     return failure(Code::unsupported,
                    "the device host joins ranks of one host and user only; {} share no memory. "
@@ -86,7 +112,7 @@ Result<std::shared_ptr<device::Device>> choose_device(const CommunicatorOptions&
     local_ranks = ranks_sharing(greetings, me, &Greeting::memory);
     return std::shared_ptr<device::Device>(std::make_shared<device::host::HostDevice>());
   }
-  return make_ip(options, one_network);
+  return make_ip(options, multicast, one_network);
 }
 
 }  // namespace tutti::runtime

@@ -17,9 +17,14 @@ namespace tutti::runtime {
 /// device has.
 Result<std::string> wanted_device(const CommunicatorOptions& options);
 
+/// How chunks are to travel: the option's, else TUTTI_MULTICAST's, else "ud". Fails for another
+/// name.
+Result<std::string> wanted_multicast(const CommunicatorOptions& options);
+
 /// Whether the options, or the environment, ask for what only a network device has: an interface,
-/// an IP version, threads that receive.
-bool wants_network(const CommunicatorOptions& options, std::uint32_t receive_workers);
+/// an IP version, threads that receive, UC.
+bool wants_network(const CommunicatorOptions& options, std::uint32_t receive_workers,
+                   const std::string& multicast);
 
 /// The ranks that share what `Greeting` member names with rank `me`, by rank.
 std::vector<Rank> ranks_sharing(const std::vector<Greeting>& greetings, Rank me,

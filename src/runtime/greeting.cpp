@@ -67,6 +67,7 @@ std::vector<std::byte> Greeting::encode() const {
                                {"memory", memory},
                                {"processors", processors},
                                {"device", device},
+                               {"multicast", multicast},
                                {"network_wanted", network_wanted},
                                {"process", process},
                                {"subgroups", subgroups},
@@ -106,6 +107,7 @@ Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
     json.at("memory").get_to(greeting.memory);
     json.at("processors").get_to(greeting.processors);
     json.at("device").get_to(greeting.device);
+    json.at("multicast").get_to(greeting.multicast);
     json.at("network_wanted").get_to(greeting.network_wanted);
     json.at("process").get_to(greeting.process);
     json.at("subgroups").get_to(greeting.subgroups);
@@ -175,6 +177,10 @@ Status check_agreement(const std::vector<Greeting>& greetings) {
     if (first.device != other.device)
       return differ("the device (the option device_name, or TUTTI_DEVICE)", first.device,
                     other.device);
+    if (first.multicast != other.multicast) {
+      return differ("how to multicast (the option multicast, or TUTTI_MULTICAST)", first.multicast,
+                    other.multicast);
+    }
     if (first.subgroups != other.subgroups)
       return differ("subgroups", first.subgroups, other.subgroups);
     if (first.chains != other.chains) return differ("chains", first.chains, other.chains);

@@ -19,7 +19,8 @@ struct Greeting {
   std::string memory;      ///< identity of what ranks must have in common to share memory
   std::string processors;  ///< identity of the cores that the process may run on
   std::string device;      ///< which device is asked for
-  bool network_wanted = false;  ///< by an option that only a network device heeds
+  std::string multicast = "ud";  ///< how chunks travel
+  bool network_wanted = false;   ///< by an option that only a network device heeds
   std::uint32_t process = 0;
   std::uint32_t subgroups = 0;
   std::uint32_t chains = 0;

@@ -18,6 +18,7 @@ namespace {
 constexpr std::uint32_t kExchangesOfCreate = 2;
 // A message that is no longer goes hierarchically where the call leaves the choice.
 constexpr std::uint64_t kShortBytes = 16 * 1024;
+constexpr const char* kSharedMemory = "host";
 
 std::vector<Rank> run_of(std::uint32_t first, std::uint32_t count, std::uint32_t step) {
   std::vector<Rank> ranks;
@@ -82,12 +83,14 @@ Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
                        std::uint16_t number) {
   CommunicatorOptions side = options;
   side.aggregators.clear();
-  const auto join = [&](std::vector<Rank> members, const char* device, std::uint16_t its_number,
+  const auto join = [&](std::vector<Rank> members, const std::string& device,
+                        std::uint16_t its_number,
                         std::shared_ptr<CommunicatorState>& state) -> Status {
     PartBootstrap part(bootstrap, members);
     Status status;
     if (part.rank() < rank_of(part.size())) {
       side.device_name = device;
+      side.multicast = device == kSharedMemory ? "ud" : options.multicast;
       side.receive_workers = 0;
       auto created =
           CommunicatorState::create(part, side, progress_,
@@ -102,7 +105,7 @@ Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
   };
   const std::uint32_t per_host = layout_.ranks_per_host;
   const std::uint32_t first = layout_.host_of(rank_) * per_host;
-  const Status within = join(run_of(first, per_host, 1), "host", number, host_);
+  const Status within = join(run_of(first, per_host, 1), kSharedMemory, number, host_);
   const Status between = join(run_of(0, layout_.hosts, per_host), "ip",
                               static_cast<std::uint16_t>(number + 1), leaders_);
   return within.ok() ? between : within;

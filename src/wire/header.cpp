@@ -25,7 +25,7 @@ std::optional<Header> decode(std::span<const std::byte> datagram) {
   const std::uint8_t kind = first & 0xf;
   if (first >> 4 != kVersion) return std::nullopt;
   if (kind < static_cast<std::uint8_t>(PacketKind::chunk) ||
-      kind > static_cast<std::uint8_t>(PacketKind::probe)) {
+      kind > static_cast<std::uint8_t>(PacketKind::message)) {
     return std::nullopt;
   }
   Header header;
@@ -42,7 +42,7 @@ std::optional<Header> decode(std::span<const std::byte> datagram) {
 }
 
 std::string to_string(const Header& header) {
-  static constexpr const char* kKinds[] = {"?", "chunk", "reliable", "probe"};
+  static constexpr const char* kKinds[] = {"?", "chunk", "reliable", "probe", "message"};
   return fmt::format("{} comm {} subgroup {} source {} epoch {} psn {} tag {:#x}",
                      kKinds[static_cast<std::uint8_t>(header.kind)], header.communicator,
                      header.subgroup, index(header.source), header.epoch, header.psn, header.tag);

@@ -31,7 +31,12 @@
 
 namespace tutti::wire {
 
-enum class PacketKind : std::uint8_t { chunk = 1, reliable = 2, probe = 3 };
+enum class PacketKind : std::uint8_t {
+  chunk = 1,
+  reliable = 2,
+  probe = 3,
+  message = 4,  ///< a segment of a UC message; wire/segment.hpp has the rest of its header
+};
 
 inline constexpr std::uint8_t kVersion = 1;
 inline constexpr std::size_t kHeaderBytes = 24;

@@ -218,6 +218,10 @@ static void check_misuse_without_ranks(void) {
   tutti_comm_options_t options = TUTTI_COMM_OPTIONS_INIT;
   options.peer_timeout_ns = -1;
   CHECK_INVALID(tutti_comm_create(&options, &comm));
+  options.peer_timeout_ns = 0;
+  options.multicast = "pigeon";
+  CHECK_INVALID(tutti_comm_create(&options, &comm));
+  CHECK(strstr(tutti_last_error(), "there are ud, uc") != NULL);
   /* A caller of a later version: more fields than we know, refused only where one is set. */
   struct {
     tutti_comm_options_t known;

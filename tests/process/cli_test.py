@@ -79,6 +79,13 @@ class Bench(unittest.TestCase):
         self.assertIsNone(link["ideal_total_bytes"])
         self.assertIn("link bytes per operation", table)
 
+    def test_chunks_by_uc(self):
+        report, table = self.run_bench("allgather", "-b", "256K", "-e", "256K", "--algorithm", "multicast",
+                                       "--multicast", "uc", "--segment-bytes", "1440")
+        self.check_result(report["rows"][0]["in_place"])
+        self.assertIn("UC multicast", table)
+        self.assertIn("chunks of 63360 bytes", table)
+
     def test_barrier(self):
         report, _ = self.run_bench("barrier")
         self.assertEqual([row["size_bytes"] for row in report["rows"]], [0])
@@ -173,6 +180,8 @@ class Info(unittest.TestCase):
         self.assertGreater(info["self_test"]["multicast_datagrams"], 0)
         self.assertIn("lo", [one["name"] for one in info["interfaces"]])
         self.assertIn("multicast_ud", info["devices"][0]["capabilities"])
+        self.assertIn("multicast_uc", info["devices"][0]["capabilities"])
+        self.assertGreater(info["devices"][0]["max_uc_message_bytes"], 32)
         self.assertGreater(info["limits"]["granted_receive_buffer_bytes"], 0)
         for finding in info["findings"]:
             self.assertIn(finding["severity"], ("note", "slow", "failing"))

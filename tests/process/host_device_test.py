@@ -97,6 +97,23 @@ class HostDevice(unittest.TestCase):
         self.assertIn("device ip:", self.chosen("--device", "ip"))
         self.assertIn("device ip:", self.chosen(TUTTI_DEVICE="ip"))
         self.assertIn("device host:", self.chosen("--device", "host", TUTTI_DEVICE="ip"))
+        self.assertIn("UC multicast", self.chosen("--multicast", "uc"))
+        self.assertIn("UC multicast", self.chosen(TUTTI_MULTICAST="uc"))
+        self.assertIn("UD multicast", self.chosen("--interface", "lo", "--multicast", "ud", TUTTI_MULTICAST="uc"))
+
+    def test_uc_needs_a_network(self):
+        for rank in self.job(2, "allgather", "8", "10",
+                             of_rank=lambda rank: {"TUTTI_DEVICE": "host", "TUTTI_MULTICAST": "uc"}):
+            text = rank.end()
+            self.assertEqual(rank.process.returncode, 3, text)
+            self.assertIn("the device host has no UC multicast", text)
+
+    def test_an_unknown_way_to_multicast_is_refused_by_name(self):
+        for rank in self.job(2, "allgather", "8", "10",
+                             of_rank=lambda rank: {"TUTTI_MULTICAST": "rd"}):
+            text = rank.end()
+            self.assertEqual(rank.process.returncode, 3, text)
+            self.assertIn('TUTTI_MULTICAST is "rd"; there are ud, uc', text)
 
 
 if __name__ == "__main__":

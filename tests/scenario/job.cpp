@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <barrier>
+#include <cstdlib>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -18,6 +19,7 @@ namespace tutti::scenario {
 namespace {
 
 constexpr Nanoseconds kPatience = std::chrono::seconds(100);
+constexpr std::uint32_t kSegmentBytes = 256;  // by UC: a small chunk has several
 
 Bytes pattern(std::size_t size, std::uint64_t seed) {
   Bytes bytes(size);
@@ -25,6 +27,12 @@ Bytes pattern(std::size_t size, std::uint64_t seed) {
     bytes[i] = static_cast<std::byte>(draw(seed, i / 8) >> (i % 8 * 8));
   }
   return bytes;
+}
+
+/// Whether chunks are to travel by UC, as the environment says it for every job.
+bool by_uc() {
+  const char* multicast = std::getenv("TUTTI_MULTICAST");
+  return multicast != nullptr && std::string(multicast) == "uc";
 }
 
 /// The device of all ranks of a job.
@@ -36,6 +44,10 @@ std::shared_ptr<device::fault::FaultDevice> faulty_network(const std::string& fa
   device::ip::IpOptions ip;
   ip.local_only = true;
   ip.tap = device->frame_tap();
+  if (by_uc()) {
+    ip.multicast = device::ip::Multicast::uc;
+    ip.max_segment_bytes = kSegmentBytes;
+  }
   device->decorate(std::make_shared<device::ip::IpDevice>(ip));
   return device;
 }
@@ -165,6 +177,9 @@ Outcome run_job(const JobSpec& spec, const std::function<void(Member&)>& body) {
   }
   for (std::thread& thread : threads) thread.join();
   outcome.injected = network->injected();
+  const std::uint64_t messages = outcome.total["device_uc_messages_completed"];
+  EXPECT_EQ(messages > 0, by_uc() && outcome.total["chunks_received"] > 0)
+      << "chunks did not travel as they were to";
   return outcome;
 }
 

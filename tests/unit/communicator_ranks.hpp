@@ -34,6 +34,7 @@ inline CommunicatorOptions patient() {
   CommunicatorOptions options;
   options.peer_timeout = kLong;
   options.create_timeout = kLong;
+  options.segment_bytes = 1440;  // where chunks travel by UC, as on an Ethernet
   return options;
 }
 

@@ -119,6 +119,10 @@ TEST(Communicator, MulticastPathIsTakenNotAFallback) {
     const std::uint64_t before = sent();
     check_broadcast(communicator, 100'003, 0, Algorithm::multicast);
     EXPECT_GE(sent() - before, rank == 0 ? 100'003u : 0u);
+    const bool uc = communicator.describe().find("UC multicast") != std::string::npos;
+    const char* wanted = std::getenv("TUTTI_MULTICAST");
+    EXPECT_EQ(uc, wanted != nullptr && std::string(wanted) == "uc");
+    EXPECT_EQ(counters_of(communicator)["device_uc_messages_completed"] > 0, uc && rank != 0);
     const std::uint64_t between = sent();
     check_broadcast(communicator, 100'003, 0, Algorithm::ring);
     EXPECT_EQ(sent(), between);
@@ -517,6 +521,50 @@ TEST(Communicator, RanksThatDisagreeAreToldOnWhat) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Communicator, UcIsAgreedOnAndUnknownNamesAreRefused) {
+  auto bootstraps = runtime::make_local_bootstraps(2);
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      CommunicatorOptions options = patient();
+      options.device_name = "ip";
+      options.multicast = rank == 0 ? "ud" : "uc";
+      const auto refused = Communicator::create(*bootstraps[rank], options);
+      ASSERT_FALSE(refused.ok());
+      EXPECT_EQ(refused.status().code(), Code::invalid_argument);
+      EXPECT_NE(refused.status().message().find("TUTTI_MULTICAST): ud at rank 0"),
+                std::string::npos)
+          << refused.status().to_string();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CommunicatorOptions options = patient();
+  options.multicast = "broadcast";
+  const auto unknown = Communicator::create(*bootstraps[0], options);
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_NE(unknown.status().message().find("\"broadcast\"; there are ud, uc"), std::string::npos)
+      << unknown.status().to_string();
+}
+
+TEST(Communicator, AChunkByUcIsLongerThanADatagram) {
+  CommunicatorOptions options = patient();
+  options.device_name = "ip";
+  options.multicast = "uc";
+  for (const std::uint32_t chunk_bytes : {0u, 1'000u, 20'000u}) {
+    options.chunk_bytes = chunk_bytes;
+    on_ranks(3, options, [&](Communicator& communicator) {
+      constexpr std::size_t kBytes = 500'000;
+      const std::uint64_t chunk = chunk_bytes == 0 ? 44 * 1440 : chunk_bytes;
+      check_allgather(communicator, kBytes, Algorithm::multicast, false);
+      leave(communicator);
+      const std::uint64_t messages = 2 * ((kBytes + chunk - 1) / chunk);
+      EXPECT_GE(counter(communicator, "device_uc_messages_completed"), messages);
+      EXPECT_EQ(counter(communicator, "chunks_received") + counter(communicator, "chunks_fetched"),
+                messages);
+    });
+  }
 }
 
 TEST(Communicator, AbortEndsThePeersWithAnErrorThatNamesTheRank) {

@@ -31,6 +31,8 @@ class FakePair final : public device::MulticastQueuePair {
  public:
   std::deque<Datagram> queue{};
   std::function<bool()> in_place = [] { return true; };
+  std::function<void()> in_poll = [] {};
+  device::LandingGuide* guide = nullptr;
 
   void arrive(std::uint32_t epoch, std::uint32_t psn, std::uint32_t source, std::byte fill) {
     queue.push_back({epoch, psn, rank_of(source), std::vector<std::byte>(kChunk, fill)});
@@ -38,7 +40,12 @@ class FakePair final : public device::MulticastQueuePair {
 
   Result<std::uint32_t> post(const device::ChunkRun&) override { return std::uint32_t{0}; }
   std::uint64_t unsent_bytes() override { return 0; }
+  bool land_by(device::LandingGuide* its_guide) override {
+    guide = its_guide;
+    return true;
+  }
   std::size_t poll(std::span<device::ReceivedChunk> chunks) override {
+    in_poll();
     std::size_t filled = 0;
     for (; filled < chunks.size() && !queue.empty(); ++filled) {
       batch_.push_back(std::move(queue.front()));
@@ -225,6 +232,59 @@ TEST_F(Receiving, AReadWaitsForTheBatchThatMayPlaceTheSameChunk) {
   EXPECT_EQ(driver_wakes_, 1) << "who waits for the batch is woken at its end";
   EXPECT_TRUE(team_.has_news());
   EXPECT_TRUE(map_->has(0, 8)) << "so the read is not needed any more";
+}
+
+TEST_F(Receiving, SaysWhereMessagesBelongThatPlaceThemselves) {
+  using Where = device::Landing::Where;
+  team_.publish(view());
+  map_->mark_run(0, {5, 6});
+  kept_off_.set_beside(8);
+  for (const bool begins : {true, false}) {
+    first_.in_poll = [&] {
+      const auto where = [&](std::uint32_t epoch, std::uint32_t psn, std::uint32_t source,
+                             std::size_t bytes = kChunk) {
+        return first_.guide->landing({epoch, psn, rank_of(source), bytes}, begins);
+      };
+      const device::Landing right = where(kEpoch, 4, 0);
+      EXPECT_EQ(right.where, Where::buffer);
+      EXPECT_EQ(right.at, buffer_.data() + 4 * kChunk);
+      EXPECT_EQ(where(kEpoch, 5, 0).where, Where::nowhere) << "it is here";
+      EXPECT_EQ(where(kEpoch, 8, 0).where, Where::nowhere) << "it is being read";
+      EXPECT_EQ(where(kEpoch, 4, 1).where, Where::nowhere) << "another rank's";
+      EXPECT_EQ(where(kEpoch, 200, 0).where, Where::nowhere) << "another subgroup's";
+      EXPECT_EQ(where(kEpoch, 4, 0, kChunk + 1).where, Where::nowhere) << "too long";
+      EXPECT_EQ(where(kEpoch - 1, 4, 0).where, Where::nowhere) << "stale";
+      EXPECT_EQ(where(kEpoch + 1, 4, 0).where, Where::staging) << "early";
+    };
+    worker_.poll(kNow);
+    const observe::Counters counters = fold();
+    EXPECT_EQ(counters.chunks_duplicate, begins ? 2u : 0u) << "a message is counted once";
+    EXPECT_EQ(counters.chunks_malformed, begins ? 3u : 0u);
+    EXPECT_EQ(counters.chunks_stale, begins ? 1u : 0u);
+  }
+  EXPECT_EQ(first_.guide->landing({kEpoch, 4, rank_of(0), kChunk}, true).where, Where::nowhere)
+      << "nobody holds the view now";
+}
+
+TEST_F(Receiving, APlaceIsHeldUntilTheEndOfThePollThatAskedForIt) {
+  team_.publish(view());
+  first_.in_poll = [&] { EXPECT_TRUE(team_.passed(team_.grace())) << "nothing was asked"; };
+  worker_.poll(kNow);
+  ReceiveTeam::Grace grace;
+  first_.in_poll = [&] {
+    EXPECT_NE(first_.guide->landing({kEpoch, 4, rank_of(0), kChunk}, true).at, nullptr);
+    team_.set_eager(true);
+    team_.publish({.state = ReceiveView::State::closed, .epoch = kEpoch});
+    grace = team_.grace();
+    EXPECT_FALSE(team_.passed(grace)) << "the buffer may still be written";
+  };
+  EXPECT_FALSE(worker_.poll(kNow)) << "no message was whole";
+  EXPECT_TRUE(team_.passed(grace));
+  EXPECT_EQ(driver_wakes_, 1) << "who waits for the poll is woken at its end";
+  first_.in_poll = [&] {
+    EXPECT_EQ(first_.guide->landing({kEpoch, 4, rank_of(0), kChunk}, false).at, nullptr);
+  };
+  worker_.poll(kNow);
 }
 
 TEST_F(Receiving, ADamagedChunkIsNotMarkedAndMayComeAgain) {

@@ -165,6 +165,8 @@ void read_capabilities(HostFacts& facts) {
   const auto probed = probe_device(facts.chosen ? facts.chosen->name : "lo", false, 1);
   if (probed) {
     facts.capabilities = *probed;
+    const auto uc = probe_device(facts.chosen ? facts.chosen->name : "lo", false, 1, "uc");
+    if (uc) facts.uc_capabilities = *uc;
   } else {
     facts.capabilities_error = probed.status().message();
   }

@@ -56,8 +56,9 @@ struct HostFacts {
   Limits limits;
   std::vector<Bridge> bridges;
   InputPolicy input_policy = InputPolicy::unknown;
-  std::string input_policy_source;    ///< what was asked, or why it could not be
-  device::Capabilities capabilities;  ///< of the device `ip` on `chosen`, or on loopback
+  std::string input_policy_source;       ///< what was asked, or why it could not be
+  device::Capabilities capabilities;     ///< of the device `ip` on `chosen`, or on loopback
+  device::Capabilities uc_capabilities;  ///< where chunks travel by UC
   std::string capabilities_error;
   lab::LabSupport lab;
 };

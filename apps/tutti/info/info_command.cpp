@@ -89,6 +89,7 @@ nlohmann::json devices_json(const HostFacts& facts) {
                         {"error", facts.capabilities_error},
                         {"capabilities", capability_names(ip)},
                         {"max_chunk_bytes", ip.max_chunk_bytes},
+                        {"max_uc_message_bytes", facts.uc_capabilities.max_chunk_bytes},
                         {"receive_window_bytes", ip.receive_window_bytes},
                         {"max_send_batch", ip.max_send_batch}};
   return nlohmann::json::array({device});
@@ -152,6 +153,8 @@ void print_device(const HostFacts& facts) {
   fmt::print("device ip     {}\n", names);
   fmt::print("               chunks of {} bytes, receive window {} bytes, {} chunks a batch\n",
              ip.max_chunk_bytes, ip.receive_window_bytes, ip.max_send_batch);
+  fmt::print("               --multicast uc: chunks of up to {} bytes, in several datagrams\n",
+             facts.uc_capabilities.max_chunk_bytes);
 }
 
 void print_interfaces(const HostFacts& facts) {

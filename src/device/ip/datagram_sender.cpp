@@ -47,6 +47,10 @@ bool DatagramSender::fits(std::size_t datagram_bytes) const {
   return datagram_bytes <= sizes_[0] && sizes_[count_ - 1] == sizes_[0];
 }
 
+bool DatagramSender::has_room(std::size_t datagrams, std::size_t bytes) const {
+  return count_ + datagrams <= kMaxBatch && bytes_ + bytes <= kMaxMessageBytes;
+}
+
 void DatagramSender::add(std::size_t header_bytes, std::span<const std::byte> payload) {
   vectors_[2 * count_] = {header_slot(), header_bytes};
   vectors_[2 * count_ + 1] = {const_cast<std::byte*>(payload.data()), payload.size()};

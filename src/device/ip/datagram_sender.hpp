@@ -36,6 +36,8 @@ class DatagramSender {
   /// Whether a datagram of this size may join the batch: all must be as long as the first, but the
   /// last, which may be shorter.
   bool fits(std::size_t datagram_bytes) const;
+  /// Whether the batch can hold so many more datagrams of so many bytes in all.
+  bool has_room(std::size_t datagrams, std::size_t bytes) const;
   /// Adds the datagram whose header is in `header_slot()`.
   void add(std::size_t header_bytes, std::span<const std::byte> payload);
   std::size_t count() const { return count_; }

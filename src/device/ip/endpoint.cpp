@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "device/ip/group.hpp"
+#include "wire/segment.hpp"
 
 namespace tutti::device::ip {
 
@@ -19,7 +20,7 @@ constexpr std::uint32_t kIpv4Bytes = 20;
 constexpr std::uint32_t kIpv6Bytes = 40;
 constexpr std::uint32_t kMaxUdpPayload = 65507;
 constexpr std::uint32_t kChunkGranule = 32;  // chunks start on a vector register's boundary
-constexpr std::size_t kAddressFixedBytes = 16;
+constexpr std::size_t kAddressFixedBytes = 24;
 
 // What of the receive buffer is payload where datagrams come one by one (measured: 0.43 of it for
 // 1000-byte datagrams, 0.9 for offloaded ones); the rest is the kernel's overhead.
@@ -54,6 +55,15 @@ std::uint64_t frame_tag(const wire::Integrity& integrity, const std::byte* heade
   return integrity.tag(link, rest);
 }
 
+// So many messages fit the receivers' buffers at least, that credits can flow.
+constexpr std::uint64_t kLeastMessages = 8;
+// What one doorbell takes of UC messages: the rank must look at what comes in between.
+constexpr std::uint32_t kMessageBatchBytes = 256 * 1024;
+
+constexpr std::uint32_t whole_granules(std::size_t bytes) {
+  return static_cast<std::uint32_t>(bytes / kChunkGranule * kChunkGranule);
+}
+
 std::uint32_t random_word() {
   std::uint32_t word = 0;
   return ::getrandom(&word, sizeof word, 0) == sizeof word ? word : 0x7475'7474u;
@@ -67,9 +77,18 @@ Result<wire::Integrity> make_integrity(const EndpointOptions& options) {
 }  // namespace
 
 std::uint32_t chunk_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
-  const std::uint32_t payload =
-      datagram_bytes_for_mtu(mtu_bytes, family) - static_cast<std::uint32_t>(wire::kHeaderBytes);
-  return payload / kChunkGranule * kChunkGranule;
+  return whole_granules(datagram_bytes_for_mtu(mtu_bytes, family) - wire::kHeaderBytes);
+}
+
+std::uint32_t segment_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
+  return whole_granules(datagram_bytes_for_mtu(mtu_bytes, family) - wire::kSegmentHeaderBytes);
+}
+
+std::uint32_t message_bytes_for_segment(std::uint32_t segment_bytes) {
+  const std::size_t segments =
+      std::min(wire::kMaxMessageBytes / (segment_bytes + wire::kSegmentHeaderBytes),
+               DatagramSender::kMaxBatch);
+  return static_cast<std::uint32_t>(segments * segment_bytes);
 }
 
 Result<std::unique_ptr<Endpoint>> IpDevice::open(const EndpointOptions& options) {
@@ -105,16 +124,28 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
       channels_(options.rank, options.size),
       sender_(offload) {
   using enum Capability;
-  for (const Capability one : {multicast_ud, reliable_send, write, write_immediate, read}) {
+  for (const Capability one :
+       {multicast_ud, multicast_uc, reliable_send, write, write_immediate, read}) {
     capabilities_.bits |= static_cast<std::uint32_t>(one);
   }
   capabilities_.immediate_bits = 64;
-  capabilities_.max_chunk_bytes = chunk_bytes_for_mtu(interface_.mtu_bytes, ip.family);
+  datagram_payload_ = chunk_bytes_for_mtu(interface_.mtu_bytes, ip.family);
+  capabilities_.max_chunk_bytes = datagram_payload_;
+  if (uc()) {
+    datagram_payload_ = segment_bytes_for_mtu(interface_.mtu_bytes, ip.family);
+    if (ip_.max_segment_bytes != 0) {
+      datagram_payload_ = std::max(
+          kChunkGranule, whole_granules(std::min(datagram_payload_, ip_.max_segment_bytes)));
+    }
+    capabilities_.max_chunk_bytes = message_bytes_for_segment(datagram_payload_);
+  }
   if (ip_.max_chunk_bytes != 0) {
     capabilities_.max_chunk_bytes = std::min(capabilities_.max_chunk_bytes, ip_.max_chunk_bytes);
   }
+  if (!uc()) datagram_payload_ = capabilities_.max_chunk_bytes;
   capabilities_.max_send_batch = static_cast<std::uint32_t>(
-      DatagramSender::whole_batch(capabilities_.max_chunk_bytes + wire::kHeaderBytes));
+      uc() ? DatagramSender::kMaxBatch
+           : DatagramSender::whole_batch(capabilities_.max_chunk_bytes + wire::kHeaderBytes));
 }
 
 Status IpEndpoint::open_sockets() {
@@ -125,6 +156,7 @@ Status IpEndpoint::open_sockets() {
   const GroupSettings settings{.rank = options_.rank,
                                .size = options_.size,
                                .communicator = options_.communicator,
+                               .multicast = ip_.multicast,
                                .shared_host = options_.local_ranks.size() > 1,
                                .send_buffer_bytes = ip_.send_buffer_bytes / subgroups,
                                .receive_buffer_bytes = ip_.receive_buffer_bytes};
@@ -179,8 +211,9 @@ Status IpEndpoint::open_unicast() {
 std::string IpEndpoint::description() const {
   const SocketAddress first =
       group_address(options_.group_seed, options_.communicator, 0, ip_.family, interface_.index);
-  return fmt::format("interface {} at {}, multicast to {}{}, datagrams carry {}", interface_.name,
-                     interface_.address.to_string(), first.to_string(),
+  return fmt::format("interface {} at {}, {} multicast to {}{}, datagrams carry {}",
+                     interface_.name, interface_.address.to_string(), uc() ? "UC" : "UD",
+                     first.to_string(),
                      groups_.size() > 1 ? fmt::format(" and {} more", groups_.size() - 1) : "",
                      options_.secret.empty() ? "a CRC-32C (authentication is off)" : "a keyed tag");
 }
@@ -190,6 +223,9 @@ std::vector<std::byte> IpEndpoint::address() const {
   std::memcpy(bytes.data(), &capabilities_.max_chunk_bytes, 4);
   std::memcpy(bytes.data() + 4, &incarnation_, 4);
   std::memcpy(bytes.data() + 8, &capabilities_.receive_window_bytes, 8);
+  std::memcpy(bytes.data() + 16, &datagram_payload_, 4);
+  const auto multicast = static_cast<std::uint32_t>(ip_.multicast);
+  std::memcpy(bytes.data() + 20, &multicast, 4);
   const std::vector<std::byte> socket = interface_.address.encode();
   bytes.insert(bytes.end(), socket.begin(), socket.end());
   return bytes;
@@ -223,7 +259,19 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
     if (chunk < kChunkGranule || chunk > kMaxUdpPayload) {
       return failure(Code::invalid_argument, "rank {} announces chunks of {} bytes", r, chunk);
     }
+    std::uint32_t payload = 0;
+    std::uint32_t multicast = 0;
+    std::memcpy(&payload, bytes.data() + 16, 4);
+    std::memcpy(&multicast, bytes.data() + 20, 4);
+    if (multicast != static_cast<std::uint32_t>(ip_.multicast)) {
+      return failure(Code::invalid_argument, "rank {} multicasts by {}, we by {}", r,
+                     uc() ? "UD" : "UC", uc() ? "UC" : "UD");
+    }
+    if (payload < kChunkGranule || payload > kMaxUdpPayload) {
+      return failure(Code::invalid_argument, "rank {} announces datagrams of {} bytes", r, payload);
+    }
     peers_[r].address = *socket;
+    datagram_payload_ = std::min(datagram_payload_, payload);
     capabilities_.max_chunk_bytes = std::min(capabilities_.max_chunk_bytes, chunk);
     capabilities_.receive_window_bytes = std::min(capabilities_.receive_window_bytes, window);
   }
@@ -234,12 +282,23 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
           reinterpret_cast<const sockaddr_in6*>(interface_.address.get())->sin6_scope_id;
     }
   }
+  if (uc()) agree_on_messages();
   rc::RcConfig config;
-  config.max_frame_bytes =
-      std::max<std::uint32_t>(capabilities_.max_chunk_bytes, rc::kMinFrameBytes);
+  config.max_frame_bytes = std::max<std::uint32_t>(datagram_payload_, rc::kMinFrameBytes);
   config.peer_timeout = options_.peer_timeout;
   config.own_incarnation = incarnation_;
   return channels_.configure(config);
+}
+
+/// From what all ranks announced, so that all come to the same.
+void IpEndpoint::agree_on_messages() {
+  const auto share = whole_granules(capabilities_.receive_window_bytes / kLeastMessages);
+  const std::uint32_t longest =
+      std::min(message_bytes_for_segment(datagram_payload_), std::max(share, datagram_payload_));
+  capabilities_.max_chunk_bytes = std::min(capabilities_.max_chunk_bytes, longest);
+  capabilities_.max_send_batch = std::clamp<std::uint32_t>(
+      kMessageBatchBytes / capabilities_.max_chunk_bytes, 1, DatagramSender::kMaxBatch);
+  for (auto& group : groups_) group->set_segment_bytes(datagram_payload_);
 }
 
 Status IpEndpoint::post(Instant now, const WorkRequest& request) {

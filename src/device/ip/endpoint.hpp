@@ -56,6 +56,7 @@ class IpEndpoint final : public Endpoint {
   IpEndpoint(const IpOptions& ip, const EndpointOptions& options, const Interface& interface,
              wire::Integrity integrity, bool offload);
 
+  bool uc() const { return ip_.multicast == Multicast::uc; }
   Status open_sockets();
   Status open_unicast();
   void receive(Instant now);
@@ -64,12 +65,14 @@ class IpEndpoint final : public Endpoint {
   void transmit_to(Instant now, Rank rank, Peer& peer);
   bool flush(Peer& peer, rc::RcChannel& channel);
   void collect_probes();
+  void agree_on_messages();
 
   IpOptions ip_;
   EndpointOptions options_;
   Interface interface_;
   wire::Integrity integrity_;
   Capabilities capabilities_;
+  std::uint32_t datagram_payload_ = 0;  ///< of a chunk (UD) or a segment (UC): the ranks' least
   std::uint32_t incarnation_;
   Descriptor unicast_;
   Descriptor epoll_;

@@ -1,4 +1,4 @@
-// The `ip` device: UDP multicast as UD, reliable connections over UDP, on any Ethernet.
+// The `ip` device: UDP multicast as UD or UC, reliable connections over UDP, on any Ethernet.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,12 @@
 
 namespace tutti::device::ip {
 
+/// How a chunk travels by multicast.
+enum class Multicast : std::uint8_t {
+  ud,  ///< as one datagram (K1)
+  uc,  ///< as one message of one or more datagrams, placed as it arrives (K10)
+};
+
 struct IpOptions {
   std::string interface;    ///< name or address; empty: chosen
   int family = 2;           ///< AF_INET or AF_INET6
@@ -16,7 +22,9 @@ struct IpOptions {
   int send_buffer_bytes =
       192 * 1024;  ///< of all subgroups together: what may wait in the host's queue
   int receive_buffer_bytes = 32 << 20;  ///< of each subgroup; the system's limit may grant less
-  std::uint32_t max_chunk_bytes = 0;    ///< 0: what the interface's MTU allows
+  Multicast multicast = Multicast::ud;
+  std::uint32_t max_chunk_bytes = 0;    ///< 0: what the interface's MTU allows, or one UC message
+  std::uint32_t max_segment_bytes = 0;  ///< of a UC message; 0: what the interface's MTU allows
   std::shared_ptr<FrameTap> tap;        ///< for tests
 };
 
@@ -30,7 +38,11 @@ class IpDevice final : public Device {
   IpOptions options_;
 };
 
-/// The longest payload of a chunk on an interface of this MTU.
+/// The longest payload of a chunk that travels as one datagram on an interface of this MTU.
 std::uint32_t chunk_bytes_for_mtu(std::uint32_t mtu_bytes, int family);
+/// The longest payload of a segment of a UC message there.
+std::uint32_t segment_bytes_for_mtu(std::uint32_t mtu_bytes, int family);
+/// The longest UC message of segments of this length.
+std::uint32_t message_bytes_for_segment(std::uint32_t segment_bytes);
 
 }  // namespace tutti::device::ip

@@ -12,6 +12,9 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "device/ip/datagram_batch.hpp"
+#include "device/ip/uc_queue_pair.hpp"
+#include "device/ip/ud_queue_pair.hpp"
 
 namespace tutti::device::ip {
 
@@ -68,8 +71,13 @@ Result<std::unique_ptr<IpMulticastQueuePair>> IpMulticastQueuePair::open(
     std::uint32_t subgroup, wire::Integrity integrity) {
   auto probe = open_udp(group.family());
   if (!probe) return probe.status();
-  std::unique_ptr<IpMulticastQueuePair> pair(new IpMulticastQueuePair(
-      settings, subgroup, std::move(integrity), probe_send_offload(probe->get())));
+  const bool offload = probe_send_offload(probe->get());
+  std::unique_ptr<IpMulticastQueuePair> pair;
+  if (settings.multicast == Multicast::uc) {
+    pair = std::make_unique<UcQueuePair>(settings, subgroup, std::move(integrity), offload);
+  } else {
+    pair = std::make_unique<UdQueuePair>(settings, subgroup, std::move(integrity), offload);
+  }
   if (Status status = pair->open_receive(interface, group); !status) return status;
   if (Status status = pair->open_send(interface, group); !status) return status;
   return pair;
@@ -120,8 +128,8 @@ Status IpMulticastQueuePair::open_send(const Interface& interface, const SocketA
 }
 
 void IpMulticastQueuePair::write_header(wire::PacketKind kind, std::uint32_t epoch,
-                                        std::uint32_t psn, std::span<const std::byte> payload) {
-  std::byte* header = sender_.header_slot();
+                                        std::uint32_t psn, std::span<const std::byte> payload,
+                                        std::byte* header) const {
   wire::encode({.kind = kind,
                 .subgroup = static_cast<std::uint8_t>(subgroup_),
                 .communicator = settings_.communicator,
@@ -130,38 +138,6 @@ void IpMulticastQueuePair::write_header(wire::PacketKind kind, std::uint32_t epo
                 .psn = psn},
                header);
   wire::encode_tag(integrity_.tag(header, payload), header);
-  sender_.add(wire::kHeaderBytes, payload);
-}
-
-Result<std::uint32_t> IpMulticastQueuePair::post(const ChunkRun& run) {
-  std::uint32_t accepted = 0;
-  std::size_t offset = 0;
-  std::uint32_t psn = run.first_psn;
-  while (offset < run.data.size()) {
-    std::size_t batch_bytes = 0;
-    while (offset + batch_bytes < run.data.size()) {
-      const std::size_t at = offset + batch_bytes;
-      const std::size_t size = std::min<std::size_t>(run.chunk_bytes, run.data.size() - at);
-      if (!sender_.fits(wire::kHeaderBytes + size)) break;
-      write_header(wire::PacketKind::chunk, run.epoch,
-                   psn + static_cast<std::uint32_t>(sender_.count()), run.data.subspan(at, size));
-      batch_bytes += size;
-    }
-    const std::size_t count = sender_.count();
-    auto sent = sender_.flush(send_.get(), nullptr);
-    if (!sent) return sent.status();
-    const std::size_t bytes = std::min(batch_bytes, *sent * run.chunk_bytes);
-    accepted += static_cast<std::uint32_t>(*sent);
-    psn += static_cast<std::uint32_t>(*sent);
-    offset += bytes;
-    counters_.multicast_datagrams_sent += *sent;
-    counters_.multicast_bytes_sent += bytes;
-    if (*sent < count) {
-      ++counters_.send_queue_full;
-      break;
-    }
-  }
-  return accepted;
 }
 
 std::uint64_t IpMulticastQueuePair::unsent_bytes() {
@@ -171,33 +147,15 @@ std::uint64_t IpMulticastQueuePair::unsent_bytes() {
              : 0;
 }
 
-std::size_t IpMulticastQueuePair::poll(std::span<ReceivedChunk> chunks) {
-  if (!batch_.pending()) {
-    ++received_.calls;
-    if (batch_.receive(receive_.get()) == 0) return 0;
-  }
-  std::size_t filled = 0;
-  while (filled < chunks.size()) {
-    const std::span<const std::byte> datagram = batch_.next();
-    if (datagram.empty()) break;
-    if (accept(datagram, chunks[filled])) ++filled;
-  }
-  return filled;
-}
-
-bool IpMulticastQueuePair::accept(std::span<const std::byte> datagram, ReceivedChunk& chunk) {
+std::optional<wire::Header> IpMulticastQueuePair::accept(wire::PacketKind kind,
+                                                         std::span<const std::byte> datagram) {
   const auto header = wire::decode(datagram);
-  if (!header || header->communicator != settings_.communicator || header->subgroup != subgroup_ ||
-      index(header->source) >= settings_.size) {
+  if (!header || !ours(*header)) {
     ++received_.rejected_foreign;
-    return false;
+    return std::nullopt;
   }
+  if (header->kind == kind) return header;
   const auto payload = datagram.subspan(wire::kHeaderBytes);
-  if (header->kind == wire::PacketKind::chunk) {
-    ++received_.datagrams;
-    chunk = {header->epoch, header->psn, header->source, payload, datagram.data()};
-    return true;
-  }
   if (header->kind != wire::PacketKind::probe || !payload.empty()) {
     ++received_.rejected_foreign;
   } else if (integrity_.tag(datagram.data(), payload) != header->tag) {
@@ -205,7 +163,7 @@ bool IpMulticastQueuePair::accept(std::span<const std::byte> datagram, ReceivedC
   } else {
     on_probe(header->source);
   }
-  return false;
+  return std::nullopt;
 }
 
 void IpMulticastQueuePair::on_probe(Rank source) {
@@ -224,9 +182,10 @@ std::vector<ProbeArrival> IpMulticastQueuePair::take_probes() {
 bool IpMulticastQueuePair::place(const ReceivedChunk& chunk, std::byte* destination) {
   std::uint64_t expected = 0;
   std::memcpy(&expected, chunk.header + wire::kTagOffset, sizeof expected);
+  const bool there = destination == nullptr || destination == chunk.payload.data();
   const std::uint64_t actual =
-      destination == nullptr ? integrity_.tag(chunk.header, chunk.payload)
-                             : integrity_.copy_and_tag(destination, chunk.header, chunk.payload);
+      there ? integrity_.tag(chunk.header, chunk.payload)
+            : integrity_.copy_and_tag(destination, chunk.header, chunk.payload);
   if (actual != expected) {
     ++received_.rejected_integrity;
     return false;
@@ -236,7 +195,8 @@ bool IpMulticastQueuePair::place(const ReceivedChunk& chunk, std::byte* destinat
 }
 
 Status IpMulticastQueuePair::post_probe(std::uint32_t attempt) {
-  write_header(wire::PacketKind::probe, attempt, 0, {});
+  write_header(wire::PacketKind::probe, attempt, 0, {}, sender_.header_slot());
+  sender_.add(wire::kHeaderBytes, {});
   auto sent = sender_.flush(send_.get(), nullptr);
   return sent ? Status() : sent.status();
 }

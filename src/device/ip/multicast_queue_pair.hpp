@@ -1,17 +1,20 @@
-// UD multicast over UDP: one subgroup's group, with a socket to send and a socket to receive.
+// What the queue pairs of both kinds have in common: one subgroup's group, with a socket to send
+// and a socket to receive, and the probes.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "base/tally.hpp"
 #include "device/device.hpp"
-#include "device/ip/datagram_batch.hpp"
 #include "device/ip/datagram_sender.hpp"
 #include "device/ip/interface.hpp"
+#include "device/ip/ip_device.hpp"
 #include "device/ip/socket.hpp"
 #include "wire/header.hpp"
 #include "wire/integrity.hpp"
@@ -23,6 +26,7 @@ struct GroupSettings {
   Rank rank = kNoRank;
   std::uint32_t size = 0;
   std::uint16_t communicator = 0;
+  Multicast multicast = Multicast::ud;
   bool shared_host = false;  ///< another rank receives on this host: the kernel must loop back
   int send_buffer_bytes = 0;
   int receive_buffer_bytes = 0;
@@ -34,18 +38,17 @@ struct ProbeArrival {
   std::uint32_t subgroup = 0;
 };
 
-class IpMulticastQueuePair final : public MulticastQueuePair {
+class IpMulticastQueuePair : public MulticastQueuePair {
  public:
+  /// A queue pair of the kind that the settings name.
   static Result<std::unique_ptr<IpMulticastQueuePair>> open(const GroupSettings& settings,
                                                             const Interface& interface,
                                                             const SocketAddress& group,
                                                             std::uint32_t subgroup,
                                                             wire::Integrity integrity);
 
-  Result<std::uint32_t> post(const ChunkRun& run) override;
   std::uint64_t unsent_bytes() override;
   bool reads_posted() override { return false; }  ///< the kernel copies
-  std::size_t poll(std::span<ReceivedChunk> chunks) override;
   bool place(const ReceivedChunk& chunk, std::byte* destination) override;
   void release() override {}
   Status post_probe(std::uint32_t attempt) override;
@@ -54,26 +57,14 @@ class IpMulticastQueuePair final : public MulticastQueuePair {
   int send_descriptor() const { return send_.get(); }
   /// What the kernel granted for the receive queue, by its own accounting.
   std::uint64_t receive_buffer_bytes() const { return receive_buffer_bytes_; }
+  /// How much of a message one datagram carries, as the ranks have agreed, before any is posted.
+  virtual void set_segment_bytes(std::uint32_t bytes) { (void)bytes; }
   /// Moves out the probes that came since the last call; on either side.
   std::vector<ProbeArrival> take_probes();
   /// Adds this queue pair's counts; on the send side.
-  void add_to(EndpointCounters& counters) const;
+  virtual void add_to(EndpointCounters& counters) const;
 
- private:
-  IpMulticastQueuePair(const GroupSettings& settings, std::uint32_t subgroup,
-                       wire::Integrity integrity, bool offload)
-      : settings_(settings),
-        subgroup_(subgroup),
-        integrity_(std::move(integrity)),
-        sender_(offload) {}
-
-  Status open_receive(const Interface& interface, const SocketAddress& group);
-  Status open_send(const Interface& interface, const SocketAddress& group);
-  void write_header(wire::PacketKind kind, std::uint32_t epoch, std::uint32_t psn,
-                    std::span<const std::byte> payload);
-  bool accept(std::span<const std::byte> datagram, ReceivedChunk& chunk);
-  void on_probe(Rank source);
-
+ protected:
   /// What is counted on the receive side.
   struct ReceiveCounts {
     Tally datagrams;
@@ -83,23 +74,49 @@ class IpMulticastQueuePair final : public MulticastQueuePair {
     Tally calls;
   };
 
+  IpMulticastQueuePair(const GroupSettings& settings, std::uint32_t subgroup,
+                       wire::Integrity integrity, bool offload)
+      : settings_(settings),
+        subgroup_(subgroup),
+        integrity_(std::move(integrity)),
+        sender_(offload) {}
+
+  int send_fd() const { return send_.get(); }
+  /// The header of this rank's next datagram or message, with its tag.
+  void write_header(wire::PacketKind kind, std::uint32_t epoch, std::uint32_t psn,
+                    std::span<const std::byte> payload, std::byte* header) const;
+  /// Whether it comes from a rank of this communicator, by this subgroup, as far as it says.
+  bool ours(const wire::Header& header) const {
+    return header.communicator == settings_.communicator && header.subgroup == subgroup_ &&
+           index(header.source) < settings_.size;
+  }
+  /// The header of a datagram of `kind`; nothing where it was a probe, which is kept, or is
+  /// somebody else's, which is counted.
+  std::optional<wire::Header> accept(wire::PacketKind kind, std::span<const std::byte> datagram);
+
+  DatagramSender& sender() { return sender_; }
+  /// The send side's counts.
+  EndpointCounters& counters() { return counters_; }
+  ReceiveCounts& received() { return received_; }
+
+ private:
+  Status open_receive(const Interface& interface, const SocketAddress& group);
+  Status open_send(const Interface& interface, const SocketAddress& group);
+  void on_probe(Rank source);
+
   GroupSettings settings_;
   std::uint32_t subgroup_;
   wire::Integrity integrity_;
   Descriptor receive_;
   Descriptor send_;
-  DatagramBatch batch_{kReceiveSlots};
   DatagramSender sender_;
   std::mutex probes_mutex_;
   std::atomic<bool> has_probes_{false};  ///< they are rare: spares looking into `probes_`
   std::vector<ProbeArrival> probes_;
   std::uint64_t receive_buffer_bytes_ = 0;
-  bool looped_back_ = false;   ///< the kernel delivers our own datagrams to our own filter
-  EndpointCounters counters_;  ///< of the send side
+  bool looped_back_ = false;  ///< the kernel delivers our own datagrams to our own filter
+  EndpointCounters counters_;
   ReceiveCounts received_;
-
-  // Four 64 KiB slots stay in a 512 KiB second-level cache together with the destination.
-  static constexpr std::size_t kReceiveSlots = 4;
 };
 
 }  // namespace tutti::device::ip

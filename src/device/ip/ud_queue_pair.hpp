@@ -1,0 +1,25 @@
+// UD multicast over UDP (K1): a chunk is a datagram.
+#pragma once
+
+#include "device/ip/datagram_batch.hpp"
+#include "device/ip/multicast_queue_pair.hpp"
+
+namespace tutti::device::ip {
+
+class UdQueuePair final : public IpMulticastQueuePair {
+ public:
+  UdQueuePair(const GroupSettings& settings, std::uint32_t subgroup, wire::Integrity integrity,
+              bool offload)
+      : IpMulticastQueuePair(settings, subgroup, std::move(integrity), offload) {}
+
+  Result<std::uint32_t> post(const ChunkRun& run) override;
+  std::size_t poll(std::span<ReceivedChunk> chunks) override;
+
+ private:
+  // Four 64 KiB slots stay in a 512 KiB second-level cache together with the destination.
+  static constexpr std::size_t kReceiveSlots = 4;
+
+  DatagramBatch batch_{kReceiveSlots};
+};
+
+}  // namespace tutti::device::ip

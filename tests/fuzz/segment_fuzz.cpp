@@ -1,0 +1,51 @@
+// Segment headers from hostile bytes: what is read lies within its message and encodes to the same
+// bytes; and any sequence of segments leaves a message's assembly within that message.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+
+#include "device/ip/message_assembly.hpp"
+#include "wire/segment.hpp"
+
+namespace {
+
+using namespace tutti;
+
+constexpr std::size_t kEntryBytes = wire::kSegmentHeaderBytes + 2;  // and the payload's length
+
+void check(std::span<const std::byte> header, const wire::Segment& segment) {
+  if (std::uint64_t{segment.offset} + segment.bytes > segment.message_bytes) std::abort();
+  std::array<std::byte, wire::kSegmentHeaderBytes> again{};
+  wire::encode(segment, again.data());
+  if (!std::equal(again.begin(), again.end(), header.begin())) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::span input(reinterpret_cast<const std::byte*>(data), size);
+  device::ip::MessageAssembly assembly;
+  std::uint32_t next = 0;
+  while (input.size() >= kEntryBytes) {
+    std::uint16_t payload_bytes = 0;
+    std::memcpy(&payload_bytes, input.data() + wire::kSegmentHeaderBytes, 2);
+    const auto header = input.first(wire::kSegmentHeaderBytes);
+    input = input.subspan(kEntryBytes);
+    const auto segment = wire::decode_segment(header, payload_bytes);
+    if (!segment) continue;
+    check(header, *segment);
+    using enum device::ip::MessageAssembly::Verdict;
+    const auto verdict = assembly.admit(header.data(), *segment);
+    if (verdict == begins) next = 0;
+    if (verdict != begins && verdict != continues) continue;
+    if (segment->offset != next) std::abort();
+    next += segment->bytes;
+    const bool complete = assembly.advance(segment->bytes);
+    if (complete != (next == segment->message_bytes)) std::abort();
+  }
+  return 0;
+}
