@@ -166,7 +166,6 @@ void MulticastOperation::become_ready(Instant now) {
 }
 
 // ---- receiving
-// ------------------------------------------------------------------------------------
 
 bool MulticastOperation::belongs(std::uint32_t psn, Rank source, std::size_t bytes) {
   return fetch_ && plausible(layout_, psn, source, bytes, last_block_);
@@ -297,7 +296,6 @@ void MulticastOperation::begin_block(std::uint32_t block_index) {
 }
 
 // ---- messages
-// ---------------------------------------------------------------------------------------
 
 void MulticastOperation::on_message(Instant now, Rank from, const Message& message) {
   if (!fetch_) return;
@@ -351,7 +349,6 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
 }
 
 // ---- sending
-// ----------------------------------------------------------------------------------------
 
 bool MulticastOperation::send_some(Instant now) {
   if (!sender_) return false;
@@ -439,7 +436,6 @@ void MulticastOperation::repeat_tail(Instant now) {
 }
 
 // ---- recovery
-// ---------------------------------------------------------------------------------------
 
 void MulticastOperation::tick(Instant now) {
   if (!ready_ || received_all() || now < next_tick_) return;
@@ -584,7 +580,6 @@ void MulticastOperation::on_completion(Instant now, const device::Completion& co
 }
 
 // ---- driving
-// ----------------------------------------------------------------------------------------
 
 bool MulticastOperation::poll(Instant now) {
   if (!fetch_) return false;

@@ -47,7 +47,7 @@ const std::vector<Algorithm>& algorithms() {
 }
 
 std::string run_oracle(const std::string& arguments) {
-  const auto script = std::filesystem::path(__FILE__).parent_path() / "oracle" / "link_traffic.py";
+  const auto script = std::filesystem::path(TUTTI_SIMULATOR_TESTS) / "oracle" / "link_traffic.py";
   const std::string command = "python3 '" + script.string() + "' " + arguments;
   std::FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return {};
