@@ -76,12 +76,12 @@ if [ "$mode" = full ]; then
 fi
 if [ "$mode" = ci ]; then
   # Many ranks on two cores take long there, and run the same code as few.
-  many_ranks='/P([5-9]|1[0-6])$'
+  many_ranks='/P([5-9]|1[0-6])( |$)'
   build asan tests/{unit,protocol,scenario,offload}/all
   run asan -L 'unit|protocol|scenario|offload' -E "$many_ranks"
   wrapper=("${fixed_addresses[@]}")
   build tsan tests/{unit,scenario}/all
-  run tsan -L 'unit|scenario' -R 'Communicator|Progress|Worker|Endurance|HostDevice|Bootstrap|/P[234]$'
+  run tsan -L 'unit|scenario' -R 'Communicator|Progress|Worker|Endurance|HostDevice|Bootstrap|/P[234]( |$)'
 fi
 
 echo "==== summary"
