@@ -560,9 +560,11 @@ TEST(Communicator, AChunkByUcIsLongerThanADatagram) {
       check_allgather(communicator, kBytes, Algorithm::multicast, false);
       leave(communicator);
       const std::uint64_t messages = 2 * ((kBytes + chunk - 1) / chunk);
-      EXPECT_GE(counter(communicator, "device_uc_messages_completed"), messages);
-      EXPECT_EQ(counter(communicator, "chunks_received") + counter(communicator, "chunks_fetched"),
-                messages);
+      // A slow machine may lose some, which are fetched; whatever came by multicast came by UC.
+      const std::uint64_t received = counter(communicator, "chunks_received");
+      EXPECT_GT(received, 0u);
+      EXPECT_GE(counter(communicator, "device_uc_messages_completed"), received);
+      EXPECT_EQ(received + counter(communicator, "chunks_fetched"), messages);
     });
   }
 }
