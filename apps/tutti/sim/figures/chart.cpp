@@ -140,6 +140,7 @@ std::string write_number(double value, Unit unit) {
   if (unit == Unit::number) {
     if (std::abs(value) >= 1e9) return fmt::format("{:.4g} G", value / 1e9);
     if (std::abs(value) >= 1e6) return fmt::format("{:.4g} M", value / 1e6);
+    if (std::abs(value) >= 1e4) return fmt::format("{:.4g} k", value / 1e3);
     return fmt::format("{:.4g}", value);
   }
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
