@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <string>
@@ -50,6 +51,23 @@ inline void finish(Result<Request> request) {
   ASSERT_TRUE(status.ok()) << status.to_string();
 }
 
+/// What an option or, where it is empty, the environment asks for.
+inline std::string asked_for(const std::string& option, const char* variable) {
+  const char* text = std::getenv(variable);
+  return !option.empty() || text == nullptr ? option : text;
+}
+
+/// Tests run again by other environments: each must go the way that its environment names.
+inline void check_way(const Communicator& communicator, const CommunicatorOptions& options) {
+  const std::string device = asked_for(options.device_name, "TUTTI_DEVICE");
+  if (options.device || communicator.size() == 1 || (device != "ip" && device != "host")) return;
+  EXPECT_EQ(communicator.device(), device);
+  if (device != "ip") return;
+  const bool by_uc = asked_for(options.multicast, "TUTTI_MULTICAST") == "uc";
+  const char* const way = by_uc ? "UC multicast" : "UD multicast";
+  EXPECT_NE(communicator.describe().find(way), std::string::npos) << communicator.describe();
+}
+
 using RankBody = std::function<void(Communicator&)>;
 
 /// Creates a communicator of `size` ranks, each with a thread, and runs `body` on each.
@@ -62,6 +80,7 @@ inline void on_ranks(std::uint32_t size, const CommunicatorOptions& options, con
       ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
       EXPECT_EQ(index(communicator->rank()), rank);
       EXPECT_EQ(communicator->size(), size);
+      check_way(*communicator, options);
       body(*communicator);
     });
   }
