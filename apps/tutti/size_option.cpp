@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/error.hpp"
 #include "size_text.hpp"
 
 namespace tutti::app {
@@ -32,6 +33,12 @@ void add_size_range(CLI::App& command, SizeRange& range) {
   auto* factor = command.add_option("-f,--stepfactor", range.step_factor, "Next size: times");
   factor->check(CLI::Range(std::uint64_t{2}, std::uint64_t{1} << 30))->capture_default_str();
   add_size(command, "-i,--stepbytes", range.step_bytes, "Next size: plus; 0: by the factor");
+}
+
+Status SizeRange::check() const {
+  if (min_bytes <= max_bytes) return {};
+  return failure(Code::invalid_argument, "--minbytes {} is more than --maxbytes {}",
+                 size_text(min_bytes), size_text(max_bytes));
 }
 
 std::vector<std::uint64_t> SizeRange::sizes() const {

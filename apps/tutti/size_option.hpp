@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tutti/status.hpp"
+
 namespace tutti::app {
 
 /// Adds an option that takes a size as people type it.
@@ -18,6 +20,8 @@ struct SizeRange {
   std::uint64_t step_factor = 4;
   std::uint64_t step_bytes = 0;  ///< not 0: added, instead of multiplying by the factor
 
+  /// Whether there is any; the error (invalid_argument) names the options.
+  Status check() const;
   /// From the smallest up.
   std::vector<std::uint64_t> sizes() const;
 };

@@ -63,9 +63,7 @@ Status check(const BenchOptions& options) {
     return failure(Code::invalid_argument, "sizes must be multiples of {} bytes, one {}", element,
                    to_string(options.reduction.type));
   }
-  if (options.range.min_bytes <= options.range.max_bytes) return {};
-  return failure(Code::invalid_argument, "--minbytes {} is more than --maxbytes {}",
-                 size_text(options.range.min_bytes), size_text(options.range.max_bytes));
+  return options.range.check();
 }
 
 std::vector<std::uint64_t> sizes(const BenchOptions& options) {

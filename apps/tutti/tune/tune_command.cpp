@@ -179,9 +179,7 @@ Status check(const TuneOptions& options) {
   if (options.range.min_bytes % kElement != 0 || options.range.step_bytes % kElement != 0)
     return failure(Code::invalid_argument, "sizes must be multiples of {} bytes, one element",
                    kElement);
-  if (options.range.min_bytes <= options.range.max_bytes) return {};
-  return failure(Code::invalid_argument, "--minbytes {} is more than --maxbytes {}",
-                 size_text(options.range.min_bytes), size_text(options.range.max_bytes));
+  return options.range.check();
 }
 
 Status write(const TuneOptions& options, const Tuner& tuner, const std::vector<TunedRow>& rows) {
