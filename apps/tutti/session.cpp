@@ -8,8 +8,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -17,6 +15,7 @@
 #include "collectives/registry.hpp"
 #include "device/ip/interface.hpp"
 #include "runtime/bootstrap_detect.hpp"
+#include "runtime/identity.hpp"
 
 namespace tutti::app {
 namespace {
@@ -29,25 +28,6 @@ std::string check_algorithm(const std::string& name) {
   for (const auto& entry : collectives::algorithms()) known.emplace(entry.name);
   if (known.count(name) != 0) return {};
   return fmt::format("'{}' is not known; there are {}", name, fmt::join(known, ", "));
-}
-
-/// What a namespace link of /proc points to: equal for processes that share the namespace.
-std::string namespace_name(const char* kind) {
-  std::error_code error;
-  const auto target = std::filesystem::read_symlink(std::string("/proc/self/ns/") + kind, error);
-  return error ? "unknown" : target.string();
-}
-
-std::string boot_id() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  file >> id;
-  return id;
-}
-
-std::string host_name() {
-  char name[256] = "";
-  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
 /// The interface that the communicator has chosen, found out the same way.
@@ -139,8 +119,9 @@ Result<Session> Session::create(const SessionOptions& options) {
 
 Status Session::learn_locations(const SessionOptions& options) {
   // Twice: which interface is chosen depends on whether all share a network.
-  Location mine{host_name(), boot_id() + namespace_name("time"), boot_id() + namespace_name("net"),
-                ""};
+  const std::string& boot = runtime::boot_identity();
+  Location mine{runtime::host_name(), boot + runtime::namespace_identity("time"),
+                boot + runtime::namespace_identity("net"), ""};
   for (int round = 0; round < 2; ++round) {
     const std::string text =
         nlohmann::json({mine.host, mine.clock, mine.network, mine.interface}).dump();

@@ -2,14 +2,12 @@
 
 #include <sched.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "runtime/identity.hpp"
 
 namespace tutti::runtime {
 
@@ -17,23 +15,6 @@ namespace {
 
 constexpr std::size_t kSecretBytes = 32;
 constexpr int kProtocol = 1;
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
-
-std::string boot_identity() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  return boot;
-}
-
-std::string namespace_identity(const char* kind) {
-  struct stat status {};
-  const std::string path = std::string("/proc/self/ns/") + kind;
-  return ::stat(path.c_str(), &status) == 0 ? ":" + std::to_string(status.st_ino) : std::string();
-}
 
 /// Boot and network namespace: two processes with the same reach each other by loopback.
 std::string network_identity() { return boot_identity() + namespace_identity("net"); }

@@ -1,7 +1,6 @@
 #include "runtime/rank_trace.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -15,6 +14,7 @@
 #include "base/error.hpp"
 #include "observe/trace.hpp"
 #include "runtime/clock.hpp"
+#include "runtime/identity.hpp"
 
 namespace tutti::runtime {
 
@@ -49,11 +49,9 @@ Result<std::string> trace_directory() {
 }
 
 std::uint64_t clock_identity() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  struct stat status {};
-  if (boot.empty() || ::stat("/proc/self/ns/time", &status) != 0) return 0;
-  return std::hash<std::string>{}(fmt::format("{}:{}", boot, status.st_ino));
+  const std::string clock = namespace_identity("time");
+  if (boot_identity().empty() || clock.empty()) return 0;
+  return std::hash<std::string>{}(boot_identity() + clock);
 }
 
 RankTrace::RankTrace(TraceOwner owner, const engine::ClockComparison& comparison,
