@@ -47,6 +47,16 @@ function(tutti_layer name)
   set_property(GLOBAL APPEND PROPERTY TUTTI_LAYERS tutti_${id})
 endfunction()
 
+# tutti_python_test(NAME SCRIPT file [ARGUMENTS programs ...])
+# A test from the outside; it carries the name of its folder, as tutti_test's do.
+function(tutti_python_test name)
+  cmake_parse_arguments(arg "" "SCRIPT" "ARGUMENTS" ${ARGN})
+  get_filename_component(label ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  add_test(NAME ${name} COMMAND Python3::Interpreter
+    ${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCRIPT} ${arg_ARGUMENTS})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS ${label})
+endfunction()
+
 # tutti_test(NAME SOURCES ... [LABELS label] [TIMEOUT seconds]): one GoogleTest binary over all of
 # Tutti. Without a label its tests carry the name of their folder: unit, protocol, process ...
 function(tutti_test name)

@@ -1,11 +1,6 @@
 # The program `tutti`: from the outside, and what its reports are computed by. Included by
 # tests/process/CMakeLists.txt.
-find_package(Python3 COMPONENTS Interpreter)
-if(Python3_FOUND)
-  add_test(NAME cli_test COMMAND Python3::Interpreter
-    ${CMAKE_CURRENT_SOURCE_DIR}/cli_test.py $<TARGET_FILE:tutti>)
-  set_tests_properties(cli_test PROPERTIES TIMEOUT 300 LABELS process)
-endif()
+tutti_python_test(cli_test SCRIPT cli_test.py ARGUMENTS $<TARGET_FILE:tutti>)
 
 find_package(CLI11 REQUIRED)
 tutti_test(cli_parts_test
