@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "engine/by_epoch.hpp"
 #include "engine/early_store.hpp"
 #include "engine/message_buffers.hpp"
 #include "engine/operation.hpp"
@@ -151,7 +152,6 @@ class CommunicatorContext : private device::LandingGuide {
   /// Data of a collective that this rank has not begun.
   struct PendingData {
     Rank from;
-    std::uint32_t epoch;
     std::uint32_t slot;
     std::vector<std::byte> payload;
   };
@@ -206,8 +206,8 @@ class CommunicatorContext : private device::LandingGuide {
   std::uint32_t next_epoch_;
   std::uint64_t unconfirmed_bytes_ = 0;        ///< multicast, and not known to be consumed by all
   std::uint64_t unconfirmed_early_bytes_ = 0;  ///< of messages, likewise
-  std::vector<PendingMessage> pending_;
-  std::vector<PendingData> pending_data_;
+  ByEpoch<PendingMessage> pending_;
+  ByEpoch<PendingData> pending_data_;
   std::uint64_t pending_data_bytes_ = 0;
   MessageBuffers message_buffers_;
   std::deque<DeferredMessage> deferred_;  ///< refused by a full send queue

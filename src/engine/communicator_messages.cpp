@@ -85,8 +85,8 @@ void CommunicatorContext::on_data(Instant now, Rank from, std::span<const std::b
                  name_of(from), message->epoch));
     return;
   }
-  pending_data_.push_back(
-      {from, message->epoch, message->slot, {message->payload.begin(), message->payload.end()}});
+  pending_data_.keep(message->epoch,
+                     {from, message->slot, {message->payload.begin(), message->payload.end()}});
 }
 
 void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std::byte> bytes) {
@@ -110,7 +110,7 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
     // An aggregator that learns late what was called refuses what is over at a rank that called it.
     if (message->kind == MessageKind::refused) fail(refusal_status(name_of(from), *message));
   } else if (pending_.size() < kMaxPendingMessages) {
-    pending_.push_back({from, *message});
+    pending_.keep(message->epoch, {from, *message});
   } else {
     ++counters_.messages_rejected;
   }
@@ -126,28 +126,13 @@ void CommunicatorContext::answer_gone(Instant now, Rank from, const Message& mes
 /// What came for a collective before it began here.
 void CommunicatorContext::deliver_pending(Instant now, Operation& operation) {
   const std::uint32_t epoch = operation.epoch();
-  if (!pending_.empty()) {
-    std::vector<PendingMessage> rest;
-    for (PendingMessage& one : std::exchange(pending_, {})) {
-      if (one.message.epoch == epoch) {
-        operation.on_message(now, one.from, one.message);
-      } else {
-        rest.push_back(one);
-      }
-    }
-    pending_.insert(pending_.end(), rest.begin(), rest.end());
+  for (const PendingMessage& one : pending_.take(epoch)) {
+    operation.on_message(now, one.from, one.message);
   }
-  if (pending_data_.empty()) return;
-  std::vector<PendingData> rest;
-  for (PendingData& one : std::exchange(pending_data_, {})) {
-    if (one.epoch != epoch) {
-      rest.push_back(std::move(one));
-      continue;
-    }
+  for (const PendingData& one : pending_data_.take(epoch)) {
     pending_data_bytes_ -= one.payload.size() + protocol::kDataHeaderBytes;
     operation.on_data(now, one.from, one.slot, one.payload);
   }
-  pending_data_ = std::move(rest);
 }
 
 // A message waits its turn behind deferred data: a full send queue must not lose it.

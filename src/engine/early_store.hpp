@@ -3,13 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
-#include <deque>
-#include <memory>
+#include <utility>
 #include <vector>
 
-#include "base/circular.hpp"
 #include "device/device.hpp"
+#include "engine/by_epoch.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::engine {
@@ -17,7 +15,6 @@ namespace tutti::engine {
 class EarlyStore {
  public:
   struct Chunk {
-    std::uint32_t epoch;
     std::uint32_t psn;
     Rank source;
     std::vector<std::byte> payload;
@@ -30,42 +27,30 @@ class EarlyStore {
             bool& damaged) {
     damaged = false;
     if (bytes_ + chunk.payload.size() > limit_bytes_) return false;
-    Chunk kept{chunk.epoch, chunk.psn, chunk.source, std::vector<std::byte>(chunk.payload.size())};
+    Chunk kept{chunk.psn, chunk.source, std::vector<std::byte>(chunk.payload.size())};
     damaged = !queue_pair.place(chunk, kept.payload.data());
     if (damaged) return false;
     bytes_ += kept.payload.size();
-    chunks_.push_back(std::move(kept));
+    chunks_.keep(chunk.epoch, std::move(kept));
     return true;
   }
   /// Moves out the chunks of one epoch.
-  std::vector<Chunk> take(std::uint32_t epoch) {
-    std::vector<Chunk> taken;
-    std::deque<Chunk> rest;
-    for (Chunk& chunk : chunks_) {
-      if (chunk.epoch == epoch) {
-        bytes_ -= chunk.payload.size();
-        taken.push_back(std::move(chunk));
-      } else {
-        rest.push_back(std::move(chunk));
-      }
-    }
-    chunks_.swap(rest);
-    return taken;
-  }
+  std::vector<Chunk> take(std::uint32_t epoch) { return counted_out(chunks_.take(epoch)); }
   /// Drops the chunks of the epochs before `epoch`; returns how many.
   std::size_t drop_before(std::uint32_t epoch) {
-    return std::erase_if(chunks_, [&](const Chunk& chunk) {
-      const bool past = circular_before(chunk.epoch, epoch);
-      if (past) bytes_ -= chunk.payload.size();
-      return past;
-    });
+    return counted_out(chunks_.take_before(epoch)).size();
   }
   bool empty() const { return chunks_.empty(); }
 
  private:
+  std::vector<Chunk> counted_out(std::vector<Chunk> chunks) {
+    for (const Chunk& chunk : chunks) bytes_ -= chunk.payload.size();
+    return chunks;
+  }
+
   std::uint64_t limit_bytes_;
   std::uint64_t bytes_ = 0;
-  std::deque<Chunk> chunks_;
+  ByEpoch<Chunk> chunks_;
 };
 
 }  // namespace tutti::engine

@@ -300,6 +300,22 @@ TEST(Collectives, AFastRootDoesNotOverrunALateRank) {
   });
 }
 
+// The root is thousands ahead of ranks that forward, and each waits for its own calls only.
+TEST(Collectives, ShortBroadcastsBackToBack) {
+  on_ranks(4, [](Communicator& communicator) {
+    for (std::uint32_t call = 0; call < 10'000; ++call) {
+      std::uint32_t value = index(communicator.rank()) == 0 ? call : ~call;
+      auto request = communicator.broadcast(std::as_writable_bytes(std::span(&value, 1)), Rank{0},
+                                            {.algorithm = "binomial", .will_wait = true});
+      ASSERT_TRUE(request.ok());
+      const Status status = request->wait();
+      ASSERT_TRUE(status.ok()) << status.to_string();
+      ASSERT_EQ(value, call);
+    }
+    EXPECT_EQ(counters_of(communicator).at("messages_rejected"), 0u);
+  });
+}
+
 // More messages than a send queue holds go to a rank that does not listen yet; those of the
 // protocol (the ready barrier of the multicast behind them) must not be lost for that.
 TEST(Collectives, ProtocolMessagesWaitBehindAFullSendQueue) {

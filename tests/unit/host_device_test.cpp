@@ -326,6 +326,26 @@ TEST_F(Host, AnAcknowledgementAloneWakesOnlyWhoWaitsForACompletion) {
   EXPECT_EQ(arrived_[0][0].completion.code, Code::ok);
 }
 
+// Broadcasts back to back outrun the window, and whoever calls them sleeps with frames in hand.
+TEST_F(Host, AnAcknowledgementWakesWhoseWindowIsFull) {
+  open(2);
+  constexpr std::size_t kMessages = 200;
+  Bytes message = pattern(8, 1);
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    const Status posted =
+        at(0).post(now_, {.peer = rank_of(1), .local = message, .signaled = false});
+    ASSERT_TRUE(posted.ok()) << posted.to_string();
+  }
+  poll(0);
+  for (int round = 0; arrived_[1].size() < kMessages; ++round) {
+    ASSERT_LT(round, 200) << arrived_[1].size() << " arrived";
+    ASSERT_TRUE(at(0).prepare_wait());
+    poll(1);
+    EXPECT_TRUE(arrived_[1].size() == kMessages || rings(at(0), 5000));
+    poll(0);
+  }
+}
+
 TEST_F(Host, AReaderThatMakesRoomWakesTheSender) {
   open(2);
   const std::uint32_t chunk = at(0).capabilities().max_chunk_bytes;

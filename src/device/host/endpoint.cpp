@@ -185,8 +185,8 @@ bool HostEndpoint::anything_to_poll() const {
 
 bool HostEndpoint::prepare_wait() {
   const std::vector<Rank>& open = channels_.open();
-  const bool awaits = std::any_of(
-      open.begin(), open.end(), [this](Rank rank) { return channels_[rank].awaits_completion(); });
+  const bool awaits = std::any_of(open.begin(), open.end(),
+                                  [this](Rank rank) { return channels_[rank].awaits_peer(); });
   slept_ = true;
   own().head().sleep.store(
       static_cast<std::uint32_t>(awaits ? Sleep::for_acknowledgements : Sleep::for_work),
@@ -201,8 +201,7 @@ Instant HostEndpoint::next_deadline() const {
   Instant deadline = kNever;
   for (const Rank rank : channels_.open()) {
     const rc::RcChannel& one = channels_.at(rank);
-    if (one.watched() || one.awaits_completion())
-      deadline = std::min(deadline, one.next_deadline());
+    if (one.watched() || one.awaits_peer()) deadline = std::min(deadline, one.next_deadline());
   }
   return deadline;
 }

@@ -121,7 +121,10 @@ bool RcChannel::finished(const Work& done) const {
   return done.request.opcode != Opcode::read || done.answered;
 }
 
-bool RcChannel::awaits_completion() const {
+bool RcChannel::awaits_peer() const {
+  const bool held_up =
+      next_work_ != end_work_ || first_response_ != end_response_ || send_.any_lost();
+  if (held_up && !failed_) return true;
   for (std::uint32_t operation = first_work_; operation != end_work_; ++operation) {
     const WorkRequest& request = work(operation).request;
     if (request.opcode == Opcode::read) return true;

@@ -140,8 +140,9 @@ class RcChannel {
   /// Nothing is queued, unacknowledged or being answered, and no acknowledgement is owed: the
   /// channel may be closed.
   bool quiet() const;
-  /// A WRITE's or READ's completion is still to come: whoever posted it may wait for the peer.
-  bool awaits_completion() const;
+  /// Something goes on only when the peer acknowledges: frames that the window, or a full ring,
+  /// holds up, or a WRITE or READ whose poster may wait for its completion.
+  bool awaits_peer() const;
   std::uint32_t window_frames() const { return send_.window_frames(); }
   Nanoseconds smoothed_round_trip() const { return send_.smoothed_round_trip(); }
 

@@ -70,6 +70,7 @@ class SendWindow {
   /// When on_timer has something to do.
   Instant deadline() const;
 
+  bool any_lost() const { return lost_.count > 0; }
   bool unacknowledged() const { return next_ != oldest_; }
   std::uint32_t window_frames() const { return window_; }
   Nanoseconds smoothed_round_trip() const { return round_trip_; }
