@@ -3,11 +3,13 @@
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "base/error.hpp"
 #include "observe/log.hpp"
@@ -35,6 +37,26 @@ constexpr auto kStandAside = std::chrono::milliseconds(10);
 // Whom this thread drives; null: nobody.
 thread_local const Progress* driven_here = nullptr;
 
+void ring(int event_descriptor) {
+  const std::uint64_t one = 1;
+  (void)!::write(event_descriptor, &one, sizeof one);
+}
+
+void silence(int event_descriptor) {
+  std::uint64_t rings = 0;
+  (void)!::read(event_descriptor, &rings, sizeof rings);
+}
+
+void end_after(int timer_descriptor, Nanoseconds time) {
+  const itimerspec once{.it_interval = {}, .it_value = {0, time.count()}};
+  (void)::timerfd_settime(timer_descriptor, 0, &once, nullptr);
+}
+
+timespec time_left(Instant deadline) {
+  const Nanoseconds left = std::clamp(deadline - now(), Nanoseconds(0), kBlockMax);
+  return {left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Progress>> Progress::create(Nanoseconds spin,
@@ -49,11 +71,20 @@ Progress::Progress(Nanoseconds spin, std::unique_ptr<RankTrace> trace)
 
 Status Progress::open() {
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
+  watch_ = ::epoll_create1(EPOLL_CLOEXEC);
   kick_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (epoll_ < 0 || kick_ < 0) return system_failure(errno, "creating the progress descriptors");
+  bell_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  timer_ = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (epoll_ < 0 || watch_ < 0 || kick_ < 0 || bell_ < 0 || timer_ < 0) {
+    return system_failure(errno, "creating the progress descriptors");
+  }
   epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
-  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, kick_, &event) != 0) {
-    return system_failure(errno, "watching the wake-up descriptor");
+  epoll_event none{.events = 0, .data = {.ptr = nullptr}};
+  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, kick_, &event) != 0 ||
+      ::epoll_ctl(watch_, EPOLL_CTL_ADD, bell_, &event) != 0 ||
+      ::epoll_ctl(watch_, EPOLL_CTL_ADD, timer_, &event) != 0 ||
+      ::epoll_ctl(watch_, EPOLL_CTL_ADD, epoll_, &none) != 0) {
+    return system_failure(errno, "watching the wake-up descriptors");
   }
   background_ = std::thread([this] { run_background(); });
   return {};
@@ -67,10 +98,12 @@ Progress::~Progress() {
     }
     parked_.notify_all();
     kick();
+    ring(bell_);
     background_.join();
   }
-  if (kick_ >= 0) ::close(kick_);
-  if (epoll_ >= 0) ::close(epoll_);
+  for (const int fd : {kick_, bell_, timer_, watch_, epoll_}) {
+    if (fd >= 0) ::close(fd);
+  }
   if (!trace_) return;
   if (Status status = trace_->write(); !status) observe::complain(status.message());
 }
@@ -133,13 +166,17 @@ void Progress::submit(engine::CommunicatorContext& context,
 
 void Progress::wake() {
   bool driven = false;
+  bool watching = false;
   {
     const std::lock_guard lock(mutex_);
     driven = driving_;
+    watching = watching_;
     wake_background_ = true;
   }
   if (driven) {
     kick();
+  } else if (watching) {
+    ring(bell_);
   } else {
     parked_.notify_one();
   }
@@ -155,9 +192,21 @@ void Progress::acquire() {
     changed_.wait(lock, [this] { return !driving_; });
     wanted_.fetch_sub(1);
   }
+  take(lock);
+}
+
+/// For an application thread, where nobody drives. Lets go of the lock.
+void Progress::take(std::unique_lock<std::mutex>& lock) {
   driving_ = true;
   ++drives_;
   driven_here = this;
+  const bool watched = std::exchange(armed_, false);
+  lock.unlock();
+  if (!watched) return;
+  // The background thread sleeps on: what comes from now on is ours.
+  epoll_event none{.events = 0, .data = {.ptr = nullptr}};
+  (void)::epoll_ctl(watch_, EPOLL_CTL_MOD, epoll_, &none);
+  after_wait();
 }
 
 Instant Progress::next_deadline() const {
@@ -172,11 +221,16 @@ void Progress::release() {
   driven_here = nullptr;
   // What was sent last may be lost and has to be sent again though the application computes.
   const Instant due = next_deadline();
+  bool looks_late = false;
   {
     const std::lock_guard lock(mutex_);
     driving_ = false;
     due_ = due;
+    looks_late = watching_ && !armed_ && watch_until_ > now() + kParkMin;
+    if (looks_late) watch_until_ = Instant{};  // once is enough
   }
+  // The background thread was left asleep: it has to look after the engine soon, but not now.
+  if (looks_late) end_after(timer_, kParkMin);
   if (wanted_.load() > 0 || waiters_.load() > 0) changed_.notify_all();
 }
 
@@ -205,9 +259,7 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
         waiters_.fetch_sub(1);
         continue;
       }
-      driving_ = true;
-      ++drives_;
-      driven_here = this;
+      take(lock);
     }
     Instant idle_since = now();
     Nanoseconds spin = spin_;
@@ -242,11 +294,9 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
 
 void Progress::poll() {
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (driving_) return;
-    driving_ = true;
-    ++drives_;
-    driven_here = this;
+    take(lock);
   }
   poll_all();
   release();
@@ -264,39 +314,45 @@ bool Progress::has_news() const {
                      [](const engine::CommunicatorContext* one) { return one->has_news(); });
 }
 
-void Progress::block(Instant deadline) {
+/// Has the network tell of news; false where there are some already, or work. Shortens the deadline
+/// to what the engine has due.
+bool Progress::prepare_wait(Instant& deadline) {
   bool blocked = false;
   bool workers = false;
   for (engine::CommunicatorContext* context : contexts_) {
     deadline = std::min(deadline, context->next_deadline());
-    if (context->has_submissions()) return;
+    if (context->has_submissions()) return false;
     blocked |= context->blocked();
     workers |= context->team() != nullptr;
   }
-  const Instant at = now();
-  if (deadline <= at) return;
-  const Nanoseconds left = std::min(deadline - at, kBlockMax);
-  const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+  if (deadline <= now()) return false;
   if (blocked) {
     for (auto* context : contexts_) context->endpoint().notify_when_sendable(true);
+    sendable_watched_ = true;
   }
   // Said first: a worker that has news after we looked for them wakes us.
   if (workers) asleep_.store(true, std::memory_order_seq_cst);
-  std::array<epoll_event, 16> events;
-  int count = 0;
   bool news = workers && has_news();
   for (auto* context : contexts_) news |= !context->endpoint().prepare_wait();
-  if (!news) {
-    count = ::epoll_pwait2(epoll_, events.data(), events.size(), &timeout, nullptr);
-  }
-  if (workers) asleep_.store(false, std::memory_order_relaxed);
-  if (blocked) {
-    for (auto* context : contexts_) context->endpoint().notify_when_sendable(false);
-  }
+  if (news) after_wait();
+  return !news;
+}
+
+/// Whoever prepared it: for the next driver.
+void Progress::after_wait() {
+  asleep_.store(false, std::memory_order_relaxed);
+  if (!std::exchange(sendable_watched_, false)) return;
+  for (auto* context : contexts_) context->endpoint().notify_when_sendable(false);
+}
+
+void Progress::block(Instant deadline) {
+  if (!prepare_wait(deadline)) return;
+  const timespec timeout = time_left(deadline);
+  std::array<epoll_event, 16> events;
+  const int count = ::epoll_pwait2(epoll_, events.data(), events.size(), &timeout, nullptr);
+  after_wait();
   for (int i = 0; i < count; ++i) {
-    if (events[i].data.ptr != nullptr) continue;
-    std::uint64_t kicks = 0;
-    (void)!::read(kick_, &kicks, sizeof kicks);
+    if (events[i].data.ptr == nullptr) silence(kick_);
   }
 }
 
@@ -306,10 +362,7 @@ void Progress::block_and_trace(Instant deadline, observe::BusyTrace& busy) {
   busy.wakes(since);
 }
 
-void Progress::kick() {
-  const std::uint64_t one = 1;
-  (void)!::write(kick_, &one, sizeof one);
-}
+void Progress::kick() { ring(kick_); }
 
 bool Progress::background_may_drive(std::unique_lock<std::mutex>& lock) {
   // Growing pauses while application threads drive by themselves; at once when asked to, and when
@@ -340,8 +393,10 @@ void Progress::run_background() {
     wake_background_ = false;
     driven_here = this;
     lock.unlock();
+    watch_time_ = kLook;
     const Instant due = drive_in_background();
     lock.lock();
+    if (!background_driving_) continue;  // an application thread took over from the watch
     driven_here = nullptr;
     due_ = due;
     driving_ = background_driving_ = false;
@@ -349,8 +404,8 @@ void Progress::run_background() {
   }
 }
 
-/// Drives until an application thread wants to, or, where only something was due, until it is done;
-/// returns when the next is due.
+/// Drives until an application thread wants to, or has taken over, or, where only something was
+/// due, until it is done; returns when the next is due.
 Instant Progress::drive_in_background() {
   observe::BusyTrace busy(driver_log(), observe::TraceKind::drive, "driver: background thread");
   while (wanted_.load(std::memory_order_relaxed) == 0) {
@@ -364,14 +419,51 @@ Instant Progress::drive_in_background() {
     {
       const std::lock_guard guard(mutex_);
       if (stop_) return kNever;
-      // Whoever holds the engine has to be woken to hand it over: an application that calls often
-      // would pay for that with every call.
+      // An application that calls often would find the engine busy with looking after it.
       if (briefly_ && !wake_background_) return std::max(next_deadline(), now() + kLook);
-      briefly_ = false;
+      briefly_ = wake_background_ = false;
     }
-    block_and_trace(kNever, busy);
+    const Instant since = busy.falls_asleep();
+    if (!watch()) return kNever;
+    busy.wakes(since);
   }
   return kNever;
+}
+
+/// Waits for news without holding the engine. True: the background thread has it again.
+bool Progress::watch() {
+  Instant deadline = now() + watch_time_;
+  watch_time_ = std::min(2 * watch_time_, kBlockMax);
+  if (!prepare_wait(deadline)) return true;
+  epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
+  (void)::epoll_ctl(watch_, EPOLL_CTL_MOD, epoll_, &event);
+  {
+    const std::lock_guard guard(mutex_);
+    if (wanted_.load() > 0 || wake_background_ || stop_) {
+      after_wait();
+      return true;
+    }
+    driving_ = background_driving_ = false;
+    driven_here = nullptr;
+    watching_ = armed_ = true;
+    watch_until_ = deadline;
+  }
+  if (waiters_.load() > 0) changed_.notify_all();
+  const timespec timeout = time_left(deadline);
+  std::array<epoll_event, 3> events;
+  (void)::epoll_pwait2(watch_, events.data(), events.size(), &timeout, nullptr);
+  silence(bell_);
+  silence(timer_);
+  {
+    const std::lock_guard guard(mutex_);
+    watching_ = false;
+    if (!std::exchange(armed_, false)) return false;
+    driving_ = background_driving_ = true;
+    driven_here = this;
+  }
+  after_wait();
+  silence(kick_);
+  return true;
 }
 
 }  // namespace tutti::runtime

@@ -3,8 +3,10 @@
 // One thread at a time polls. An application thread that waits for a request drives by itself:
 // nothing is faster on a busy host than the thread that needs the result. A background thread
 // drives when no application thread does, so that collectives progress, and peers are answered,
-// while the application computes. Nobody spins for longer than a few scheduling quanta: with more
-// ranks than cores a spinning rank would hold up the one it waits for.
+// while the application computes. Where nothing is to be done it watches the network without
+// holding the engine, so that an application thread takes over without waking it. Nobody spins for
+// longer than a few scheduling quanta: with more ranks than cores a spinning rank would hold up the
+// one it waits for.
 #pragma once
 
 #include <atomic>
@@ -82,7 +84,10 @@ class Progress {
 
   void acquire();
   void release();
+  void take(std::unique_lock<std::mutex>& lock);
   bool poll_all();
+  bool prepare_wait(Instant& deadline);
+  void after_wait();
   void block(Instant deadline);
   void block_and_trace(Instant deadline, observe::BusyTrace& busy);
   void kick();
@@ -93,12 +98,16 @@ class Progress {
   Instant next_deadline() const;
   void run_background();
   Instant drive_in_background();
+  bool watch();
   bool background_may_drive(std::unique_lock<std::mutex>& lock);
 
   Nanoseconds spin_;
   std::unique_ptr<RankTrace> trace_;
   int epoll_ = -1;
-  int kick_ = -1;
+  int kick_ = -1;   ///< wakes whoever drives and blocks
+  int watch_ = -1;  ///< of the background thread: epoll_, where it is armed, bell_ and timer_
+  int bell_ = -1;   ///< wakes the background thread from its watch
+  int timer_ = -1;  ///< ends its watch, where it is not armed
 
   std::mutex mutex_;                 ///< guards the flags below, never held while polling
   std::condition_variable changed_;  ///< a driver left, or a completion that others wait for came
@@ -106,6 +115,9 @@ class Progress {
   bool driving_ = false;
   bool background_driving_ = false;
   bool wake_background_ = false;
+  bool watching_ = false;  ///< the background thread waits for news, without holding the engine
+  bool armed_ = false;     ///< and drives when there are some: nobody has taken over since
+  Instant watch_until_ = kNever;  ///< when it looks by itself
   std::atomic<bool> callbacks_{false};
   bool briefly_ = false;  ///< the background thread drives only until what is due is done
   bool stop_ = false;
@@ -116,6 +128,8 @@ class Progress {
   std::atomic<bool> asleep_{false};  ///< whoever drives; kept where there are receive workers
 
   std::vector<engine::CommunicatorContext*> contexts_;  ///< used by the driver only
+  bool sendable_watched_ = false;                       ///< likewise
+  Nanoseconds watch_time_{0};  ///< of the next watch, unless something is due; grows
   std::thread background_;
   ReceiveThreads receive_threads_;  ///< used by the driver only
 };

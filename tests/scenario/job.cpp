@@ -68,7 +68,17 @@ std::uint64_t Outcome::lost_bytes() const {
 std::uint64_t Outcome::recovered_bytes() const {
   const std::uint64_t repeated = of("tails_repeated") * chunk_bytes;
   const std::uint64_t again = of("bytes_multicast_again");
-  return of("bytes_fetched") + (again > repeated ? again - repeated : 0);
+  const std::uint64_t moved = of("bytes_fetched") + (again > repeated ? again - repeated : 0);
+  return moved - std::min(moved, late_bytes());
+}
+
+/// What came by multicast after it had been fetched, where a sender was given up for its silence.
+std::uint64_t Outcome::late_bytes() const {
+  if (of("cutoff_silence") == 0) return 0;
+  const std::uint64_t repeated =
+      of("tails_repeated") * (size - 1) + injected.chunks_duplicated * (size - 1);
+  const std::uint64_t twice = of("chunks_duplicate") + of("chunks_stale");
+  return (twice - std::min(twice, repeated)) * chunk_bytes;
 }
 
 std::string Outcome::describe() const {

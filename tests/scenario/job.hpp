@@ -36,10 +36,14 @@ struct Outcome {
   std::uint64_t of(const std::string& counter) const;
   /// Bytes that the plan took from receivers: what all lost counts once for each of them.
   std::uint64_t lost_bytes() const;
-  /// Bytes that recovery moved, without the tails that senders repeat on suspicion.
+  /// Bytes that recovery moved, without the tails that senders repeat on suspicion, and without
+  /// what was fetched in vain from a sender that the machine had stopped: it was late, not lost.
   std::uint64_t recovered_bytes() const;
   /// The counters of recovery, for messages.
   std::string describe() const;
+
+ private:
+  std::uint64_t late_bytes() const;
 };
 
 /// One rank's hands on the job.
