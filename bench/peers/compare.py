@@ -20,7 +20,7 @@ def parse_size(text):
     factors = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
     factor = factors.get(text[-1:].upper(), 1)
     digits = text[:-1] if factor > 1 else text
-    if not digits.isdigit() or int(digits) == 0:
+    if not digits.isdigit():
         raise argparse.ArgumentTypeError(f"'{text}' is not a size such as 65536, 64K or 1M")
     return int(digits) * factor
 
@@ -56,6 +56,8 @@ def parse_arguments():
     parser.add_argument("--cgroup", help="existing cpu cgroup that every contender runs in, against background load")
     parser.add_argument("--out", default="build/peers", help="writes OUT.md and OUT.json (default: %(default)s)")
     arguments = parser.parse_args()
+    if 0 in arguments.sizes and arguments.operations != ["barrier"]:
+        parser.error("--sizes 0 is for --operations barrier alone")
     for peer in arguments.peers:
         if peer not in contenders.VARIANTS:
             parser.error(f"--peers: unknown peer '{peer}'; known: {', '.join(contenders.VARIANTS)}")

@@ -85,9 +85,13 @@ class Job:
         self.gate = gate
         self.folder = folder
 
+    def sizes(self):
+        """For programs that want a size for what has none, a barrier, too."""
+        return str(max(self.size, 1))
+
     def options(self, name):
         """What every program that is built on contender.hpp understands."""
-        return ["--name", name, "--operations", f"none,{self.operation}", "--sizes", str(self.size), "--iterations",
+        return ["--name", name, "--operations", f"none,{self.operation}", "--sizes", self.sizes(), "--iterations",
                 str(self.iterations), "--warmup", str(self.warmup), "--gate", self.gate]
 
 
@@ -155,7 +159,7 @@ class Template(Contender):
 
     def commands(self, fabric, job):
         fields = {
-            "name": self.name, "operations": f"none,{job.operation}", "operation": job.operation, "sizes": job.size,
+            "name": self.name, "operations": f"none,{job.operation}", "operation": job.operation, "sizes": job.sizes(),
             "iterations": job.iterations, "warmup": job.warmup, "gate": job.gate, "ranks": fabric.ranks,
             "interface": fabric.data_interface, "rendezvous": job.folder, "hosts": ",".join(fabric.hosts),
             "addresses": ",".join(address.split("/")[0] for address in fabric.addresses),

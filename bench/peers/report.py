@@ -53,7 +53,8 @@ def summarise(contender, fabric, operation, size, launches):
     traffic = [launch.link_bytes for launch in good if launch.link_bytes is not None]
     if traffic:
         row["link_bytes"] = statistics.median(traffic)
-        row["link_bytes_to_ideal"] = row["link_bytes"] / fabric.ideal_link_bytes(operation, size)
+        if size > 0:
+            row["link_bytes_to_ideal"] = row["link_bytes"] / fabric.ideal_link_bytes(operation, size)
     return row
 
 
