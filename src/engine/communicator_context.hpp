@@ -163,6 +163,7 @@ class CommunicatorContext : private device::LandingGuide {
   void land_here();
   device::Landing landing(const device::MessageHead& chunk, bool begins) override;
   bool poll_endpoint(Instant now);
+  bool expects_multicast();
   bool poll_multicast(Instant now);
   bool poll_team(Instant now);
   bool workers_stopped(Instant now);
@@ -235,6 +236,7 @@ class CommunicatorContext : private device::LandingGuide {
   Instant stop_check_ = kNever;  ///< set while it does
   std::vector<Rank> watched_;
   bool drained_ = false;
+  std::uint32_t rounds_unheard_ = 0;  ///< polls since multicast was looked at
 };
 
 }  // namespace tutti::engine

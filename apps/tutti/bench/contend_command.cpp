@@ -75,11 +75,17 @@ class TuttiContender final : public bench::Contender {
   }
 
   std::vector<std::int64_t> gather(std::int64_t value) override {
-    std::vector<std::int64_t> values = exchange(value);
-    if (!session_.is_first()) values.clear();
+    std::vector<std::int64_t> values(session_.is_first() ? session_.size() : 0);
+    wait(session_.communicator().gather(std::as_bytes(std::span(&value, 1)),
+                                        std::as_writable_bytes(std::span(values)), Rank{0},
+                                        {.will_wait = true}));
     return values;
   }
-  std::int64_t share(std::int64_t value) override { return exchange(value).front(); }
+  std::int64_t share(std::int64_t value) override {
+    wait(session_.communicator().broadcast(std::as_writable_bytes(std::span(&value, 1)), Rank{0},
+                                           {.will_wait = true}));
+    return value;
+  }
 
  private:
   void run(const bench::Work& work) { wait(session_.communicator().start(call_of(work, true))); }
@@ -102,11 +108,6 @@ class TuttiContender final : public bench::Contender {
   static void wait(Result<Request> request) {
     must(request.status());
     must(request->wait());
-  }
-  std::vector<std::int64_t> exchange(std::int64_t value) {
-    auto values = session_.share(value);
-    must(values.status());
-    return std::move(*values);
   }
 
   Session& session_;

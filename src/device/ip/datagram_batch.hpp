@@ -30,6 +30,9 @@ class DatagramBatch {
   /// Whether `next` would return a datagram.
   bool pending() const { return slot_ < filled_; }
 
+  /// Whether the last call took all that there was.
+  bool drained() const { return filled_ < messages_.size(); }
+
   /// System calls so far.
   std::uint64_t calls() const { return calls_; }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/error.hpp"
 #include "device/ip/group.hpp"
@@ -308,7 +309,8 @@ Status IpEndpoint::post(Instant now, const WorkRequest& request) {
 
 std::size_t IpEndpoint::poll(Instant now, std::span<Completion> completions) {
   now_ = now;
-  receive(now);
+  // Polled twice in one round, for what the first poll gave to send: there is nothing new to take.
+  if (std::exchange(received_at_, now) != now) receive(now);
   for (const Rank rank : channels_.open()) {
     rc::RcChannel& one = channels_[rank];
     if (one.next_deadline() <= now) one.on_timer(now, completions_);
@@ -325,6 +327,7 @@ void IpEndpoint::receive(Instant now) {
     for (auto datagram = batch_.next(); !datagram.empty(); datagram = batch_.next()) {
       on_datagram(now, datagram);
     }
+    if (batch_.drained()) return;
   }
 }
 

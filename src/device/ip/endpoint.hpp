@@ -84,7 +84,8 @@ class IpEndpoint final : public Endpoint {
   std::vector<rc::OutgoingFrame> in_batch_;
   rc::CompletionQueue completions_;
   Instant now_{};
-  bool blocked_ = false;  ///< the unicast send queue was full
+  Instant received_at_ = kNever;  ///< the poll that received last
+  bool blocked_ = false;          ///< the unicast send queue was full
   EndpointCounters counters_;
 };
 

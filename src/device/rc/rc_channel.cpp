@@ -99,8 +99,14 @@ Status RcChannel::post(Instant now, const WorkRequest& request) {
     std::memcpy(added.inline_copy, request.local.data(), request.local.size());
     added.request.local = {added.inline_copy, request.local.size()};
   }
+  awaited_works_ += awaited(request) ? 1 : 0;
   begin_attention(now, was_attentive);
   return {};
+}
+
+/// Whoever posts a message may go on before it has arrived.
+bool RcChannel::awaited(const WorkRequest& request) {
+  return request.opcode == Opcode::read || (request.opcode != Opcode::send && request.signaled);
 }
 
 void RcChannel::grow_works() {
@@ -124,13 +130,7 @@ bool RcChannel::finished(const Work& done) const {
 bool RcChannel::awaits_peer() const {
   const bool held_up =
       next_work_ != end_work_ || first_response_ != end_response_ || send_.any_lost();
-  if (held_up && !failed_) return true;
-  for (std::uint32_t operation = first_work_; operation != end_work_; ++operation) {
-    const WorkRequest& request = work(operation).request;
-    if (request.opcode == Opcode::read) return true;
-    if (request.opcode != Opcode::send && request.signaled) return true;
-  }
-  return false;
+  return awaited_works_ > 0 || (held_up && !failed_);
 }
 
 void RcChannel::complete_finished(CompletionSink& sink) {
@@ -143,6 +143,7 @@ void RcChannel::complete_head(Code code, CompletionSink& sink) {
   Work& done = work(first_work_++);
   if (done.inline_copy != nullptr) inline_buffers_.give_back(done.inline_copy);
   const WorkRequest& request = done.request;
+  awaited_works_ -= awaited(request) ? 1 : 0;
   if (code == Code::ok && !request.signaled && request.opcode != Opcode::read) return;
   Completion completion;
   completion.opcode = request.opcode;

@@ -188,6 +188,7 @@ class RcChannel {
   const Work& work(std::uint32_t operation) const {
     return works_[operation & (works_.size() - 1)];
   }
+  static bool awaited(const WorkRequest& request);
   void grow_works();
   Work* open_work(std::uint32_t operation);
   bool finished(const Work& work) const;
@@ -251,6 +252,7 @@ class RcChannel {
   SendWindow send_;
 
   std::vector<Response> responses_;  ///< ring, allocated with the first
+  std::uint32_t awaited_works_ = 0;
   std::uint32_t first_response_ = 0;
   std::uint32_t end_response_ = 0;
   bool response_turn_ = true;
