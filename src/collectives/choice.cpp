@@ -14,6 +14,7 @@ namespace {
 
 using schedule::Collective;
 
+constexpr std::uint64_t kTinyBytes = 1024;
 constexpr std::uint64_t kSmallBytes = 8 * 1024;
 constexpr std::uint64_t kEagerBytes = 16 * 1000;  // what one message carries, roughly
 constexpr std::uint32_t kFewRanks = 16;
@@ -179,6 +180,11 @@ ChoiceTable ChoiceTable::defaults() {
          rule(Collective::allgather, kSmallBytes, "linear", "short messages to few: one round")),
       on("host", kAnyRanks,
          rule(Collective::allgather, kSmallBytes / 2, "bruck", "short messages: log2 P rounds")),
+      on("", 2,
+         rule(Collective::allgather, kEagerBytes, "linear",
+              "to one other rank: what a multicast sends, without its handshake")),
+      on("", 8,
+         rule(Collective::allgather, kTinyBytes, "bruck", "short messages to few: no handshake")),
       rule(Collective::allgather, kAny, "multicast",
            "each block leaves its sender once, whatever the number of receivers"),
       rule(Collective::allgatherv, kAny, "ring", "blocks of any sizes, two connections a rank"),

@@ -198,7 +198,6 @@ void Progress::acquire() {
 /// For an application thread, where nobody drives. Lets go of the lock.
 void Progress::take(std::unique_lock<std::mutex>& lock) {
   driving_ = true;
-  ++drives_;
   driven_here = this;
   const bool watched = std::exchange(armed_, false);
   lock.unlock();
@@ -259,6 +258,7 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
         waiters_.fetch_sub(1);
         continue;
       }
+      ++drives_;
       take(lock);
     }
     Instant idle_since = now();
@@ -296,6 +296,7 @@ void Progress::poll() {
   {
     std::unique_lock lock(mutex_);
     if (driving_) return;
+    ++drives_;
     take(lock);
   }
   poll_all();

@@ -121,8 +121,9 @@ class Progress {
   std::atomic<bool> callbacks_{false};
   bool briefly_ = false;  ///< the background thread drives only until what is due is done
   bool stop_ = false;
-  Instant due_ = kNever;        ///< when the engine must be polled, as the last driver left it
-  std::uint64_t drives_ = 0;    ///< by application threads: tells the background they are active
+  Instant due_ = kNever;  ///< when the engine must be polled, as the last driver left it
+  std::uint64_t drives_ =
+      0;  ///< by application threads, which only look at it where they exclude driving
   std::atomic<int> wanted_{0};  ///< application threads that want to drive, or exclude driving
   std::atomic<int> waiters_{0};
   std::atomic<bool> asleep_{false};  ///< whoever drives; kept where there are receive workers

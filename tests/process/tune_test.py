@@ -114,7 +114,7 @@ class Tune(unittest.TestCase):
         used, complaints = self.runs("allgather", 1024, ranks=3, **table)
         self.assertEqual((used["algorithm"], complaints), ("linear", ""))
         # Another number of ranks, and another device: said once, and not used.
-        used, complaints = self.runs("allgather", 1024, ranks=2, **table)
+        used, complaints = self.runs("allgather", 32768, ranks=2, **table)
         self.assertEqual(used["algorithm"], "multicast")
         self.assertEqual(complaints.count(f"when:ranks={RANKS}:hosts=1:device=ip, when:ranks=3"), 1, complaints)
         self.assertIn("2 ranks on 1 host(s) and device ip", complaints)

@@ -23,12 +23,12 @@ ChoiceTable preferring(std::string_view text) {
 }
 
 TEST(Choice, TheFirstPreferenceThatFitsDecides) {
-  const ChoiceTable table = preferring("allgather[100]=linear,allgather[1000]=bruck:ports=3");
-  EXPECT_EQ(table.choose(allgather(100)).algorithm, "linear");
-  EXPECT_EQ(to_string(table.choose(allgather(101))), "bruck:ports=3");
-  EXPECT_TRUE(table.prefers(allgather(1000)));
-  EXPECT_EQ(table.choose(allgather(1001)).algorithm, "multicast");
-  EXPECT_FALSE(table.prefers(allgather(1001)));
+  const ChoiceTable table = preferring("allgather[2000]=linear,allgather[4000]=bruck:ports=3");
+  EXPECT_EQ(table.choose(allgather(2000)).algorithm, "linear");
+  EXPECT_EQ(to_string(table.choose(allgather(2001))), "bruck:ports=3");
+  EXPECT_TRUE(table.prefers(allgather(4000)));
+  EXPECT_EQ(table.choose(allgather(4001)).algorithm, "multicast");
+  EXPECT_FALSE(table.prefers(allgather(4001)));
   EXPECT_TRUE(table.prefers_anywhere());
 }
 
@@ -48,10 +48,19 @@ TEST(Choice, APlaceLimitsWhatFollowsIt) {
 
 TEST(Choice, AutomaticLeavesItToTheTableThatWeShip) {
   const ChoiceTable table =
-      preferring("when:ranks=4,allgather[100]=automatic,allgather=ring,when,allgather=linear");
-  EXPECT_EQ(table.choose(allgather(100)).algorithm, "multicast");
-  EXPECT_FALSE(table.prefers(allgather(100)));
-  EXPECT_EQ(table.choose(allgather(101)).algorithm, "ring");
+      preferring("when:ranks=4,allgather[2000]=automatic,allgather=ring,when,allgather=linear");
+  EXPECT_EQ(table.choose(allgather(2000)).algorithm, "multicast");
+  EXPECT_FALSE(table.prefers(allgather(2000)));
+  EXPECT_EQ(table.choose(allgather(2001)).algorithm, "ring");
+}
+
+TEST(Choice, ShortAllgathersAmongFewGoByMessages) {
+  const ChoiceTable table = ChoiceTable::defaults();
+  EXPECT_EQ(table.choose(allgather(16'000, 2)).algorithm, "linear");
+  EXPECT_EQ(table.choose(allgather(65'536, 2)).algorithm, "multicast");
+  EXPECT_EQ(table.choose(allgather(1024, 8)).algorithm, "bruck");
+  EXPECT_EQ(table.choose(allgather(1025, 8)).algorithm, "multicast");
+  EXPECT_EQ(table.choose(allgather(8, 9)).algorithm, "multicast");
 }
 
 TEST(Choice, SaysForWhomItsPreferencesAre) {
