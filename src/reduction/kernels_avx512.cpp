@@ -3,7 +3,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#include "reduction/kernels_vector.hpp"
+#include "reduction/kernels_bfloat_sum.hpp"
 
 namespace tutti::reduction {
 namespace {
@@ -19,6 +19,13 @@ struct Avx512 {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), narrow(value));
   }
   static Reals round_to_half(const Reals& value) { return widen(narrow(value)); }
+  static Reals multiply_add(const Reals& a, const Reals& b, const Reals& c) {
+    return _mm512_fmadd_ps(a, b, c);
+  }
+  static bool any_word_is(const Register<std::uint16_t, kBytes>& words, std::uint16_t word) {
+    return _mm512_cmpeq_epi16_mask(same_bits<__m512i>(words),
+                                   _mm512_set1_epi16(static_cast<short>(word))) != 0;
+  }
 
  private:
   // GCC 12 takes the operand that the unmasked forms leave undefined for an uninitialised one.
@@ -30,7 +37,7 @@ struct Avx512 {
 };
 
 template <Operation kOperation, ElementType kType>
-using Fold = VectorFold<Avx512, kOperation, kType>;
+using Fold = FoldOf<Avx512, kOperation, kType>;
 template <ElementType kType>
 using Single = VectorSingle<Avx512, kType>;
 

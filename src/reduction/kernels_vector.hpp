@@ -219,14 +219,13 @@ constexpr auto lanes() {
   }
 }
 
-/// Runs `step(offset_bytes, bytes)` over whole registers; the last elements go through a register
-/// of which only the first `bytes` count.
+/// Runs `step(offset_bytes, bytes)` over whole registers from `at` on; the last elements go through
+/// a register of which only the first `bytes` count.
 template <typename Lanes, std::size_t kUnroll, typename Several, typename Last>
-void walk(std::size_t size_bytes, const Several& several, const Last& last) {
+void walk(std::size_t at, std::size_t end, const Several& several, const Last& last) {
   constexpr std::size_t kStep = Lanes::kStepBytes;
-  std::size_t at = 0;
-  for (; at + kUnroll * kStep <= size_bytes; at += kUnroll * kStep) several(at);
-  for (; at < size_bytes; at += kStep) last(at, size_bytes - at < kStep ? size_bytes - at : kStep);
+  for (; at + kUnroll * kStep <= end; at += kUnroll * kStep) several(at);
+  for (; at < end; at += kStep) last(at, end - at < kStep ? end - at : kStep);
 }
 
 /// A register from the first `bytes` bytes at `from`, zero beyond.
@@ -262,11 +261,17 @@ struct VectorFold {
       const Value a = load_some<Lanes>(dst + at, bytes);
       store_some<Lanes>(dst + at, Lanes::apply(a, load_some<Lanes>(src + at, bytes)), bytes);
     };
-    walk<Lanes, kUnroll>(count * kBytes, several, last);
+    walk<Lanes, kUnroll>(0, count * kBytes, several, last);
   }
 
   static void combine(std::byte* dst, const std::byte* const* operands, std::size_t operand_count,
                       std::size_t count) {
+    combine_range(dst, operands, operand_count, 0, count * kBytes);
+  }
+
+  /// The bytes from `begin` to `end` of each.
+  static void combine_range(std::byte* dst, const std::byte* const* operands,
+                            std::size_t operand_count, std::size_t begin, std::size_t end) {
     const auto several = [=](std::size_t at) {
       Value folded[kUnroll];
       for (std::size_t u = 0; u < kUnroll; ++u) {
@@ -287,7 +292,7 @@ struct VectorFold {
       }
       store_some<Lanes>(dst + at, folded, bytes);
     };
-    walk<Lanes, kUnroll>(count * kBytes, several, last);
+    walk<Lanes, kUnroll>(begin, end, several, last);
   }
 };
 
@@ -306,7 +311,7 @@ struct VectorSingle {
     const auto last = [=](std::size_t at, std::size_t bytes) {
       store_some<Lanes>(dst + at, changed(load_some<Lanes>(src + at, bytes)), bytes);
     };
-    walk<Lanes, 1>(count * kBytes, one, last);
+    walk<Lanes, 1>(0, count * kBytes, one, last);
   }
 
   static void scale(std::byte* dst, const std::byte* src, std::size_t count,

@@ -91,12 +91,12 @@ void Reducer::combine_block(std::byte* dst, std::span<const std::byte* const> op
   const CombineFunction fold = kernels_->folds[fold_index(operation_)][type].combine;
   const std::size_t offset_bytes = at * element_bytes(type_);
   alignas(64) std::array<std::byte, kPartialBytes> partial;
-  std::array<const std::byte*, kStreams> group;
+  std::array<const std::byte*, 1 + kStreams> group;
   for (std::size_t next = 0; next < operands.size();) {
     std::size_t size = 0;
     if (next != 0) group[size++] = partial.data();
-    while (size < kStreams && next < operands.size())
-      group[size++] = operands[next++] + offset_bytes;
+    const std::size_t until = std::min(next + kStreams, operands.size());
+    while (next < until) group[size++] = operands[next++] + offset_bytes;
     fold(next == operands.size() ? dst + offset_bytes : partial.data(), group.data(), size, count);
   }
 }

@@ -338,6 +338,75 @@ TEST(Reducer, SixteenBitSumsRoundAfterEachStep) {
   }
 }
 
+/// Folds operands by each implementation, and expects what the reference says.
+void expect_bfloat_sum(const std::vector<Bytes>& operands, const std::string& what) {
+  const Reducer sum = Reducer::create(Operation::sum, ElementType::bfloat16).value();
+  std::vector<const std::byte*> pointers;
+  for (const Bytes& operand : operands) pointers.push_back(operand.data());
+  Bytes expected(operands[0].size());
+  scalar(sum).combine(expected.data(), pointers, expected.size() / 2);
+  for (const std::string_view implementation : Reducer::implementations()) {
+    Bytes result(expected.size());
+    sum.with_implementation(implementation)
+        .value()
+        .combine(result.data(), pointers, result.size() / 2);
+    for (std::size_t i = 0; i < result.size() / 2; ++i) {
+      ASSERT_EQ(read<std::uint16_t>(result, i), read<std::uint16_t>(expected, i))
+          << implementation << ", " << what << ", element " << i;
+    }
+  }
+}
+
+// Neighbours are of like size here, so that whole registers hold no infinity, NaN or huge number:
+// these are summed in another way.
+TEST(Reducer, BfloatSumsEqualTheReferenceForEveryValue) {
+  Bytes every(2 * 0x10000);
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    std::memcpy(every.data() + 2 * bits, &bits, 2);
+  }
+  // Each exponent, with the least, a middle and the largest fraction.
+  for (std::uint32_t exponent = 0; exponent < 0x100; ++exponent) {
+    for (const std::uint32_t fraction : {0x00u, 0x01u, 0x55u, 0x7fu}) {
+      const std::uint32_t other = (exponent & 1) << 15 | exponent << 7 | fraction;
+      Bytes same(every.size());
+      for (std::size_t at = 0; at < same.size(); at += 2) std::memcpy(same.data() + at, &other, 2);
+      expect_bfloat_sum({every, same}, "all values and " + std::to_string(other));
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(Reducer, BfloatSumsOfManyEqualTheReferenceAtEverySize) {
+  // Numbers of exponents from `lowest` on, zeros of either sign, and equal numbers that cancel.
+  const auto numbers = [](std::uint32_t lowest, std::uint32_t exponents, std::uint64_t seed) {
+    Bytes made(2 * 2048);
+    for (std::size_t i = 0; i < 2048; ++i) {
+      const std::uint64_t random = draw(seed, i);
+      const auto sign = static_cast<std::uint32_t>(i / 256 % 2 == 0 ? random & 1 : 1);
+      std::uint32_t bits = (lowest + static_cast<std::uint32_t>(random >> 8) % exponents) << 7;
+      bits |= static_cast<std::uint32_t>(random >> 48) & (i / 512 % 2 == 0 ? 0x7f : 0x01);
+      if (random >> 60 == 0 || i % 64 == 9) bits = 0;
+      bits |= sign << 15;
+      std::memcpy(made.data() + 2 * i, &bits, 2);
+    }
+    return made;
+  };
+  for (const std::uint32_t lowest : {0u, 1u, 8u, 100u, 127u, 200u, 235u, 236u, 239u, 245u, 254u}) {
+    for (const std::uint32_t exponents : {1u, 3u, 12u, 40u}) {
+      if (lowest + exponents > 256) continue;
+      for (const std::size_t operand_count : {2u, 3u, 4u, 5u, 8u, 9u, 16u, 17u, 31u}) {
+        std::vector<Bytes> operands;
+        for (std::size_t i = 0; i < operand_count; ++i) {
+          operands.push_back(numbers(lowest, exponents, draw(lowest, exponents, i)));
+        }
+        expect_bfloat_sum(operands, std::to_string(operand_count) + " with exponents from " +
+                                        std::to_string(lowest));
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 TEST(Reducer, NothingIsFused) {
   // (1 + 2^-12)^2 is 1 + 2^-11 + 2^-24: the product rounds the last term away before the sum.
   const Reducer sum = Reducer::create(Operation::premultiplied_sum, ElementType::float32).value();

@@ -9,6 +9,7 @@ tutti_test(cli_parts_test
     ${PROJECT_SOURCE_DIR}/apps/tutti/bench/interface_bytes.cpp
     ${PROJECT_SOURCE_DIR}/apps/tutti/bench/measurement.cpp
     ${PROJECT_SOURCE_DIR}/apps/tutti/bench/small_numbers.cpp
+    ${PROJECT_SOURCE_DIR}/apps/tutti/device_probe.cpp
     ${PROJECT_SOURCE_DIR}/apps/tutti/explain/choice.cpp
     ${PROJECT_SOURCE_DIR}/apps/tutti/explain/plan.cpp
     ${PROJECT_SOURCE_DIR}/apps/tutti/info/findings.cpp

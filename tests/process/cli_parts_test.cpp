@@ -1,6 +1,9 @@
 // What the program's reports are computed by: findings, plans, choices, sizes, checks.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include <map>
+#include <mutex>
 #include <thread>
 
 #include "base/error.hpp"
@@ -8,6 +11,8 @@
 #include "bench/interface_bytes.hpp"
 #include "bench/measurement.hpp"
 #include "bench/peers/measure.hpp"
+#include "device/ip/interface.hpp"
+#include "device_probe.hpp"
 #include "explain/choice.hpp"
 #include "explain/plan.hpp"
 #include "info/findings.hpp"
@@ -206,34 +211,100 @@ TEST(Plan, AloneNothingIsSent) {
   EXPECT_EQ(plan_ring(plan_input(Operation::allgather, 1, 1000)).data.total, 0u);
 }
 
+TEST(Plan, UcCutsMessagesIntoDatagrams) {
+  PlanInput input = plan_input(Operation::allgather, 8, 144000);
+  input.multicast = device::ip::Multicast::uc;
+  const auto plan = plan_multicast(input);
+  ASSERT_TRUE(plan.ok());
+  // 44 datagrams of 1440 bytes and their headers are what one send takes; two such and 12 more.
+  EXPECT_EQ(plan->chunk_bytes, 63360u);
+  EXPECT_EQ(plan->datagram_bytes, 1440u);
+  EXPECT_EQ(plan->chunks_per_block, 3u);
+  EXPECT_EQ(plan->chunks, 24u);
+  EXPECT_EQ(plan->datagrams_per_block, 100u);
+  EXPECT_EQ(plan->data.max_sent, 144000u + 100 * (66 + 8));
+  EXPECT_EQ(plan->data.total, 64 * plan->data.max_sent);
+}
+
+TEST(Plan, UcMessagesAreShortWhereBuffersAre) {
+  PlanInput input = plan_input(Operation::broadcast, 8, 100'000);
+  input.multicast = device::ip::Multicast::uc;
+  input.window_bytes = 100'000;
+  EXPECT_EQ(plan_multicast(input)->chunk_bytes, 12'480u);  // eight fit, in steps of 32 bytes
+  input.window_bytes = 100;
+  EXPECT_EQ(plan_multicast(input)->chunk_bytes, 1440u);
+  input.window_bytes = 1 << 20;
+  input.chunk_bytes = 10'000;
+  EXPECT_EQ(plan_multicast(input)->datagrams_per_block, 10u * 7);
+  input.segment_bytes = 1000;
+  EXPECT_EQ(plan_multicast(input)->datagram_bytes, 992u);
+  EXPECT_EQ(plan_multicast(input)->datagrams_per_block, 10u * 11);
+}
+
 TEST(Plan, MoreChunksThanNumbersAreRefused) {
   const auto plan = plan_multicast(plan_input(Operation::allgather, 1'000'000, 1 << 30));
   EXPECT_EQ(plan.status().code(), Code::invalid_argument);
 }
 
-/// What two ranks counted in one collective of each kind, by `automatic`: multicast bytes of all.
-std::uint64_t multicast_bytes(Operation operation, std::uint64_t bytes) {
+/// What two ranks counted together in one collective.
+std::map<std::string, std::uint64_t> counted(const ExerciseOptions& what,
+                                             const CommunicatorOptions& options) {
   auto bootstraps = runtime::make_local_bootstraps(2);
-  std::atomic<std::uint64_t> sum{0};
+  std::map<std::string, std::uint64_t> sums;
+  std::mutex mutex;
   std::vector<std::thread> ranks;
   for (std::size_t r = 0; r < 2; ++r) {
     ranks.emplace_back([&, r] {
-      auto communicator = Communicator::create(*bootstraps[r], {});
+      auto communicator = Communicator::create(*bootstraps[r], options);
       ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
-      auto exercise =
-          Exercise::create(*communicator, {.operation = operation, .send_bytes = bytes});
+      auto exercise = Exercise::create(*communicator, what);
       ASSERT_TRUE(exercise.ok());
       exercise->fill(1);
       const Status status = exercise->run();
       ASSERT_TRUE(status.ok()) << status.to_string();
       EXPECT_EQ(exercise->count_wrong(1), 0u);
-      for (const auto& [name, value] : communicator->counters()) {
-        if (name == "device_multicast_bytes_sent") sum += value;
-      }
+      const std::lock_guard lock(mutex);
+      for (const auto& [name, value] : communicator->counters()) sums[name] += value;
     });
   }
   for (std::thread& rank : ranks) rank.join();
-  return sum;
+  return sums;
+}
+
+std::uint64_t multicast_bytes(Operation operation, std::uint64_t bytes) {
+  return counted({.operation = operation, .send_bytes = bytes}, {})["device_multicast_bytes_sent"];
+}
+
+TEST(Plan, UcIsWhatTheDeviceDoes) {
+  const auto loopback = device::ip::choose_interface("", true, AF_INET);
+  ASSERT_TRUE(loopback.ok()) << loopback.status().to_string();
+  const auto device = probe_device(loopback->name, false, 1, "uc");
+  ASSERT_TRUE(device.ok()) << device.status().to_string();
+  CommunicatorOptions options;
+  options.interface = loopback->name;
+  options.multicast = "uc";
+  for (const std::uint32_t segment_bytes : {0u, 700u, 1440u}) {
+    for (const std::uint32_t chunk_bytes : {0u, 9000u}) {
+      options.segment_bytes = segment_bytes;
+      options.chunk_bytes = chunk_bytes;
+      const auto plan = plan_multicast({.operation = Operation::broadcast,
+                                        .ranks = 2,
+                                        .send_bytes = 100'001,
+                                        .mtu_bytes = loopback->mtu_bytes,
+                                        .multicast = device::ip::Multicast::uc,
+                                        .chunk_bytes = chunk_bytes,
+                                        .segment_bytes = segment_bytes,
+                                        .window_bytes = device->receive_window_bytes});
+      ASSERT_TRUE(plan.ok());
+      auto sums = counted({.operation = Operation::broadcast,
+                           .algorithm = Algorithm::multicast,
+                           .send_bytes = 100'001},
+                          options);
+      EXPECT_EQ(sums["device_multicast_datagrams_sent"], plan->datagrams_per_block);
+      EXPECT_EQ(sums["device_uc_messages_completed"], plan->chunks);
+      EXPECT_EQ(sums["device_uc_segments_received"], plan->datagrams_per_block);
+    }
+  }
 }
 
 TEST(Choice, IsWhatTheCommunicatorDoes) {

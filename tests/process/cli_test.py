@@ -195,8 +195,8 @@ class Info(unittest.TestCase):
 
 
 class Explain(unittest.TestCase):
-    def explain(self, *arguments):
-        done = tutti("explain", *arguments)
+    def explain(self, *arguments, multicast=""):
+        done = tutti("explain", *arguments, environment={"TUTTI_MULTICAST": multicast})
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
@@ -213,6 +213,18 @@ class Explain(unittest.TestCase):
         self.assertIn("1 of up to 1440 bytes; 1 a block", text)
         self.assertIn("sends at most 1506 bytes and receives at most 1506; all links together "
                       "12048", text)
+
+    def test_uc(self):
+        asked = ["allgather", "--ranks", "8", "--bytes", "1440000", "--mtu", "1500", "--window", "1M"]
+        text = self.explain(*asked, "--multicast", "uc")
+        self.assertEqual(self.explain(*asked, multicast="uc"), text)
+        self.assertIn("184 of up to 63360 bytes; 23 a block", text)
+        self.assertIn("1000 a block: a chunk is a message of up to 44, of up to 1440 bytes", text)
+        self.assertIn("sends at most 1514000 bytes and receives at most 10598000", text)
+        done = tutti("explain", "allgather", "--ranks", "2", "--bytes", "1K", "--multicast", "uc",
+                     "--device", "host")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no UC multicast", done.stderr)
 
     def test_edges(self):
         self.assertIn("Nothing crosses a link",

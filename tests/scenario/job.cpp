@@ -21,14 +21,6 @@ namespace {
 constexpr Nanoseconds kPatience = std::chrono::seconds(100);
 constexpr std::uint32_t kSegmentBytes = 256;  // by UC: a small chunk has several
 
-Bytes pattern(std::size_t size, std::uint64_t seed) {
-  Bytes bytes(size);
-  for (std::size_t i = 0; i < size; ++i) {
-    bytes[i] = static_cast<std::byte>(draw(seed, i / 8) >> (i % 8 * 8));
-  }
-  return bytes;
-}
-
 /// Whether chunks are to travel by UC, as the environment says it for every job.
 bool by_uc() {
   const char* multicast = std::getenv("TUTTI_MULTICAST");
@@ -36,14 +28,14 @@ bool by_uc() {
 }
 
 /// The device of all ranks of a job.
-std::shared_ptr<device::fault::FaultDevice> faulty_network(const std::string& faults) {
-  auto plan = device::fault::FaultPlan::parse(faults);
+std::shared_ptr<device::fault::FaultDevice> faulty_network(const JobSpec& spec) {
+  auto plan = device::fault::FaultPlan::parse(spec.faults);
   EXPECT_TRUE(plan.ok()) << plan.status().to_string();
   if (!plan) return nullptr;
   auto device = std::make_shared<device::fault::FaultDevice>(*plan);
   device::ip::IpOptions ip;
   ip.local_only = true;
-  ip.tap = device->frame_tap();
+  ip.tap = spec.tap ? spec.tap : device->frame_tap();
   if (by_uc()) {
     ip.multicast = device::ip::Multicast::uc;
     ip.max_segment_bytes = kSegmentBytes;
@@ -53,6 +45,14 @@ std::shared_ptr<device::fault::FaultDevice> faulty_network(const std::string& fa
 }
 
 }  // namespace
+
+Bytes pattern(std::size_t size, std::uint64_t seed) {
+  Bytes bytes(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    bytes[i] = static_cast<std::byte>(draw(seed, i / 8) >> (i % 8 * 8));
+  }
+  return bytes;
+}
 
 std::uint64_t Outcome::of(const std::string& counter) const {
   const auto at = total.find(counter);
@@ -158,10 +158,11 @@ CommunicatorOptions small_chunks() {
 
 Outcome run_job(const JobSpec& spec, const std::function<void(Member&)>& body) {
   Outcome outcome{.size = spec.size, .chunk_bytes = spec.options.chunk_bytes};
-  const auto network = faulty_network(spec.faults);
+  const auto network = faulty_network(spec);
   if (!network) return outcome;
   CommunicatorOptions options = spec.options;
   options.device = network;
+  if (spec.wrap) options.device = spec.wrap(network);
   auto bootstraps = runtime::make_local_bootstraps(spec.size);
   std::barrier<> everybody(static_cast<std::ptrdiff_t>(spec.size));
   std::mutex mutex;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device/fault/fault_device.hpp"
+#include "device/frame_tap.hpp"
 #include "tutti/communicator.hpp"
 
 namespace tutti::scenario {
@@ -19,7 +20,10 @@ using Counters = std::map<std::string, std::uint64_t>;
 
 struct JobSpec {
   std::uint32_t size = 3;
-  std::string faults{};  ///< a FaultPlan's text
+  std::string faults{};                     ///< a FaultPlan's text
+  std::shared_ptr<device::FrameTap> tap{};  ///< instead of the plan's rules about reliable frames
+  /// Puts a device of the test's own around the job's.
+  std::function<std::shared_ptr<device::Device>(std::shared_ptr<device::Device>)> wrap{};
   CommunicatorOptions options{};
   /// All ranks have finished before the first closes; false: each closes when it is done.
   bool close_together = true;
@@ -65,6 +69,9 @@ class Member {
 
   Communicator* communicator_;
 };
+
+/// Bytes that follow from a seed.
+Bytes pattern(std::size_t size, std::uint64_t seed);
 
 /// Options of most scenarios: small chunks, no turn learning, and no rank is dead for being slow.
 CommunicatorOptions small_chunks();

@@ -15,10 +15,14 @@
 #include "explain/schedule_report.hpp"
 #include "lab/options.hpp"
 #include "protocol/turn_taking.hpp"
+#include "runtime/device_choice.hpp"
 #include "session.hpp"
 #include "size_text.hpp"
 
 namespace tutti::app {
+
+using device::ip::Multicast;
+
 namespace {
 
 constexpr std::uint32_t kUnknownMtu = 0;
@@ -29,6 +33,7 @@ struct ExplainOptions {
   std::string bytes = "1M";
   std::string window;
   std::string rate;
+  std::string multicast;
 };
 
 /// What an endpoint of this host would have; the MTU of its interface where none is given.
@@ -40,7 +45,8 @@ Status complete_from_host(PlanInput& input, bool window_given) {
   if (!interface) return interface.status();
   if (input.mtu_bytes == kUnknownMtu) input.mtu_bytes = interface->mtu_bytes;
   if (window_given) return {};
-  const auto capabilities = probe_device(interface->name, input.ipv6, input.subgroups);
+  const auto capabilities = probe_device(interface->name, input.ipv6, input.subgroups,
+                                         input.multicast == Multicast::uc ? "uc" : "ud");
   if (!capabilities) return capabilities.status();
   input.window_bytes = capabilities->receive_window_bytes;
   return {};
@@ -93,6 +99,12 @@ void print_plan(const PlanInput& input, const Plan& plan, bool chosen) {
   if (multicast) {
     fmt::print("  chunks    {} of up to {} bytes; {} a block\n", plan.chunks, plan.chunk_bytes,
                plan.chunks_per_block);
+    if (input.multicast == Multicast::uc) {
+      fmt::print(
+          "  segments  {} a block: a chunk is a message of up to {}, of up to {} bytes each\n",
+          plan.datagrams_per_block,
+          (plan.chunk_bytes + plan.datagram_bytes - 1) / plan.datagram_bytes, plan.datagram_bytes);
+    }
     if (plan.chunks > 0) {
       fmt::print("  PSNs      0 to {}: place = PSN of the block x {}\n", plan.chunks - 1,
                  plan.chunk_bytes);
@@ -145,9 +157,25 @@ void print_comparison(const PlanInput& input, const Plan& multicast, const Plan&
       input.operation == Operation::allgather ? "ring" : "chain", total, sent);
 }
 
+/// As the communicator takes it: the option's, else the environment's.
+Result<Multicast> wanted_multicast(const ExplainOptions& options) {
+  CommunicatorOptions wanted;
+  wanted.multicast = options.multicast;
+  const auto name = runtime::wanted_multicast(wanted);
+  if (!name) return name.status();
+  if (*name == "ud") return Multicast::ud;
+  if (options.question.where.device == "host") {
+    return Status(Code::unsupported, "the device host has no UC multicast; --device ip has");
+  }
+  return Multicast::uc;
+}
+
 /// Multicast and ring down to datagrams, which task lists do not show.
 Status explain_datagrams(const ExplainOptions& options, std::uint64_t rate) {
   PlanInput input = options.input;
+  const auto multicast_by = wanted_multicast(options);
+  if (!multicast_by) return multicast_by.status();
+  input.multicast = *multicast_by;
   if (!options.window.empty()) {
     const auto window = parse_size(options.window);
     if (!window) return Status(Code::invalid_argument, "--window: " + window.status().message());
@@ -237,7 +265,18 @@ void add_operation(CLI::App& parent, Operation operation, int& exit_code) {
     command
         ->add_option("--mtu", input.mtu_bytes, "Of the network; otherwise of this host's interface")
         ->check(CLI::Range(576u, 65536u));
-    command->add_option("--chunk-bytes", input.chunk_bytes, "Payload of a datagram")
+    command
+        ->add_option("--multicast", options->multicast,
+                     "ud: a chunk is a datagram; uc: a message of several (otherwise "
+                     "TUTTI_MULTICAST, else ud)")
+        ->check(CLI::IsMember({"ud", "uc"}));
+    command
+        ->add_option("--chunk-bytes", input.chunk_bytes,
+                     "Payload of a chunk; otherwise what the MTU allows, by uc the longest message")
+        ->check(CLI::Range(32u, 65472u));
+    command
+        ->add_option("--segment-bytes", input.segment_bytes,
+                     "Payload of a uc datagram; otherwise what the MTU allows")
         ->check(CLI::Range(32u, 65472u));
     command->add_option("--subgroups", input.subgroups, "Multicast subgroups")
         ->check(CLI::Range(1u, 256u));

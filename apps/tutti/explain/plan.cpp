@@ -6,12 +6,16 @@
 
 #include "base/error.hpp"
 #include "device/ip/ip_device.hpp"
+#include "device/rc/rc_channel.hpp"
 #include "device/rc/rc_frame.hpp"
 #include "engine/settings.hpp"
 #include "protocol/sequencer.hpp"
 #include "wire/header.hpp"
+#include "wire/segment.hpp"
 
 namespace tutti::app {
+using device::ip::Multicast;
+
 namespace {
 
 constexpr std::uint32_t kUdpBytes = 8;
@@ -22,10 +26,26 @@ constexpr std::uint64_t kRingSegmentBytes = 64 * 1024;  // as the ring of the en
 
 constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
-std::uint32_t chunk_bytes(const PlanInput& input) {
-  const std::uint32_t largest =
-      device::ip::chunk_bytes_for_mtu(input.mtu_bytes, input.ipv6 ? AF_INET6 : AF_INET);
-  return input.chunk_bytes == 0 ? largest : std::min(input.chunk_bytes, largest);
+/// As ranks whose interfaces and buffers are alike agree on it.
+device::ip::ChunkShape agreed_shape(const PlanInput& input) {
+  device::ip::IpOptions options;
+  options.family = input.ipv6 ? AF_INET6 : AF_INET;
+  options.multicast = input.multicast;
+  options.max_segment_bytes = input.segment_bytes;
+  auto shape = device::ip::chunk_shape(options, input.mtu_bytes);
+  if (input.multicast == Multicast::uc) {
+    const std::uint32_t longest =
+        device::ip::message_bytes_for_window(shape.datagram_bytes, input.window_bytes);
+    shape.chunk_bytes = std::min(shape.chunk_bytes, longest);
+  }
+  return shape;
+}
+
+/// Of a block: those of each whole chunk, and those of the last.
+std::uint64_t datagrams_of(const Plan& plan, std::uint64_t block_bytes) {
+  const std::uint64_t whole = block_bytes / plan.chunk_bytes;
+  return whole * divide_up(plan.chunk_bytes, plan.datagram_bytes) +
+         divide_up(block_bytes - whole * plan.chunk_bytes, plan.datagram_bytes);
 }
 
 /// Recursive doubling among the largest power of two of ranks; the others fold into it.
@@ -48,9 +68,11 @@ std::uint64_t credit_messages(const PlanInput& input, std::uint64_t chunks,
 
 }  // namespace
 
-std::uint32_t header_bytes(bool ipv6) {
+std::uint32_t header_bytes(bool ipv6, Multicast multicast) {
+  const std::size_t own =
+      multicast == Multicast::uc ? wire::kSegmentHeaderBytes : wire::kHeaderBytes;
   return kEthernetBytes + (ipv6 ? kIpv6Bytes : kIpv4Bytes) + kUdpBytes +
-         static_cast<std::uint32_t>(wire::kHeaderBytes);
+         static_cast<std::uint32_t>(own);
 }
 
 Result<Plan> plan_multicast(const PlanInput& input) {
@@ -58,8 +80,12 @@ Result<Plan> plan_multicast(const PlanInput& input) {
   const std::uint32_t blocks = gather ? input.ranks : 1;
   Plan plan;
   plan.algorithm = Algorithm::multicast;
-  plan.chunk_bytes = chunk_bytes(input);
+  const device::ip::ChunkShape shape = agreed_shape(input);
+  plan.chunk_bytes = shape.chunk_bytes;
+  if (input.chunk_bytes != 0) plan.chunk_bytes = std::min(plan.chunk_bytes, input.chunk_bytes);
+  plan.datagram_bytes = std::min(shape.datagram_bytes, plan.chunk_bytes);
   plan.chunks_per_block = divide_up(input.send_bytes, plan.chunk_bytes);
+  plan.datagrams_per_block = datagrams_of(plan, input.send_bytes);
   plan.chunks = plan.chunks_per_block * blocks;
   if (plan.chunks >= wire::kMaxChunks) {
     return failure(Code::invalid_argument, "{} chunks are more than the {} that PSNs can number",
@@ -76,7 +102,7 @@ Result<Plan> plan_multicast(const PlanInput& input) {
   const std::uint64_t activations = blocks - sequencer.chains();
   plan.messages = input.ranks + activations + plan.credits;
   const std::uint64_t block_on_link =
-      input.send_bytes + plan.chunks_per_block * header_bytes(input.ipv6);
+      input.send_bytes + plan.datagrams_per_block * header_bytes(input.ipv6, input.multicast);
   plan.data.max_sent = block_on_link;
   plan.data.max_received = gather ? block_on_link * (input.ranks - 1) : block_on_link;
   plan.data.total = block_on_link * blocks * input.ranks;
@@ -88,8 +114,10 @@ Plan plan_ring(const PlanInput& input) {
   const std::uint64_t others = input.ranks - 1;
   Plan plan;
   plan.algorithm = Algorithm::ring;
-  plan.chunk_bytes =
-      chunk_bytes(input) - static_cast<std::uint32_t>(device::rc::kRcWriteHeaderBytes);
+  // --chunk-bytes cuts what is multicast alone.
+  const std::uint32_t frame =
+      std::max<std::uint32_t>(agreed_shape(input).datagram_bytes, device::rc::kMinFrameBytes);
+  plan.chunk_bytes = frame - static_cast<std::uint32_t>(device::rc::kRcWriteHeaderBytes);
   plan.user_bytes = input.send_bytes * (gather ? input.ranks : 1);
   plan.steps = input.ranks - 1;
   if (input.ranks == 1 || input.send_bytes == 0) return plan;
@@ -97,6 +125,8 @@ Plan plan_ring(const PlanInput& input) {
   const std::uint64_t last = input.send_bytes - (segments - 1) * kRingSegmentBytes;
   plan.chunks_per_block = (segments - 1) * divide_up(kRingSegmentBytes, plan.chunk_bytes) +
                           divide_up(last, plan.chunk_bytes);
+  plan.datagram_bytes = plan.chunk_bytes;
+  plan.datagrams_per_block = plan.chunks_per_block;
   const std::uint64_t block_on_link =
       input.send_bytes +
       plan.chunks_per_block *

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bench/exercise.hpp"
+#include "device/ip/ip_device.hpp"
 #include "tutti/communicator.hpp"
 
 namespace tutti::app {
@@ -15,7 +16,9 @@ struct PlanInput {
   std::uint64_t send_bytes = 0;  ///< broadcast: the message; allgather: a rank's block
   std::uint32_t mtu_bytes = 1500;
   bool ipv6 = false;
-  std::uint32_t chunk_bytes = 0;  ///< 0: what the MTU allows
+  device::ip::Multicast multicast = device::ip::Multicast::ud;
+  std::uint32_t chunk_bytes = 0;    ///< 0: what the device's is
+  std::uint32_t segment_bytes = 0;  ///< of a UC datagram; 0: what the MTU allows
   std::uint32_t subgroups = 1;
   std::uint32_t chains = 0;        ///< 0: learned
   std::uint64_t window_bytes = 0;  ///< what every receiver has posted
@@ -30,9 +33,11 @@ struct LinkLoad {
 
 struct Plan {
   Algorithm algorithm = Algorithm::multicast;
-  std::uint32_t chunk_bytes = 0;  ///< payload of a datagram
+  std::uint32_t chunk_bytes = 0;  ///< payload of a chunk; of the ring: of a datagram
   std::uint64_t chunks = 0;       ///< of the whole collective: multicast PSNs 0 to chunks - 1
   std::uint64_t chunks_per_block = 0;
+  std::uint32_t datagram_bytes = 0;  ///< payload of a datagram: by UC several carry a chunk
+  std::uint64_t datagrams_per_block = 0;
   std::uint32_t steps = 0;             ///< turns in a chain of senders, or hops of the ring
   std::uint64_t barrier_messages = 0;  ///< only where the ready barrier runs
   std::uint64_t messages = 0;          ///< else, all ranks together
@@ -48,7 +53,7 @@ Result<Plan> plan_multicast(const PlanInput& input);
 /// The plan of the ring (allgather) or the chain (broadcast).
 Plan plan_ring(const PlanInput& input);
 
-/// Headers of a datagram down to Ethernet's (14 bytes; without preamble and checksum).
-std::uint32_t header_bytes(bool ipv6);
+/// Headers of a chunk's datagram down to Ethernet's (14 bytes; without preamble and checksum).
+std::uint32_t header_bytes(bool ipv6, device::ip::Multicast multicast = device::ip::Multicast::ud);
 
 }  // namespace tutti::app

@@ -92,6 +92,25 @@ std::uint32_t message_bytes_for_segment(std::uint32_t segment_bytes) {
   return static_cast<std::uint32_t>(segments * segment_bytes);
 }
 
+std::uint32_t message_bytes_for_window(std::uint32_t segment_bytes, std::uint64_t window_bytes) {
+  const auto share = whole_granules(window_bytes / kLeastMessages);
+  return std::min(message_bytes_for_segment(segment_bytes), std::max(share, segment_bytes));
+}
+
+ChunkShape chunk_shape(const IpOptions& options, std::uint32_t mtu_bytes) {
+  const std::uint32_t limit = options.max_chunk_bytes == 0 ? UINT32_MAX : options.max_chunk_bytes;
+  if (options.multicast == Multicast::ud) {
+    const std::uint32_t chunk = std::min(chunk_bytes_for_mtu(mtu_bytes, options.family), limit);
+    return {.chunk_bytes = chunk, .datagram_bytes = chunk};
+  }
+  std::uint32_t segment = segment_bytes_for_mtu(mtu_bytes, options.family);
+  if (options.max_segment_bytes != 0) {
+    segment = std::max(kChunkGranule, whole_granules(std::min(segment, options.max_segment_bytes)));
+  }
+  return {.chunk_bytes = std::min(message_bytes_for_segment(segment), limit),
+          .datagram_bytes = segment};
+}
+
 Result<std::unique_ptr<Endpoint>> IpDevice::open(const EndpointOptions& options) {
   return IpEndpoint::open(options_, options);
 }
@@ -130,20 +149,9 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
     capabilities_.bits |= static_cast<std::uint32_t>(one);
   }
   capabilities_.immediate_bits = 64;
-  datagram_payload_ = chunk_bytes_for_mtu(interface_.mtu_bytes, ip.family);
-  capabilities_.max_chunk_bytes = datagram_payload_;
-  if (uc()) {
-    datagram_payload_ = segment_bytes_for_mtu(interface_.mtu_bytes, ip.family);
-    if (ip_.max_segment_bytes != 0) {
-      datagram_payload_ = std::max(
-          kChunkGranule, whole_granules(std::min(datagram_payload_, ip_.max_segment_bytes)));
-    }
-    capabilities_.max_chunk_bytes = message_bytes_for_segment(datagram_payload_);
-  }
-  if (ip_.max_chunk_bytes != 0) {
-    capabilities_.max_chunk_bytes = std::min(capabilities_.max_chunk_bytes, ip_.max_chunk_bytes);
-  }
-  if (!uc()) datagram_payload_ = capabilities_.max_chunk_bytes;
+  const ChunkShape shape = chunk_shape(ip_, interface_.mtu_bytes);
+  datagram_payload_ = shape.datagram_bytes;
+  capabilities_.max_chunk_bytes = shape.chunk_bytes;
   capabilities_.max_send_batch = static_cast<std::uint32_t>(
       uc() ? DatagramSender::kMaxBatch
            : DatagramSender::whole_batch(capabilities_.max_chunk_bytes + wire::kHeaderBytes));
@@ -293,10 +301,9 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
 
 /// From what all ranks announced, so that all come to the same.
 void IpEndpoint::agree_on_messages() {
-  const auto share = whole_granules(capabilities_.receive_window_bytes / kLeastMessages);
-  const std::uint32_t longest =
-      std::min(message_bytes_for_segment(datagram_payload_), std::max(share, datagram_payload_));
-  capabilities_.max_chunk_bytes = std::min(capabilities_.max_chunk_bytes, longest);
+  capabilities_.max_chunk_bytes =
+      std::min(capabilities_.max_chunk_bytes,
+               message_bytes_for_window(datagram_payload_, capabilities_.receive_window_bytes));
   capabilities_.max_send_batch = std::clamp<std::uint32_t>(
       kMessageBatchBytes / capabilities_.max_chunk_bytes, 1, DatagramSender::kMaxBatch);
   for (auto& group : groups_) group->set_segment_bytes(datagram_payload_);

@@ -45,4 +45,15 @@ std::uint32_t segment_bytes_for_mtu(std::uint32_t mtu_bytes, int family);
 /// The longest UC message of segments of this length.
 std::uint32_t message_bytes_for_segment(std::uint32_t segment_bytes);
 
+/// How chunks travel.
+struct ChunkShape {
+  std::uint32_t chunk_bytes = 0;     ///< the longest payload of a chunk
+  std::uint32_t datagram_bytes = 0;  ///< of a datagram; by UD a chunk's
+};
+/// What an endpoint with these options announces on an interface of this MTU.
+ChunkShape chunk_shape(const IpOptions& options, std::uint32_t mtu_bytes);
+/// The longest UC message that ranks agree on whose segments are of this length, and of whom each
+/// has posted so many bytes.
+std::uint32_t message_bytes_for_window(std::uint32_t segment_bytes, std::uint64_t window_bytes);
+
 }  // namespace tutti::device::ip

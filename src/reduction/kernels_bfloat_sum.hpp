@@ -1,0 +1,128 @@
+// Internal to kernels_avx2.cpp and kernels_avx512.cpp: sums of bfloat16, quick for numbers that are
+// neither huge nor special.
+//
+// A sum s in float32 is rounded to 8 bits, ties to even, by adding M = 1.5 * 2^16 * 2^exponent(s)
+// and taking it away again: the first of two fused operations rounds where bfloat16 does. Where s
+// is denormal M is zero, and nothing needs rounding: sums of bfloat16 are multiples of its least.
+// From 2^111 on, for infinities and for NaN, M is infinite, and so is, or NaN, the end of the fold:
+// then the general loop folds once more. A zero comes out positive; it should only be negative
+// where all operands are, as then is every result.
+#pragma once
+
+#include "reduction/kernels_vector.hpp"
+
+namespace tutti::reduction {
+
+template <typename Isa>
+struct BfloatSum {
+  using General = VectorFold<Isa, Operation::sum, ElementType::bfloat16>;
+  using Bits = Register<std::uint32_t, Isa::kBytes>;
+  using Words = Register<std::uint16_t, Isa::kBytes>;
+  using Reals = Register<float, Isa::kBytes>;
+  static constexpr std::size_t kStep = Isa::kBytes;
+  /// There are 32 registers of 64 bytes, but 16 of 32.
+  static constexpr std::size_t kUnroll = Isa::kBytes == 64 ? 4 : 2;
+  static constexpr std::size_t kBlockBytes = kUnroll * kStep;
+
+  static void accumulate(std::byte* dst, const std::byte* src, std::size_t count) {
+    const std::byte* operands[] = {dst, src};
+    combine_all<false>(dst, operands, 2, count);
+  }
+
+  static void combine(std::byte* dst, const std::byte* const* operands, std::size_t operand_count,
+                      std::size_t count) {
+    if (operand_count > kFollowed) return combine_all<true>(dst, operands, operand_count, count);
+    combine_all<false>(dst, operands, operand_count, count);
+  }
+
+ private:
+  static constexpr std::uint16_t kExponent = 0x7f80;
+  static constexpr std::size_t kLineBytes = 64;
+  /// Of more streams than these a core that computes this much does not by itself fetch enough
+  /// ahead to keep memory busy; of fewer it does, and being told takes time.
+  static constexpr std::size_t kFollowed = 4;
+  static constexpr std::size_t kAheadBytes = 2048;
+
+  template <bool kFetch>
+  static void combine_all(std::byte* dst, const std::byte* const* operands,
+                          std::size_t operand_count, std::size_t count) {
+    const std::size_t size_bytes = count * element_bytes(ElementType::bfloat16);
+    std::size_t at = 0;
+    for (; at + kBlockBytes <= size_bytes; at += kBlockBytes) {
+      if (!combine_block<kFetch>(dst, operands, operand_count, at)) {
+        General::combine_range(dst, operands, operand_count, at, at + kBlockBytes);
+      }
+    }
+    General::combine_range(dst, operands, operand_count, at, size_bytes);
+  }
+
+  static Bits load(const std::byte* from) {
+    Bits pairs;
+    std::memcpy(&pairs, from, sizeof pairs);
+    asm("" : "+v"(pairs));  // else GCC reads memory again for each of its uses
+    return pairs;
+  }
+  static Reals even_of(const Bits& pairs) { return same_bits<Reals>(pairs << 16); }
+  static Reals odd_of(const Bits& pairs) { return same_bits<Reals>(pairs & 0xffff'0000u); }
+
+  static Reals rounded(const Reals& exact) {
+    constexpr float kCut = 0x1.8p16f;
+    const Reals power = same_bits<Reals>(same_bits<Bits>(exact) & 0x7f80'0000u);
+    const Reals cut = Isa::multiply_add(power, kCut - Reals{}, exact);
+    return Isa::multiply_add(power, -kCut - Reals{}, cut);
+  }
+
+  // Into the second-level cache: the first is too small for many operands at like addresses.
+  static void prefetch(const std::byte* operand) {
+    for (std::size_t line = 0; line < kBlockBytes; line += kLineBytes) {
+      __builtin_prefetch(operand + kAheadBytes + line, 0, 2);
+    }
+  }
+
+  /// Whether the result is what the general loop would have said; else nothing is written.
+  template <bool kFetch>
+  [[gnu::always_inline]] static bool combine_block(std::byte* dst, const std::byte* const* operands,
+                                                   std::size_t operand_count, std::size_t at) {
+    Reals even[kUnroll];
+    Reals odd[kUnroll];
+    Bits signs[kUnroll];
+    if constexpr (kFetch) prefetch(operands[0] + at);
+#pragma GCC unroll 4
+    for (std::size_t u = 0; u < kUnroll; ++u) {
+      signs[u] = load(operands[0] + at + u * kStep);
+      even[u] = even_of(signs[u]);
+      odd[u] = odd_of(signs[u]);
+    }
+    for (std::size_t i = 1; i < operand_count; ++i) {
+      if constexpr (kFetch) prefetch(operands[i] + at);
+#pragma GCC unroll 4
+      for (std::size_t u = 0; u < kUnroll; ++u) {
+        const Bits pairs = load(operands[i] + at + u * kStep);
+        even[u] = rounded(even[u] + even_of(pairs));
+        odd[u] = rounded(odd[u] + odd_of(pairs));
+        signs[u] &= pairs;
+      }
+    }
+    Bits sums[kUnroll];
+    Words largest{};
+#pragma GCC unroll 4
+    for (std::size_t u = 0; u < kUnroll; ++u) {
+      sums[u] =
+          same_bits<Bits>(even[u]) >> 16 | same_bits<Bits>(odd[u]) | (signs[u] & 0x8000'8000u);
+      const Words exponents = same_bits<Words>(sums[u]) & kExponent;
+      largest = largest > exponents ? largest : exponents;
+    }
+    if (Isa::any_word_is(largest, kExponent)) return false;
+#pragma GCC unroll 4
+    for (std::size_t u = 0; u < kUnroll; ++u) {
+      std::memcpy(dst + at + u * kStep, &sums[u], kStep);
+    }
+    return true;
+  }
+};
+
+template <typename Isa, Operation kOperation, ElementType kType>
+using FoldOf = std::conditional_t<kOperation == Operation::sum && kType == ElementType::bfloat16,
+                                  BfloatSum<Isa>, VectorFold<Isa, kOperation, kType>>;
+
+}  // namespace tutti::reduction

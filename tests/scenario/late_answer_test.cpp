@@ -1,0 +1,261 @@
+// The slow path against a rank that falls silent and comes back (K5, K6): whoever skipped it goes
+// on, what it answers late changes nothing, and who reads from a rank that is past the collective
+// is refused.
+//
+// Four ranks, rank 0 the root of a Broadcast, of which rank 3 alone loses one chunk in the middle:
+// it asks rank 2, then 1, then 0. Connections are muted and opened by what the ranks did, never by
+// the time.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "job.hpp"
+#include "protocol/message.hpp"
+#include "watched_device.hpp"
+
+namespace tutti::scenario {
+namespace {
+
+constexpr std::uint32_t kSize = 4;
+constexpr std::uint32_t kEpoch = 3;   // a barrier and a Broadcast come first
+constexpr std::uint32_t kReader = 3;  // the rank that loses a chunk
+constexpr std::size_t kChunk = 1024;
+constexpr std::size_t kBytes = 8 * kChunk;
+constexpr auto kScribble = std::byte{0x5a};
+
+/// Reliable connections that can be muted, each way for itself: what is sent meanwhile is lost, and
+/// sent again when it is open.
+class Connections final : public device::FrameTap {
+ public:
+  unsigned copies(Rank from, Rank to) override { return muted_[index(from)][index(to)] ? 0 : 1; }
+  void mute(std::uint32_t from, std::uint32_t to) { muted_[from][to] = true; }
+  void open(std::uint32_t from, std::uint32_t to) { muted_[from][to] = false; }
+  void mute_all_from(std::uint32_t from) {
+    for (std::uint32_t to = 0; to < kSize; ++to) mute(from, to);
+  }
+  void open_all_from(std::uint32_t from) {
+    for (std::uint32_t to = 0; to < kSize; ++to) open(from, to);
+  }
+
+ private:
+  std::array<std::array<std::atomic<bool>, kSize>, kSize> muted_{};
+};
+
+/// Looks again and again, while the ranks' own threads drive them. False: not in a long time.
+bool eventually(const std::function<bool()>& holds) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(100);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+/// One rank's Broadcast, and what it needs to tell how it went.
+class Story {
+ public:
+  Story(Member& member, std::uint64_t seed)
+      : member_(&member), expected_(pattern(kBytes, seed)), buffer_(kBytes) {
+    if (rank() == 0) buffer_ = expected_;
+  }
+
+  std::uint32_t rank() const { return member_->rank(); }
+  void call() {
+    auto request = member_->communicator().broadcast(buffer_, rank_of(0), {Algorithm::multicast});
+    ASSERT_TRUE(request.ok()) << request.status().to_string();
+    request_ = *request;
+  }
+  bool over() { return request_.progress().done; }
+  /// Waits for the end, and checks every byte.
+  void end() {
+    const Status status = request_.wait_for(std::chrono::seconds(100));
+    EXPECT_TRUE(status.ok()) << "rank " << rank() << ": " << status.to_string() << "\n"
+                             << member_->communicator().flight_record();
+    EXPECT_TRUE(buffer_ == expected_) << "rank " << rank() << " has wrong bytes";
+  }
+  /// The buffer is the caller's again, who writes to it.
+  void scribble() { std::fill(buffer_.begin(), buffer_.end(), kScribble); }
+  bool untouched() const { return buffer_ == Bytes(kBytes, kScribble); }
+
+ private:
+  Member* member_;
+  Bytes expected_;
+  Bytes buffer_;
+  Request request_;
+};
+
+class LateAnswer : public testing::Test {
+ protected:
+  LateAnswer() : everybody_(kSize), connections_(std::make_shared<Connections>()) {}
+
+  /// Runs `act` on every rank, between a Broadcast that proves all buffers ready, and an Allgather
+  /// behind which nothing of the story can still be on its way.
+  void run(const std::function<void(Story&)>& act) {
+    JobSpec spec{
+        .size = kSize,
+        .faults = fmt::format("drop receiver chunk psn=2 ranks={} epoch={}", kReader, kEpoch),
+        .tap = connections_,
+        .options = small_chunks()};
+    spec.wrap = [this](std::shared_ptr<device::Device> inner) {
+      return std::make_shared<WatchedDevice>(
+          std::move(inner),
+          [this](Rank me, const device::WorkRequest& request) { watch(index(me), request); });
+    };
+    outcome_ = run_job(spec, [&](Member& member) {
+      if (!member.broadcast(kBytes, 0, 1)) return;
+      everybody_.arrive_and_wait();
+      Story story(member, 2);
+      act(story);
+      EXPECT_TRUE(member.allgather(kBytes, 3));
+      EXPECT_TRUE(story.untouched())
+          << "something was written to rank " << story.rank() << "'s buffer after the end";
+    });
+    EXPECT_EQ(outcome_.injected.chunks_dropped_at_receiver, 1u);
+    EXPECT_EQ(of(kReader, "chunks_fetched"), 1u) << outcome_.describe();
+  }
+
+  std::uint64_t of(std::uint32_t rank, const std::string& counter) {
+    return outcome_.by_rank[rank][counter];
+  }
+  std::uint64_t served_by(std::uint32_t rank) { return of(rank, "device_read_bytes_served"); }
+
+  std::barrier<> everybody_;
+  std::shared_ptr<Connections> connections_;
+  // What ranks posted for the Broadcast: the reader to others, by their rank, and they to it.
+  std::array<std::atomic<std::uint32_t>, kSize> asked_{};
+  std::array<std::atomic<std::uint32_t>, kSize> read_{};
+  std::array<std::atomic<std::uint32_t>, kSize> ready_{};
+  std::array<std::atomic<std::uint32_t>, kSize> gone_{};
+  /// Called before the reader's first READ from a rank leaves.
+  std::function<void(std::uint32_t from)> on_read_ = [](std::uint32_t) {};
+  Outcome outcome_;
+
+ private:
+  void watch(std::uint32_t me, const device::WorkRequest& request) {
+    const std::uint32_t peer = index(request.peer);
+    const bool ours = request.work_id >> 32 == kEpoch;
+    if (request.opcode == device::Opcode::read && ours && me == kReader && read_[peer]++ == 0) {
+      on_read_(peer);
+    }
+    if (request.opcode != device::Opcode::send) return;
+    const auto message = protocol::decode(request.local);
+    if (!message || message->epoch != kEpoch) return;
+    if (message->kind == protocol::MessageKind::fetch_request) ++asked_[peer];
+    if (message->kind == protocol::MessageKind::fetch_ready) ++ready_[me];
+    if (message->kind == protocol::MessageKind::fetch_gone) ++gone_[me];
+  }
+};
+
+TEST_F(LateAnswer, OfASkippedNeighbourChangesNothingAfterTheEnd) {
+  run([&](Story& story) {
+    if (story.rank() == kReader) connections_->mute_all_from(2);
+    everybody_.arrive_and_wait();
+    story.call();
+    story.end();  // of the reader first: the others wait for what rank 2 says
+    story.scribble();
+    if (story.rank() == kReader) connections_->open_all_from(2);
+  });
+  EXPECT_GE(of(kReader, "fetch_targets_skipped"), 1u) << outcome_.describe();
+  // It came before what rank 2 said to the reader in the Allgather.
+  EXPECT_GE(ready_[2], 1u);
+  EXPECT_EQ(read_[2], 0u);
+  EXPECT_EQ(served_by(0) + served_by(1), kChunk);
+}
+
+TEST_F(LateAnswer, ToAReadKeepsTheCollectiveOpen) {
+  on_read_ = [&](std::uint32_t from) {
+    if (from != 2) return;
+    connections_->mute_all_from(2);
+    connections_->open(0, kReader);
+    connections_->open(1, kReader);
+  };
+  run([&](Story& story) {
+    if (story.rank() == kReader) {
+      connections_->mute(2, 1);  // keeps rank 1 in the collective
+      connections_->mute(0, kReader);
+      connections_->mute(1, kReader);
+    }
+    everybody_.arrive_and_wait();
+    story.call();
+    if (story.rank() == kReader) {
+      // Rank 1 has the chunk and says so; nothing comes of it, and rank 0 is asked.
+      EXPECT_TRUE(eventually([&] { return ready_[1] > 0 && asked_[0] > 0; }));
+      EXPECT_FALSE(story.over()) << "rank 2's bytes may still come";
+      connections_->open_all_from(2);
+    }
+    story.end();
+    story.scribble();
+  });
+  EXPECT_GE(of(kReader, "fetch_targets_skipped"), 2u) << outcome_.describe();
+  EXPECT_EQ(read_[0] + read_[1], 0u) << "the chunk was read twice";
+  EXPECT_EQ(served_by(2), kChunk);
+}
+
+TEST_F(LateAnswer, RanksPastTheCollectiveSayThatTheyAreGone) {
+  std::atomic<bool> past[2]{};
+  run([&](Story& story) {
+    if (story.rank() == kReader) {
+      connections_->mute(2, kReader);
+      connections_->mute(kReader, 0);
+      connections_->mute(kReader, 1);
+    }
+    everybody_.arrive_and_wait();
+    story.call();
+    if (story.rank() == kReader) {
+      EXPECT_TRUE(eventually([&]() -> bool { return past[0] && past[1]; }));
+      EXPECT_FALSE(story.over());
+      connections_->open(kReader, 0);
+      connections_->open(kReader, 1);
+      EXPECT_TRUE(eventually([&] { return gone_[0] > 0 && gone_[1] > 0; }));
+      EXPECT_FALSE(story.over());
+      connections_->open(2, kReader);
+    }
+    story.end();
+    story.scribble();
+    if (story.rank() < 2) past[story.rank()] = true;
+  });
+  EXPECT_GE(of(kReader, "fetch_targets_skipped"), 3u) << "2, 1 and 0\n" << outcome_.describe();
+  EXPECT_EQ(ready_[0] + ready_[1], 0u);
+  EXPECT_EQ(served_by(2), kChunk);
+}
+
+TEST_F(LateAnswer, AReadFromARankPastTheCollectiveIsRefused) {
+  on_read_ = [&](std::uint32_t from) {
+    if (from == 1) connections_->mute(kReader, 1);
+  };
+  std::atomic<bool> past{false};
+  run([&](Story& story) {
+    if (story.rank() == kReader) {
+      connections_->mute_all_from(2);  // keeps rank 1 in the collective, and is skipped
+      connections_->mute(0, kReader);  // rank 1 is read from, not the root
+    }
+    everybody_.arrive_and_wait();
+    story.call();
+    if (story.rank() == kReader) {
+      EXPECT_TRUE(eventually([&] { return read_[1] > 0; }));
+      connections_->open(2, 1);
+      EXPECT_TRUE(eventually([&]() -> bool { return past; }));
+      EXPECT_FALSE(story.over());
+      connections_->open(kReader, 1);
+      connections_->open(0, kReader);
+      connections_->open_all_from(2);
+    }
+    story.end();
+    story.scribble();
+    if (story.rank() == 1) past = true;
+  });
+  EXPECT_GE(of(kReader, "fetch_targets_skipped"), 2u) << "2, and 1, which refused the READ";
+  EXPECT_EQ(read_[1], 1u);
+  EXPECT_EQ(served_by(1), 0u) << "bytes of a buffer that is the caller's were read";
+  EXPECT_GE(read_[0] + read_[2], 1u) << "it was read from another instead";
+}
+
+}  // namespace
+}  // namespace tutti::scenario
