@@ -40,7 +40,7 @@ struct SortSpec {
   std::string algorithm = "standard_exchange";
   std::uint32_t ports = 1;
   ListCosts costs{};
-  bool buffer_per_block = true;  ///< see ListSpec
+  bool buffer_per_block = false;  ///< see ListSpec
   /// host: keys put in order between two looks at the Allgather, as apps/radix_sort does it.
   std::uint64_t slice_keys = 32768;
   std::uint64_t bits_per_second = 32'000'000'000;  ///< the source's: four lanes, quad data rate

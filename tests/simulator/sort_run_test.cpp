@@ -77,15 +77,14 @@ TEST(SortRun, WhoCarriesOutTheListsIsCounted) {
     SortSpec spec = small(10, ListRunner::nic, overlapped);
     SortReport nic = sort(spec);
     EXPECT_EQ(nic.lists.host_messages, 0u);
-    EXPECT_EQ(nic.lists.nic_messages, 10u * 16 * 15);  // one a block
-    EXPECT_GT(nic.lists.nic_waits, 10u * 16 * 4);
-    spec.buffer_per_block = false;
-    nic = sort(spec);
     EXPECT_EQ(nic.lists.nic_messages, 10u * 16 * 4);
+    EXPECT_EQ(nic.lists.nic_waits, 10u * 16 * (4 + 4 + 4 + 1));  // enabled, sent, come; the copy
+    spec.buffer_per_block = true;
+    nic = sort(spec);
+    EXPECT_EQ(nic.lists.nic_messages, 10u * 16 * 15);
   }
   SortSpec leaders = small(10, ListRunner::nic, true);
   leaders.hierarchical = true;
-  leaders.buffer_per_block = false;
   EXPECT_EQ(sort(leaders).lists.nic_messages, 10u * 4 * 2);
 }
 
@@ -140,10 +139,10 @@ TEST(SortRun, WhatIsLeftOfAHiddenAllgatherIsTheCallAndOneLook) {
   SortSpec spec = small(16, ListRunner::nic, true);
   spec.work.local = nanoseconds(1000);
   const SortReport report = sort(spec);
-  // 15 sends, 15 receives and the copy, 4 waits for sends of the 4 connections, one for the copy,
-  // and for each round an enable and a wait.
+  // Four sends and receives and the copy; for each round an enable and waits for what was sent and
+  // what has come, and one for the copy.
   const auto per_pass = phase(report, SortPhase::allgather) / report.passes;
-  const Picoseconds posted = nanoseconds(50 * (15 + 15 + 1 + 4 + 1 + 2 * 4));
+  const Picoseconds posted = nanoseconds(50 * (2 * 4 + 1 + 3 * 4 + 1));
   const sim::WireSpeed copy(spec.costs.copy_bits_per_second);
   const Picoseconds look = nanoseconds(500 + 150) + copy.time_of(16 * 64);
   EXPECT_EQ(per_pass, posted + copy.time_of(64) + look);
@@ -177,10 +176,10 @@ TEST(SortRun, AnAllgatherOfTwoTakesWhatItsTermsAddUpTo) {
   const Picoseconds nic = phase(sort(spec), SortPhase::allgather) / 8;
   // Seven tasks: send, receive, copy; an enable, and waits for what was sent, copied and received.
   const Picoseconds posted = copy.time_of(64) + nanoseconds(50 * 7);
-  const Picoseconds sent = nanoseconds(250 * 2);  // the enable, the message
-  const Picoseconds waits = wire.time_of(64 + 26) + nanoseconds(250 * 2);
+  const Picoseconds sent = nanoseconds(300 * 2);  // the enable, the message
+  const Picoseconds waits = wire.time_of(64 + 26) + nanoseconds(300 * 2);
   ASSERT_GT(waits, flight) << "the interface is at its first two waits when the message comes";
-  EXPECT_EQ(nic, posted + sent + waits + nanoseconds(250) + nanoseconds(600 + 500 + 150) +
+  EXPECT_EQ(nic, posted + sent + waits + nanoseconds(300) + nanoseconds(600 + 500 + 150) +
                      copy.time_of(2 * 64));
 }
 

@@ -188,17 +188,14 @@ void add_work(CLI::App& command, SimSortOptions& options) {
 }
 
 void add_costs(CLI::App& command, SimSortOptions& options) {
+  const auto add = [&](const char* name, std::int64_t& value, Nanoseconds usual, const char* text) {
+    value = usual.count();
+    command.add_option(name, value, text)->check(CLI::Range(0, 1'000'000))->capture_default_str();
+  };
   const world::ListCosts costs;
-  options.post_ns = costs.post.count();
-  options.task_ns = costs.task.count();
-  command.add_option("--post-ns", options.post_ns, "Of a host, to post a task to its interface")
-      ->check(CLI::Range(0, 1'000'000))
-      ->capture_default_str();
-  command
-      .add_option("--task-ns", options.task_ns,
-                  "Of the interface, for a message, a wait or an enable")
-      ->check(CLI::Range(0, 1'000'000))
-      ->capture_default_str();
+  add("--post-ns", options.post_ns, costs.post, "Of a host, to post a task to its interface");
+  add("--task-ns", options.task_ns, costs.task,
+      "Of an interface, for a message, a wait or an enable");
 }
 
 }  // namespace
@@ -227,8 +224,8 @@ void add_sim_sort_command(CLI::App& sim, int& exit_code) {
   command->add_option("--rate", options->rate, "Of all links")->capture_default_str();
   add_work(*command, *options);
   add_costs(*command, *options);
-  command->add_flag("!--whole-messages", spec.buffer_per_block,
-                    "An interface's buffers hold a message of several blocks, not one block each");
+  command->add_flag("--buffer-per-block", spec.buffer_per_block,
+                    "An interface's eager buffers hold one block, so that it sends block by block");
   command->add_flag("--json", options->json, "As JSON");
   command->callback([options, &exit_code] {
     if (Status status = run(*options); !status) exit_code = complain("sim sort", status);
