@@ -98,7 +98,7 @@ Picoseconds ListRun::begin(std::uint32_t rank, Picoseconds now) {
   one.board.reset(one.schedule);
   one.seen.clear();
   one.managed_done = 0;
-  one.done = one.over = false;
+  one.done = one.over = one.reported = false;
   if (!by_nic()) return carry_out_by_host(one, now);
   const Picoseconds free = now + one.posting;
   queue_.push({free, event_key(kDoorbell, rank), 0});
@@ -172,7 +172,7 @@ void ListRun::carry_out_by_nic(Participant& one, Picoseconds now) {
   }
   when += charge_waits(one);
   free = when;
-  const bool over = one.board.done();
+  const bool over = one.board.done() && !std::exchange(one.reported, true);
   if (over || host_is_needed) {
     queue_.push({when + time_of(spec_.costs.completion), event_key(kOver, one.rank), over});
   }
@@ -249,7 +249,7 @@ bool ListRun::handle(const Event& event) {
   } else if (kind_of(event) == kDoorbell) {
     carry_out_by_nic(at(rank), event.time);
   } else if (kind_of(event) == kOver) {
-    at(rank).over = event.argument != 0;
+    if (event.argument != 0) at(rank).over = true;
     waker_.wake(rank);
   } else {
     return false;

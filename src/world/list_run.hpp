@@ -96,14 +96,14 @@ class ListRun {
     std::vector<schedule::FilledTask> filled;
     std::vector<schedule::TaskIndex> managed;  ///< the management queue's entries
     std::size_t managed_done = 0;
-    sim::Picoseconds
-        posting{};  ///< the host's time for a call: tasks, and copies before any message
+    sim::Picoseconds posting{};  ///< of the host, for a call: tasks, copies before any message
     schedule::TaskBoard board;
     std::array<std::vector<bool>, 2> arrived;  ///< by parity of the call, then by task
     std::vector<schedule::TaskIndex> seen;     ///< host: receives to take
     std::vector<schedule::TaskIndex> copies;   ///< nic: that the host has to do
     std::uint32_t calls = 0;
-    bool over = false;  ///< nic: the host's completion is there
+    bool reported = false;  ///< nic: the host's completion is on its way
+    bool over = false;      ///< nic: it is there
     bool done = false;
   };
 
