@@ -63,6 +63,14 @@ tutti::Status spoil(tutti::Communicator& communicator, Damage damage, std::vecto
   return {};
 }
 
+/// Calls of this rank so far that went through shared memory and leaders.
+std::uint64_t hierarchical_calls(const tutti::Communicator& communicator) {
+  for (const auto& [name, value] : communicator.counters()) {
+    if (name == "hierarchical_calls") return value;
+  }
+  return 0;
+}
+
 /// The measurement of one row, on keys of one type.
 template <typename Key>
 class Measurement {
@@ -132,9 +140,11 @@ class Measurement {
     keys_ = drawn_;
     if (tutti::Status status = finish(communicator_->barrier({.will_wait = true})); !status)
       return status;
+    const std::uint64_t calls = hierarchical_calls(*communicator_);
     const auto begin = std::chrono::steady_clock::now();
     if (tutti::Status status = sorter_->sort(keys_, variant); !status) return status;
     const auto end = std::chrono::steady_clock::now();
+    row_.hierarchical_calls += hierarchical_calls(*communicator_) - calls;
     if (tutti::Status status = judge(); !status) return status;
     return counts ? note(variant, end - begin) : tutti::Status();
   }

@@ -35,6 +35,7 @@ struct Row {
   std::uint64_t keys_per_rank = 0;
   std::array<Timings, kVariants> timings;
   std::uint64_t sorts_checked = 0;
+  std::uint64_t hierarchical_calls = 0;  ///< of all sorts' Allgathers: those that went by leaders
   std::string wrong;                ///< what the first check that failed said; empty: none failed
   std::uint64_t moved_bytes = 0;    ///< keys that left their rank in one sort, all ranks together
   std::uint64_t carried_bytes = 0;  ///< the same with what the blocks were filled up with

@@ -101,8 +101,9 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("-w,--warmup_iters", options.warmup, "Repetitions before")
       ->check(CLI::Range(0, 100'000))
       ->capture_default_str();
-  app.add_option("--allgather", options.allgather,
-                 "Algorithm of the histograms' Allgather, by a name of `tutti explain`");
+  app.add_option(
+      "--allgather", options.allgather,
+      "Algorithm of the histograms' Allgather, by a name of `tutti explain`, or hierarchical");
   app.add_option("--alltoall", options.alltoall, "Algorithm of the exchange of keys");
   add_number(app, "--piece-bytes", options.piece_bytes, 8, kMaxPieceBytes,
              "Largest block of one Alltoall of the exchange");

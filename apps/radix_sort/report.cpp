@@ -109,6 +109,7 @@ nlohmann::json to_json(const Options& options, const tutti::Communicator& commun
                     {"moved_bytes", row.moved_bytes},
                     {"carried_bytes", row.carried_bytes},
                     {"sorts_checked", row.sorts_checked},
+                    {"hierarchical_calls", row.hierarchical_calls},
                     {"wrong", row.wrong}});
   }
   return {{"schema", "tutti.radix_sort/1"},

@@ -10,6 +10,7 @@ import unittest
 
 TUTTI = ""
 LOOP = ""
+SORT = ""
 PATIENCE_S = 100
 
 
@@ -80,6 +81,21 @@ class LabJobs(unittest.TestCase):
         for result in results:
             self.assertGreaterEqual(result["counters"]["hierarchical_calls"], 2 * 4 * 6)
 
+    def test_a_sort_gathers_its_histograms_by_leaders_or_flat_as_it_is_told(self):
+        for algorithm, share in (("hierarchical", 1), ("recursive_doubling", 0)):
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "sort.json")
+                done = subprocess.run([TUTTI, "lab", "run", "--hosts", "2", "--ranks-per-host", "2", "--", SORT, "--radix",
+                                       "2,10", "--keys", "1000", "-n", "2", "-w", "1", "--allgather", algorithm, "--json",
+                                       path], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                with open(path, encoding="utf-8") as file:
+                    report = json.load(file)
+            self.assertEqual(report["settings"]["allgather"], algorithm)
+            for row in report["rows"]:
+                self.assertEqual(row["wrong"], "")
+                self.assertEqual(row["hierarchical_calls"], share * row["passes"] * row["sorts_checked"])
+
     def test_what_the_environment_chooses_is_not_overruled(self):
         results = self.bench(["--ranks-per-host", "2", "--env", "TUTTI_ALGORITHMS=allgather=ring"], "allgather", "-b", "64",
                              "-e", "64", hosts=2)
@@ -99,4 +115,5 @@ class LabJobs(unittest.TestCase):
 if __name__ == "__main__":
     TUTTI = os.path.abspath(sys.argv.pop(1))
     LOOP = os.path.abspath(sys.argv.pop(1))
+    SORT = os.path.abspath(sys.argv.pop(1))
     unittest.main(verbosity=2)

@@ -84,6 +84,35 @@ class Datapath(unittest.TestCase):
         self.assertIn("1 to 256", sim("datapath", "uc", "-t", "300", fails=True))
 
 
+class Sort(unittest.TestCase):
+    WORK = ["--count-ns", "1", "--local-ns", "2", "--routes-ns", "5"]
+
+    def test_each_radix_and_number_of_keys_is_a_row_of_both_runners(self):
+        got = json.loads(sim("sort", "--hosts", "4", "--ranks-per-host", "2", "--radix", "2,16", "--keys", "1000,3000",
+                             "--hierarchical", "--task-ns", "100", "--json", *self.WORK))
+        self.assertEqual((got["settings"]["task_ns"], got["settings"]["local_ns"]), (100, 2))
+        self.assertTrue(got["settings"]["hierarchical"])
+        self.assertEqual([(row["keys_per_rank"], row["radix"], row["passes"]) for row in got["rows"]],
+                         [(1000, 2, 32), (1000, 16, 8), (3000, 2, 32), (3000, 16, 8)])
+        for row in got["rows"]:
+            for runner, other in (("host", "nic"), ("nic", "host")):
+                for way in ("blocking", "overlapped"):
+                    self.assertGreater(row[runner][way][f"{runner}_messages"], 0)
+                    self.assertEqual(row[runner][way][f"{other}_messages"], 0)
+                self.assertAlmostEqual(row[runner]["ratio"],
+                                       row[runner]["overlapped"]["time_us"] / row[runner]["blocking"]["time_us"])
+            self.assertLess(row["nic"]["ratio"], 1)
+            self.assertAlmostEqual(row["gain_percent"], 100 * (1 - row["nic"]["overlapped"]["time_us"]
+                                                               / row["host"]["blocking"]["time_us"]))
+
+    def test_work_is_the_callers_to_say(self):
+        self.assertIn("--local-ns is required", sim("sort", "--count-ns", "1", "--routes-ns", "1", fails=True))
+
+    def test_the_table_has_a_line_for_each_row(self):
+        said = sim("sort", "--hosts", "2", "--ranks-per-host", "1", "--radix", "4,10", "--keys", "100", *self.WORK)
+        self.assertEqual([line.split()[:2] for line in said.splitlines()[-2:]], [["4", "100"], ["10", "100"]])
+
+
 class Sections(html.parser.HTMLParser):
     """The sections of a report, and whatever it would fetch."""
 

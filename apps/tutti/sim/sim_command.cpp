@@ -10,6 +10,7 @@ void add_sim_command(CLI::App& app, int& exit_code) {
   add_sim_traffic_command(*command, exit_code);
   add_sim_datapath_command(*command, exit_code);
   add_sim_offload_command(*command, exit_code);
+  add_sim_sort_command(*command, exit_code);
   add_sim_figures_command(*command, exit_code);
   add_sim_swarm_command(*command, exit_code);
   add_sim_replay_command(*command, exit_code);

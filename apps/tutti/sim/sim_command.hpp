@@ -5,8 +5,8 @@
 
 namespace tutti::app {
 
-/// Adds `sim run`, `sim traffic`, `sim datapath`, `sim offload`, `sim figures`, `sim swarm` and
-/// `sim replay`; a failure sets `exit_code`.
+/// Adds `sim run`, `sim traffic`, `sim datapath`, `sim offload`, `sim sort`, `sim figures`,
+/// `sim swarm` and `sim replay`; a failure sets `exit_code`.
 void add_sim_command(CLI::App& app, int& exit_code);
 
 /// Adds each of them to `sim`.
@@ -14,6 +14,7 @@ void add_sim_run_command(CLI::App& sim, int& exit_code);
 void add_sim_traffic_command(CLI::App& sim, int& exit_code);
 void add_sim_datapath_command(CLI::App& sim, int& exit_code);
 void add_sim_offload_command(CLI::App& sim, int& exit_code);
+void add_sim_sort_command(CLI::App& sim, int& exit_code);
 void add_sim_figures_command(CLI::App& sim, int& exit_code);
 void add_sim_swarm_command(CLI::App& sim, int& exit_code);
 void add_sim_replay_command(CLI::App& sim, int& exit_code);
