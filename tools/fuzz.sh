@@ -11,8 +11,13 @@ fi
 seconds=$1
 shift
 
-cmake --preset fuzz > /dev/null
-cmake --build --preset fuzz --target fuzzers -j "$(nproc)"
+# Several may run side by side, of different targets.
+mkdir -p build
+(
+  flock 9
+  cmake --preset fuzz > /dev/null
+  cmake --build --preset fuzz --target fuzzers -j "$(nproc)"
+) 9> build/fuzz.lock
 programs=build/fuzz/tests/fuzz
 if [ $# = 0 ]; then
   for source in tests/fuzz/*_fuzz.cpp; do set -- "$@" "$(basename "$source" .cpp)"; done
