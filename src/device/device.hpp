@@ -240,6 +240,11 @@ class Endpoint {
   virtual Status post(Instant now, const WorkRequest& request) = 0;
   /// Moves bytes, serves the peers' one-sided work, and fills `completions`; returns how many.
   virtual std::size_t poll(Instant now, std::span<Completion> completions) = 0;
+  /// The second poll of a round, for what was posted since the first: a device that has to make a
+  /// system call to look for arrivals leaves that out.
+  virtual std::size_t poll_posted(Instant now, std::span<Completion> completions) {
+    return poll(now, completions);
+  }
   /// While on, a silent peer is asked for a sign of life and reported as a `failure` completion
   /// after the endpoint's peer timeout.
   virtual void watch(Rank peer, bool on) = 0;

@@ -139,7 +139,10 @@ bool CommunicatorContext::workers_stopped(Instant now) {
 }
 
 bool CommunicatorContext::poll_endpoint(Instant now) {
-  const std::size_t count = endpoint_->poll(now, completions_);
+  return take_completions(now, endpoint_->poll(now, completions_));
+}
+
+bool CommunicatorContext::take_completions(Instant now, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) on_completion(now, completions_[i]);
   return count > 0;
 }
@@ -304,7 +307,7 @@ bool CommunicatorContext::poll_operations(Instant now) {
   }
   if (failing_.ok() && !queued_.empty()) begin_operations(now);
   // What the operations posted goes out now rather than with the next round.
-  if (worked && failing_.ok()) poll_endpoint(now);
+  if (worked && failing_.ok()) take_completions(now, endpoint_->poll_posted(now, completions_));
   return worked;
 }
 

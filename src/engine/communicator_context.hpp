@@ -163,6 +163,7 @@ class CommunicatorContext : private device::LandingGuide {
   void land_here();
   device::Landing landing(const device::MessageHead& chunk, bool begins) override;
   bool poll_endpoint(Instant now);
+  bool take_completions(Instant now, std::size_t count);
   bool expects_multicast();
   bool poll_multicast(Instant now);
   bool poll_team(Instant now);

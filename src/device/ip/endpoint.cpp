@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "base/error.hpp"
 #include "device/ip/group.hpp"
@@ -316,8 +315,12 @@ Status IpEndpoint::post(Instant now, const WorkRequest& request) {
 
 std::size_t IpEndpoint::poll(Instant now, std::span<Completion> completions) {
   now_ = now;
-  // Polled twice in one round, for what the first poll gave to send: there is nothing new to take.
-  if (std::exchange(received_at_, now) != now) receive(now);
+  receive(now);
+  return poll_posted(now, completions);
+}
+
+std::size_t IpEndpoint::poll_posted(Instant now, std::span<Completion> completions) {
+  now_ = now;
   for (const Rank rank : channels_.open()) {
     rc::RcChannel& one = channels_[rank];
     if (one.next_deadline() <= now) one.on_timer(now, completions_);

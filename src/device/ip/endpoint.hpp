@@ -39,6 +39,7 @@ class IpEndpoint final : public Endpoint {
   std::size_t max_message_bytes() const override { return channels_.config().max_message_bytes; }
   Status post(Instant now, const WorkRequest& request) override;
   std::size_t poll(Instant now, std::span<Completion> completions) override;
+  std::size_t poll_posted(Instant now, std::span<Completion> completions) override;
   void watch(Rank peer, bool on) override { channels_[peer].watch(on, now_); }
   void abandon() override { channels_.abandon(); }
   bool quiet() const override { return channels_.quiet(); }
@@ -84,8 +85,7 @@ class IpEndpoint final : public Endpoint {
   std::vector<rc::OutgoingFrame> in_batch_;
   rc::CompletionQueue completions_;
   Instant now_{};
-  Instant received_at_ = kNever;  ///< the poll that received last
-  bool blocked_ = false;          ///< the unicast send queue was full
+  bool blocked_ = false;  ///< the unicast send queue was full
   EndpointCounters counters_;
 };
 
