@@ -205,6 +205,7 @@ void Progress::take(std::unique_lock<std::mutex>& lock) {
   // The background thread sleeps on: what comes from now on is ours.
   epoll_event none{.events = 0, .data = {.ptr = nullptr}};
   (void)::epoll_ctl(watch_, EPOLL_CTL_MOD, epoll_, &none);
+  left_asleep_ = true;
   after_wait();
 }
 
@@ -220,16 +221,13 @@ void Progress::release() {
   driven_here = nullptr;
   // What was sent last may be lost and has to be sent again though the application computes.
   const Instant due = next_deadline();
-  bool looks_late = false;
+  // The background thread was left asleep: it has to look after the engine soon, but not now.
+  if (std::exchange(left_asleep_, false)) end_after(timer_, kParkMin);
   {
     const std::lock_guard lock(mutex_);
     driving_ = false;
     due_ = due;
-    looks_late = watching_ && !armed_ && watch_until_ > now() + kParkMin;
-    if (looks_late) watch_until_ = Instant{};  // once is enough
   }
-  // The background thread was left asleep: it has to look after the engine soon, but not now.
-  if (looks_late) end_after(timer_, kParkMin);
   if (wanted_.load() > 0 || waiters_.load() > 0) changed_.notify_all();
 }
 
@@ -394,7 +392,6 @@ void Progress::run_background() {
     wake_background_ = false;
     driven_here = this;
     lock.unlock();
-    watch_time_ = kLook;
     const Instant due = drive_in_background();
     lock.lock();
     if (!background_driving_) continue;  // an application thread took over from the watch
@@ -433,8 +430,7 @@ Instant Progress::drive_in_background() {
 
 /// Waits for news without holding the engine. True: the background thread has it again.
 bool Progress::watch() {
-  Instant deadline = now() + watch_time_;
-  watch_time_ = std::min(2 * watch_time_, kBlockMax);
+  Instant deadline = kNever;
   if (!prepare_wait(deadline)) return true;
   epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
   (void)::epoll_ctl(watch_, EPOLL_CTL_MOD, epoll_, &event);
@@ -447,7 +443,6 @@ bool Progress::watch() {
     driving_ = background_driving_ = false;
     driven_here = nullptr;
     watching_ = armed_ = true;
-    watch_until_ = deadline;
   }
   if (waiters_.load() > 0) changed_.notify_all();
   const timespec timeout = time_left(deadline);

@@ -117,20 +117,20 @@ class Progress {
   bool wake_background_ = false;
   bool watching_ = false;  ///< the background thread waits for news, without holding the engine
   bool armed_ = false;     ///< and drives when there are some: nobody has taken over since
-  Instant watch_until_ = kNever;  ///< when it looks by itself
   std::atomic<bool> callbacks_{false};
   bool briefly_ = false;  ///< the background thread drives only until what is due is done
   bool stop_ = false;
   Instant due_ = kNever;  ///< when the engine must be polled, as the last driver left it
-  std::uint64_t drives_ =
-      0;  ///< by application threads, which only look at it where they exclude driving
+  /// By application threads that wait or poll, not by those that only look: tells the background
+  /// that they are active.
+  std::uint64_t drives_ = 0;
   std::atomic<int> wanted_{0};  ///< application threads that want to drive, or exclude driving
   std::atomic<int> waiters_{0};
   std::atomic<bool> asleep_{false};  ///< whoever drives; kept where there are receive workers
 
   std::vector<engine::CommunicatorContext*> contexts_;  ///< used by the driver only
   bool sendable_watched_ = false;                       ///< likewise
-  Nanoseconds watch_time_{0};  ///< of the next watch, unless something is due; grows
+  bool left_asleep_ = false;                            ///< likewise: by a driver that took over
   std::thread background_;
   ReceiveThreads receive_threads_;  ///< used by the driver only
 };
