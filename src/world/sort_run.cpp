@@ -65,12 +65,13 @@ class SortRun final : public MessageSink, public RankWaker {
   void left(const NetworkMessage& message, Picoseconds now) override {
     if (message.keys == 0) lists_->left(message, now);
   }
-  void wake(std::uint32_t rank) override;
+  void wake(std::uint32_t rank) override { wake_at(rank, now()); }
 
  private:
   Status open();
   void step(std::uint32_t rank);
   void go_on(std::uint32_t rank, Stage stage, Picoseconds at);
+  void wake_at(std::uint32_t rank, Picoseconds at);
   void charge(Sorter& sorter, SortPhase phase, Picoseconds until);
   void call(std::uint32_t rank);
   void lead(std::uint32_t rank);
@@ -166,9 +167,9 @@ void SortRun::go_on(std::uint32_t rank, Stage stage, Picoseconds at) {
   queue_.push({at, event_key(kStep, rank), 0});
 }
 
-void SortRun::wake(std::uint32_t rank) {
+void SortRun::wake_at(std::uint32_t rank, Picoseconds at) {
   if (!std::exchange(sorters_[rank].waiting, false)) return;
-  go_on(rank, sorters_[rank].stage, now());
+  go_on(rank, sorters_[rank].stage, at);
 }
 
 void SortRun::charge(Sorter& sorter, SortPhase phase, Picoseconds until) {
@@ -218,13 +219,9 @@ void SortRun::step(std::uint32_t rank) {
 void SortRun::call(std::uint32_t rank) {
   if (!spec_.hierarchical) return begin(rank);
   const Picoseconds end = now() + message_time() + copy_.time_of(block_bytes());
-  if (leads(rank)) {
-    ++meeting_of(rank).left;
-    return go_on(rank, Stage::lead, end);
-  }
-  // The others see the counts once they are there: the leader is woken by the last.
-  sorters_[rank].stage = Stage::lead;
-  queue_.push({end, event_key(kStep, rank), 0});
+  // The leader's own counts are there; the others' are at the end, when the last wakes it.
+  if (leads(rank)) ++meeting_of(rank).left;
+  go_on(rank, Stage::lead, end);
 }
 
 void SortRun::lead(std::uint32_t rank) {
@@ -326,8 +323,8 @@ void SortRun::delivered(const NetworkMessage& message, Picoseconds when) {
   if (message.keys == 0) return lists_->delivered(message, when);
   Sorter& sorter = sorters_[message.to];
   sorter.arrived += message.keys;
-  if (sorter.arrived < spec_.keys || !std::exchange(sorter.waiting, false)) return;
-  go_on(message.to, sorter.stage, when + sim::from_nanoseconds(spec_.costs.completion));
+  if (sorter.arrived < spec_.keys) return;
+  wake_at(message.to, when + sim::from_nanoseconds(spec_.costs.completion));
 }
 
 Status check(const SortSpec& spec) {

@@ -109,9 +109,8 @@ nlohmann::json settings_json(const SimSortOptions& options) {
 void print_head(const SimSortOptions& options) {
   const SortSpec& spec = options.spec;
   fmt::print(
-      "{} hosts of {} ranks, {}, Allgather {} by {} port(s), {:g} Gbit/s; a key counted in {:g} "
-      "ns, "
-      "put in order in {:g} ns; a count of the histograms {:g} ns\n"
+      "{} hosts of {} ranks, {}, Allgather {} by {} port(s), {:g} Gbit/s; "
+      "a key counted in {:g} ns, put in order in {:g} ns; a count of the histograms {:g} ns\n"
       "times in us; gain: of interfaces and overlapped over hosts and blocking, in percent\n\n",
       spec.hosts, spec.ranks_per_host, spec.hierarchical ? "hierarchical" : "flat", spec.algorithm,
       spec.ports, static_cast<double>(spec.bits_per_second) / 1e9, options.count_ns,
