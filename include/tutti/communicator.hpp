@@ -104,12 +104,15 @@ struct CommunicatorOptions {
   std::string multicast;
   std::uint32_t chunk_bytes =
       0;  ///< 0: what the smallest MTU allows; uc: the longest message (all)
-  std::uint32_t segment_bytes = 0;   ///< payload of a uc datagram; 0: what the smallest MTU allows
-  std::uint64_t window_bytes = 0;    ///< 0: what the receive buffers hold
-  bool authenticate = true;          ///< keyed tag on every datagram; false: CRC-32C (all)
-  bool always_barrier = false;       ///< ready barrier before every collective (all)
-  std::uint32_t first_sequence = 1;  ///< number of the first collective; wraps at 2^32 (all)
-  Nanoseconds peer_timeout{3'000'000'000};     ///< a silent neighbour is lost after this
+  std::uint32_t segment_bytes = 0;  ///< payload of a uc datagram; 0: what the smallest MTU allows
+  std::uint64_t window_bytes = 0;   ///< 0: what the receive buffers hold
+  /// A Broadcast by multicast of up to this ends at its root when it has left: the root keeps a
+  /// copy until everybody has it, and closes not before. 0: none; over ip only (all)
+  std::uint64_t keep_bytes = 256 * 1024;
+  bool authenticate = true;                 ///< keyed tag on every datagram; false: CRC-32C (all)
+  bool always_barrier = false;              ///< ready barrier before every collective (all)
+  std::uint32_t first_sequence = 1;         ///< number of the first collective; wraps at 2^32 (all)
+  Nanoseconds peer_timeout{3'000'000'000};  ///< a silent neighbour is lost after this
   Nanoseconds create_timeout{30'000'000'000};  ///< for the ranks to come together
   /// Aggregators, "host:port" each, that reductions go through (docs/aggregator.md); empty:
   /// TUTTI_AGGREGATORS, else none. What rank 0 says counts.

@@ -96,10 +96,12 @@ typedef struct tutti_comm_options {
   const char* multicast;        /* (all) "ud", a chunk is a datagram, or "uc", a message of several
                                  * that is placed as it arrives; default: TUTTI_MULTICAST, else ud */
   uint64_t segment_bytes; /* payload of a uc datagram; default: what the smallest MTU allows */
+  uint64_t keep_bytes;    /* (all) up to this a Broadcast by multicast ends at its root when it has
+                           * left, and the root keeps a copy; default 256 KiB, 1: none */
 } tutti_comm_options_t;
 
 #define TUTTI_COMM_OPTIONS_INIT \
-  { sizeof(tutti_comm_options_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0 }
+  { sizeof(tutti_comm_options_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0 }
 
 /* Creates a communicator of the job that the environment names (torchrun, Open MPI, MPICH, Slurm,
  * `tutti run`, or TUTTI_BOOTSTRAP; of one rank where it names none). Collective: returns when every

@@ -54,6 +54,8 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       next_epoch_(settings.first_epoch),
       message_buffers_(endpoint_->max_message_bytes()),
       early_(window_bytes_),
+      receipts_(size, settings.first_epoch, settings.receipt_delay),
+      kept_(rank, *endpoint_, 2 * settings.receipt_delay),
       bytes_per_second_(settings.assumed_bytes_per_second) {
   if (settings.chunk_bytes != 0) chunk_bytes_ = std::min(chunk_bytes_, settings.chunk_bytes);
   if (settings.window_bytes != 0) window_bytes_ = std::min(window_bytes_, settings.window_bytes);
@@ -83,6 +85,7 @@ bool CommunicatorContext::poll(Instant now) {
     worked |= poll_multicast(now);
   }
   worked |= poll_operations(now);
+  if (failing_.ok()) tend_copies(now);
   if (!failing_.ok() && workers_stopped(now)) {
     settle_failure(now);
     return true;
@@ -243,7 +246,8 @@ void CommunicatorContext::take_submissions(Instant now) {
 bool CommunicatorContext::barrier_needed(const Operation& operation, bool votes) {
   // The same decision on all ranks: it follows from the sequence of collectives alone. Bytes stay
   // unconfirmed until a later collective, or a barrier, proves that everybody has consumed them.
-  const std::uint64_t bytes = operation.multicast_bytes();
+  const std::uint64_t payload = operation.multicast_bytes();
+  const std::uint64_t bytes = payload == 0 ? 0 : std::max(payload, kLeastUnconfirmedBytes);
   const bool lossless = endpoint_->capabilities().has(device::Capability::lossless);
   const std::uint64_t early = operation.early_bytes();
   const bool barrier = (bytes > 0 && (votes || settings_.always_barrier || lossless ||
@@ -293,6 +297,10 @@ bool CommunicatorContext::poll_operations(Instant now) {
     }
     recorder_.enter(operation.epoch(), observe::Phase::done, now);
     operation.finish();
+    if (operation.begun_by_all()) {
+      receipts_.begun_by_all(operation.epoch());
+      kept_.release(receipts_);
+    }
     std::unique_ptr<Operation> over = std::move(active_[i]);
     active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
     if (active_.empty() && queued_.empty()) stop_watching();
@@ -440,7 +448,8 @@ bool CommunicatorContext::blocked() const {
 }
 
 Instant CommunicatorContext::next_deadline() const {
-  Instant deadline = std::min(endpoint_->next_deadline(), stop_check_);
+  Instant deadline =
+      std::min({endpoint_->next_deadline(), stop_check_, receipts_.due(), kept_.next_deadline()});
   for (const auto& operation : active_) {
     deadline = std::min(deadline, operation->next_deadline());
   }

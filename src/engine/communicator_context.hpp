@@ -18,6 +18,7 @@
 #include "device/device.hpp"
 #include "engine/by_epoch.hpp"
 #include "engine/early_store.hpp"
+#include "engine/kept_blocks.hpp"
 #include "engine/message_buffers.hpp"
 #include "engine/operation.hpp"
 #include "engine/receive_team.hpp"
@@ -29,6 +30,7 @@
 #include "protocol/cutoff.hpp"
 #include "protocol/data_message.hpp"
 #include "protocol/message.hpp"
+#include "protocol/receipts.hpp"
 #include "protocol/turn_taking.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
@@ -50,6 +52,10 @@ class CommunicatorContext : private device::LandingGuide {
   Instant next_deadline() const;
   /// Whether data waits for room in a send queue.
   bool blocked() const;
+  /// Says what the others wait to hear before this rank may close, and watches those who have yet
+  /// to say that they need nothing more of it (`keeps_blocks`).
+  void part(Instant now);
+  bool keeps_blocks() const { return !kept_.empty(); }
   /// Collectives that are not over.
   bool busy() const { return !queued_.empty() || !active_.empty() || !submitted_.empty(); }
 
@@ -115,6 +121,14 @@ class CommunicatorContext : private device::LandingGuide {
   /// What this rank has to say about that; the engine's operations fill it in.
   protocol::Vote& vote() { return vote_; }
   std::uint64_t window_bytes() const { return window_bytes_; }
+  /// Whether a Broadcast goes without handshake. The same on all ranks.
+  bool keeps(std::uint64_t broadcast_bytes) const;
+  /// This rank has sent its block of a collective, and keeps a copy.
+  void keep_block(Instant now, std::uint32_t epoch, std::span<const std::byte> block);
+  /// Somebody misses chunks of a block that this rank keeps, or is about to.
+  void answer_from_copy(Instant now, Rank from, const protocol::Message& request);
+  /// This rank has what `root`, which keeps a copy, has sent.
+  void owe_receipt(Instant now, Rank root, std::uint32_t epoch) { receipts_.owe(now, root, epoch); }
   /// Whether the last look at the multicast queue pairs found nothing: what has not come by then is
   /// not merely unread. Where receive workers look, they are asked: `looked` answers for the
   /// question `ask_look`.
@@ -159,6 +173,9 @@ class CommunicatorContext : private device::LandingGuide {
   /// Bytes that a rank is sent, at most, for collectives that it has not begun: more waits for a
   /// ready barrier.
   static constexpr std::uint64_t kMaxEarlyBytes = 4 << 20;
+  /// What a short multicast counts for in the receivers' window: a datagram fills more of a queue
+  /// than its payload.
+  static constexpr std::uint64_t kLeastUnconfirmedBytes = 2048;
 
   void land_here();
   device::Landing landing(const device::MessageHead& chunk, bool begins) override;
@@ -188,7 +205,9 @@ class CommunicatorContext : private device::LandingGuide {
   bool barrier_needed(const Operation& operation, bool votes);
   bool poll_operations(Instant now);
   void complete(Operation& operation, const Status& status);
-  void answer_gone(Instant now, Rank from, const protocol::Message& message);
+  void answer_late(Instant now, Rank from, const protocol::Message& message);
+  void on_receipt(Rank from, std::uint32_t epoch);
+  void tend_copies(Instant now);
   void watch_neighbours();
   void stop_watching();
   void settle_failure(Instant now);
@@ -214,6 +233,8 @@ class CommunicatorContext : private device::LandingGuide {
   MessageBuffers message_buffers_;
   std::deque<DeferredMessage> deferred_;  ///< refused by a full send queue
   EarlyStore early_;
+  protocol::Receipts receipts_;
+  KeptBlocks kept_;
   protocol::Jitter jitter_;
   std::uint64_t bytes_per_second_;
   std::uint32_t loss_memory_ = 0;

@@ -103,10 +103,11 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
       on_failed_message(rank_of(lost), from, culprit == 0 ? kNoRank : rank_of(culprit - 1));
     return;
   }
+  if (message->kind == MessageKind::have) return on_receipt(from, message->epoch);
   if (Operation* operation = find(message->epoch)) {
     operation->on_message(now, from, *message);
   } else if (circular_before(message->epoch, next_epoch_)) {
-    if (message->kind == MessageKind::fetch_request) answer_gone(now, from, *message);
+    if (message->kind == MessageKind::fetch_request) answer_late(now, from, *message);
     // An aggregator that learns late what was called refuses what is over at a rank that called it.
     if (message->kind == MessageKind::refused) fail(refusal_status(name_of(from), *message));
   } else if (pending_.size() < kMaxPendingMessages) {
@@ -116,11 +117,63 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
   }
 }
 
-void CommunicatorContext::answer_gone(Instant now, Rank from, const Message& message) {
+/// Somebody misses chunks of a collective that is over here.
+void CommunicatorContext::answer_late(Instant now, Rank from, const Message& message) {
+  if (kept_.holds(message.epoch)) {
+    observe_loss(true);
+    return answer_from_copy(now, from, message);
+  }
   Message answer = message;
   answer.kind = MessageKind::fetch_gone;
   outbox_.send(from, answer);
   send(now, outbox_);
+}
+
+// ---- blocks that their root keeps
+
+bool CommunicatorContext::keeps(std::uint64_t broadcast_bytes) const {
+  // Everybody's receipt goes to the root itself.
+  constexpr std::uint32_t kMostReceivers = 64;
+  return broadcast_bytes <= std::min(settings_.keep_bytes, window_bytes_ / 2) && size_ > 1 &&
+         size_ <= kMostReceivers;
+}
+
+void CommunicatorContext::keep_block(Instant now, std::uint32_t epoch,
+                                     std::span<const std::byte> block) {
+  kept_.keep(now, epoch, block);
+  ++counters_.blocks_kept;
+}
+
+void CommunicatorContext::answer_from_copy(Instant now, Rank from, const Message& request) {
+  const bool now_or_never = kept_.holds(request.epoch);
+  if (now_or_never) counters_.kept_ranges_served += request.range_count;
+  if (!kept_.ask(from, request, outbox_)) ++counters_.messages_rejected;
+  send(now, outbox_);
+}
+
+void CommunicatorContext::on_receipt(Rank from, std::uint32_t epoch) {
+  if (!circular_before(epoch, next_epoch_)) {
+    ++counters_.messages_rejected;
+    return;
+  }
+  receipts_.on_have(from, epoch);
+  kept_.release(receipts_);
+}
+
+/// Says what came, and answers who asked before there was an answer.
+void CommunicatorContext::tend_copies(Instant now) {
+  if (receipts_.due() <= now) counters_.receipts_sent += receipts_.tell(outbox_);
+  if (kept_.next_deadline() <= now)
+    counters_.kept_ranges_served += kept_.serve(now, receipts_, outbox_);
+  if (!outbox_.empty()) send(now, outbox_);
+}
+
+void CommunicatorContext::part(Instant now) {
+  counters_.receipts_sent += receipts_.tell(outbox_);
+  send(now, outbox_);
+  for (std::uint32_t r = 0; r < size_; ++r) {
+    if (!kept_.all_at(rank_of(r), receipts_)) watch(rank_of(r));
+  }
 }
 
 /// What came for a collective before it began here.

@@ -22,17 +22,13 @@ constexpr std::uint64_t kPacedBurstBytes = 448 * 1024;
 // N(P-1)/B, an eighth at 1.03; longer ones keep to the bytes.
 constexpr std::uint64_t kExcessDivisor = 8;
 constexpr std::uint64_t kExcessBytes = 256 * 1024;
-constexpr double kScansPerCollective = 3;
 constexpr std::uint32_t kLongBlock = 64;  // chunks, beside which one more does not count
-constexpr std::int64_t kMaxTickFactor = 8;
 
 }  // namespace
 
 using protocol::Block;
-using protocol::LostRun;
 using protocol::Message;
 using protocol::MessageKind;
-using protocol::ReadOrder;
 
 MulticastOperation::MulticastOperation(const Description& description, std::span<std::byte> buffer,
                                        std::span<const std::byte> own, bool gather)
@@ -53,6 +49,7 @@ std::unique_ptr<MulticastOperation> MulticastOperation::allgather(std::span<cons
 bool MulticastOperation::prepare(CommunicatorContext& context) {
   const std::uint32_t forced = context.settings().chains;
   chains_ = forced == 0 ? 1 : forced;
+  keeps_ = !gather_ && context.keeps(buffer_.size());
   if (!gather_ || buffer_.empty() || context.size() < 2) return false;
   plan_ = context.turn_taking().next(buffer_.size());
   if (forced != 0) {
@@ -99,11 +96,14 @@ void MulticastOperation::start(Instant now, bool barrier) {
   sequencer_ = std::make_unique<protocol::Sequencer>(senders, chains_);
   cutoff_ = std::make_unique<protocol::Cutoff>(settings.cutoff, context().jitter());
   scanner_ = std::make_unique<protocol::LossScanner>(*map_);
-  fetch_ = std::make_unique<protocol::FetchRing>(me, size, epoch(), *map_, settings.fetch);
+  fetch_ = std::make_unique<protocol::FetchRing>(
+      me, size, epoch(), *map_, settings.fetch,
+      keeps_ ? protocol::FetchFrom::root : protocol::FetchFrom::neighbours);
   credits_ = std::make_unique<protocol::CreditWindow>(
       me, size, epoch(), *map_, chains_, context().window_bytes() / layout_.chunk_bytes(),
       settings.pulses_in_flight);
-  handshake_ = std::make_unique<protocol::Handshake>(me, size, epoch());
+  handshake_ = std::make_unique<protocol::Handshake>(
+      keeps_ ? protocol::Handshake::unneeded(me, epoch()) : protocol::Handshake(me, size, epoch()));
   begun_.resize(layout_.blocks().size());
   ends_expected_ = senders - (own_block_ == kNoBlock ? 0 : 1);
   if (context().team() != nullptr) {
@@ -315,7 +315,12 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
       activated_ = activated_ || legal;
       break;
     case MessageKind::fetch_request:
-      legal = fetch_->on_request(from, message, key(), outbox_);
+      if (keeps_) {
+        legal = sender_ != nullptr;
+        if (legal) context().answer_from_copy(now, from, message);
+      } else {
+        legal = fetch_->on_request(from, message, key(), outbox_);
+      }
       break;
     case MessageKind::fetch_ready:
       // Looked at after the multicast that came before it: what is here by then is not read.
@@ -325,6 +330,7 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
     case MessageKind::fetch_lack:
     case MessageKind::fetch_gone:
       legal = fetch_->on_answer(now, from, message, outbox_, orders_);
+      if (keeps_ && message.kind == MessageKind::fetch_gone) fail_unserved(from);
       break;
     case MessageKind::loss_hint:
       legal = sender_ && fetch_->on_hint(now, message, hinted_);
@@ -411,6 +417,11 @@ void MulticastOperation::finish_sending(Instant now) {
   }
   trace_.sent(own_block_);
   sent_all_ = dirty_ = true;
+  if (keeps_) {
+    // Nobody says that it misses the last chunk before its cutoff.
+    if (context().lossy()) sender_->repeat_tail();
+    return;
+  }
   repeat_after_ = cutoff_->alpha();
   // Where chunks get lost the last one is sent twice: losing it costs a cutoff, sending it little.
   const bool twice = context().lossy() && layout_.blocks()[own_block_].psns.size() >= kLongBlock;
@@ -435,148 +446,13 @@ void MulticastOperation::repeat_tail(Instant now) {
   sender_->repeat_tail();
 }
 
-// ---- recovery
-
-void MulticastOperation::tick(Instant now) {
-  if (!ready_ || received_all() || now < next_tick_) return;
-  if (context().team() != nullptr) {
-    judge_ends();
-  } else if (neighbour_finished_ && context().drained()) {
-    for (std::uint32_t b = 0; b < layout_.blocks().size(); ++b) scanner_->ended(b);
+/// All was sent, or all has come.
+void MulticastOperation::leave_copy(Instant now) {
+  if (sender_) {
+    context().keep_block(now, epoch(), own_);
+  } else {
+    context().owe_receipt(now, description().root, epoch());
   }
-  next_tick_ = now + tick_interval();
-  scanner_->tick(lost_);
-  // All ends came a tick ago: nothing of what is missing was sent since.
-  if (ends_seen_ >= ends_expected_) scanner_->tick(lost_);
-  declare(now);
-}
-
-// While data flows, losses are gathered and asked for a few times in all: every request costs a
-// round of messages, and only the last one can delay the end.
-Nanoseconds MulticastOperation::tick_interval() const {
-  const Nanoseconds floor = context().settings().reorder_delay;
-  if (neighbour_finished_) return floor;
-  const double seconds =
-      static_cast<double>(buffer_.size()) / static_cast<double>(context().bytes_per_second());
-  const Nanoseconds share(static_cast<std::int64_t>(seconds * 1e9 / kScansPerCollective));
-  return std::clamp(share, floor, floor * kMaxTickFactor);
-}
-
-void MulticastOperation::declare(Instant now) {
-  if (lost_.empty()) return;
-  for (const LostRun& run : lost_) fetch_->lost(run);
-  lost_.clear();
-  dirty_ = true;
-  fetch_->poll(now, outbox_);
-}
-
-void MulticastOperation::check_cutoff(Instant now) {
-  if (!ready_ || received_all() || unread(now)) return;
-  cut_off(now, protocol::CutoffReason::silence);
-}
-
-void MulticastOperation::cut_off(Instant now, protocol::CutoffReason reason) {
-  observe::Counters& counters = context().counters();
-  if (reason == protocol::CutoffReason::neighbour_finished) {
-    ++counters.cutoff_neighbour_finished;
-    trace_.cut_off(reason);
-    neighbour_finished_ = true;
-    next_tick_ = std::min(next_tick_, now + context().settings().reorder_delay);
-    if (context().team() == nullptr) return;
-    for (std::uint32_t b = 0; b < layout_.blocks().size(); ++b) ended_.push_back(b);
-    judge_ends();
-    return;
-  }
-  // A block of which nothing came may belong to a rank that is late; its sender repeats its tail
-  // until we have it, which shows that it was sent.
-  bool any = false;
-  for (std::uint32_t b = 0; b < layout_.blocks().size(); ++b) {
-    if (!begun_[b]) continue;
-    Range rest = layout_.blocks()[b].psns;
-    while (!rest.empty()) {
-      const Range missing = map_->first_missing(b, rest);
-      if (missing.empty()) break;
-      rest.first = missing.last;
-      lost_.push_back({b, missing, false});
-      any = true;
-    }
-  }
-  if (any) {
-    ++counters.cutoff_silence;
-    trace_.cut_off(reason);
-  }
-  declare(now);
-}
-
-std::uint64_t MulticastOperation::key() {
-  if (!registered_) {
-    if (auto key = context().endpoint().register_memory(buffer_)) {
-      key_ = *key;
-      registered_ = true;
-    }
-  }
-  return key_.key;
-}
-
-void MulticastOperation::order_reads(Instant now) {
-  if (!workers_keep_off()) return;
-  const auto end = ready_answers_.begin() + static_cast<std::ptrdiff_t>(answers_kept_off_);
-  for (auto answer = ready_answers_.begin(); answer != end; ++answer) {
-    const bool legal = fetch_->on_answer(now, answer->from, answer->message, outbox_, orders_);
-    if (!legal) ++context().counters().messages_rejected;
-  }
-  // Only now: the answers may overlap.
-  for (auto answer = ready_answers_.begin(); answer != end; ++answer) {
-    for (const Range range : answer->message.range_list()) let_workers_on(range);
-  }
-  ready_answers_.erase(ready_answers_.begin(), end);
-  answers_kept_off_ = 0;
-  for (const ReadOrder& order : orders_) post_read(now, order);
-  orders_.clear();
-}
-
-void MulticastOperation::post_read(Instant now, const ReadOrder& order) {
-  std::uint32_t slot = 0;
-  while (slot < reads_.size() && reads_[slot].open) ++slot;
-  if (slot == reads_.size()) reads_.emplace_back();
-  const Block& block = layout_.blocks()[order.block_index];
-  const std::uint64_t offset = layout_.offset_of(block, order.psns.first);
-  const std::uint64_t bytes = layout_.bytes_of(block, order.psns);
-  const Status posted =
-      context().endpoint().post(now, {.opcode = device::Opcode::read,
-                                      .peer = order.from,
-                                      .work_id = std::uint64_t{epoch()} << 32 | slot,
-                                      .local = buffer_.subspan(offset, bytes),
-                                      .remote_key = {order.key},
-                                      .remote_offset = offset});
-  if (!posted.ok()) {
-    fetch_->on_read_end(order, false, 0);
-    let_workers_on(order.psns);
-    return;
-  }
-  reads_[slot] = {order, true};
-  trace_.reading(slot);
-  ++open_reads_;
-}
-
-void MulticastOperation::on_completion(Instant now, const device::Completion& completion) {
-  const auto slot = static_cast<std::uint32_t>(completion.work_id);
-  if (completion.opcode != device::Opcode::read || slot >= reads_.size() || !reads_[slot].open)
-    return;
-  Read& read = reads_[slot];
-  read.open = false;
-  --open_reads_;
-  const bool success = completion.code == Code::ok;
-  std::uint64_t bytes = 0;
-  if (success) {
-    const Block& block = layout_.blocks()[read.order.block_index];
-    bytes = layout_.bytes_of(block, read.order.psns);
-    map_->mark_run(read.order.block_index, read.order.psns);
-    on_marked(now, read.order.block_index);
-  }
-  trace_.read(slot, read.order, bytes);
-  fetch_->on_read_end(read.order, success, bytes);
-  if (!success) let_workers_on(read.order.psns);
 }
 
 // ---- driving
@@ -601,6 +477,7 @@ bool MulticastOperation::poll(Instant now) {
       context().observe_rate(buffer_.size(), now - ready_at_);
       context().recorder().enter(epoch(), observe::Phase::handshake, now);
       if (gather_) cast_vote(now);
+      if (keeps_) leave_copy(now);
       handshake_->finish(outbox_);
     }
   }

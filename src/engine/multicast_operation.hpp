@@ -97,6 +97,7 @@ class MulticastOperation final : public Operation {
   void note_stall(Instant now, bool stalled, bool worked);
   void finish_sending(Instant now);
   void repeat_tail(Instant now);
+  void leave_copy(Instant now);
 
   // Recovery.
   void tick(Instant now);
@@ -110,6 +111,7 @@ class MulticastOperation final : public Operation {
   bool workers_keep_off();
   void let_workers_on(Range psns);
   void post_read(Instant now, const protocol::ReadOrder& order);
+  void fail_unserved(Rank root);
   std::uint64_t key();
   void fold_counters();
 
@@ -120,6 +122,7 @@ class MulticastOperation final : public Operation {
   std::span<std::byte> buffer_;
   std::span<const std::byte> own_;
   bool gather_;
+  bool keeps_ = false;  ///< the root keeps a copy, and no handshake follows
 
   protocol::BlockLayout layout_;
   std::unique_ptr<protocol::ChunkMap> map_;
@@ -157,6 +160,7 @@ class MulticastOperation final : public Operation {
   Nanoseconds repeat_after_{};
   Instant last_arrival_{};
   Instant polled_at_{};
+  std::uint32_t silences_ = 0;  ///< times that the cutoff's silence was noticed
   std::vector<protocol::LostRun> lost_;
   std::vector<Answer> ready_answers_;
   std::vector<protocol::ReadOrder> orders_;

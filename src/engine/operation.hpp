@@ -63,6 +63,9 @@ class Operation {
   /// Whether finishing this operation proves that every rank had finished the ones before.
   virtual bool confirms_earlier() const { return false; }
 
+  /// Whether its end here proves that every rank had begun it.
+  bool begun_by_all() const { return begun_by_all_; }
+
   /// Chooses how to run, before `begin`; returns whether a vote rides on the ready barrier, which
   /// then has to run. The same on all ranks.
   virtual bool prepare(CommunicatorContext&) { return false; }
@@ -71,6 +74,7 @@ class Operation {
     epoch_ = epoch;
     started_ = now;
     context_ = &context;
+    begun_by_all_ = barrier || confirms_earlier();
     start(now, barrier);
   }
   virtual void on_message(Instant now, Rank from, const protocol::Message& message) = 0;
@@ -121,6 +125,7 @@ class Operation {
   CommunicatorContext* context_ = nullptr;
   std::uint32_t epoch_ = 0;
   Instant started_{};
+  bool begun_by_all_ = false;
 };
 
 }  // namespace tutti::engine

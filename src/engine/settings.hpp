@@ -19,7 +19,10 @@ struct Settings {
   protocol::Cutoff::Settings cutoff;
   protocol::FetchRing::Settings fetch;
   std::uint64_t assumed_bytes_per_second = 125'000'000;  ///< until measured: 1 Gbit/s
-  std::uint32_t first_epoch = 1;         ///< number of the first collective; it wraps at 2^32
+  std::uint32_t first_epoch = 1;  ///< number of the first collective; it wraps at 2^32
+  /// Broadcasts up to this end without a handshake: their root keeps a copy (KeptBlocks).
+  std::uint64_t keep_bytes = 0;
+  Nanoseconds receipt_delay{1'000'000};  ///< without news, before a receiver says what it has
   Nanoseconds activation_lead{300'000};  ///< the successor is activated this long before the end
 };
 

@@ -33,6 +33,9 @@ struct Counters {
   std::uint64_t fetch_ranges_deferred = 0;
   std::uint64_t fetch_targets_skipped = 0;
   std::uint64_t loss_hints_sent = 0;
+  std::uint64_t blocks_kept = 0;         ///< this rank's own, copied instead of a handshake
+  std::uint64_t kept_ranges_served = 0;  ///< from those copies
+  std::uint64_t receipts_sent = 0;       ///< to ranks that keep a copy
   std::uint64_t cutoff_silence = 0;
   std::uint64_t cutoff_neighbour_finished = 0;
   std::uint64_t ready_by_barrier = 0;

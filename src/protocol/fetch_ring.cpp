@@ -44,8 +44,8 @@ bool nothing_came(const ChunkMap& map, std::uint32_t block_index) {
 }  // namespace
 
 FetchRing::FetchRing(Rank me, std::uint32_t size, std::uint32_t epoch, const ChunkMap& map,
-                     const Settings& settings)
-    : me_(me), size_(size), epoch_(epoch), map_(&map), settings_(settings) {
+                     const Settings& settings, FetchFrom from)
+    : me_(me), size_(size), epoch_(epoch), map_(&map), settings_(settings), from_(from) {
   const std::uint32_t chunks = map.layout().chunk_count();
   declared_ = Bitmap(chunks);
   proven_ = Bitmap(chunks);
@@ -53,15 +53,27 @@ FetchRing::FetchRing(Rank me, std::uint32_t size, std::uint32_t epoch, const Chu
   again_ = Bitmap(chunks);
 }
 
-void FetchRing::lost(const LostRun& run) {
+void FetchRing::lost(const LostRun& run) { ask_for(run, false); }
+
+void FetchRing::enquire(const LostRun& run) {
+  if (!std::exchange(enquires_, true)) enquired_ = Bitmap(map_->layout().chunk_count());
+  ask_for(run, true);
+}
+
+void FetchRing::ask_for(const LostRun& run, bool enquiry) {
   Range fresh{run.psns.first, run.psns.first};
   const auto close = [&] {
-    if (!fresh.empty()) asks_.push_back({run.block_index, fresh, first_target(), {}, false});
+    if (!fresh.empty())
+      asks_.push_back({run.block_index, fresh, first_target(run.block_index), {}, false});
   };
   for (std::uint32_t psn = run.psns.first; psn < run.psns.last; ++psn) {
     if (run.proven && proven_.set(psn)) newly_proven_ = true;
     if (declared_.set(psn)) {
-      ++counters_.chunks_lost;
+      if (enquiry) {
+        enquired_.set(psn);
+      } else {
+        ++counters_.chunks_lost;
+      }
       fresh.last = psn + 1;
       continue;
     }
@@ -76,8 +88,8 @@ bool FetchRing::wanted(const Ask& ask) const {
 }
 
 Rank FetchRing::next_target(const Ask& ask) const {
-  const Rank root = map_->layout().blocks()[ask.block_index].root;
-  return ask.target == root ? first_target() : left_of(ask.target);
+  return ask.target == root_of(ask.block_index) ? first_target(ask.block_index)
+                                                : left_of(ask.target);
 }
 
 void FetchRing::poll(Instant now, Outbox& outbox) {
@@ -85,7 +97,8 @@ void FetchRing::poll(Instant now, Outbox& outbox) {
   if (asks_.empty()) return;
   std::erase_if(asks_, [this](const Ask& ask) { return !wanted(ask); });
   for (Ask& ask : asks_) {
-    if (!ask.sent || now - ask.heard < settings_.patience) continue;
+    // The root answers when it has sent, however late that is.
+    if (!ask.sent || from_ == FetchFrom::root || now - ask.heard < settings_.patience) continue;
     ask.target = next_target(ask);
     ask.sent = false;
     ++counters_.targets_skipped;
@@ -174,6 +187,7 @@ void FetchRing::order_reads(Rank from, std::uint64_t key, const LostRun& run,
 void FetchRing::on_read_end(const ReadOrder& order, bool success, std::uint64_t bytes) {
   for (std::uint32_t psn = order.psns.first; psn < order.psns.last; ++psn) reading_.clear(psn);
   if (success) {
+    if (enquires_) count_enquired(order.psns);
     counters_.chunks_read += order.psns.size();
     counters_.bytes_read += bytes;
     return;
@@ -184,6 +198,13 @@ void FetchRing::on_read_end(const ReadOrder& order, bool success, std::uint64_t 
     ask.target = next_target(ask);
     ask.sent = false;
     ++counters_.targets_skipped;
+  }
+}
+
+void FetchRing::count_enquired(Range psns) {
+  for (std::uint32_t psn = psns.first; psn < psns.last; ++psn) {
+    if (enquired_.test(psn)) ++counters_.chunks_lost;
+    enquired_.clear(psn);
   }
 }
 
@@ -305,6 +326,7 @@ bool FetchRing::on_hint(Instant now, const Message& message, std::vector<Range>&
 Instant FetchRing::next_deadline() const {
   Instant deadline = kNever;
   for (const Ask& ask : asks_) {
+    if (ask.sent && from_ == FetchFrom::root) continue;
     deadline = std::min(deadline, ask.sent ? ask.heard + settings_.patience : Instant{});
   }
   return deadline;

@@ -8,6 +8,7 @@
 //  - "Lack" means shared loss: the requester tells the block's root, which multicasts the range
 //    once more; a repeat within the linger time is ignored.
 //  - A silent responder is skipped: the next to the left, finally the root, then round again.
+// Where the root keeps a copy and nobody else is bound to (FetchFrom::root), the root is asked.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +41,8 @@ struct FetchCounters {
   std::uint64_t bytes_read = 0;
 };
 
+enum class FetchFrom : std::uint8_t { neighbours, root };
+
 class FetchRing {
  public:
   struct Settings {
@@ -48,11 +51,13 @@ class FetchRing {
   };
 
   FetchRing(Rank me, std::uint32_t size, std::uint32_t epoch, const ChunkMap& map,
-            const Settings& settings);
+            const Settings& settings, FetchFrom from = FetchFrom::neighbours);
 
   // As requester.
   /// Chunks that will not come by themselves. Those already asked for are left alone.
   void lost(const LostRun& run);
+  /// The same of chunks that may not have been sent: what is read of them in the end was lost.
+  void enquire(const LostRun& run);
   /// Sends what is due: new requests, and requests to the next target where one fell silent.
   void poll(Instant now, Outbox& outbox);
   /// A responder's answer. False: it names ranges outside the collective.
@@ -101,7 +106,14 @@ class FetchRing {
 
   /// Splits ranges by block and checks them; false where one is out of bounds.
   bool split(const Message& message, std::vector<LostRun>& runs) const;
-  Rank first_target() const { return left_of(me_); }
+  void ask_for(const LostRun& run, bool enquiry);
+  void count_enquired(Range psns);
+  Rank root_of(std::uint32_t block_index) const {
+    return map_->layout().blocks()[block_index].root;
+  }
+  Rank first_target(std::uint32_t block_index) const {
+    return from_ == FetchFrom::root ? root_of(block_index) : left_of(me_);
+  }
   Rank left_of(Rank rank) const { return rank_of((index(rank) + size_ - 1) % size_); }
   Rank next_target(const Ask& ask) const;
   void correct_deferred(Outbox& outbox);
@@ -117,10 +129,13 @@ class FetchRing {
   std::uint32_t epoch_;
   const ChunkMap* map_;
   Settings settings_;
+  FetchFrom from_;
   Bitmap declared_;  ///< by PSN: asked for, on proof or on suspicion
   Bitmap proven_;    ///< by PSN: sent and lost
   Bitmap reading_;   ///< by PSN: a read is under way
-  Bitmap again_;     ///< by PSN: multicast again within the linger time
+  Bitmap enquired_;  ///< by PSN: not counted as lost yet; where `enquires_`
+  bool enquires_ = false;
+  Bitmap again_;  ///< by PSN: multicast again within the linger time
   Instant again_since_{};
   Range withheld_{};
   std::vector<Ask> asks_;

@@ -50,7 +50,7 @@ const char* to_string(MessageKind kind) {
   static constexpr const char* kNames[] = {
       "?",          "barrier",    "activate",  "fetch_request", "fetch_ready", "fetch_later",
       "fetch_lack", "fetch_gone", "loss_hint", "final",         "credit",      "grant",
-      "failed",     "window",     "pulse",     "refused",       "leave"};
+      "failed",     "window",     "pulse",     "refused",       "leave",       "have"};
   return kNames[static_cast<std::uint8_t>(kind)];
 }
 

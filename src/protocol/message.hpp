@@ -31,7 +31,8 @@ enum class MessageKind : std::uint8_t {
   pulse,          ///< argument: segments that the receiver may have written in all (T4)
   refused,        ///< argument: reason << 32 | rank at fault; the sender ends the collective
   leave,          ///< the sender calls no more
-  last_kind = leave,
+  have,           ///< the sender has what was multicast to it up to this collective
+  last_kind = have,
 };
 
 /// How many ranges one message carries at most: the message stays short enough to be copied by the

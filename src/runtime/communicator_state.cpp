@@ -34,6 +34,19 @@ constexpr Nanoseconds kFailedLinger{50'000'000};
 constexpr Nanoseconds kSpinShared{20'000};  // more ranks than cores: hand the core over soon
 constexpr Nanoseconds kSpinOwn{100'000};
 
+engine::Settings engine_settings(const CommunicatorOptions& options,
+                                 const device::Capabilities& capabilities) {
+  engine::Settings settings;
+  settings.chains = options.chains;
+  settings.chunk_bytes = options.chunk_bytes;
+  settings.window_bytes = options.window_bytes;
+  settings.always_barrier = options.always_barrier;
+  settings.first_epoch = options.first_sequence;
+  // In shared memory, whose send queue tells of slow receivers, a handshake takes less than a copy.
+  if (!capabilities.has(device::Capability::backpressure)) settings.keep_bytes = options.keep_bytes;
+  return settings;
+}
+
 /// As many as the options ask for, else the environment.
 Result<std::uint32_t> receive_workers(const CommunicatorOptions& options) {
   std::uint32_t workers = options.receive_workers;
@@ -131,6 +144,11 @@ CommunicatorState::~CommunicatorState() {
 void CommunicatorState::drain() {
   // A failure that was noted, and not carried out yet, is news for the others, too.
   context_->poll(now());
+  context_->part(now());
+  while (context_->keeps_blocks() && context_->failure_status().ok()) {
+    context_->poll(now());
+    await_news();
+  }
   const Instant deadline = now() + (context_->failure_status().ok() ? kCloseLinger : kFailedLinger);
   while (!context_->endpoint().quiet() && now() < deadline) {
     context_->poll(now());
@@ -203,12 +221,7 @@ Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& 
   }
   if (Status status = (*endpoint)->connect(*addresses); !status) return status;
 
-  engine::Settings settings;
-  settings.chains = options.chains;
-  settings.chunk_bytes = options.chunk_bytes;
-  settings.window_bytes = options.window_bytes;
-  settings.always_barrier = options.always_barrier;
-  settings.first_epoch = options.first_sequence;
+  const engine::Settings settings = engine_settings(options, (*endpoint)->capabilities());
   context_ = std::make_unique<engine::CommunicatorContext>(me, size, settings, std::move(*endpoint),
                                                            host_names(greetings_));
   return {};

@@ -55,6 +55,7 @@ std::vector<std::byte> Greeting::encode() const {
                                {"chains", chains},
                                {"chunk_bytes", chunk_bytes},
                                {"window_bytes", window_bytes},
+                               {"keep_bytes", keep_bytes},
                                {"communicator", communicator},
                                {"ipv6", ipv6},
                                {"authenticate", authenticate},
@@ -95,6 +96,7 @@ Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
     json.at("chains").get_to(greeting.chains);
     json.at("chunk_bytes").get_to(greeting.chunk_bytes);
     json.at("window_bytes").get_to(greeting.window_bytes);
+    json.at("keep_bytes").get_to(greeting.keep_bytes);
     json.at("communicator").get_to(greeting.communicator);
     json.at("ipv6").get_to(greeting.ipv6);
     json.at("authenticate").get_to(greeting.authenticate);
@@ -131,6 +133,7 @@ Greeting make_greeting(const CommunicatorOptions& options, std::uint16_t communi
   greeting.chains = options.chains;
   greeting.chunk_bytes = options.chunk_bytes;
   greeting.window_bytes = options.window_bytes;
+  greeting.keep_bytes = options.keep_bytes;
   greeting.communicator = communicator;
   greeting.ipv6 = options.ipv6;
   greeting.authenticate = options.authenticate;
@@ -170,6 +173,9 @@ Status check_agreement(const std::vector<Greeting>& greetings) {
     }
     if (first.window_bytes != other.window_bytes) {
       return differ("window_bytes", first.window_bytes, other.window_bytes);
+    }
+    if (first.keep_bytes != other.keep_bytes) {
+      return differ("keep_bytes", first.keep_bytes, other.keep_bytes);
     }
     if (first.ipv6 != other.ipv6) return differ("ipv6", first.ipv6, other.ipv6);
     if (first.authenticate != other.authenticate) {

@@ -26,6 +26,7 @@ struct Greeting {
   std::uint32_t chains = 0;
   std::uint32_t chunk_bytes = 0;
   std::uint64_t window_bytes = 0;
+  std::uint64_t keep_bytes = 0;
   std::uint16_t communicator = 0;
   bool ipv6 = false;
   bool authenticate = true;

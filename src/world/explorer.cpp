@@ -27,6 +27,7 @@ class Execution {
     settings.chains = spec.chains;
     settings.first_epoch = spec.first_epoch;
     settings.always_barrier = spec.always_barrier;
+    settings.keep_bytes = spec.keep_bytes;
     runs_.resize(spec.ranks);
     for (std::uint32_t r = 0; r < spec.ranks; ++r) {
       contexts_.push_back(std::make_unique<engine::CommunicatorContext>(

@@ -27,6 +27,7 @@ struct ExplorerSpec {
   std::uint32_t chains = 1;
   std::uint32_t first_epoch = 1;
   bool always_barrier = false;
+  std::uint64_t keep_bytes = 0;
   std::vector<CollectiveSpec> collectives{};
   /// Bit r of lost[i]: the i-th chunk that is multicast does not reach rank r.
   std::vector<std::uint32_t> lost{};

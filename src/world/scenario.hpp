@@ -56,6 +56,7 @@ struct ScenarioCommunicator {
   std::uint64_t window_bytes = 0;  ///< 0: what staging holds
   std::uint32_t pulses_in_flight = 4;
   bool always_barrier = false;
+  std::uint64_t keep_bytes = 0;
   std::uint32_t first_epoch = 1;
   Nanoseconds reorder_delay{100'000};
   Nanoseconds alpha{300'000};

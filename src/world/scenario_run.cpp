@@ -84,6 +84,7 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
   to.engine.window_bytes = from.window_bytes;
   to.engine.pulses_in_flight = from.pulses_in_flight;
   to.engine.always_barrier = from.always_barrier;
+  to.engine.keep_bytes = from.keep_bytes;
   to.engine.reorder_delay = from.reorder_delay;
   to.engine.cutoff.alpha_floor = from.alpha;
   to.engine.cutoff.alpha_ceiling = from.alpha * 25;

@@ -124,6 +124,7 @@ void visit_fields(Visit&& field, ScenarioCommunicator*) {
   field("window", &C::window_bytes);
   field("pulses", &C::pulses_in_flight);
   field("always-barrier", &C::always_barrier);
+  field("keep", &C::keep_bytes);
   field("epoch", &C::first_epoch);
   field("reorder", &C::reorder_delay);
   field("alpha", &C::alpha);

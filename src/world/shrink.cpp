@@ -318,6 +318,7 @@ class Shrinker {
     reset(&C::window_bytes);
     reset(&C::pulses_in_flight);
     reset(&C::always_barrier);
+    reset(&C::keep_bytes);
     reset(&C::reorder_delay);
     reset(&C::alpha);
     reset(&C::patience);

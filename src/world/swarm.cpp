@@ -83,6 +83,7 @@ class Drawer {
     if (chance(4)) one.window_bytes = std::uint64_t{one.chunk_bytes} * from_to(1, 32);
     one.pulses_in_flight = chance(4) ? from_to(1, 6) : 4;
     one.always_barrier = chance(4);
+    if (chance(2)) one.keep_bytes = 1u << from_to(6, 16);
     one.first_epoch = chance(4) ? 0xffff'ffffu - from_to(0, 3) : from_to(0, 3);
     one.reorder_delay = one_of(std::array{Nanoseconds(20'000), Nanoseconds(100'000)});
     if (chance(4)) one.alpha = Nanoseconds(20'000) + time_up_to(500'000);

@@ -45,6 +45,16 @@ TEST(Exhaustive, ABroadcastWhoseEpochWrapsEndsWell) {
   expect_all_seen(explore(spec));
 }
 
+TEST(Exhaustive, BroadcastsWhoseRootsKeepCopiesEndWellWhateverIsLostAndInAnyOrder) {
+  ExplorerSpec spec = three_ranks(CollectiveKind::broadcast, 1);
+  spec.keep_bytes = kChunk;
+  spec.collectives.push_back(spec.collectives[0]);
+  spec.collectives[1].root = rank_of(2);
+  const ExplorerReport report = explore_all_losses(spec, 2);
+  expect_all_seen(report);
+  EXPECT_GT(report.states, 1'000u);
+}
+
 TEST(Exhaustive, AnAllgatherOfOneChunkEachEndsWellWhateverIsLostAndInAnyOrder) {
   const ExplorerReport report = explore_all_losses(three_ranks(CollectiveKind::allgather, 1), 3);
   expect_all_seen(report);
