@@ -277,7 +277,7 @@ void CommunicatorContext::begin_operations(Instant now) {
     operation.begin(now, epoch, barrier_needed(operation, votes), *this);
     if (!early_.empty()) {
       for (const EarlyStore::Chunk& chunk : early_.take(epoch)) {
-        operation.on_early_chunk(now, chunk.psn, chunk.source, chunk.payload);
+        operation.on_early_chunk(now, chunk.psn, chunk.source, chunk.payload());
       }
     }
     if (team_) team_->publish(operation.receive_view());

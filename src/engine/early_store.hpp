@@ -2,7 +2,10 @@
 // Kept, verified, within a bound; the credits see to it that the bound holds.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -17,7 +20,10 @@ class EarlyStore {
   struct Chunk {
     std::uint32_t psn;
     Rank source;
-    std::vector<std::byte> payload;
+    std::size_t bytes;
+    std::unique_ptr<std::byte[]> storage;
+
+    std::span<std::byte> payload() const { return {storage.get(), bytes}; }
   };
 
   explicit EarlyStore(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
@@ -27,10 +33,11 @@ class EarlyStore {
             bool& damaged) {
     damaged = false;
     if (bytes_ + chunk.payload.size() > limit_bytes_) return false;
-    Chunk kept{chunk.psn, chunk.source, std::vector<std::byte>(chunk.payload.size())};
-    damaged = !queue_pair.place(chunk, kept.payload.data());
+    const std::size_t bytes = chunk.payload.size();
+    Chunk kept{chunk.psn, chunk.source, bytes, std::make_unique_for_overwrite<std::byte[]>(bytes)};
+    damaged = !queue_pair.place(chunk, kept.storage.get());
     if (damaged) return false;
-    bytes_ += kept.payload.size();
+    bytes_ += bytes;
     chunks_.keep(chunk.epoch, std::move(kept));
     return true;
   }
@@ -44,7 +51,7 @@ class EarlyStore {
 
  private:
   std::vector<Chunk> counted_out(std::vector<Chunk> chunks) {
-    for (const Chunk& chunk : chunks) bytes_ -= chunk.payload.size();
+    for (const Chunk& chunk : chunks) bytes_ -= chunk.bytes;
     return chunks;
   }
 

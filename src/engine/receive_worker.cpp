@@ -241,17 +241,18 @@ bool ReceiveWorker::place_early(Instant now, Stream& stream) {
 
 void ReceiveWorker::on_early_chunk(Batch& batch, Stream& stream, const EarlyStore::Chunk& chunk) {
   const ReceiveView& view = *batch.view;
+  const std::span<const std::byte> payload = chunk.payload();
   if (view.state != ReceiveView::State::receiving) {
     ++counters_.stale;
-  } else if (!belongs(view, stream, chunk.psn, chunk.source, chunk.payload.size())) {
+  } else if (!belongs(view, stream, chunk.psn, chunk.source, payload.size())) {
     ++counters_.malformed;
   } else if (here(view, stream, chunk.psn)) {
     ++counters_.duplicate;
   } else {
     const Block& block = view.layout->blocks()[stream.last_block];
-    std::memcpy(view.buffer + view.layout->offset_of(block, chunk.psn), chunk.payload.data(),
-                chunk.payload.size());
-    note(batch, stream.subgroup, stream.last_block, chunk.psn, chunk.payload.size());
+    std::memcpy(view.buffer + view.layout->offset_of(block, chunk.psn), payload.data(),
+                payload.size());
+    note(batch, stream.subgroup, stream.last_block, chunk.psn, payload.size());
   }
 }
 
