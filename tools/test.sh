@@ -61,6 +61,7 @@ fi
 # Sanitizers: what runs threads, memory and hostile bytes through the library. Not the network
 # lab, the installation or the structure, which the sanitizers say nothing new about.
 export ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
+export LSAN_OPTIONS=print_suppressions=0:suppressions=$PWD/tests/leaks_of_others.txt
 export TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1"
 # ThreadSanitizer's memory layout wants addresses that are not randomised.
 fixed_addresses=()

@@ -152,7 +152,7 @@ Status CollectiveRun::finish(bool succeeded) {
   if (result_.empty()) return {};
   std::span<std::byte> all = result();
   Status status;
-  if (succeeded && std::memcmp(all.data(), expected_->data(), all.size()) != 0) {
+  if (succeeded && !std::equal(all.begin(), all.end(), expected_->begin())) {
     const auto [wrong, right] = std::mismatch(all.begin(), all.end(), expected_->begin());
     const char* kind = *wrong == kAfterwards ? ", read from a buffer after its completion"
                        : *wrong == kBefore   ? ", never written"
