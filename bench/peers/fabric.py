@@ -1,6 +1,7 @@
 """Where the measurement runs: a lab of network namespaces behind one switch, or the loopback interface."""
 
 import json
+import os
 import re
 import subprocess
 
@@ -34,6 +35,20 @@ class Lab:
         self.rate_bits, self.burst_bytes = self._shaping()
         if rate_bits:
             self.rate_bits = rate_bits
+        os.environ["TUTTI_HOST_CORES"] = self._shares_of_cores()
+
+    def _shares_of_cores(self):
+        """What enter_host reads: each host's share of the cores, as `tutti lab run` gives it to them, whoever runs there.
+        Left to the scheduler, ranks that sleep now and then stay five on one core and three on the other, and one run
+        is not like the next."""
+        cores = sorted(os.sched_getaffinity(0))
+        hosts = list(dict.fromkeys(self.hosts))
+        shares = []
+        for number, host in enumerate(hosts):
+            share = [cores[number % len(cores)]] if len(cores) < len(hosts) else \
+                cores[number * len(cores) // len(hosts):(number + 1) * len(cores) // len(hosts)]
+            shares.append(f"{host}={','.join(map(str, share))}")
+        return " ".join(shares)
 
     @staticmethod
     def _address(host, interface):

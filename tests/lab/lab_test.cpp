@@ -470,6 +470,50 @@ TEST(Lab, LinksGoDownAndComeBack) {
   EXPECT_EQ(lab.link_down(2).code(), Code::invalid_argument);
 }
 
+TEST(Lab, HostsShareTheCores) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  const int cores = CPU_COUNT(&allowed);
+  EXPECT_FALSE(share_of_cores(0, 1)) << "a host alone has what its caller has";
+  for (const int hosts : {2, 3, 8, 64}) {
+    std::vector<int> users(CPU_SETSIZE);
+    for (int host = 0; host < hosts; ++host) {
+      const std::optional<cpu_set_t> share = share_of_cores(host, hosts);
+      ASSERT_TRUE(share);
+      EXPECT_GE(CPU_COUNT(&*share), 1);
+      for (int core = 0; core < CPU_SETSIZE; ++core)
+        users[static_cast<std::size_t>(core)] += CPU_ISSET(core, &*share) ? 1 : 0;
+    }
+    const int least = cores < hosts ? hosts / cores : 1;
+    for (int core = 0; core < CPU_SETSIZE; ++core) {
+      const int shared_by = users[static_cast<std::size_t>(core)];
+      if (!CPU_ISSET(core, &allowed)) {
+        EXPECT_EQ(shared_by, 0);
+      } else {
+        EXPECT_GE(shared_by, least) << "core " << core << " of " << hosts << " hosts";
+        EXPECT_LE(shared_by, cores < hosts ? least + 1 : 1);
+      }
+    }
+  }
+}
+
+TEST(Lab, AHostsProgramsRunOnItsCores) {
+  if (!support().temporary) GTEST_SKIP() << support().temporary.message();
+  const Lab lab = must_create(small_lab(3));
+  for (int host = 0; host < 3; ++host) {
+    const std::optional<cpu_set_t> share = share_of_cores(host, 3);
+    ASSERT_TRUE(share);
+    Result<pid_t> child = lab.fork_on(host, [share] {
+      cpu_set_t own;
+      return sched_getaffinity(0, sizeof own, &own) == 0 && CPU_EQUAL(&own, &*share) ? 0 : 1;
+    });
+    ASSERT_TRUE(child.ok()) << child.status().to_string();
+    Result<int> exit = wait_for(*child);
+    ASSERT_TRUE(exit.ok());
+    EXPECT_EQ(*exit, 0) << "host " << host;
+  }
+}
+
 TEST(Lab, LabsOfOneMachineAreApart) {
   if (!support().temporary) GTEST_SKIP() << support().temporary.message();
   const Lab one = must_create(small_lab(2));

@@ -175,7 +175,11 @@ struct Lab::Parts {
   std::string prefix() const { return name_prefix(state.options.name); }
   Place outside() const { return keeper ? keeper->place() : Place{.user = user.get()}; }
   Place at_switch() const { return within(switch_network); }
-  Place at_host(int host) const { return within(host_networks[static_cast<std::size_t>(host)]); }
+  Place at_host(int host) const {
+    Place place = within(host_networks[static_cast<std::size_t>(host)]);
+    place.cores = share_of_cores(host, options().hosts);
+    return place;
+  }
   Place at_aggregator(int aggregator) const {
     return within(aggregator_networks[static_cast<std::size_t>(aggregator)]);
   }

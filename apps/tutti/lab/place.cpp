@@ -27,6 +27,8 @@ const char* describe(Step step) {
       return "enter the host's network namespace";
     case Step::enter_mount:
       return "enter the lab's mount namespace";
+    case Step::take_cores:
+      return "run on the host's share of the cores";
     case Step::host_name:
       return "take an own host name";
     case Step::parent_gone:
@@ -44,7 +46,26 @@ Step enter(const Place& place) {
   if (place.user >= 0 && setns(place.user, CLONE_NEWUSER) != 0) return Step::enter_user;
   if (place.network >= 0 && setns(place.network, CLONE_NEWNET) != 0) return Step::enter_network;
   if (place.mount >= 0 && setns(place.mount, CLONE_NEWNS) != 0) return Step::enter_mount;
+  if (place.cores && sched_setaffinity(0, sizeof(cpu_set_t), &*place.cores) != 0) {
+    return Step::take_cores;
+  }
   return Step::none;
+}
+
+std::optional<cpu_set_t> share_of_cores(int host, int hosts) {
+  cpu_set_t allowed;
+  if (hosts < 2 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return std::nullopt;
+  const int cores = CPU_COUNT(&allowed);
+  const int first = cores < hosts ? host % cores : host * cores / hosts;
+  const int last = cores < hosts ? first + 1 : (host + 1) * cores / hosts;
+  cpu_set_t share;
+  CPU_ZERO(&share);
+  for (int core = 0, at = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &allowed)) continue;
+    if (at >= first && at < last) CPU_SET(core, &share);
+    ++at;
+  }
+  return share;
 }
 
 void show_own_network_in_sysfs() {

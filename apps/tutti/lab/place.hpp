@@ -1,9 +1,11 @@
 // Where a process runs: the namespaces it enters between fork and exec.
 #pragma once
 
+#include <sched.h>
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -11,12 +13,20 @@
 
 namespace tutti::lab {
 
-/// Namespaces to enter, as open descriptors that somebody else owns; -1 keeps the caller's own.
+/// Namespaces to enter, as open descriptors that somebody else owns; -1 keeps the caller's own. And
+/// the cores to run on; empty: the caller's.
 struct Place {
   int user = -1;
   int mount = -1;
   int network = -1;
+  std::optional<cpu_set_t> cores{};
 };
+
+/// The share of a lab's host in the cores that this process may use: as many as each host gets,
+/// next to one another, or, where there are fewer cores than hosts, one that other hosts use, too.
+/// Hosts that go where the scheduler puts them are not the same twice: it leaves a core idle and
+/// five of eight hosts on the other for as long as each sleeps now and then.
+std::optional<cpu_set_t> share_of_cores(int host, int hosts);
 
 /// What a failed step in a new process was; sent to its parent as one byte.
 enum class Step : unsigned char {
@@ -24,6 +34,7 @@ enum class Step : unsigned char {
   enter_user,
   enter_network,
   enter_mount,
+  take_cores,
   host_name,
   parent_gone,
   streams,
