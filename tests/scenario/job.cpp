@@ -151,6 +151,7 @@ CommunicatorOptions small_chunks() {
   CommunicatorOptions options;
   options.chunk_bytes = 1024;
   options.chains = 1;
+  options.keep_bytes = 0;
   options.peer_timeout = kPatience;
   options.create_timeout = kPatience;
   return options;

@@ -21,7 +21,9 @@ constexpr std::size_t kBytes = 5 * kChunk + 100;
 constexpr std::uint32_t kChunks = 6;
 
 JobSpec job(std::uint32_t size, const std::string& faults) {
-  return {.size = size, .faults = faults, .options = small_chunks()};
+  JobSpec spec{.size = size, .faults = faults, .options = small_chunks()};
+  spec.options.keep_bytes = CommunicatorOptions{}.keep_bytes;
+  return spec;
 }
 
 /// `count` Broadcasts of `bytes`, from each rank in turn.

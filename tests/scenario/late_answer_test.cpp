@@ -104,7 +104,6 @@ class LateAnswer : public testing::Test {
         .faults = fmt::format("drop receiver chunk psn=2 ranks={} epoch={}", kReader, kEpoch),
         .tap = connections_,
         .options = small_chunks()};
-    spec.options.keep_bytes = 0;  // the root's copy would serve all
     spec.wrap = [this](std::shared_ptr<device::Device> inner) {
       return std::make_shared<WatchedDevice>(
           std::move(inner),

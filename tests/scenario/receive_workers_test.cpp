@@ -86,6 +86,20 @@ TEST_P(Workers, RecoverNothingWhereNothingIsLost) {
   EXPECT_EQ(outcome.of("chunks_multicast_again"), outcome.of("tails_repeated"));
 }
 
+TEST_P(Workers, BroadcastsWhoseRootKeepsACopyAreRepaired) {
+  constexpr std::uint32_t kCount = 24;
+  JobSpec spec = job(4, "drop receiver chunk rate=3%; drop sender chunk rate=2%");
+  spec.options.keep_bytes = 20 * kChunk;
+  const Outcome outcome = run(spec, [](Member& member) {
+    for (std::uint32_t i = 0; i < kCount; ++i) {
+      if (!member.broadcast(20 * kChunk, i % 4, i)) return;
+    }
+  });
+  expect_received(outcome, kCount * 3 * 20);
+  EXPECT_EQ(outcome.of("blocks_kept"), kCount);
+  EXPECT_GT(outcome.of("kept_ranges_served"), 0u);
+}
+
 TEST_P(Workers, RecoverWhatIsLost) {
   for (const char* faults : {"seed=11; drop receiver chunk rate=3%; drop sender chunk rate=1%",
                              "seed=12; drop receiver chunk rate=10%"}) {
