@@ -145,8 +145,7 @@ void CommunicatorContext::keep_block(Instant now, std::uint32_t epoch,
 }
 
 void CommunicatorContext::answer_from_copy(Instant now, Rank from, const Message& request) {
-  const bool now_or_never = kept_.holds(request.epoch);
-  if (now_or_never) counters_.kept_ranges_served += request.range_count;
+  if (kept_.holds(request.epoch)) counters_.kept_ranges_served += request.range_count;
   if (!kept_.ask(from, request, outbox_)) ++counters_.messages_rejected;
   send(now, outbox_);
 }

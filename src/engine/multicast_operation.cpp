@@ -330,7 +330,10 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
     case MessageKind::fetch_lack:
     case MessageKind::fetch_gone:
       legal = fetch_->on_answer(now, from, message, outbox_, orders_);
-      if (keeps_ && message.kind == MessageKind::fetch_gone) fail_unserved(from);
+      if (keeps_ && message.kind == MessageKind::fetch_gone) {
+        legal = from == description().root;
+        if (legal) fail_unserved(from);
+      }
       break;
     case MessageKind::loss_hint:
       legal = sender_ && fetch_->on_hint(now, message, hinted_);

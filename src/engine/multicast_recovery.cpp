@@ -50,8 +50,13 @@ Nanoseconds MulticastOperation::tick_interval() const {
 
 void MulticastOperation::declare(Instant now) {
   if (lost_.empty()) return;
-  for (const LostRun& run : lost_)
-    begun_[run.block_index] ? fetch_->lost(run) : fetch_->enquire(run);
+  for (const LostRun& run : lost_) {
+    if (run.proven || begun_[run.block_index]) {
+      fetch_->lost(run);
+    } else {
+      fetch_->enquire(run);
+    }
+  }
   lost_.clear();
   if (keeps_) context().watch(description().root);
   dirty_ = true;

@@ -73,8 +73,8 @@ class Member {
 /// Bytes that follow from a seed.
 Bytes pattern(std::size_t size, std::uint64_t seed);
 
-/// Options of most scenarios: small chunks, no turn learning, what is lost is fetched along the ring,
-/// and no rank is dead for being slow.
+/// Options of most scenarios: small chunks, no turn learning, what is lost is fetched along the
+/// ring, and no rank is dead for being slow.
 CommunicatorOptions small_chunks();
 
 /// Runs `body` on every rank, and collects the counters when all have come back.
