@@ -62,7 +62,7 @@ endfunction()
 # tutti_test(NAME SOURCES ... [LABELS label] [TIMEOUT seconds]): one GoogleTest binary over all of
 # Tutti. Without a label its tests carry the name of their folder: unit, protocol, process ...
 function(tutti_test name)
-  cmake_parse_arguments(arg "ALSO_ON_HOST_DEVICE;ALSO_BY_UC" "TIMEOUT;HOST_FILTER" "SOURCES;LABELS;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "ALSO_ON_HOST_DEVICE;ALSO_BY_UC" "TIMEOUT;FILTER;HOST_FILTER" "SOURCES;LABELS;LINKS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -71,7 +71,7 @@ function(tutti_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE tutti_all ${arg_LINKS} GTest::gtest GTest::gtest_main)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "${arg_FILTER}"
     PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" ENVIRONMENT "TUTTI_DEVICE=ip")
   if(arg_ALSO_ON_HOST_DEVICE)
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX host_device.
