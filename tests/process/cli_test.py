@@ -71,6 +71,14 @@ class Bench(unittest.TestCase):
         self.assertGreaterEqual(sent[2], 5 * 1024)
         self.assertLess(max(sent[:2]), 5 * 1024)
 
+    def test_a_broadcast_goes_without_handshake_up_to_what_its_root_keeps(self):
+        for keep, kept in (("5120", True), ("5119", False)):
+            report, _ = self.run_bench("broadcast", "-b", "5K", "-e", "5K", "--algorithm", "multicast",
+                                       "--device", "ip", "--keep-bytes", keep)
+            counters = report["rows"][0]["in_place"]["counters"]
+            self.assertEqual(counters.get("blocks_kept", 0) > 0, kept)
+            self.assertEqual(report["settings"]["keep_bytes"], int(keep))
+
     def test_link_bytes_of_a_shared_interface(self):
         report, table = self.run_bench("broadcast", "-b", "64K", "-e", "64K", "--link-bytes",
                                        "--device", "ip")

@@ -11,6 +11,8 @@
 #include <thread>
 
 #include "job.hpp"
+#include "protocol/message.hpp"
+#include "watched_device.hpp"
 
 namespace tutti::scenario {
 namespace {
@@ -111,12 +113,16 @@ TEST(KeptBlocks, LostReceiptsAndAnswersComeInTheEnd) {
   const Outcome outcome = broadcasts(
       job(3, "seed=3; drop sender reliable rate=20%; drop receiver chunk rate=10%"), kBytes, 30);
   expect_by_copies(outcome, 30, kChunks);
+  EXPECT_GT(outcome.of("kept_ranges_served"), 0u);
+  EXPECT_GT(outcome.injected.frames_dropped, 0u);
 }
 
 TEST(KeptBlocks, EpochsWrap) {
   JobSpec spec = job(3, "drop receiver chunk rate=10%");
   spec.options.first_sequence = 0xffff'fff0u;
-  expect_by_copies(broadcasts(spec, kBytes, 40), 40, kChunks);
+  const Outcome outcome = broadcasts(spec, kBytes, 40);
+  expect_by_copies(outcome, 40, kChunks);
+  EXPECT_GT(outcome.of("kept_ranges_served"), 0u);
 }
 
 TEST(KeptBlocks, ALongerBroadcastShakesHands) {
@@ -198,12 +204,46 @@ TEST(KeptBlocks, ARootDoesNotWaitForALostRankWhenItCloses) {
   spec.tap = tap;
   spec.options.peer_timeout = std::chrono::seconds(1);
   std::barrier<> together(3);
-  run_job(spec, [&](Member& member) {
+  const Outcome outcome = run_job(spec, [&](Member& member) {
     together.arrive_and_wait();
     tap->muted = true;
     if (member.rank() == 2) return;  // never calls, and is not heard any more
     EXPECT_TRUE(member.broadcast(kBytes, 0, 1));
   });
+  EXPECT_EQ(outcome.of("blocks_kept"), 1u);
+}
+
+/// No honest root says this; who hears it must neither ask for ever nor ask somebody else.
+TEST(KeptBlocks, ARootThatNoLongerHasItsCopyIsNamed) {
+  JobSpec spec = job(3, "drop receiver chunk psn=2 ranks=1");
+  spec.options.keep_bytes = kBytes;
+  std::atomic<int> lies = 0;
+  spec.wrap = [&](std::shared_ptr<device::Device> inner) {
+    return std::make_shared<WatchedDevice>(
+        std::move(inner), [&](Rank, const device::WorkRequest& request) {
+          if (request.opcode != device::Opcode::send) return;
+          auto message = protocol::decode(request.local);
+          if (!message || message->kind != protocol::MessageKind::fetch_ready) return;
+          message->kind = protocol::MessageKind::fetch_gone;
+          protocol::encode(*message, request.local.data());
+          ++lies;
+        });
+  };
+  const Outcome outcome = run_job(spec, [&](Member& member) {
+    const Bytes expected = pattern(kBytes, 5);
+    Bytes buffer = member.rank() == 0 ? expected : Bytes(kBytes);
+    auto request = member.communicator().broadcast(buffer, rank_of(0), {Algorithm::multicast});
+    ASSERT_TRUE(request.ok()) << request.status().to_string();
+    const Status status = request->wait_for(std::chrono::seconds(100));
+    if (member.rank() != 1) return;
+    EXPECT_EQ(status.code(), Code::peer_failed);
+    EXPECT_NE(status.message().find("rank 0"), std::string::npos) << status.to_string();
+    EXPECT_NE(status.message().find("no longer has the chunks"), std::string::npos)
+        << status.to_string();
+  });
+  EXPECT_EQ(outcome.of("blocks_kept"), 1u);
+  EXPECT_EQ(outcome.of("chunks_fetched"), 0u);
+  EXPECT_GE(lies, 1);
 }
 
 }  // namespace

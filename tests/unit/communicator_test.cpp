@@ -7,6 +7,8 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -507,20 +509,29 @@ TEST(Communicator, WrongArgumentsAreRefusedAndHarmNothing) {
   });
 }
 
-TEST(Communicator, RanksThatDisagreeAreToldOnWhat) {
+/// Two ranks, of which the second has other options, are told of `option`.
+void expect_disagreement(const std::string& option,
+                         const std::function<void(CommunicatorOptions&)>& change) {
   auto bootstraps = runtime::make_local_bootstraps(2);
   std::vector<std::thread> threads;
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
       CommunicatorOptions options = patient();
-      options.subgroups = 1 + rank;
+      if (rank == 1) change(options);
       const auto refused = Communicator::create(*bootstraps[rank], options);
       ASSERT_FALSE(refused.ok());
       EXPECT_EQ(refused.status().code(), Code::invalid_argument);
-      EXPECT_NE(refused.status().message().find("subgroups"), std::string::npos);
+      EXPECT_NE(refused.status().message().find(option), std::string::npos)
+          << refused.status().to_string();
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Communicator, RanksThatDisagreeAreToldOnWhat) {
+  expect_disagreement("subgroups", [](auto& options) { options.subgroups = 2; });
+  expect_disagreement("keep_bytes", [](auto& options) { options.keep_bytes = 1000; });
+  expect_disagreement("always_barrier", [](auto& options) { options.always_barrier = true; });
 }
 
 TEST(Communicator, UcIsAgreedOnAndUnknownNamesAreRefused) {
