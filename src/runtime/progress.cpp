@@ -79,10 +79,12 @@ Status Progress::open() {
     return system_failure(errno, "creating the progress descriptors");
   }
   epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
-  epoll_event none{.events = 0, .data = {.ptr = nullptr}};
+  epoll_event bell{.events = EPOLLIN, .data = {.fd = bell_}};
+  epoll_event timer{.events = EPOLLIN, .data = {.fd = timer_}};
+  epoll_event none{.events = 0, .data = {.fd = epoll_}};
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, kick_, &event) != 0 ||
-      ::epoll_ctl(watch_, EPOLL_CTL_ADD, bell_, &event) != 0 ||
-      ::epoll_ctl(watch_, EPOLL_CTL_ADD, timer_, &event) != 0 ||
+      ::epoll_ctl(watch_, EPOLL_CTL_ADD, bell_, &bell) != 0 ||
+      ::epoll_ctl(watch_, EPOLL_CTL_ADD, timer_, &timer) != 0 ||
       ::epoll_ctl(watch_, EPOLL_CTL_ADD, epoll_, &none) != 0) {
     return system_failure(errno, "watching the wake-up descriptors");
   }
@@ -203,10 +205,17 @@ void Progress::take(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   if (!watched) return;
   // The background thread sleeps on: what comes from now on is ours.
-  epoll_event none{.events = 0, .data = {.ptr = nullptr}};
-  (void)::epoll_ctl(watch_, EPOLL_CTL_MOD, epoll_, &none);
+  let_watch_hear(false);
   left_asleep_ = true;
   after_wait();
+}
+
+/// Where it hears already nothing is said: an aggregator, whose background thread alone drives,
+/// spent an eighth of its time on saying it before each sleep.
+void Progress::let_watch_hear(bool on) {
+  if (std::exchange(watch_hears_, on) == on) return;
+  epoll_event event{.events = on ? std::uint32_t{EPOLLIN} : 0, .data = {.fd = epoll_}};
+  (void)::epoll_ctl(watch_, EPOLL_CTL_MOD, epoll_, &event);
 }
 
 Instant Progress::next_deadline() const {
@@ -432,8 +441,7 @@ Instant Progress::drive_in_background() {
 bool Progress::watch() {
   Instant deadline = kNever;
   if (!prepare_wait(deadline)) return true;
-  epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
-  (void)::epoll_ctl(watch_, EPOLL_CTL_MOD, epoll_, &event);
+  let_watch_hear(true);
   {
     const std::lock_guard guard(mutex_);
     if (wanted_.load() > 0 || wake_background_ || stop_) {
@@ -447,9 +455,10 @@ bool Progress::watch() {
   if (waiters_.load() > 0) changed_.notify_all();
   const timespec timeout = time_left(deadline);
   std::array<epoll_event, 3> events;
-  (void)::epoll_pwait2(watch_, events.data(), events.size(), &timeout, nullptr);
-  silence(bell_);
-  silence(timer_);
+  const int count = ::epoll_pwait2(watch_, events.data(), events.size(), &timeout, nullptr);
+  for (int i = 0; i < count; ++i) {
+    if (events[i].data.fd != epoll_) silence(events[i].data.fd);
+  }
   {
     const std::lock_guard guard(mutex_);
     watching_ = false;

@@ -85,6 +85,7 @@ class Progress {
   void acquire();
   void release();
   void take(std::unique_lock<std::mutex>& lock);
+  void let_watch_hear(bool on);
   bool poll_all();
   bool prepare_wait(Instant& deadline);
   void after_wait();
@@ -131,6 +132,7 @@ class Progress {
   std::vector<engine::CommunicatorContext*> contexts_;  ///< used by the driver only
   bool sendable_watched_ = false;                       ///< likewise
   bool left_asleep_ = false;                            ///< likewise: by a driver that took over
+  bool watch_hears_ = false;                            ///< likewise: watch_ tells of epoll_
   std::thread background_;
   ReceiveThreads receive_threads_;  ///< used by the driver only
 };
