@@ -35,7 +35,8 @@ class Lab:
         self.rate_bits, self.burst_bytes = self._shaping()
         if rate_bits:
             self.rate_bits = rate_bits
-        os.environ["TUTTI_HOST_CORES"] = self._shares_of_cores()
+        # An aggregator is as much work as several hosts: no even shares leave it room.
+        os.environ["TUTTI_HOST_CORES"] = "" if f"{name}-a0" in present else self._shares_of_cores()
 
     def _shares_of_cores(self):
         """What enter_host reads: each host's share of the cores, as `tutti lab run` gives it to them, whoever runs there.

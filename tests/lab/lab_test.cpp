@@ -514,6 +514,23 @@ TEST(Lab, AHostsProgramsRunOnItsCores) {
   }
 }
 
+TEST(Lab, BesideAnAggregatorHostsRunWhereTheSchedulerPutsThem) {
+  if (!support().temporary) GTEST_SKIP() << support().temporary.message();
+  LabOptions options = small_lab(2);
+  options.aggregators = 1;
+  const Lab lab = must_create(options);
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  Result<pid_t> child = lab.fork_on(1, [allowed] {
+    cpu_set_t own;
+    return sched_getaffinity(0, sizeof own, &own) == 0 && CPU_EQUAL(&own, &allowed) ? 0 : 1;
+  });
+  ASSERT_TRUE(child.ok()) << child.status().to_string();
+  Result<int> exit = wait_for(*child);
+  ASSERT_TRUE(exit.ok());
+  EXPECT_EQ(*exit, 0);
+}
+
 TEST(Lab, LabsOfOneMachineAreApart) {
   if (!support().temporary) GTEST_SKIP() << support().temporary.message();
   const Lab one = must_create(small_lab(2));

@@ -177,7 +177,8 @@ struct Lab::Parts {
   Place at_switch() const { return within(switch_network); }
   Place at_host(int host) const {
     Place place = within(host_networks[static_cast<std::size_t>(host)]);
-    place.cores = share_of_cores(host, options().hosts);
+    // An aggregator is as much work as several hosts: no even shares leave it room.
+    if (options().aggregators == 0) place.cores = share_of_cores(host, options().hosts);
     return place;
   }
   Place at_aggregator(int aggregator) const {
