@@ -192,6 +192,7 @@ struct EndpointCounters {
   std::uint64_t reliable_frames_received = 0;
   std::uint64_t reliable_frames_duplicate = 0;
   std::uint64_t reliable_bytes_sent = 0;
+  std::uint64_t reliable_rounds_held_back = 0;  ///< polls in which multicast went first (K14)
   std::uint64_t read_bytes_served = 0;
   std::uint64_t rejected_foreign = 0;    ///< not ours: version, communicator, rank out of range
   std::uint64_t rejected_integrity = 0;  ///< tag or CRC did not hold

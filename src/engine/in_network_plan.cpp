@@ -12,7 +12,7 @@ namespace {
 // Short vectors are cut finer, so that sending, reducing and receiving overlap.
 constexpr std::uint64_t kLeastSegments = 16;
 constexpr std::uint64_t kSegmentGrain = 4096;
-constexpr std::uint64_t kLeastGroups = 16;
+constexpr std::uint64_t kLeastGroups = 32;
 constexpr std::uint64_t kMaxSegments = 0xffff'fff0u;
 
 constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }

@@ -36,8 +36,10 @@ enum class FoldOrder : std::uint8_t {
 /// What an aggregator offers to one communicator (T4). The same at all its members.
 struct InNetworkTerms {
   std::uint32_t segment_bytes = 64 * 1024;  ///< the most that is reduced at once; a multiple of 64
-  std::uint32_t slots = 32;                 ///< segments of one rank that the window holds
-  std::uint32_t pulses = 4;                 ///< in which credits come back, k of row T4
+  /// Segments of one rank that the window holds: as much as the others run ahead while one rank's
+  /// link is busy with its turn in an Allgather.
+  std::uint32_t slots = 128;
+  std::uint32_t pulses = 4;  ///< in which credits come back, k of row T4
   /// Of an Allreduce's result, multicast at once.
   std::uint32_t group_bytes = 256 * 1024;
 

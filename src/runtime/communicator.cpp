@@ -296,6 +296,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
                 {"device_reliable_frames_received", device.reliable_frames_received},
                 {"device_reliable_frames_duplicate", device.reliable_frames_duplicate},
                 {"device_reliable_bytes_sent", device.reliable_bytes_sent},
+                {"device_reliable_rounds_held_back", device.reliable_rounds_held_back},
                 {"device_read_bytes_served", device.read_bytes_served},
                 {"device_rejected_foreign", device.rejected_foreign},
                 {"device_rejected_integrity", device.rejected_integrity},

@@ -559,6 +559,31 @@ TEST(RcChannel, TheWindowBoundsWhatIsOnItsWayAndShrinksOnLoss) {
   EXPECT_EQ(pair.channel(0).window_frames(), 20u) << "grown again, no farther than configured";
 }
 
+// A process without a core looks like a network that lost everything, until it answers.
+TEST(RcChannel, AReceiverThatStandsStillCostsOneFrameAndNotTheWindow) {
+  Pair pair(24);
+  Bytes region(4 << 20);
+  const MemoryKey key = pair[1].memory.add(region).value();
+  Bytes local = random_bytes(pair.random(), region.size());
+  ASSERT_TRUE(pair.post(0, one_sided(Opcode::write, local, key)).ok());
+  pair.run_for(milliseconds(1));
+  const std::uint32_t window = pair.channel(0).window_frames();
+  std::vector<Bytes> waiting;
+  pair.filter = [&](std::size_t from, const Bytes& bytes) {
+    if (from == 0) waiting.push_back(bytes);
+    return from != 0;
+  };
+  pair.run_for(milliseconds(5));
+  EXPECT_GE(waiting.size(), window / 2);
+  for (Bytes& bytes : waiting) pair.inject(1, std::move(bytes));
+  pair.filter = nullptr;
+  ASSERT_TRUE(pair.run_until_quiet());
+  EXPECT_TRUE(region == local);
+  EXPECT_EQ(pair[0].counters.timeouts, 1u);
+  EXPECT_EQ(pair[0].counters.frames_resent, 1u);
+  EXPECT_EQ(pair.channel(0).window_frames(), window);
+}
+
 TEST(RcChannel, FramesTakenBackAreGivenAgainAndAreNoLoss) {
   Pair pair(13);
   Bytes message(1000, std::byte{1});

@@ -32,6 +32,8 @@ void expect_same(const RcFrame& a, const RcFrame& b) {
   EXPECT_EQ(a.kind, b.kind);
   EXPECT_EQ(a.acknowledge_now, b.acknowledge_now);
   EXPECT_EQ(a.fresh, b.fresh);
+  EXPECT_EQ(a.resent, b.resent);
+  EXPECT_EQ(a.answers_resent, b.answers_resent);
   EXPECT_EQ(a.count, b.count);
   EXPECT_EQ(a.source_incarnation, b.source_incarnation);
   EXPECT_EQ(a.destination_incarnation, b.destination_incarnation);
@@ -52,6 +54,8 @@ TEST(RcFrame, EveryKindIsReadBackAsWritten) {
   send.message_bytes = 5000;
   send.offset = 1400;
   RcFrame write = sample(RcKind::write);
+  write.resent = true;
+  write.answers_resent = true;
   write.operation = 9;
   write.key = 0x1'0000'0002;
   write.offset = 1ull << 40;
@@ -159,7 +163,7 @@ TEST(RcFrame, ContradictionsAreRefused) {
   EXPECT_TRUE(refuses(sample(static_cast<RcKind>(0)), 0));
   EXPECT_TRUE(refuses(sample(static_cast<RcKind>(9)), 0));
   Bytes flags = bytes_of(sample(RcKind::empty));
-  flags[1] = std::byte{4};
+  flags[1] = std::byte{16};
   EXPECT_FALSE(decode_rc(flags)) << "unknown flag";
 }
 

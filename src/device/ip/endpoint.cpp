@@ -74,6 +74,16 @@ Result<wire::Integrity> make_integrity(const EndpointOptions& options) {
   return wire::Integrity::keyed(options.secret, options.communicator);
 }
 
+/// What may be on its way to one peer by its reliable connection. Where a link's queue is full both
+/// ways, it has to hold what waits in both; all peers at once should fit into half of what a
+/// receiver's socket holds, so far as that is no less than what a connection needs without them.
+std::uint32_t reliable_window_bytes(std::uint64_t receive_buffer_bytes, std::uint32_t ranks) {
+  constexpr std::uint64_t kLeast = 256 * 1024;
+  constexpr std::uint64_t kMost = 512 * 1024;
+  return static_cast<std::uint32_t>(
+      std::clamp(receive_buffer_bytes / 2 / std::max(ranks, 1u), kLeast, kMost));
+}
+
 }  // namespace
 
 std::uint32_t chunk_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
@@ -141,7 +151,8 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
       incarnation_(random_word()),
       peers_(options.size),
       channels_(options.rank, options.size),
-      sender_(offload) {
+      sender_(offload),
+      injection_(Injection::of(interface_.index)) {
   using enum Capability;
   for (const Capability one :
        {multicast_ud, multicast_uc, reliable_send, write, write_immediate, read}) {
@@ -167,7 +178,8 @@ Status IpEndpoint::open_sockets() {
                                .multicast = ip_.multicast,
                                .shared_host = options_.local_ranks.size() > 1,
                                .send_buffer_bytes = ip_.send_buffer_bytes / subgroups,
-                               .receive_buffer_bytes = ip_.receive_buffer_bytes};
+                               .receive_buffer_bytes = ip_.receive_buffer_bytes,
+                               .injection = injection_};
   std::uint64_t smallest = UINT64_MAX;
   for (std::uint32_t s = 0; s < options_.subgroups; ++s) {
     const SocketAddress group =
@@ -199,7 +211,7 @@ Status IpEndpoint::open_unicast() {
   auto socket = open_udp(ip_.family);
   if (!socket) return socket.status();
   unicast_ = std::move(*socket);
-  enlarge_receive_buffer(unicast_.get(), 8 << 20);
+  unicast_buffer_bytes_ = enlarge_receive_buffer(unicast_.get(), 8 << 20);
   (void)set_option(unicast_.get(), SOL_SOCKET, SO_SNDBUF, 1 << 20, "SO_SNDBUF");
   enable_receive_offload(unicast_.get());
   if (::bind(unicast_.get(), interface_.address.get(), interface_.address.length()) != 0) {
@@ -293,6 +305,7 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
   if (uc()) agree_on_messages();
   rc::RcConfig config;
   config.max_frame_bytes = std::max<std::uint32_t>(datagram_payload_, rc::kMinFrameBytes);
+  config.window_bytes = reliable_window_bytes(unicast_buffer_bytes_, options_.size);
   config.peer_timeout = options_.peer_timeout;
   config.own_incarnation = incarnation_;
   return channels_.configure(config);
@@ -362,9 +375,18 @@ void IpEndpoint::on_datagram(Instant now, std::span<const std::byte> datagram) {
 void IpEndpoint::transmit(Instant now) {
   blocked_ = false;
   const std::vector<Rank>& open = channels_.open();
+  const bool hold_back = injection_->multicast_waits();
   for (std::size_t i = 0; i < open.size() && !blocked_; ++i) {
-    if (channels_[open[i]].has_output(now)) transmit_to(now, open[i], peers_[index(open[i])]);
+    rc::RcChannel& one = channels_[open[i]];
+    one.hold_back(hold_back);
+    if (one.has_output(now)) transmit_to(now, open[i], peers_[index(open[i])]);
+    if (hold_back && one.held_up()) ++counters_.reliable_rounds_held_back;
   }
+}
+
+void IpEndpoint::abandon() {
+  channels_.abandon();
+  for (auto& group : groups_) group->give_up_turn();
 }
 
 void IpEndpoint::transmit_to(Instant now, Rank rank, Peer& peer) {

@@ -9,6 +9,7 @@
 #include "device/device.hpp"
 #include "device/ip/datagram_batch.hpp"
 #include "device/ip/datagram_sender.hpp"
+#include "device/ip/injection.hpp"
 #include "device/ip/interface.hpp"
 #include "device/ip/ip_device.hpp"
 #include "device/ip/multicast_queue_pair.hpp"
@@ -41,7 +42,7 @@ class IpEndpoint final : public Endpoint {
   std::size_t poll(Instant now, std::span<Completion> completions) override;
   std::size_t poll_posted(Instant now, std::span<Completion> completions) override;
   void watch(Rank peer, bool on) override { channels_[peer].watch(on, now_); }
-  void abandon() override { channels_.abandon(); }
+  void abandon() override;
   bool quiet() const override { return channels_.quiet(); }
   Instant next_deadline() const override { return channels_.next_deadline(); }
   int wait_descriptor() const override { return epoll_.get(); }
@@ -76,12 +77,14 @@ class IpEndpoint final : public Endpoint {
   std::uint32_t datagram_payload_ = 0;  ///< of a chunk (UD) or a segment (UC): the ranks' least
   std::uint32_t incarnation_;
   Descriptor unicast_;
+  std::uint64_t unicast_buffer_bytes_ = 0;  ///< as the kernel counts
   Descriptor epoll_;
   std::vector<std::unique_ptr<IpMulticastQueuePair>> groups_;
   std::vector<Peer> peers_;
   rc::ChannelSet channels_;
   DatagramBatch batch_{4};
   DatagramSender sender_;
+  std::shared_ptr<Injection> injection_;
   std::vector<rc::OutgoingFrame> in_batch_;
   rc::CompletionQueue completions_;
   Instant now_{};

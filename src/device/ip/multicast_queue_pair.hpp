@@ -13,6 +13,7 @@
 #include "base/tally.hpp"
 #include "device/device.hpp"
 #include "device/ip/datagram_sender.hpp"
+#include "device/ip/injection.hpp"
 #include "device/ip/interface.hpp"
 #include "device/ip/ip_device.hpp"
 #include "device/ip/socket.hpp"
@@ -30,6 +31,7 @@ struct GroupSettings {
   bool shared_host = false;  ///< another rank receives on this host: the kernel must loop back
   int send_buffer_bytes = 0;
   int receive_buffer_bytes = 0;
+  std::shared_ptr<Injection> injection;  ///< of the interface
 };
 
 /// A membership probe that came by a group.
@@ -59,6 +61,8 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   std::uint64_t receive_buffer_bytes() const { return receive_buffer_bytes_; }
   /// How much of a message one datagram carries, as the ranks have agreed, before any is posted.
   virtual void set_segment_bytes(std::uint32_t bytes) { (void)bytes; }
+  /// Nothing more will be posted of what did not fit.
+  void give_up_turn() { turn_.waits(false); }
   /// Moves out the probes that came since the last call; on either side.
   std::vector<ProbeArrival> take_probes();
   /// Adds this queue pair's counts; on the send side.
@@ -79,7 +83,8 @@ class IpMulticastQueuePair : public MulticastQueuePair {
       : settings_(settings),
         subgroup_(subgroup),
         integrity_(std::move(integrity)),
-        sender_(offload) {}
+        sender_(offload),
+        turn_(settings.injection) {}
 
   int send_fd() const { return send_.get(); }
   /// The header of this rank's next datagram or message, with its tag.
@@ -95,6 +100,12 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   std::optional<wire::Header> accept(wire::PacketKind kind, std::span<const std::byte> datagram);
 
   DatagramSender& sender() { return sender_; }
+  /// Says how a post ended: whether chunks of it have to wait for room.
+  std::uint32_t posted(std::uint32_t accepted, bool refused) {
+    if (refused) ++counters_.send_queue_full;
+    turn_.waits(refused);
+    return accepted;
+  }
   /// The send side's counts.
   EndpointCounters& counters() { return counters_; }
   ReceiveCounts& received() { return received_; }
@@ -110,6 +121,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   Descriptor receive_;
   Descriptor send_;
   DatagramSender sender_;
+  InjectionTurn turn_;
   std::mutex probes_mutex_;
   std::atomic<bool> has_probes_{false};  ///< they are rare: spares looking into `probes_`
   std::vector<ProbeArrival> probes_;

@@ -60,12 +60,9 @@ Result<std::uint32_t> UcQueuePair::post(const ChunkRun& run) {
     accepted += whole;
     counters().multicast_bytes_sent +=
         std::min(run.data.size(), std::size_t{accepted} * run.chunk_bytes) - from;
-    if (*sent < segments) {
-      ++counters().send_queue_full;
-      break;
-    }
+    if (*sent < segments) return posted(accepted, true);
   }
-  return accepted;
+  return posted(accepted, false);
 }
 
 /// Whether one more message can leave with those that were added, as one segmented send.

@@ -30,12 +30,9 @@ Result<std::uint32_t> UdQueuePair::post(const ChunkRun& run) {
     offset += bytes;
     counters().multicast_datagrams_sent += *sent;
     counters().multicast_bytes_sent += bytes;
-    if (*sent < count) {
-      ++counters().send_queue_full;
-      break;
-    }
+    if (*sent < count) return posted(accepted, true);
   }
-  return accepted;
+  return posted(accepted, false);
 }
 
 std::size_t UdQueuePair::poll(std::span<ReceivedChunk> chunks) {

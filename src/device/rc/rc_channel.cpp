@@ -127,11 +127,11 @@ bool RcChannel::finished(const Work& done) const {
   return done.request.opcode != Opcode::read || done.answered;
 }
 
-bool RcChannel::awaits_peer() const {
-  const bool held_up =
-      next_work_ != end_work_ || first_response_ != end_response_ || send_.any_lost();
-  return awaited_works_ > 0 || (held_up && !failed_);
+bool RcChannel::held_up() const {
+  return next_work_ != end_work_ || first_response_ != end_response_ || send_.any_lost();
 }
+
+bool RcChannel::awaits_peer() const { return awaited_works_ > 0 || (held_up() && !failed_); }
 
 void RcChannel::complete_finished(CompletionSink& sink) {
   while (first_work_ != next_work_ && finished(work(first_work_))) {
@@ -335,6 +335,7 @@ RcFrame RcChannel::new_frame(RcKind kind) const {
   frame.source_incarnation = config_.own_incarnation;
   frame.destination_incarnation = config_.peer_incarnation;
   frame.acknowledged = receive_.expected();
+  frame.answers_resent = newest_was_resent_;
   return frame;
 }
 
@@ -373,6 +374,7 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
   out.acknowledge_now = !goes_on || out.kind == RcKind::empty || ++since_ack_request_ >= spacing;
   if (out.acknowledge_now) since_ack_request_ = 0;
   out.fresh = !receive_.gap() && unacknowledged_arrivals_ > 0;
+  out.resent = send_.resent(sequence);
   frame.header_bytes = encode(out, frame.header.data());
   for (std::uint32_t i = 0; out.kind == RcKind::read_request && i < record.ranges; ++i) {
     const std::uint32_t operation = record.operation + i;

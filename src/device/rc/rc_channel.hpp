@@ -126,6 +126,10 @@ class RcChannel {
   /// When on_timer or, for a delayed acknowledgement, next_frame has something to do.
   Instant next_deadline() const;
 
+  /// While on, only a few frames are on their way at once: others go first.
+  void hold_back(bool on) { send_.hold_back(on); }
+  /// Frames wait for the window, or for `hold_back`.
+  bool held_up() const;
   /// While on, a silent peer is pinged and, after peer_timeout, the channel fails. The same holds
   /// without it as long as anything of this side waits for the peer.
   void watch(bool on, Instant now);
@@ -266,6 +270,7 @@ class RcChannel {
   std::uint32_t refused_operation_ = 0;
 
   std::uint32_t unacknowledged_arrivals_ = 0;
+  bool newest_was_resent_ = false;
   bool acknowledge_at_once_ = false;
   Instant acknowledge_at_ = kNever;
   std::uint32_t since_ack_request_ = 0;

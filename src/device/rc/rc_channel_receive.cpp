@@ -65,6 +65,7 @@ void RcChannel::on_acknowledged(const FrameRecord& record) {
 void RcChannel::on_sequenced(Instant now, const RcFrame& frame, std::span<const std::byte> bytes,
                              CompletionSink& sink) {
   const bool had_gap = receive_.gap();
+  newest_was_resent_ = frame.resent;
   switch (receive_.classify(frame.sequence)) {
     case ReceiveWindow::Arrival::duplicate:
       ++counters_.frames_duplicate;

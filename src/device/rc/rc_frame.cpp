@@ -12,6 +12,9 @@ static_assert(std::endian::native == std::endian::little, "the wire is little-en
 
 constexpr unsigned kFlagAcknowledgeNow = 1;
 constexpr unsigned kFlagFresh = 2;
+constexpr unsigned kFlagResent = 4;
+constexpr unsigned kFlagAnswersResent = 8;
+constexpr unsigned kFlags = kFlagAcknowledgeNow | kFlagFresh | kFlagResent | kFlagAnswersResent;
 
 template <typename T>
 std::byte* put(std::byte* out, T value) {
@@ -107,8 +110,9 @@ bool consistent(const RcFrame& frame) {
 
 std::size_t encode(const RcFrame& frame, std::byte* out) {
   std::byte* at = put(out, static_cast<std::uint8_t>(frame.kind));
-  const unsigned flags =
-      (frame.acknowledge_now ? kFlagAcknowledgeNow : 0) | (frame.fresh ? kFlagFresh : 0);
+  const unsigned flags = (frame.acknowledge_now ? kFlagAcknowledgeNow : 0) |
+                         (frame.fresh ? kFlagFresh : 0) | (frame.resent ? kFlagResent : 0) |
+                         (frame.answers_resent ? kFlagAnswersResent : 0);
   at = put(at, static_cast<std::uint8_t>(flags));
   at = put(at, frame.count);
   at = put(put(at, frame.source_incarnation), frame.destination_incarnation);
@@ -151,7 +155,9 @@ std::optional<RcFrame> decode_rc(std::span<const std::byte> bytes) {
   const std::size_t header = header_bytes(frame.kind);
   if (header == 0 || bytes.size() < header) return std::nullopt;
   frame.fresh = (flags & kFlagFresh) != 0;
-  if ((flags & ~(kFlagAcknowledgeNow | kFlagFresh)) != 0) return std::nullopt;
+  frame.resent = (flags & kFlagResent) != 0;
+  frame.answers_resent = (flags & kFlagAnswersResent) != 0;
+  if ((flags & ~kFlags) != 0) return std::nullopt;
   const std::byte* at = get(bytes.data() + 2, frame.count);
   at = get(get(at, frame.source_incarnation), frame.destination_incarnation);
   at = get(get(at, frame.sequence), frame.acknowledged);
@@ -199,10 +205,11 @@ const char* to_string(RcKind kind) {
 }
 
 std::string to_string(const RcFrame& frame) {
-  std::string text = fmt::format("{} seq {} ack {}{}{} from {:#x} to {:#x}", to_string(frame.kind),
-                                 frame.sequence, frame.acknowledged,
-                                 frame.acknowledge_now ? " now" : "", frame.fresh ? " fresh" : "",
-                                 frame.source_incarnation, frame.destination_incarnation);
+  std::string text = fmt::format(
+      "{} seq {} ack {}{}{}{}{} from {:#x} to {:#x}", to_string(frame.kind), frame.sequence,
+      frame.acknowledged, frame.acknowledge_now ? " now" : "", frame.fresh ? " fresh" : "",
+      frame.resent ? " resent" : "", frame.answers_resent ? " answers-resent" : "",
+      frame.source_incarnation, frame.destination_incarnation);
   switch (frame.kind) {
     case RcKind::ack:
       return text + fmt::format(" words {}", frame.count);

@@ -3,16 +3,18 @@
 //
 //    0        1        2        3
 //   +--------+--------+-----------------+
-//   |  kind  | flags  |      count      |  flags: bit 0 asks for an acknowledgement at once, bit 1
-//   +--------+--------+-----------------+  says that it answers an arrival just now
-//   |        source incarnation         |  count: words, ranges, or the code of a refusal
-//   +-----------------------------------+  incarnations: random per endpoint, so that frames of an
-//   |      destination incarnation      |  earlier life of either side are recognised
+//   |  kind  | flags  |      count      |  count: words, ranges, or the code of a refusal
+//   +--------+--------+-----------------+
+//   |        source incarnation         |  incarnations: random per endpoint, so that frames of an
+//   +-----------------------------------+  earlier life of either side are recognised
+//   |      destination incarnation      |
 //   +-----------------------------------+
 //   |             sequence              |  of this frame; 0 in `ack`, which has none
 //   +-----------------------------------+
 //   |           acknowledged            |  the next sequence that the sender of this frame expects
 //   +-----------------------------------+
+//   flags: bit 0 asks for an acknowledgement at once; bit 1 says that it answers an arrival just
+//   now; bit 2 that the frame was sent before; bit 3 that the newest arrival had bit 2
 //   then, by kind:
 //     ack              count words of 8 bytes: bit i is set where acknowledged + 1 + i has arrived
 //     empty            nothing
@@ -85,7 +87,9 @@ struct RcFrame {
   bool acknowledge_now = false;
   bool fresh =
       false;  ///< `acknowledged` or the words tell of an arrival of just now: times a round trip
-  std::uint16_t count = 0;  ///< ack: words; read_request: ranges; refused: the Code's number
+  bool resent = false;          ///< was sent before
+  bool answers_resent = false;  ///< the newest arrival at the sender of this frame was `resent`
+  std::uint16_t count = 0;      ///< ack: words; read_request: ranges; refused: the Code's number
   std::uint32_t source_incarnation = 0;
   std::uint32_t destination_incarnation = 0;
   std::uint32_t sequence = 0;

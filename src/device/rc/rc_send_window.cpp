@@ -96,8 +96,9 @@ void SendWindow::settle(std::uint32_t at, Evidence& evidence) {
   if (latest == nullptr || slot.transmission > latest->transmission) latest = &slot;
 }
 
-void SendWindow::finish_acknowledge(Instant now, bool fresh, const Evidence& evidence) {
+void SendWindow::finish_acknowledge(Instant now, const RcFrame& frame, const Evidence& evidence) {
   backoff_ = 0;
+  last_progress_ = now;
   growth_ += evidence.frames;
   if (growth_ >= window_) {
     growth_ = 0;
@@ -109,19 +110,17 @@ void SendWindow::finish_acknowledge(Instant now, bool fresh, const Evidence& evi
     // Only an arrival of just now times the round trip: after lost acknowledgements it is told
     // late.
     const bool timed = resent == nullptr || resent->transmission < once->transmission;
-    if (fresh && timed) sample_round_trip(now - once->sent_at);
+    if (frame.fresh && timed) sample_round_trip(now - once->sent_at);
     latest_arrived_ = std::max(latest_arrived_, once->transmission);
   }
-  // What came back sooner than a round trip after a retransmission answers an earlier one.
-  if (resent != nullptr &&
-      (round_trip_.count() == 0 || now - resent->sent_at >= least_round_trip_)) {
+  // Else it answers an earlier transmission, and what left between the two may still come.
+  if (resent != nullptr && frame.answers_resent) {
     latest_arrived_ = std::max(latest_arrived_, resent->transmission);
   }
   detect_losses(now);
 }
 
 void SendWindow::sample_round_trip(Nanoseconds sample) {
-  least_round_trip_ = std::min(least_round_trip_, sample);
   if (round_trip_.count() == 0) {
     round_trip_ = sample;
     variation_ = sample / 2;
@@ -151,8 +150,11 @@ void SendWindow::begin_loss_epoch() {
 }
 
 void SendWindow::mark_lost(std::uint32_t at) {
-  Slot& slot = slots_[at];
-  if (slot.transmission > epoch_end_) begin_loss_epoch();
+  if (slots_[at].transmission > epoch_end_) begin_loss_epoch();
+  send_again(at);
+}
+
+void SendWindow::send_again(std::uint32_t at) {
   remove(flying_, at);
   append_lost(at);
 }
@@ -171,9 +173,16 @@ void SendWindow::on_timer(Instant now) {
   detect_losses(now);
   if (flying_.head == kNone || deadline() > now) return;
   ++timeouts_;
-  mark_lost(timed_frame());
+  // A peer that has no core for a while is silent, too. Only what the answer to the first frame
+  // sent again shows, or that there is none, makes the window smaller: of 8 ranks of one machine
+  // that fed an aggregator, always one had half a window, and all went at its pace.
+  if (backoff_ == 0) {
+    send_again(timed_frame());
+  } else {
+    mark_lost(timed_frame());
+  }
   allowance_ = std::max<std::uint32_t>(allowance_, 1);
-  last_timeout_ = now;
+  last_progress_ = now;
   ++backoff_;
 }
 
@@ -187,7 +196,8 @@ Instant SendWindow::deadline() const {
   if (flying_.head == kNone) return kNever;
   const Slot& slot = slots_[flying_.head];
   if (slot.transmission < latest_arrived_) return slot.sent_at + reorder_time();
-  return std::max(slots_[timed_frame()].sent_at, last_timeout_) + timeout();
+  // Frames that left together may wait for each other on the way for longer than a time-out.
+  return std::max(slots_[timed_frame()].sent_at, last_progress_) + timeout();
 }
 
 }  // namespace tutti::device::rc

@@ -43,7 +43,7 @@ class SendWindow {
 
   /// Whether a new frame may leave. Lost ones go first.
   bool may_send_new() const {
-    return lost_.count == 0 && flying_.count < window_ &&
+    return lost_.count == 0 && flying_.count < window_frames() &&
            next_ - oldest_ < kRcReceiveWindowFrames && next_ - oldest_ < 2 * max_window_;
   }
   /// Whether a lost frame may leave.
@@ -72,7 +72,9 @@ class SendWindow {
 
   bool any_lost() const { return lost_.count > 0; }
   bool unacknowledged() const { return next_ != oldest_; }
-  std::uint32_t window_frames() const { return window_; }
+  std::uint32_t window_frames() const { return hold_back_ ? kMinWindow : window_; }
+  /// While on, new frames leave as if the window were the smallest.
+  void hold_back(bool on) { hold_back_ = on; }
   Nanoseconds smoothed_round_trip() const { return round_trip_; }
   std::uint64_t timeouts() const { return timeouts_; }
 
@@ -103,7 +105,7 @@ class SendWindow {
   /// What one acknowledgement proves: the latest transmissions that it covers.
   struct Evidence {
     Slot* latest = nullptr;         ///< among frames sent once
-    Slot* latest_resent = nullptr;  ///< among frames sent again: which time arrived is a guess
+    Slot* latest_resent = nullptr;  ///< among frames sent again
     std::uint32_t frames = 0;
   };
 
@@ -114,10 +116,11 @@ class SendWindow {
   void launch(Instant now, std::uint32_t sequence);
   std::uint32_t timed_frame() const;
   void mark_lost(std::uint32_t at);
+  void send_again(std::uint32_t at);
   void begin_loss_epoch();
   void detect_losses(Instant now);
   void settle(std::uint32_t at, Evidence& evidence);
-  void finish_acknowledge(Instant now, bool fresh, const Evidence& evidence);
+  void finish_acknowledge(Instant now, const RcFrame& frame, const Evidence& evidence);
   void sample_round_trip(Nanoseconds sample);
   Nanoseconds timeout() const;
   Nanoseconds reorder_time() const;
@@ -131,7 +134,8 @@ class SendWindow {
   List flying_;
   List lost_;
 
-  std::uint32_t window_;         ///< frames that may be on their way
+  std::uint32_t window_;  ///< frames that may be on their way
+  bool hold_back_ = false;
   std::uint32_t growth_ = 0;     ///< frames acknowledged since the window last grew
   std::uint32_t allowance_ = 0;  ///< retransmissions that may leave although the window is full
   std::uint64_t transmissions_ = 0;
@@ -140,9 +144,8 @@ class SendWindow {
 
   Nanoseconds round_trip_{0};
   Nanoseconds variation_{0};
-  Nanoseconds least_round_trip_{INT64_MAX};
   std::uint32_t backoff_ = 0;
-  Instant last_timeout_{INT64_MIN};
+  Instant last_progress_{INT64_MIN};  ///< an acknowledgement of something new, or a time-out
   std::uint64_t timeouts_ = 0;
 };
 
@@ -173,7 +176,7 @@ bool SendWindow::acknowledge(Instant now, const RcFrame& frame, Callback&& ackno
     }
   }
   while (oldest_ != next_ && slot_of(oldest_).state == State::acknowledged) ++oldest_;
-  if (evidence.frames > 0) finish_acknowledge(now, frame.fresh, evidence);
+  if (evidence.frames > 0) finish_acknowledge(now, frame, evidence);
   return true;
 }
 

@@ -1,0 +1,45 @@
+// Which traffic of this process goes first into an interface (K14). The root of a multicast has its
+// turn once, and everybody waits for it; what goes to single peers by reliable connections has all
+// the other turns. In the interface's one queue both would get a share of the link, and a turn
+// would take longer than it has to.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+namespace tutti::device::ip {
+
+/// One for each interface of a process, whose communicators share it. Thread-safe.
+class Injection {
+ public:
+  static std::shared_ptr<Injection> of(unsigned interface_index);
+
+  /// Chunks wait for room in the interface's queue: reliable connections hold back.
+  bool multicast_waits() const { return waiting_.load(std::memory_order_relaxed) > 0; }
+
+ private:
+  friend class InjectionTurn;
+  std::atomic<int> waiting_{0};
+};
+
+/// What one queue pair says there. Used by one thread at a time.
+class InjectionTurn {
+ public:
+  explicit InjectionTurn(std::shared_ptr<Injection> injection) : injection_(std::move(injection)) {}
+  ~InjectionTurn() { waits(false); }
+  InjectionTurn(const InjectionTurn&) = delete;
+  InjectionTurn& operator=(const InjectionTurn&) = delete;
+
+  void waits(bool on) {
+    if (on == on_) return;
+    on_ = on;
+    injection_->waiting_.fetch_add(on ? 1 : -1, std::memory_order_relaxed);
+  }
+
+ private:
+  std::shared_ptr<Injection> injection_;
+  bool on_ = false;
+};
+
+}  // namespace tutti::device::ip
