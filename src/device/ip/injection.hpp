@@ -32,7 +32,7 @@ class InjectionTurn {
   InjectionTurn& operator=(const InjectionTurn&) = delete;
 
   void waits(bool on) {
-    if (on == on_) return;
+    if (on == on_ || !injection_) return;
     on_ = on;
     injection_->waiting_.fetch_add(on ? 1 : -1, std::memory_order_relaxed);
   }

@@ -31,7 +31,7 @@ struct GroupSettings {
   bool shared_host = false;  ///< another rank receives on this host: the kernel must loop back
   int send_buffer_bytes = 0;
   int receive_buffer_bytes = 0;
-  std::shared_ptr<Injection> injection;  ///< of the interface
+  std::shared_ptr<Injection> injection{};  ///< of the interface; null: nobody holds back
 };
 
 /// A membership probe that came by a group.
