@@ -255,7 +255,8 @@ Result<AggregatorService::Parts::Share> AggregatorService::Parts::admit(
   Share share{options_.terms, 0};
   const std::uint64_t left = options_.memory_bytes - used_bytes_;
   share.bytes = engine::InNetworkWindow::memory_bytes(request.ranks, share.terms);
-  while (share.bytes > left && share.terms.slots / 2 >= kLeastSlots) {
+  // A fourth of what is left at most: whoever comes later is to find something, too.
+  while (share.bytes > left / 4 && share.terms.slots / 2 >= kLeastSlots) {
     share.terms = with_fewer_slots(share.terms);
     share.bytes = engine::InNetworkWindow::memory_bytes(request.ranks, share.terms);
   }
