@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "base/error.hpp"
 #include "engine/communicator_context.hpp"
@@ -16,6 +17,12 @@ namespace {
 
 /// What is reduced before the network is looked at again.
 constexpr int kSegmentsPerPoll = 4;
+
+ZeroedBytes zeroed_bytes(std::size_t size) {
+  ZeroedBytes bytes(static_cast<std::byte*>(std::calloc(size, 1)));
+  if (bytes == nullptr) throw std::bad_alloc();
+  return bytes;
+}
 
 }  // namespace
 
@@ -35,14 +42,14 @@ std::uint64_t InNetworkWindow::part_bytes() const {
 
 InNetworkWindow::InNetworkWindow(std::uint32_t ranks, const InNetworkTerms& terms)
     : left(ranks), ranks_(ranks), terms_(terms) {
-  memory_.resize(ranks * part_bytes());
-  results_.resize(std::uint64_t{terms.slots} * terms.segment_bytes);
+  memory_ = zeroed_bytes(ranks * part_bytes());
+  results_ = zeroed_bytes(std::size_t{terms.slots} * terms.segment_bytes);
   busy_.resize(terms.slots);
 }
 
 Status InNetworkWindow::open(device::Endpoint& endpoint) {
   for (std::uint32_t r = 0; r < ranks_; ++r) {
-    auto key = endpoint.register_memory(std::span(memory_).subspan(r * part_bytes(), part_bytes()));
+    auto key = endpoint.register_memory({memory_.get() + r * part_bytes(), part_bytes()});
     if (!key) return key.status();
     keys_.push_back(*key);
   }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,6 +22,13 @@
 #include "reduction/reducer.hpp"
 
 namespace tutti::engine {
+
+/// Zeros that the system provides as they are touched: filling 64 MiB for a job that begins would
+/// hold up the others, and what another job left must not show.
+struct FreeBytes {
+  void operator()(std::byte* bytes) const { std::free(bytes); }
+};
+using ZeroedBytes = std::unique_ptr<std::byte[], FreeBytes>;
 
 /// The buffers of one communicator at its aggregator, which outlive the calls. Used by the engine's
 /// thread only.
@@ -50,8 +58,8 @@ class InNetworkWindow {
 
   /// Results on their way out, in cells of a segment.
   std::span<std::byte> cells(std::uint32_t first, std::uint32_t count) {
-    return std::span(results_).subspan(std::uint64_t{first} * terms_.segment_bytes,
-                                       std::uint64_t{count} * terms_.segment_bytes);
+    return {results_.get() + std::uint64_t{first} * terms_.segment_bytes,
+            std::size_t{count} * terms_.segment_bytes};
   }
   bool free(std::uint32_t first, std::uint32_t count) const;
   void take(std::uint32_t first, std::uint32_t count);
@@ -64,13 +72,13 @@ class InNetworkWindow {
  private:
   std::uint64_t part_bytes() const;
   std::span<const std::byte> part(std::uint32_t rank) const {
-    return std::span(memory_).subspan(rank * part_bytes(), part_bytes());
+    return {memory_.get() + rank * part_bytes(), part_bytes()};
   }
 
   std::uint32_t ranks_;
   InNetworkTerms terms_;
-  std::vector<std::byte> memory_;   ///< by rank: its record, its slots
-  std::vector<std::byte> results_;  ///< as many cells as slots
+  ZeroedBytes memory_;   ///< by rank: its record, its slots
+  ZeroedBytes results_;  ///< as many cells as slots
   std::vector<bool> busy_;
   std::vector<device::MemoryKey> keys_;
 };
