@@ -59,8 +59,9 @@ function(tutti_python_test name)
   set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS ${label})
 endfunction()
 
-# tutti_test(NAME SOURCES ... [LABELS label] [TIMEOUT seconds]): one GoogleTest binary over all of
-# Tutti. Without a label its tests carry the name of their folder: unit, protocol, process ...
+# tutti_test(NAME SOURCES ... [LABELS label] [TIMEOUT seconds] [FILTER tests]): one GoogleTest binary
+# over all of Tutti. Without a label its tests carry the name of their folder: unit, protocol,
+# process ... FILTER, and HOST_FILTER on the host device: which of them run, as GoogleTest writes it.
 function(tutti_test name)
   cmake_parse_arguments(arg "ALSO_ON_HOST_DEVICE;ALSO_BY_UC" "TIMEOUT;FILTER;HOST_FILTER" "SOURCES;LABELS;LINKS" ${ARGN})
   if(NOT arg_TIMEOUT)

@@ -49,7 +49,7 @@ InNetworkWindow::InNetworkWindow(std::uint32_t ranks, const InNetworkTerms& term
 
 Status InNetworkWindow::open(device::Endpoint& endpoint) {
   for (std::uint32_t r = 0; r < ranks_; ++r) {
-    auto key = endpoint.register_memory({memory_.get() + r * part_bytes(), part_bytes()});
+    auto key = endpoint.register_memory(part(r));
     if (!key) return key.status();
     keys_.push_back(*key);
   }

@@ -71,7 +71,7 @@ class InNetworkWindow {
 
  private:
   std::uint64_t part_bytes() const;
-  std::span<const std::byte> part(std::uint32_t rank) const {
+  std::span<std::byte> part(std::uint32_t rank) const {
     return {memory_.get() + rank * part_bytes(), part_bytes()};
   }
 

@@ -152,6 +152,22 @@ TEST_F(Aggregator, OneWithoutMemoryOffersSmallerWindowsAndThenNone) {
   EXPECT_TRUE(names(status, "--memory-mib")) << status.to_string();
 }
 
+TEST_F(Aggregator, OneJobLeavesMemoryToThoseThatComeLater) {
+  AggregatorOptions options;
+  options.listen = {"127.0.0.1", 0};
+  options.key = service_key();
+  options.terms = {.segment_bytes = 65536, .slots = 32, .pulses = 4, .group_bytes = 262'144};
+  const engine::InNetworkTerms half{65536, 16, 4, 262'144};
+  options.memory_bytes = 4 * engine::InNetworkWindow::memory_bytes(2, half);
+  auto service = AggregatorService::start(options);
+  ASSERT_TRUE(service.ok());
+  on_joined_ranks(2, patient(), {address_of(**service)}, [](Member& member) {
+    EXPECT_NE(member.aggregation->describe().find("windows of 16 slots"), std::string::npos)
+        << member.aggregation->describe();
+    check_sum(member, 300'001);
+  });
+}
+
 TEST_F(Aggregator, ARestartedOneServesNewCommunicators) {
   auto service = start_service();
   const std::uint16_t port = service->port();

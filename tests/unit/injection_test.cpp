@@ -6,6 +6,7 @@
 
 #include <array>
 #include <chrono>
+#include <memory>
 #include <vector>
 
 #include "device/ip/ip_device.hpp"

@@ -128,10 +128,12 @@ bool RcChannel::finished(const Work& done) const {
 }
 
 bool RcChannel::held_up() const {
-  return next_work_ != end_work_ || first_response_ != end_response_ || send_.any_lost();
+  const bool frames_wait =
+      next_work_ != end_work_ || first_response_ != end_response_ || send_.any_lost();
+  return frames_wait && !failed_;
 }
 
-bool RcChannel::awaits_peer() const { return awaited_works_ > 0 || (held_up() && !failed_); }
+bool RcChannel::awaits_peer() const { return awaited_works_ > 0 || held_up(); }
 
 void RcChannel::complete_finished(CompletionSink& sink) {
   while (first_work_ != next_work_ && finished(work(first_work_))) {
