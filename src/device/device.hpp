@@ -189,6 +189,8 @@ struct EndpointCounters {
   std::uint64_t multicast_bytes_received = 0;
   std::uint64_t reliable_frames_sent = 0;
   std::uint64_t reliable_frames_resent = 0;
+  std::uint64_t reliable_timeouts = 0;        ///< sent again because nothing came back
+  std::uint64_t reliable_tails_repeated = 0;  ///< sent twice at once, on a path that loses
   std::uint64_t reliable_frames_received = 0;
   std::uint64_t reliable_frames_duplicate = 0;
   std::uint64_t reliable_bytes_sent = 0;

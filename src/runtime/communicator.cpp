@@ -293,6 +293,8 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
                 {"device_multicast_bytes_received", device.multicast_bytes_received},
                 {"device_reliable_frames_sent", device.reliable_frames_sent},
                 {"device_reliable_frames_resent", device.reliable_frames_resent},
+                {"device_reliable_timeouts", device.reliable_timeouts},
+                {"device_reliable_tails_repeated", device.reliable_tails_repeated},
                 {"device_reliable_frames_received", device.reliable_frames_received},
                 {"device_reliable_frames_duplicate", device.reliable_frames_duplicate},
                 {"device_reliable_bytes_sent", device.reliable_bytes_sent},

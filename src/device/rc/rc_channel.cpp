@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "base/circular.hpp"
 #include "base/error.hpp"
@@ -204,36 +205,60 @@ bool RcChannel::acknowledge_now(Instant now) const {
 
 bool RcChannel::has_output(Instant now) const {
   if (failed_) return false;
-  return send_.may_resend() || has_new_frame() || acknowledge_now(now);
+  return tail_to_repeat_ || send_.may_resend() || has_new_frame() || acknowledge_now(now);
 }
 
 bool RcChannel::next_frame(Instant now, OutgoingFrame& frame) {
-  if (failed_) return false;
+  if (failed_ || !choose_frame(now, frame)) return false;
+  ++counters_.frames_sent;
+  counters_.bytes_sent += frame.payload.size();
+  return true;
+}
+
+bool RcChannel::choose_frame(Instant now, OutgoingFrame& frame) {
+  frame.repeated = false;
+  const auto tail = std::exchange(tail_to_repeat_, std::nullopt);
+  if (tail && send_.flying(*tail)) {
+    fill(*tail, frame);
+    frame.repeated = true;
+    ++counters_.tails_repeated;
+    return true;
+  }
   // What is missing here is news that a number on a data frame cannot carry, so it goes first.
   if (receive_.gap() && acknowledge_now(now)) {
     fill_acknowledgement(frame);
   } else if (send_.may_resend()) {
     const std::uint32_t sequence = send_.resend(now);
     counters_.frames_resent += send_.resent(sequence) ? 1 : 0;
-    fill(sequence, frame);
+    fill_sequenced(sequence, frame);
   } else if (has_new_frame()) {
     FrameRecord record;
     cut_next(record);
-    fill(send_.send_new(now, record), frame);
+    fill_sequenced(send_.send_new(now, record), frame);
   } else if (acknowledge_now(now)) {
     fill_acknowledgement(frame);
   } else {
     return false;
   }
-  ++counters_.frames_sent;
-  counters_.bytes_sent += frame.payload.size();
   return true;
+}
+
+// Nothing that follows shows the loss of a last frame, so that a time-out has to: on a path that
+// loses it leaves twice. At 1 % loss each of 4 ranks waited for 4 to 8 ms in every tenth Allgather.
+void RcChannel::fill_sequenced(std::uint32_t sequence, OutgoingFrame& frame) {
+  fill(sequence, frame);
+  if (lossy_frames_left_ == 0) return;
+  --lossy_frames_left_;
+  const bool last = !send_.may_resend() && !has_new_frame();
+  if (last && frame.size() <= kRepeatedTailBytes) tail_to_repeat_ = sequence;
 }
 
 void RcChannel::take_back(const OutgoingFrame& frame) {
   if (failed_) return;
   acknowledge_at_once_ = true;  // what the frame told the peer is not told
-  if (!frame.sequenced) {
+  if (frame.repeated) {
+    --counters_.tails_repeated;
+  } else if (!frame.sequenced) {
     --counters_.acks_sent;
   } else if (send_.take_back(frame.sequence)) {
     counters_.frames_resent -= send_.resent(frame.sequence) ? 1 : 0;

@@ -21,6 +21,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -68,8 +69,9 @@ Status check(const RcConfig& config);
 struct RcCounters {
   std::uint64_t frames_sent = 0;  ///< datagrams, acknowledgements and retransmissions included
   std::uint64_t frames_resent = 0;
-  std::uint64_t acks_sent = 0;   ///< alone
-  std::uint64_t bytes_sent = 0;  ///< data, each time that it is sent
+  std::uint64_t tails_repeated = 0;  ///< frames that left twice at once
+  std::uint64_t acks_sent = 0;       ///< alone
+  std::uint64_t bytes_sent = 0;      ///< data, each time that it is sent
   std::uint64_t read_bytes_served = 0;
   std::uint64_t timeouts = 0;  ///< retransmissions that only the time-out asked for
   std::uint64_t pings_sent = 0;
@@ -88,6 +90,7 @@ struct OutgoingFrame {
   std::span<const std::byte> payload;  ///< the user's memory, until the channel's next on_* call
   std::uint32_t sequence = 0;
   bool sequenced = false;
+  bool repeated = false;  ///< it leaves for the second time at once
 
   std::size_t size() const { return header_bytes + payload.size(); }
 };
@@ -155,6 +158,11 @@ class RcChannel {
   static constexpr std::uint32_t kResponseSlots = 2 * kMaxOpenReads;
   /// Frames that a receiver lets pass before it acknowledges without being asked.
   static constexpr std::uint32_t kAcknowledgeEvery = 16;
+  /// So many frames after a loss the path still counts as one that loses.
+  static constexpr std::uint32_t kLossMemoryFrames = 1024;
+  /// The longest frame that leaves twice: what it costs the link stays below what a loss costs on
+  /// average, a hundredth of a time-out.
+  static constexpr std::size_t kRepeatedTailBytes = 2048;
 
   /// A posted request and how far it is.
   struct Work {
@@ -209,6 +217,8 @@ class RcChannel {
   void cut_work(FrameRecord& record);
   void cut_data(Work& work, FrameRecord& record);
   void cut_reads(FrameRecord& record);
+  bool choose_frame(Instant now, OutgoingFrame& frame);
+  void fill_sequenced(std::uint32_t sequence, OutgoingFrame& frame);
   void fill(std::uint32_t sequence, OutgoingFrame& frame);
   void fill_work(const FrameRecord& record, RcFrame& out, OutgoingFrame& frame);
   void fill_response(FrameRecord& record, RcFrame& out, OutgoingFrame& frame);
@@ -217,6 +227,7 @@ class RcChannel {
   RcFrame new_frame(RcKind kind) const;
 
   // What arrived.
+  void note_losses(bool gap_opened);
   void on_acknowledged(const FrameRecord& record);
   void on_sequenced(Instant now, const RcFrame& frame, std::span<const std::byte> bytes,
                     CompletionSink& sink);
@@ -274,6 +285,10 @@ class RcChannel {
   bool acknowledge_at_once_ = false;
   Instant acknowledge_at_ = kNever;
   std::uint32_t since_ack_request_ = 0;
+
+  std::uint64_t overtaken_ = 0;          ///< of send_, as last seen
+  std::uint32_t lossy_frames_left_ = 0;  ///< so many leave before the last loss is forgotten
+  std::optional<std::uint32_t> tail_to_repeat_;
 
   bool watched_ = false;
   bool ping_wanted_ = false;

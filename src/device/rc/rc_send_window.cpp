@@ -48,7 +48,7 @@ void SendWindow::launch(Instant now, std::uint32_t sequence) {
 
 bool SendWindow::take_back(std::uint32_t sequence) {
   const std::uint32_t at = sequence & mask_;
-  if (sequence - oldest_ >= next_ - oldest_ || slots_[at].state != State::flying) return false;
+  if (!flying(sequence)) return false;
   remove(flying_, at);
   slots_[at].taken_back = true;
   append_lost(at);
@@ -165,6 +165,7 @@ void SendWindow::detect_losses(Instant now) {
     if (slot.transmission >= latest_arrived_) return;
     const bool overtaken = latest_arrived_ - slot.transmission >= kReorderTolerance;
     if (!overtaken && now - slot.sent_at < reorder_time()) return;
+    ++overtaken_;
     mark_lost(flying_.head);
   }
 }

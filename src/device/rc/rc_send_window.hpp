@@ -77,6 +77,12 @@ class SendWindow {
   void hold_back(bool on) { hold_back_ = on; }
   Nanoseconds smoothed_round_trip() const { return round_trip_; }
   std::uint64_t timeouts() const { return timeouts_; }
+  /// Frames that others, sent later, have overtaken.
+  std::uint64_t overtaken() const { return overtaken_; }
+  /// Whether `sequence` is on its way.
+  bool flying(std::uint32_t sequence) {
+    return sequence - oldest_ < next_ - oldest_ && slot_of(sequence).state == State::flying;
+  }
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
@@ -147,6 +153,7 @@ class SendWindow {
   std::uint32_t backoff_ = 0;
   Instant last_progress_{INT64_MIN};  ///< an acknowledgement of something new, or a time-out
   std::uint64_t timeouts_ = 0;
+  std::uint64_t overtaken_ = 0;
 };
 
 template <typename Callback>
