@@ -104,6 +104,7 @@ std::string Outcome::describe() const {
                            "credit_stalls",
                            "messages_rejected",
                            "device_reliable_frames_resent",
+                           "device_reliable_tails_repeated",
                            "device_kernel_drops"}) {
     text += fmt::format("{} {}\n", name, of(name));
   }
