@@ -41,9 +41,9 @@ function(tutti_layer name)
     target_link_libraries(tutti_${id} PUBLIC tutti_${used_id})
   endforeach()
   target_link_libraries(tutti_${id} PUBLIC ${arg_LINKS})
-  # With sanitizers, compiling is the longest part of testing: many files at once, but in layers
-  # whose files use a short name each for its own.
-  if(TUTTI_SANITIZE AND NOT TUTTI_BUILD_FUZZERS AND NOT id MATCHES "^(wire|world)$")
+  # With sanitizers, and for the fuzzers, compiling is the longest part of testing: many files at
+  # once, but in layers whose files use a short name each for its own.
+  if(TUTTI_SANITIZE AND NOT id MATCHES "^(wire|world)$")
     set_target_properties(tutti_${id} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
   endif()
   set_property(GLOBAL APPEND PROPERTY TUTTI_LAYERS tutti_${id})

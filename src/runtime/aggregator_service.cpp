@@ -129,7 +129,7 @@ Status AggregatorService::Parts::open() {
     return failure(Code::invalid_argument, "an aggregator needs a key of {} bytes or more",
                    kMinServiceKeyBytes);
   }
-  auto progress = Progress::create(kSpin);
+  auto progress = Progress::create({.spin = kSpin});
   if (!progress) return progress.status();
   progress_ = *progress;
   auto listener = listen_on(options_.listen);

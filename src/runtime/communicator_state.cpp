@@ -31,8 +31,11 @@ constexpr Nanoseconds kProbeInterval{5'000'000};
 // How long a rank that closes serves peers that have not acknowledged its last messages.
 constexpr Nanoseconds kCloseLinger{2'000'000'000};
 constexpr Nanoseconds kFailedLinger{50'000'000};
-constexpr Nanoseconds kSpinShared{20'000};  // more ranks than cores: hand the core over soon
-constexpr Nanoseconds kSpinOwn{100'000};
+constexpr CoreTimes kOwnCore{.spin = Nanoseconds(100'000)};
+// More ranks than cores. Who began a collective first kept the others of its core from beginning it
+// until all its block had left: Allgather of 1 MiB among 8 ranks on 2 cores 19.6 -> 13.5 ms, of 256
+// KiB 5.5 -> 4.9 ms.
+constexpr CoreTimes kSharedCore{.spin = Nanoseconds(20'000), .turn = Nanoseconds(500'000)};
 
 engine::Settings engine_settings(const CommunicatorOptions& options,
                                  const device::Capabilities& capabilities) {
@@ -90,7 +93,7 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
   if (!state->progress_) {
     const auto rivals = ranks_sharing(state->greetings_, bootstrap.rank(), &Greeting::processors);
     const bool own_core = rivals.size() <= std::thread::hardware_concurrency();
-    auto created = Progress::create(own_core ? kSpinOwn : kSpinShared, std::move(*trace));
+    auto created = Progress::create(own_core ? kOwnCore : kSharedCore, std::move(*trace));
     if (!created) return created.status();
     state->progress_ = *created;
   }
@@ -369,10 +372,10 @@ Status CommunicatorState::join_hosts(Bootstrap& bootstrap, const CommunicatorOpt
 void CommunicatorState::add_side_counters(
     std::vector<std::pair<std::string, std::uint64_t>>& counters) const {
   const auto add = [&](const auto& sides) {
-    for (const auto& [name, value] : sides) {
+    for (const auto& side : sides) {
       const auto same = std::find_if(counters.begin(), counters.end(),
-                                     [&](const auto& one) { return one.first == name; });
-      if (same != counters.end()) same->second += value;
+                                     [&](const auto& one) { return one.first == side.first; });
+      if (same != counters.end()) same->second += side.second;
     }
   };
   if (aggregation_) add(aggregation_->counters());

@@ -59,15 +59,15 @@ timespec time_left(Instant deadline) {
 
 }  // namespace
 
-Result<std::shared_ptr<Progress>> Progress::create(Nanoseconds spin,
+Result<std::shared_ptr<Progress>> Progress::create(const CoreTimes& times,
                                                    std::unique_ptr<RankTrace> trace) {
-  std::shared_ptr<Progress> progress(new Progress(spin, std::move(trace)));
+  std::shared_ptr<Progress> progress(new Progress(times, std::move(trace)));
   if (Status status = progress->open(); !status) return status;
   return progress;
 }
 
-Progress::Progress(Nanoseconds spin, std::unique_ptr<RankTrace> trace)
-    : spin_(spin), trace_(std::move(trace)), receive_threads_(trace_.get()) {}
+Progress::Progress(const CoreTimes& times, std::unique_ptr<RankTrace> trace)
+    : times_(times), trace_(std::move(trace)), receive_threads_(trace_.get()) {}
 
 Status Progress::open() {
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
@@ -269,7 +269,8 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
       take(lock);
     }
     Instant idle_since = now();
-    Nanoseconds spin = spin_;
+    Instant turn_since = idle_since;
+    Nanoseconds spin = times_.spin;
     observe::BusyTrace busy(driver_log(), observe::TraceKind::drive, "driver: application thread");
     // Whoever wants the engine for a moment (an abort, a look at the counters) need not wait until
     // this collective is over: it may never be.
@@ -282,14 +283,17 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
       if (worked) {
         idle_since = at;
         if (waiters_.load(std::memory_order_relaxed) > 0) changed_.notify_all();
+        if (at - turn_since < times_.turn) continue;  // else the others' turn
       } else if (at >= deadline) {
         break;
-      } else if (at - idle_since < spin) {
+      }
+      if (at - idle_since < spin) {
         ::sched_yield();
+        turn_since = now();
       } else {
         block_and_trace(deadline, busy);
-        idle_since = now();
-        spin = std::min(spin_, kSpinAgain);
+        turn_since = idle_since = now();
+        spin = std::min(times_.spin, kSpinAgain);
       }
     }
     busy.polled(false);

@@ -6,7 +6,7 @@
 // while the application computes. Where nothing is to be done it watches the network without
 // holding the engine, so that an application thread takes over without waking it. Nobody spins for
 // longer than a few scheduling quanta: with more ranks than cores a spinning rank would hold up the
-// one it waits for.
+// one it waits for. Nor does anybody work for long there without letting the others go on.
 #pragma once
 
 #include <atomic>
@@ -26,12 +26,17 @@
 
 namespace tutti::runtime {
 
+/// What a driver takes of its core at a time.
+struct CoreTimes {
+  Nanoseconds spin{};                     ///< polling an idle network, before it blocks
+  Nanoseconds turn = Nanoseconds::max();  ///< working, before others that want the core go on
+};
+
 /// Serves any number of communicators, datagram by datagram (K12). Thread-safe.
 class Progress {
  public:
-  /// `spin`: how long a driver polls an idle network before it blocks. `trace`: of all that it
-  /// serves, written when that is over; null: none.
-  static Result<std::shared_ptr<Progress>> create(Nanoseconds spin,
+  /// `trace`: of all that it serves, written when that is over; null: none.
+  static Result<std::shared_ptr<Progress>> create(const CoreTimes& times,
                                                   std::unique_ptr<RankTrace> trace = nullptr);
   ~Progress();
   Progress(const Progress&) = delete;
@@ -79,7 +84,7 @@ class Progress {
     Progress& progress_;
   };
 
-  Progress(Nanoseconds spin, std::unique_ptr<RankTrace> trace);
+  Progress(const CoreTimes& times, std::unique_ptr<RankTrace> trace);
   Status open();
 
   void acquire();
@@ -102,7 +107,7 @@ class Progress {
   bool watch();
   bool background_may_drive(std::unique_lock<std::mutex>& lock);
 
-  Nanoseconds spin_;
+  CoreTimes times_;
   std::unique_ptr<RankTrace> trace_;
   int epoll_ = -1;
   int kick_ = -1;   ///< wakes whoever drives and blocks

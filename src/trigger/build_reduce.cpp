@@ -202,8 +202,8 @@ Result<std::vector<DescriptorList>> build_halving(const CollectiveCall& call) {
 }
 
 Result<std::vector<DescriptorList>> build_reduce_flat(const CollectiveCall& call) {
-  constexpr std::uint32_t kDataStep = 0;
-  constexpr std::uint32_t kReleaseStep = 1;
+  constexpr std::uint32_t kFlatDataStep = 0;
+  constexpr std::uint32_t kFlatReleaseStep = 1;
   const auto ranks = static_cast<std::uint32_t>(call.nodes.size());
   if (ranks - 1 > kMaxChildren) {
     return failure(Code::invalid_argument, "{}: {} children of one node; {} at most",
@@ -213,8 +213,8 @@ Result<std::vector<DescriptorList>> build_reduce_flat(const CollectiveCall& call
       static_cast<std::uint32_t>(call.elements * reduction::element_bytes(call.type));
   SequenceBuilder builder(call.job, call.port, call.nodes[call.rank]);
   if (call.rank != call.root) {
-    builder.send(call.nodes[call.root], kDataStep, call.input, size_bytes);
-    builder.wait(call.nodes[call.root], kReleaseStep);
+    builder.send(call.nodes[call.root], kFlatDataStep, call.input, size_bytes);
+    builder.wait(call.nodes[call.root], kFlatReleaseStep);
     return std::vector<DescriptorList>{builder.finish()};
   }
   builder
@@ -222,11 +222,11 @@ Result<std::vector<DescriptorList>> build_reduce_flat(const CollectiveCall& call
               static_cast<std::uint8_t>(call.root))
       .contributions = ranks;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    if (rank != call.root) builder.name(call.nodes[rank], kDataStep);
+    if (rank != call.root) builder.name(call.nodes[rank], kFlatDataStep);
   }
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     if (rank == call.root) continue;
-    builder.signal(call.nodes[rank], kReleaseStep).collective_end = true;
+    builder.signal(call.nodes[rank], kFlatReleaseStep).collective_end = true;
   }
   builder.end();
   return std::vector<DescriptorList>{builder.finish()};

@@ -80,7 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::span<const std::uint8_t> input(data, size);
   UnitBank bank(settings());
   std::vector<std::byte> memory(96);
-  for (const std::uint8_t job : {0, 1}) {
+  for (std::uint8_t job = 0; job < 2; ++job) {
     require(bank.add_memory(static_cast<JobId>(job), memory).ok());
   }
   for (std::int64_t now = 0; !input.empty(); ++now) {

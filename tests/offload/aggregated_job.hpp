@@ -112,7 +112,7 @@ inline void on_ranks(
   std::vector<std::thread> threads;
   for (std::uint32_t rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
-      auto progress = Progress::create(std::chrono::microseconds(20));
+      auto progress = Progress::create({.spin = std::chrono::microseconds(20)});
       ASSERT_TRUE(progress.ok()) << progress.status().to_string();
       Member member{rank, size, *progress, nullptr};
       const auto made = Aggregation::create(*bootstraps[rank], options, aggregation, *progress, 0);
