@@ -1,11 +1,13 @@
 #!/bin/bash
-# test.sh [--ci | --quick] [-j JOBS]: builds Tutti and runs its tests; success means that it passes.
+# test.sh [--ci | --quick] [-j JOBS]: installs what is missing, builds Tutti and runs its tests;
+# success means that it passes.
 #
 #   (nothing)  debug and release with every test, headers alone, then the suites under
-#              AddressSanitizer with UndefinedBehaviorSanitizer, and under ThreadSanitizer
+#              AddressSanitizer with UndefinedBehaviorSanitizer, and under ThreadSanitizer, and
+#              each fuzzer briefly
 #   --ci       the release build with every test; one that fails is tried once more, visibly, since
 #              a shared machine may stop a rank for longer than its peers wait. Then, under the
-#              sanitizers, what parses bytes, owns memory and runs threads
+#              sanitizers, what parses bytes, owns memory and runs threads; and each fuzzer briefly
 #   --quick    debug only
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,6 +23,9 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+
+# What only some tests use may be missing: they are skipped then, and say so.
+if [ "$mode" = quick ] || ! tools/setup.sh --all; then tools/setup.sh; fi
 
 launcher=()
 if command -v ccache > /dev/null; then
@@ -83,6 +88,18 @@ if [ "$mode" = ci ]; then
   wrapper=("${fixed_addresses[@]}")
   build tsan tests/{unit,scenario}/all
   run tsan -L 'unit|scenario' -R 'Communicator|Progress|Worker|Endurance|HostDevice|Bootstrap|/P[234]( |$)'
+fi
+
+if [ "$mode" != quick ]; then
+  echo "==== fuzz"
+  if ! command -v clang++-14 > /dev/null; then
+    summaries+=("fuzz: SKIPPED, clang++-14 is not installed (tools/setup.sh --all)")
+  elif tools/fuzz.sh 10; then
+    summaries+=("fuzz: every target held for 10 s")
+  else
+    summaries+=("fuzz: broken, see above")
+    failed=1
+  fi
 fi
 
 echo "==== summary"

@@ -84,6 +84,11 @@ TEST_F(LossyPath, OnlyTheLastFrameOfWhatThereIsToSendLeavesTwice) {
   EXPECT_EQ(pair[1].of(Opcode::receive).size(), 10u);
 }
 
+TEST_F(LossyPath, AFrameThatFillsTheWindowIsNotTheLast) {
+  write(1 << 20);  // four windows
+  EXPECT_EQ(repeated(0), 1u);
+}
+
 TEST_F(LossyPath, TheLossIsForgottenAfterAThousandFrames) {
   write(2 << 20);
   const std::uint64_t then = repeated(0);
