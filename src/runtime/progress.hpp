@@ -6,7 +6,8 @@
 // while the application computes. Where nothing is to be done it watches the network without
 // holding the engine, so that an application thread takes over without waking it. Nobody spins for
 // longer than a few scheduling quanta: with more ranks than cores a spinning rank would hold up the
-// one it waits for. Nor does anybody work for long there without letting the others go on.
+// one it waits for. Nor does an application thread work for long there, while it waits, without
+// letting the others go on.
 #pragma once
 
 #include <atomic>
@@ -29,7 +30,7 @@ namespace tutti::runtime {
 /// What a driver takes of its core at a time.
 struct CoreTimes {
   Nanoseconds spin{};                     ///< polling an idle network, before it blocks
-  Nanoseconds turn = Nanoseconds::max();  ///< working, before others that want the core go on
+  Nanoseconds turn = Nanoseconds::max();  ///< working while it waits, before others go on
 };
 
 /// Serves any number of communicators, datagram by datagram (K12). Thread-safe.

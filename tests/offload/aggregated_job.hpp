@@ -57,11 +57,13 @@ inline std::shared_ptr<device::fault::FaultDevice> faulty_network(const std::str
 
 inline std::unique_ptr<AggregatorService> start_service(
     const engine::InNetworkTerms& terms = kSmall, std::shared_ptr<device::Device> device = nullptr,
-    std::uint32_t jobs = 32, std::uint16_t port = 0) {
+    std::uint32_t jobs = 32, std::uint16_t port = 0,
+    std::uint64_t memory_bytes = AggregatorOptions{}.memory_bytes) {
   AggregatorOptions options;
   options.listen = {"127.0.0.1", port};
   options.key = service_key();
   options.jobs = jobs;
+  options.memory_bytes = memory_bytes;
   options.terms = terms;
   options.device = std::move(device);
   auto service = AggregatorService::start(std::move(options));

@@ -1,5 +1,6 @@
 // How jobs and aggregators come together and part: keys, limits, absence, restarts, and what ends
 // a call that must not go on.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -133,39 +134,38 @@ TEST_F(Aggregator, AFullOneSaysSoAndServesAgainWhenAJobHasLeft) {
   on_joined_ranks(2, patient(), {address_of(*service)}, [](Member& member) { check_sum(member); });
 }
 
-TEST_F(Aggregator, OneWithoutMemoryOffersSmallerWindowsAndThenNone) {
-  AggregatorOptions options;
-  options.listen = {"127.0.0.1", 0};
-  options.key = service_key();
-  options.terms = {.segment_bytes = 65536, .slots = 16, .pulses = 4, .group_bytes = 262'144};
-  const engine::InNetworkTerms least{65536, 4, 4, 262'144};
-  options.memory_bytes = engine::InNetworkWindow::memory_bytes(3, least);
-  auto service = AggregatorService::start(options);
-  ASSERT_TRUE(service.ok());
-  on_joined_ranks(3, patient(), {address_of(**service)}, [](Member& member) {
-    EXPECT_NE(member.aggregation->describe().find("windows of 4 slots"), std::string::npos)
-        << member.aggregation->describe();
+constexpr engine::InNetworkTerms kLargeSegments{
+    .segment_bytes = 65536, .slots = 32, .pulses = 4, .group_bytes = 262'144};
+
+std::uint64_t window_bytes(std::uint32_t ranks, std::uint32_t slots) {
+  engine::InNetworkTerms terms = kLargeSegments;
+  terms.slots = slots;
+  return engine::InNetworkWindow::memory_bytes(ranks, terms);
+}
+
+void expect_windows_of(std::uint32_t slots, std::uint32_t ranks, const AggregatorService& service) {
+  on_joined_ranks(ranks, patient(), {address_of(service)}, [slots](Member& member) {
+    const std::string text = member.aggregation->describe();
+    EXPECT_NE(text.find(fmt::format("windows of {} slots", slots)), std::string::npos) << text;
     check_sum(member, 300'001);
   });
-  ASSERT_TRUE(empties(**service));
-  const Status status = how_joining_fails(4, {{address_of(**service)}, false, {}});
+}
+
+TEST_F(Aggregator, OneWithoutMemoryOffersSmallerWindowsAndThenNone) {
+  engine::InNetworkTerms terms = kLargeSegments;
+  terms.slots = 16;
+  const auto service = start_service(terms, nullptr, 32, 0, window_bytes(3, 4));
+  ASSERT_NE(service, nullptr);
+  expect_windows_of(4, 3, *service);
+  ASSERT_TRUE(empties(*service));
+  const Status status = how_joining_fails(4, {{address_of(*service)}, false, {}});
   EXPECT_TRUE(names(status, "--memory-mib")) << status.to_string();
 }
 
 TEST_F(Aggregator, OneJobLeavesMemoryToThoseThatComeLater) {
-  AggregatorOptions options;
-  options.listen = {"127.0.0.1", 0};
-  options.key = service_key();
-  options.terms = {.segment_bytes = 65536, .slots = 32, .pulses = 4, .group_bytes = 262'144};
-  const engine::InNetworkTerms half{65536, 16, 4, 262'144};
-  options.memory_bytes = 4 * engine::InNetworkWindow::memory_bytes(2, half);
-  auto service = AggregatorService::start(options);
-  ASSERT_TRUE(service.ok());
-  on_joined_ranks(2, patient(), {address_of(**service)}, [](Member& member) {
-    EXPECT_NE(member.aggregation->describe().find("windows of 16 slots"), std::string::npos)
-        << member.aggregation->describe();
-    check_sum(member, 300'001);
-  });
+  const auto service = start_service(kLargeSegments, nullptr, 32, 0, 4 * window_bytes(2, 16));
+  ASSERT_NE(service, nullptr);
+  expect_windows_of(16, 2, *service);
 }
 
 TEST_F(Aggregator, ARestartedOneServesNewCommunicators) {

@@ -15,27 +15,6 @@ using namespace test;  // NOLINT: the harness is written for this file
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-WorkRequest send_of(Bytes& bytes, std::uint64_t work_id = 0) {
-  WorkRequest request;
-  request.opcode = Opcode::send;
-  request.local = bytes;
-  request.work_id = work_id;
-  return request;
-}
-
-WorkRequest one_sided(Opcode opcode, std::span<std::byte> local, MemoryKey key,
-                      std::uint64_t offset = 0, std::uint64_t work_id = 0) {
-  WorkRequest request;
-  request.opcode = opcode;
-  request.local = local;
-  request.remote_key = key;
-  request.remote_offset = offset;
-  request.work_id = work_id;
-  return request;
-}
-
-RcKind kind_of(const Bytes& bytes) { return static_cast<RcKind>(bytes[0]); }
-
 TEST(RcChannel, RefusesSettingsItCannotWorkWith) {
   EXPECT_TRUE(check(RcConfig{}).ok());
   RcConfig tiny;

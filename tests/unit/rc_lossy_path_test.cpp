@@ -9,8 +9,6 @@ namespace {
 
 using namespace test;  // NOLINT: the harness is written for this
 
-RcKind kind_of(const Bytes& bytes) { return static_cast<RcKind>(bytes[0]); }
-
 /// A pair whose end 0 wrote to end 1, with one frame lost in the middle.
 class LossyPath : public testing::Test {
  protected:
@@ -29,19 +27,11 @@ class LossyPath : public testing::Test {
   }
 
   void write(std::size_t bytes) {
-    WorkRequest request;
-    request.opcode = Opcode::write;
-    request.local = std::span(local_).first(bytes);
-    request.remote_key = key_;
-    ASSERT_TRUE(pair.post(0, request).ok());
+    const auto data = std::span(local_).first(bytes);
+    ASSERT_TRUE(pair.post(0, one_sided(Opcode::write, data, key_)).ok());
     ASSERT_TRUE(pair.run_until_quiet());
   }
-  void post_message(std::size_t from) {
-    WorkRequest request;
-    request.opcode = Opcode::send;
-    request.local = message_;
-    ASSERT_TRUE(pair.post(from, request).ok());
-  }
+  void post_message(std::size_t from) { ASSERT_TRUE(pair.post(from, send_of(message_)).ok()); }
   /// Last frames that `end` has sent twice since the loss was mended.
   std::uint64_t repeated(std::size_t end) {
     return pair[end].counters.tails_repeated - before_[end];
@@ -120,10 +110,7 @@ TEST(GoodPath, NothingLeavesTwice) {
   Pair pair(31);
   Bytes message(100);
   for (int i = 0; i < 50; ++i) {
-    WorkRequest request;
-    request.opcode = Opcode::send;
-    request.local = message;
-    ASSERT_TRUE(pair.post(0, request).ok());
+    ASSERT_TRUE(pair.post(0, send_of(message)).ok());
     ASSERT_TRUE(pair.run_until_quiet());
   }
   EXPECT_EQ(pair[0].counters.tails_repeated, 0u);

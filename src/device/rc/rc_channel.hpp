@@ -158,8 +158,6 @@ class RcChannel {
   static constexpr std::uint32_t kResponseSlots = 2 * kMaxOpenReads;
   /// Frames that a receiver lets pass before it acknowledges without being asked.
   static constexpr std::uint32_t kAcknowledgeEvery = 16;
-  /// So many frames after a loss the path still counts as one that loses.
-  static constexpr std::uint32_t kLossMemoryFrames = 1024;
   /// The longest frame that leaves twice: what it costs the link stays below what a loss costs on
   /// average, a hundredth of a time-out.
   static constexpr std::size_t kRepeatedTailBytes = 2048;
@@ -227,7 +225,6 @@ class RcChannel {
   RcFrame new_frame(RcKind kind) const;
 
   // What arrived.
-  void note_losses(bool gap_opened);
   void on_acknowledged(const FrameRecord& record);
   void on_sequenced(Instant now, const RcFrame& frame, std::span<const std::byte> bytes,
                     CompletionSink& sink);
@@ -286,8 +283,6 @@ class RcChannel {
   Instant acknowledge_at_ = kNever;
   std::uint32_t since_ack_request_ = 0;
 
-  std::uint64_t overtaken_ = 0;          ///< of send_, as last seen
-  std::uint32_t lossy_frames_left_ = 0;  ///< so many leave before the last loss is forgotten
   std::optional<std::uint32_t> tail_to_repeat_;
 
   bool watched_ = false;

@@ -38,17 +38,8 @@ void RcChannel::on_frame(Instant now, std::span<const std::byte> bytes, Completi
     ++counters_.rejected_malformed;
     return;
   }
-  const bool had_gap = receive_.gap();
   if (frame->kind != RcKind::ack) on_sequenced(now, *frame, bytes, sink);
-  note_losses(!had_gap && receive_.gap());
   complete_finished(sink);
-}
-
-// What loses one way is taken to lose the other way, too: requests are too few to show it.
-void RcChannel::note_losses(bool gap_opened) {
-  if (!gap_opened && send_.overtaken() == overtaken_) return;
-  overtaken_ = send_.overtaken();
-  lossy_frames_left_ = kLossMemoryFrames;
 }
 
 void RcChannel::on_acknowledged(const FrameRecord& record) {
@@ -99,6 +90,8 @@ void RcChannel::on_sequenced(Instant now, const RcFrame& frame, std::span<const 
         return;
       }
       receive_.mark(frame.sequence);
+      // What loses one way is taken to lose the other way, too: requests are too few to show it.
+      if (!had_gap) send_.note_loss();
       break;
   }
   ++unacknowledged_arrivals_;

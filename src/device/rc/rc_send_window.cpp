@@ -165,7 +165,7 @@ void SendWindow::detect_losses(Instant now) {
     if (slot.transmission >= latest_arrived_) return;
     const bool overtaken = latest_arrived_ - slot.transmission >= kReorderTolerance;
     if (!overtaken && now - slot.sent_at < reorder_time()) return;
-    ++overtaken_;
+    note_loss();
     mark_lost(flying_.head);
   }
 }

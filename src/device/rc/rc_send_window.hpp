@@ -77,8 +77,10 @@ class SendWindow {
   void hold_back(bool on) { hold_back_ = on; }
   Nanoseconds smoothed_round_trip() const { return round_trip_; }
   std::uint64_t timeouts() const { return timeouts_; }
-  /// Frames that others, sent later, have overtaken.
-  std::uint64_t overtaken() const { return overtaken_; }
+  /// Something was lost on the path, here or on the way back: for a while it counts as one that
+  /// loses.
+  void note_loss() { lossy_until_ = transmissions_ + kLossMemoryFrames; }
+  bool path_loses() const { return transmissions_ < lossy_until_; }
   /// Whether `sequence` is on its way.
   bool flying(std::uint32_t sequence) {
     return sequence - oldest_ < next_ - oldest_ && slot_of(sequence).state == State::flying;
@@ -89,6 +91,7 @@ class SendWindow {
   static constexpr std::uint32_t kMinWindow = 4;
   static constexpr std::uint64_t kReorderTolerance = 3;
   static constexpr std::uint32_t kMaxBackoff = 16;
+  static constexpr std::uint64_t kLossMemoryFrames = 1024;
   static constexpr Nanoseconds kReorderTime{50'000};
 
   enum class State : std::uint8_t { acknowledged, flying, lost };
@@ -145,7 +148,8 @@ class SendWindow {
   std::uint32_t growth_ = 0;     ///< frames acknowledged since the window last grew
   std::uint32_t allowance_ = 0;  ///< retransmissions that may leave although the window is full
   std::uint64_t transmissions_ = 0;
-  std::uint64_t epoch_end_ = 0;  ///< losses of transmissions before this belong to the last epoch
+  std::uint64_t lossy_until_ = 0;  ///< transmissions before the last loss is forgotten
+  std::uint64_t epoch_end_ = 0;    ///< losses of transmissions before this belong to the last epoch
   std::uint64_t latest_arrived_ = 0;  ///< transmission, counted from 1; 0: none
 
   Nanoseconds round_trip_{0};
@@ -153,7 +157,6 @@ class SendWindow {
   std::uint32_t backoff_ = 0;
   Instant last_progress_{INT64_MIN};  ///< an acknowledgement of something new, or a time-out
   std::uint64_t timeouts_ = 0;
-  std::uint64_t overtaken_ = 0;
 };
 
 template <typename Callback>
