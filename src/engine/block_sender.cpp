@@ -44,17 +44,23 @@ std::uint32_t BlockSender::post(std::uint32_t subgroup, Range psns) {
   if (!posted) {
     status_ = posted.status();
     blocked_ = true;
+    retry_after_ = kQueueRetry;
     return 0;
   }
   if (*posted < psns.size()) {
-    block(kQueueRetry);
+    blocked_ = true;
+    drain(kQueueRetry);
     ++counters_.send_queue_full;
   }
   return *posted;
 }
 
-void BlockSender::block(Nanoseconds retry_after) {
-  blocked_ = true;
+void BlockSender::begin_round() {
+  blocked_ = false;
+  retry_after_.reset();
+}
+
+void BlockSender::drain(Nanoseconds retry_after) {
   queue_filled_ |= link_fills_queue_;
   retry_after_ = std::min(retry_after, kQueueRetry);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -44,11 +45,14 @@ class BlockSender {
   /// Whether a queue still reads the block's bytes.
   bool reads_posted() const;
 
-  /// A send queue was full: no event tells when, look again at `retry_after`.
+  /// A send queue was full. Where the device tells when there is room again it is to be asked to;
+  /// where it does not, `retry_after` is when to look.
   bool blocked() const { return blocked_; }
-  void block(Nanoseconds retry_after);
-  Nanoseconds retry_after() const { return retry_after_; }
-  void begin_round() { blocked_ = false; }
+  /// What has been posted is to drain first: no device tells when it has, so look again then.
+  void drain(Nanoseconds retry_after);
+  /// After the last round nothing more can leave for so long; none: something can.
+  std::optional<Nanoseconds> retry_after() const { return retry_after_; }
+  void begin_round();
   /// Whether a queue of this host ever filled up: the link, not the host, is the limit.
   bool queue_filled() const { return queue_filled_; }
   /// When the pace lets the next batch go; kNever without a pace.
@@ -76,7 +80,7 @@ class BlockSender {
   std::vector<Range> again_;
   bool blocked_ = false;
   bool queue_filled_ = false;
-  Nanoseconds retry_after_{};
+  std::optional<Nanoseconds> retry_after_;
   Status status_;
 };
 

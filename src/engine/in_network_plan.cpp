@@ -13,12 +13,21 @@ namespace {
 constexpr std::uint64_t kLeastSegments = 16;
 constexpr std::uint64_t kSegmentGrain = 4096;
 constexpr std::uint64_t kLeastGroups = 32;
+// Segments begin where vector registers do.
+constexpr std::uint64_t kSegmentAlignment = 64;
 constexpr std::uint64_t kMaxSegments = 0xffff'fff0u;
 
 constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
 constexpr std::uint32_t block_count(const InNetworkCall& call, std::uint32_t ranks) {
   return call.kind == InNetworkKind::reduce_scatter ? ranks : 1;
+}
+
+/// The length of pieces, at most `longest`, of which the last is not much shorter than the others.
+std::uint64_t evenly(std::uint64_t bytes, std::uint64_t longest) {
+  const std::uint64_t pieces = std::max<std::uint64_t>(divide_up(bytes, longest), 1);
+  const std::uint64_t even = divide_up(bytes, pieces);
+  return std::max<std::uint64_t>(divide_up(even, kSegmentAlignment), 1) * kSegmentAlignment;
 }
 
 }  // namespace
@@ -70,8 +79,9 @@ InNetworkPlan::InNetworkPlan(const InNetworkCall& call, std::uint32_t ranks,
     : call_(call), blocks_(block_count(call, ranks)) {
   part_bytes_ = call.elements * reduction::element_bytes(call.type);
   const std::uint64_t share = divide_up(part_bytes_ * blocks_, kLeastSegments);
-  segment_bytes_ = std::clamp<std::uint64_t>(divide_up(share, kSegmentGrain) * kSegmentGrain,
-                                             kSegmentGrain, terms.segment_bytes);
+  const std::uint64_t longest = std::clamp<std::uint64_t>(
+      divide_up(share, kSegmentGrain) * kSegmentGrain, kSegmentGrain, terms.segment_bytes);
+  segment_bytes_ = evenly(part_bytes_, longest);
   segments_ = static_cast<std::uint32_t>(divide_up(part_bytes_, segment_bytes_) * blocks_);
   const std::uint64_t most = std::max<std::uint64_t>(terms.group_bytes / segment_bytes_, 1);
   group_segments_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(

@@ -407,7 +407,7 @@ void MulticastOperation::finish_sending(Instant now) {
   if (unsent > threshold) {
     const double seconds =
         static_cast<double>(unsent - threshold) / static_cast<double>(context().bytes_per_second());
-    sender_->block(std::max(kQueueRetryMin, Nanoseconds(static_cast<std::int64_t>(seconds * 1e9))));
+    sender_->drain(std::max(kQueueRetryMin, Nanoseconds(static_cast<std::int64_t>(seconds * 1e9))));
     return;
   }
   if (!told_) {
@@ -505,9 +505,10 @@ Instant MulticastOperation::next_deadline() const {
   }
   if (!handshake_->heard()) deadline = std::min(deadline, next_repeat_);
   // A full queue in this host is looked at again soon: no event tells that it has drained.
-  if (blocked()) deadline = std::min(deadline, polled_at_ + sender_->retry_after());
+  const auto retry = sender_ ? sender_->retry_after() : std::nullopt;
+  if (retry) deadline = std::min(deadline, polled_at_ + *retry);
   if (settled()) deadline = std::min(deadline, polled_at_ + kQueueRetryMin);
-  if (ready_ && activated_ && !sent_all_ && !blocked()) {
+  if (ready_ && activated_ && !sent_all_ && !retry) {
     deadline = std::min(deadline, sender_->next_send());
   }
   return deadline;

@@ -271,6 +271,7 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
     Instant idle_since = now();
     Instant turn_since = idle_since;
     Nanoseconds spin = times_.spin;
+    Nanoseconds turn = times_.first_turn;
     observe::BusyTrace busy(driver_log(), observe::TraceKind::drive, "driver: application thread");
     // Whoever wants the engine for a moment (an abort, a look at the counters) need not wait until
     // this collective is over: it may never be.
@@ -283,7 +284,7 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
       if (worked) {
         idle_since = at;
         if (waiters_.load(std::memory_order_relaxed) > 0) changed_.notify_all();
-        if (at - turn_since < times_.turn) continue;  // else the others' turn
+        if (at - turn_since < turn) continue;  // else the others' turn
       } else if (at >= deadline) {
         break;
       }
@@ -294,6 +295,7 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
         block_and_trace(deadline, busy);
         turn_since = idle_since = now();
         spin = std::min(times_.spin, kSpinAgain);
+        turn = times_.turn;
       }
     }
     busy.polled(false);

@@ -31,6 +31,9 @@ namespace tutti::runtime {
 struct CoreTimes {
   Nanoseconds spin{};                     ///< polling an idle network, before it blocks
   Nanoseconds turn = Nanoseconds::max();  ///< working while it waits, before others go on
+  /// The same before it has slept once. Where a collective begins all of the core's ranks have
+  /// something to send, and the slowest start is everybody's.
+  Nanoseconds first_turn = Nanoseconds::max();
 };
 
 /// Serves any number of communicators, datagram by datagram (K12). Thread-safe.

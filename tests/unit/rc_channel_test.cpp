@@ -595,6 +595,27 @@ TEST(RcChannel, AcknowledgementsOfSilentReceiversAreDelayedAndFew) {
   EXPECT_EQ(pair[1].counters.acks_sent, pair[1].counters.frames_sent);
 }
 
+// Numbers that come along with the peer's own messages let frames go a few at a time: the last of
+// each few, which the window holds up, must not be answered by a datagram of its own.
+TEST(RcChannel, AWindowThatOpensByBitsIsNotAskedForAtEveryBit) {
+  RcConfig config;
+  config.max_frame_bytes = 8900;
+  Pair pair(15, {.bytes_per_nanosecond = 0.125}, config);
+  Bytes region(4'000'000);
+  const MemoryKey key = pair[1].memory.add(region).value();
+  Bytes local(region.size());
+  Bytes message(100);
+  ASSERT_TRUE(pair.post(0, one_sided(Opcode::write, local, key)).ok());
+  while (!pair.channel(0).quiet()) {
+    ASSERT_TRUE(pair.post(1, send_of(message)).ok());
+    pair.run_for(microseconds(150));  // two frames of the write
+  }
+  ASSERT_TRUE(pair.run_until_quiet());
+  const std::uint64_t asked = pair[0].counters.frames_sent / 7;  // four times a window of 29
+  EXPECT_LE(pair[1].counters.acks_sent, asked + 10);
+  EXPECT_EQ(pair[0].counters.frames_resent, 0u);
+}
+
 TEST(RcChannel, AFrameNobodyAsksAboutIsAcknowledgedAfterTheDelay) {
   Pair pair(15);
   RcFrame write;

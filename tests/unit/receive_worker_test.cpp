@@ -13,6 +13,7 @@
 
 #include "base/shared_bits.hpp"
 #include "engine/receive_team.hpp"
+#include "fake_endpoint.hpp"
 
 namespace tutti::engine {
 namespace {
@@ -66,34 +67,6 @@ class FakePair final : public device::MulticastQueuePair {
   std::deque<Datagram> batch_;
 };
 
-class FakeEndpoint final : public device::Endpoint {
- public:
-  explicit FakeEndpoint(std::uint32_t subgroups) : pairs(subgroups) {}
-  std::vector<FakePair> pairs;
-
-  const device::Capabilities& capabilities() const override { return capabilities_; }
-  std::vector<std::byte> address() const override { return {}; }
-  Status connect(std::span<const std::vector<std::byte>>) override { return {}; }
-  std::uint32_t subgroup_count() const override { return static_cast<std::uint32_t>(pairs.size()); }
-  device::MulticastQueuePair& multicast(std::uint32_t subgroup) override { return pairs[subgroup]; }
-  Result<device::MemoryKey> register_memory(std::span<std::byte>) override {
-    return device::MemoryKey{};
-  }
-  void deregister_memory(device::MemoryKey) override {}
-  std::size_t max_message_bytes() const override { return 0; }
-  Status post(Instant, const device::WorkRequest&) override { return {}; }
-  std::size_t poll(Instant, std::span<device::Completion>) override { return 0; }
-  void watch(Rank, bool) override {}
-  bool quiet() const override { return true; }
-  Instant next_deadline() const override { return kNever; }
-  int wait_descriptor() const override { return -1; }
-  void notify_when_sendable(bool) override {}
-  device::EndpointCounters counters() const override { return {}; }
-
- private:
-  device::Capabilities capabilities_;
-};
-
 /// Two blocks of 300 chunks from ranks 0 and 1, by two subgroups: PSNs 0-191 and 192-299 of a
 /// block.
 class Receiving : public testing::Test {
@@ -131,7 +104,7 @@ class Receiving : public testing::Test {
     return sum;
   }
 
-  FakeEndpoint endpoint_{2};
+  test::FakeEndpoint<FakePair> endpoint_{2};
   FakePair& first_ = endpoint_.pairs[0];
   ReceiveTeam team_;
   ReceiveWorker& worker_ = team_.worker(0);

@@ -393,11 +393,13 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
     out.operation = record.operation;
     out.count = static_cast<std::uint16_t>(Code::invalid_argument);
   }
-  // Asking whenever the sender would have to wait keeps a small window from waiting for the
-  // receiver's delay, and asking four times a window keeps it from running dry.
+  // Asking with the last frame keeps its poster from waiting for the receiver's delay, and asking
+  // four times a window keeps the window from running dry. A sender that the window holds up has
+  // asked before: asking again for every few frames that an acknowledgement lets go would answer
+  // each acknowledgement by another.
   const std::uint32_t spacing = std::min(send_.window_frames() / 4, kAcknowledgeEvery);
-  const bool goes_on = send_.may_resend() || has_new_frame();
-  out.acknowledge_now = !goes_on || out.kind == RcKind::empty || ++since_ack_request_ >= spacing;
+  const bool last = !held_up();
+  out.acknowledge_now = last || out.kind == RcKind::empty || ++since_ack_request_ >= spacing;
   if (out.acknowledge_now) since_ack_request_ = 0;
   out.fresh = !receive_.gap() && unacknowledged_arrivals_ > 0;
   out.resent = send_.resent(sequence);

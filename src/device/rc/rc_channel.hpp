@@ -55,7 +55,9 @@ struct RcConfig {
   /// probe costs little, a lost last message that waits for it costs a collective.
   Nanoseconds rto_first_max{8'000'000};
   Nanoseconds rto_max{200'000'000};
-  Nanoseconds ack_delay{500'000};
+  /// Long enough for two packets of 64 KiB at 1 Gbit/s. Whoever waits asks, and is answered at
+  /// once.
+  Nanoseconds ack_delay{1'200'000};
   Nanoseconds peer_timeout{10'000'000'000};
   std::uint32_t own_incarnation = 0;
   std::uint32_t peer_incarnation = 0;
