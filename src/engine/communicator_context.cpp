@@ -189,6 +189,9 @@ void CommunicatorContext::discard_multicast() {
 
 void CommunicatorContext::on_chunk(Instant now, const device::ReceivedChunk& chunk,
                                    device::MulticastQueuePair& pair) {
+  // What comes after the last chunk of a collective is for the next one, which can begin then: kept
+  // and copied, a fifth of the chunks of an aggregator's results cost 2 % of all cores' time.
+  if (chunk.epoch == next_epoch_ && !queued_.empty()) begin_operations(now);
   if (Operation* operation = find(chunk.epoch)) {
     operation->on_chunk(now, chunk, pair);
     return;

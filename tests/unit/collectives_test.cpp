@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <barrier>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -313,6 +314,29 @@ TEST(Collectives, ShortBroadcastsBackToBack) {
       ASSERT_EQ(value, call);
     }
     EXPECT_EQ(counters_of(communicator).at("messages_rejected"), 0u);
+  });
+}
+
+// Chunks of the next collective come right behind the last ones of the one before, often in the
+// same batch: they go where they belong, without being kept and copied.
+TEST(Collectives, ChunksOfACollectiveThatCanBeginAreNotKept) {
+  std::barrier queued(3);
+  on_ranks(3, [&queued](Communicator& communicator) {
+    const bool root = index(communicator.rank()) == 0;
+    const auto early = counters_of(communicator).at("chunks_early");
+    if (root) queued.arrive_and_wait();
+    std::vector<Bytes> buffers(100, root ? pattern(20'000, 0) : Bytes(20'000));
+    std::vector<Request> requests;
+    for (Bytes& buffer : buffers) {
+      auto request = communicator.broadcast(buffer, Rank{0}, {.algorithm = Algorithm::multicast});
+      ASSERT_TRUE(request.ok());
+      requests.push_back(std::move(*request));
+    }
+    if (!root) queued.arrive_and_wait();
+    for (Request& request : requests) ASSERT_TRUE(request.wait_for(kLong).ok());
+    for (const Bytes& buffer : buffers) ASSERT_EQ(buffer, pattern(20'000, 0));
+    EXPECT_EQ(counters_of(communicator).at("chunks_early"), early);
+    EXPECT_GT(counters_of(communicator).at(root ? "chunks_sent" : "chunks_received"), 0u);
   });
 }
 
