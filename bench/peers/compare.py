@@ -56,8 +56,8 @@ def parse_arguments():
     parser.add_argument("--cgroup", help="existing cpu cgroup that every contender runs in, against background load")
     parser.add_argument("--out", default="build/peers", help="writes OUT.md and OUT.json (default: %(default)s)")
     arguments = parser.parse_args()
-    if 0 in arguments.sizes and arguments.operations != ["barrier"]:
-        parser.error("--sizes 0 is for --operations barrier alone")
+    if 0 in arguments.sizes and not {"barrier", "loop_barrier"}.issuperset(arguments.operations):
+        parser.error("--sizes 0 is for the barrier alone")
     for peer in arguments.peers:
         if peer not in contenders.VARIANTS:
             parser.error(f"--peers: unknown peer '{peer}'; known: {', '.join(contenders.VARIANTS)}")

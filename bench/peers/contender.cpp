@@ -24,6 +24,7 @@ namespace {
 constexpr std::int64_t kLongestLeadNs = 100'000'000;
 constexpr std::size_t kLargestSize = std::size_t{1} << 30;  // counts of MPI are int
 constexpr int kAttemptsPerIteration = 3;
+constexpr int kCallsPerLoop = 100;
 
 /// One line to the orchestrator, one line back: it reads the switch's counters in between.
 class Gate {
@@ -71,12 +72,15 @@ enum class Operation {
   reduce_scatter,
   allreduce,
   pair,
+  loop_barrier,
+  loop_broadcast,
+  loop_allgather,
   overlap_broadcast,
   overlap_allgather,
   overlap_allreduce
 };
 
-constexpr std::array<std::pair<std::string_view, Operation>, 10> kOperations = {
+constexpr std::array<std::pair<std::string_view, Operation>, 13> kOperations = {
     {{"none", Operation::none},
      {"barrier", Operation::barrier},
      {"broadcast", Operation::broadcast},
@@ -84,6 +88,9 @@ constexpr std::array<std::pair<std::string_view, Operation>, 10> kOperations = {
      {"reduce_scatter", Operation::reduce_scatter},
      {"allreduce", Operation::allreduce},
      {"pair", Operation::pair},
+     {"loop_barrier", Operation::loop_barrier},
+     {"loop_broadcast", Operation::loop_broadcast},
+     {"loop_allgather", Operation::loop_allgather},
      {"overlap_broadcast", Operation::overlap_broadcast},
      {"overlap_allgather", Operation::overlap_allgather},
      {"overlap_allreduce", Operation::overlap_allreduce}}};
@@ -100,20 +107,27 @@ Operation parse_operation(std::string_view name) {
 }
 
 bool has_size(Operation operation) {
-  return operation != Operation::none && operation != Operation::barrier;
+  return operation != Operation::none && operation != Operation::barrier &&
+         operation != Operation::loop_barrier;
 }
 bool overlaps(Operation operation) { return operation >= Operation::overlap_broadcast; }
+bool loops(Operation operation) {
+  return operation >= Operation::loop_barrier && operation <= Operation::loop_allgather;
+}
 
 /// The collectives that an operation consists of.
 std::vector<Work::Kind> parts_of(Operation operation) {
   switch (operation) {
     case Operation::none:
     case Operation::barrier:
+    case Operation::loop_barrier:
       return {};
     case Operation::broadcast:
+    case Operation::loop_broadcast:
     case Operation::overlap_broadcast:
       return {Work::Kind::broadcast};
     case Operation::allgather:
+    case Operation::loop_allgather:
     case Operation::overlap_allgather:
       return {Work::Kind::allgather};
     case Operation::reduce_scatter:
@@ -177,7 +191,7 @@ class Part {
 
 struct Attempt {
   bool late = false;             ///< some rank learnt the start instant after it had passed
-  std::int64_t time_ns = 0;      ///< from the common start to the last rank's end; rank 0 only
+  std::int64_t time_ns = 0;      ///< the slowest rank's; rank 0 only
   std::int64_t wrong_bytes = 0;  ///< this rank's
 };
 
@@ -194,16 +208,15 @@ class Measurement {
     Attempt attempt;
     const bool late = now_ns() > start_ns;
     wait_until(start_ns);
-    run();
-    const std::int64_t end_ns = now_ns();
-    const auto ends_ns = contender_.gather(late ? -end_ns : end_ns);
+    const std::int64_t time_ns = loops(operation_) ? run_loop() : run_since(start_ns);
+    const auto times_ns = contender_.gather(late ? -time_ns : time_ns);
     // A rank that checks takes the core from one that has not finished.
     contender_.barrier();
     attempt.wrong_bytes = check();
     if (contender_.rank() != 0) return attempt;
-    for (const std::int64_t value : ends_ns) {
+    for (const std::int64_t value : times_ns) {
       attempt.late = attempt.late || value < 0;
-      attempt.time_ns = std::max(attempt.time_ns, std::abs(value) - start_ns);
+      attempt.time_ns = std::max(attempt.time_ns, std::abs(value));
     }
     return attempt;
   }
@@ -219,6 +232,28 @@ class Measurement {
   }
 
  private:
+  /// From the common start to the end.
+  std::int64_t run_since(std::int64_t start_ns) {
+    run();
+    return now_ns() - start_ns;
+  }
+
+  /// A call's mean over many, one after the other. A barrier that is not timed follows each but a
+  /// barrier, so that ranks whose part ends early do not run ahead.
+  std::int64_t run_loop() {
+    if (operation_ == Operation::loop_barrier) {
+      const std::int64_t start_ns = now_ns();
+      for (int call = 0; call < kCallsPerLoop; ++call) contender_.barrier();
+      return (now_ns() - start_ns) / kCallsPerLoop;
+    }
+    std::int64_t total_ns = 0;
+    for (int call = 0; call < kCallsPerLoop; ++call) {
+      total_ns += run_since(now_ns());
+      contender_.barrier();
+    }
+    return total_ns / kCallsPerLoop;
+  }
+
   void run() {
     if (operation_ == Operation::barrier) contender_.barrier();
     if (parts_.empty()) return;

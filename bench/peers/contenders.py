@@ -26,8 +26,8 @@ def _mpich_chain(segment):
 
 
 LOOPBACK_ONLY = ("shared-memory",)
-OPERATIONS = ("barrier", "broadcast", "allgather", "reduce_scatter", "allreduce", "pair", "overlap_broadcast",
-              "overlap_allgather", "overlap_allreduce")
+OPERATIONS = ("barrier", "broadcast", "allgather", "reduce_scatter", "allreduce", "pair", "loop_barrier", "loop_broadcast",
+              "loop_allgather", "overlap_broadcast", "overlap_allgather", "overlap_allreduce")
 GLOO_OPERATIONS = tuple(one for one in OPERATIONS if one not in ("reduce_scatter", "pair"))
 
 # peer -> variant -> (operations it applies to, extra arguments of the launcher). Hand-picked variants change the

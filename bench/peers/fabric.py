@@ -129,9 +129,10 @@ def received_blocks(operation, ranks):
     """Blocks that the busiest direction of a host's link carries at the least, whatever the algorithm. A host that
     gathers receives all others' blocks. Where the network sums, one that scatters sums sends as many, and then both
     together take one block more in each direction; an allreduce sends and receives its vector once."""
-    if operation.removeprefix("overlap_") in ("allgather", "reduce_scatter"):
+    collective = operation.removeprefix("overlap_").removeprefix("loop_")
+    if collective in ("allgather", "reduce_scatter"):
         return ranks - 1
-    return {"pair": ranks, "barrier": 0}.get(operation, 1)
+    return {"pair": ranks, "barrier": 0}.get(collective, 1)
 
 
 class Loopback:

@@ -125,6 +125,17 @@ class Contend(unittest.TestCase):
             self.assertEqual((line["contender"], line["ranks"], line["wrong_bytes"]),
                              ("tutti/x", 3, 0))
 
+    def test_loops_tell_a_calls_mean(self):
+        done = job(2, "contend", "--operations", "loop_barrier,loop_broadcast,loop_allgather", "--sizes", "100",
+                   "--iterations", "2", "--warmup", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        self.assertEqual([(line["operation"], line["size_bytes"]) for line in lines],
+                         [("loop_barrier", 0), ("loop_broadcast", 100), ("loop_allgather", 100)])
+        for line in lines:
+            self.assertEqual((line["wrong_bytes"], len(line["times_ns"])), (0, 2))
+            self.assertTrue(all(time > 0 for time in line["times_ns"]))
+
     def test_without_a_launcher(self):
         with tempfile.TemporaryDirectory() as folder:
             ranks = [subprocess.Popen([TUTTI, "contend", "--operations", "broadcast", "--sizes",
