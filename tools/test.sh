@@ -5,7 +5,7 @@
 #   (nothing)  the release build with every test; one that fails is tried once more, visibly, since
 #              a shared machine may stop a rank for longer than its peers wait. Then, under the
 #              sanitizers, what parses bytes, owns memory and runs threads; and each fuzzer briefly.
-#              This is what continuous integration runs: under half an hour on two cores
+#              This is what continuous integration runs: some forty minutes on two cores from nothing
 #   --full     debug and release with every test, headers alone, every suite under
 #              AddressSanitizer with UndefinedBehaviorSanitizer, and under ThreadSanitizer, and
 #              each fuzzer briefly: two hours
