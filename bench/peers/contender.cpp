@@ -106,10 +106,6 @@ Operation parse_operation(std::string_view name) {
                            "'; known: " + known);
 }
 
-bool has_size(Operation operation) {
-  return operation != Operation::none && operation != Operation::barrier &&
-         operation != Operation::loop_barrier;
-}
 bool overlaps(Operation operation) { return operation >= Operation::overlap_broadcast; }
 bool loops(Operation operation) {
   return operation >= Operation::loop_barrier && operation <= Operation::loop_allgather;
@@ -140,6 +136,8 @@ std::vector<Work::Kind> parts_of(Operation operation) {
   }
   return {};
 }
+
+bool has_size(Operation operation) { return !parts_of(operation).empty(); }
 
 /// The buffers of one collective, filled and checked repetition by repetition.
 class Part {
@@ -232,7 +230,6 @@ class Measurement {
   }
 
  private:
-  /// From the common start to the end.
   std::int64_t run_since(std::int64_t start_ns) {
     run();
     return now_ns() - start_ns;
@@ -241,21 +238,17 @@ class Measurement {
   /// A call's mean over many, one after the other. A barrier that is not timed follows each but a
   /// barrier, so that ranks whose part ends early do not run ahead.
   std::int64_t run_loop() {
-    if (operation_ == Operation::loop_barrier) {
-      const std::int64_t start_ns = now_ns();
-      for (int call = 0; call < kCallsPerLoop; ++call) contender_.barrier();
-      return (now_ns() - start_ns) / kCallsPerLoop;
-    }
     std::int64_t total_ns = 0;
     for (int call = 0; call < kCallsPerLoop; ++call) {
       total_ns += run_since(now_ns());
-      contender_.barrier();
+      if (!parts_.empty()) contender_.barrier();
     }
     return total_ns / kCallsPerLoop;
   }
 
   void run() {
-    if (operation_ == Operation::barrier) contender_.barrier();
+    if (operation_ == Operation::barrier || operation_ == Operation::loop_barrier)
+      contender_.barrier();
     if (parts_.empty()) return;
     if (operation_ != Operation::pair && !overlaps(operation_)) {
       run_blocking(parts_.front().work());

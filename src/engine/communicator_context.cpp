@@ -191,7 +191,7 @@ void CommunicatorContext::on_chunk(Instant now, const device::ReceivedChunk& chu
                                    device::MulticastQueuePair& pair) {
   // What comes after the last chunk of a collective is for the next one, which can begin then: kept
   // and copied, a fifth of the chunks of an aggregator's results cost 2 % of all cores' time.
-  if (chunk.epoch == next_epoch_ && !queued_.empty()) begin_operations(now);
+  if (chunk.epoch == next_epoch_) begin_operations(now);
   if (Operation* operation = find(chunk.epoch)) {
     operation->on_chunk(now, chunk, pair);
     return;
@@ -243,7 +243,7 @@ void CommunicatorContext::take_submissions(Instant now) {
                failure(Code::aborted, "the communicator failed before: {}", failed_.message()));
     }
   }
-  if (failed_.ok() && failing_.ok()) begin_operations(now);
+  begin_operations(now);
 }
 
 bool CommunicatorContext::barrier_needed(const Operation& operation, bool votes) {
@@ -264,7 +264,7 @@ bool CommunicatorContext::barrier_needed(const Operation& operation, bool votes)
 }
 
 void CommunicatorContext::begin_operations(Instant now) {
-  while (!queued_.empty()) {
+  while (!queued_.empty() && failed_.ok() && failing_.ok()) {
     const bool clear = std::all_of(active_.begin(), active_.end(),
                                    [](const auto& one) { return one->locally_complete(); });
     if (!clear) return;
@@ -316,7 +316,7 @@ bool CommunicatorContext::poll_operations(Instant now) {
     if (team_) team_->retire(std::move(over));
     worked = true;
   }
-  if (failing_.ok() && !queued_.empty()) begin_operations(now);
+  begin_operations(now);
   // What the operations posted goes out now rather than with the next round.
   if (worked && failing_.ok()) take_completions(now, endpoint_->poll_posted(now, completions_));
   return worked;

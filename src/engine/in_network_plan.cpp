@@ -23,11 +23,11 @@ constexpr std::uint32_t block_count(const InNetworkCall& call, std::uint32_t ran
   return call.kind == InNetworkKind::reduce_scatter ? ranks : 1;
 }
 
-/// The length of pieces, at most `longest`, of which the last is not much shorter than the others.
+/// The length of pieces of something, at most `longest`, of which the last is not much shorter than
+/// the others.
 std::uint64_t evenly(std::uint64_t bytes, std::uint64_t longest) {
-  const std::uint64_t pieces = std::max<std::uint64_t>(divide_up(bytes, longest), 1);
-  const std::uint64_t even = divide_up(bytes, pieces);
-  return std::max<std::uint64_t>(divide_up(even, kSegmentAlignment), 1) * kSegmentAlignment;
+  const std::uint64_t even = divide_up(bytes, divide_up(bytes, longest));
+  return divide_up(even, kSegmentAlignment) * kSegmentAlignment;
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ InNetworkPlan::InNetworkPlan(const InNetworkCall& call, std::uint32_t ranks,
   const std::uint64_t share = divide_up(part_bytes_ * blocks_, kLeastSegments);
   const std::uint64_t longest = std::clamp<std::uint64_t>(
       divide_up(share, kSegmentGrain) * kSegmentGrain, kSegmentGrain, terms.segment_bytes);
-  segment_bytes_ = evenly(part_bytes_, longest);
+  segment_bytes_ = evenly(std::max<std::uint64_t>(part_bytes_, 1), longest);
   segments_ = static_cast<std::uint32_t>(divide_up(part_bytes_, segment_bytes_) * blocks_);
   const std::uint64_t most = std::max<std::uint64_t>(terms.group_bytes / segment_bytes_, 1);
   group_segments_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(

@@ -125,13 +125,11 @@ class Pair {
 
 WorkRequest request_of(Opcode opcode, std::span<std::byte> local, MemoryKey key = {},
                        std::uint64_t offset = 0, std::uint64_t work_id = 0) {
-  WorkRequest request;
-  request.opcode = opcode;
-  request.local = local;
-  request.remote_key = key;
-  request.remote_offset = offset;
-  request.work_id = work_id;
-  return request;
+  return {.opcode = opcode,
+          .work_id = work_id,
+          .local = local,
+          .remote_key = key,
+          .remote_offset = offset};
 }
 
 TEST(NicConnection, RefusesWorkThatCannotBeDone) {

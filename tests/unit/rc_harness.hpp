@@ -23,22 +23,16 @@ inline Bytes random_bytes(std::mt19937_64& random, std::size_t size) {
 }
 
 inline WorkRequest send_of(Bytes& bytes, std::uint64_t work_id = 0) {
-  WorkRequest request;
-  request.opcode = Opcode::send;
-  request.local = bytes;
-  request.work_id = work_id;
-  return request;
+  return {.opcode = Opcode::send, .work_id = work_id, .local = bytes};
 }
 
 inline WorkRequest one_sided(Opcode opcode, std::span<std::byte> local, MemoryKey key,
                              std::uint64_t offset = 0, std::uint64_t work_id = 0) {
-  WorkRequest request;
-  request.opcode = opcode;
-  request.local = local;
-  request.remote_key = key;
-  request.remote_offset = offset;
-  request.work_id = work_id;
-  return request;
+  return {.opcode = opcode,
+          .work_id = work_id,
+          .local = local,
+          .remote_key = key,
+          .remote_offset = offset};
 }
 
 inline RcKind kind_of(const Bytes& bytes) { return static_cast<RcKind>(bytes[0]); }

@@ -248,8 +248,8 @@ bool RcChannel::choose_frame(Instant now, OutgoingFrame& frame) {
 // percentile 39.7 -> 37.2 ms.
 void RcChannel::fill_sequenced(std::uint32_t sequence, OutgoingFrame& frame) {
   fill(sequence, frame);
-  const bool last = !held_up();
-  if (last && send_.path_loses() && frame.size() <= kRepeatedTailBytes) tail_to_repeat_ = sequence;
+  if (!send_.path_loses()) return;
+  if (!held_up() && frame.size() <= kRepeatedTailBytes) tail_to_repeat_ = sequence;
 }
 
 void RcChannel::take_back(const OutgoingFrame& frame) {
