@@ -71,17 +71,20 @@ function(tutti_test name)
     get_filename_component(arg_LABELS ${CMAKE_CURRENT_SOURCE_DIR} NAME)
   endif()
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE tutti_all ${arg_LINKS} GTest::gtest GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE tutti_all ${arg_LINKS} tutti_test_main)
+  # What hangs says where before it is ended.
+  math(EXPR hang_seconds "${arg_TIMEOUT} - 20")
+  set(environment "TUTTI_TEST_HANG_SECONDS=${hang_seconds}")
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "${arg_FILTER}"
-    PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" ENVIRONMENT "TUTTI_DEVICE=ip")
+    PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" ENVIRONMENT "TUTTI_DEVICE=ip;${environment}")
   if(arg_ALSO_ON_HOST_DEVICE)
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX host_device.
       TEST_LIST ${name}_host_tests TEST_FILTER "${arg_HOST_FILTER}"
-      PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" ENVIRONMENT "TUTTI_DEVICE=host")
+      PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" ENVIRONMENT "TUTTI_DEVICE=host;${environment}")
   endif()
   if(arg_ALSO_BY_UC)
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX uc. TEST_LIST ${name}_uc_tests
       PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
-      ENVIRONMENT "TUTTI_DEVICE=ip;TUTTI_MULTICAST=uc")
+      ENVIRONMENT "TUTTI_DEVICE=ip;TUTTI_MULTICAST=uc;${environment}")
   endif()
 endfunction()

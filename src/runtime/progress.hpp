@@ -92,6 +92,7 @@ class Progress {
   Status open();
 
   void acquire();
+  void await_turn(std::unique_lock<std::mutex>& lock);
   void release();
   void take(std::unique_lock<std::mutex>& lock);
   void let_watch_hear(bool on);
