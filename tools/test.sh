@@ -2,10 +2,11 @@
 # test.sh [--full | --quick] [-j JOBS]: installs what is missing, builds Tutti and runs its tests;
 # success means that it passes.
 #
-#   (nothing)  the release build with every test; one that fails is tried once more, visibly, since
-#              a shared machine may stop a rank for longer than its peers wait. Then, under the
-#              sanitizers, what parses bytes, owns memory and runs threads; and each fuzzer briefly.
-#              This is what continuous integration runs: some forty minutes on two cores from nothing
+#   (nothing)  the release build with every test; then, under the sanitizers, what parses bytes,
+#              owns memory and runs threads; and each fuzzer briefly. A test that fails is tried once
+#              more, since a shared machine may stop a rank for longer than its peers wait; the
+#              summary names it. This is what continuous integration runs: some forty minutes on two
+#              cores from nothing
 #   --full     debug and release with every test, headers alone, every suite under
 #              AddressSanitizer with UndefinedBehaviorSanitizer, and under ThreadSanitizer, and
 #              each fuzzer briefly: two hours
@@ -51,18 +52,23 @@ run() {
   shift
   echo "==== $preset: test"
   # Two at a time, whatever the machine: each starts several ranks, which mostly wait.
-  "${wrapper[@]}" ctest --preset "$preset" -j 2 "$@" 2>&1 | tee "$log" || failed=1
+  "${wrapper[@]}" ctest --preset "$preset" -j 2 "${again[@]}" "$@" 2>&1 | tee "$log" || failed=1
   summaries+=("$preset: $(grep -E 'tests passed|No tests were found' "$log" || echo 'no summary')")
+  # Each time that one did not pass, also where it did at the second try.
+  while read -r line; do summaries+=("$preset: $line"); done < \
+    <(grep -oE 'Test +#[0-9]+: [^ ]+.*\*\*\*(Failed|Timeout|Exception).*' "$log" | tr -s . || true)
 }
 
 wrapper=()
+again=()
+if [ "$mode" = usual ]; then again=(--repeat until-pass:2); fi
 if [ "$mode" != usual ]; then
   build dev
   run dev
 fi
 if [ "$mode" != quick ]; then
   build release
-  if [ "$mode" = usual ]; then run release --repeat until-pass:2; else run release; fi
+  run release
 fi
 # Sanitizers: what runs threads, memory and hostile bytes through the library. Not the network
 # lab, the installation or the structure, which the sanitizers say nothing new about.
