@@ -445,6 +445,11 @@ std::string CommunicatorContext::name_of(Rank rank) const {
   return fmt::format("rank {}", index(rank));
 }
 
+bool CommunicatorContext::begins_together() const {
+  return std::any_of(active_.begin(), active_.end(),
+                     [](const auto& operation) { return operation->begins_together(); });
+}
+
 bool CommunicatorContext::blocked() const {
   return std::any_of(active_.begin(), active_.end(),
                      [](const auto& operation) { return operation->blocked(); });

@@ -50,6 +50,8 @@ class CommunicatorContext : private device::LandingGuide {
   bool poll(Instant now);
   /// When `poll` must be called though nothing arrives.
   Instant next_deadline() const;
+  /// Whether an operation that runs says so (`Operation::begins_together`).
+  bool begins_together() const;
   /// Whether data waits for room in a send queue.
   bool blocked() const;
   /// Says what the others wait to hear before this rank may close, and watches those who have yet

@@ -132,13 +132,15 @@ bool InNetworkChild::post_segment(Instant now, std::uint32_t segment) {
 
 bool InNetworkChild::post_some(Instant now) {
   bool worked = false;
-  while (next_ <= last_ && next_ < granted_) {
+  // One by one, where the others of this core are to begin, too.
+  const std::uint32_t end = begins_together() ? std::min(granted_, next_ + 1) : granted_;
+  while (next_ <= last_ && next_ < end) {
     if (!told_ && !post_record(now)) return worked;
     if (!plan_.stays(next_, context().rank()) && !post_segment(now, next_)) return worked;
     ++next_;
     worked = true;
   }
-  note_stall(now, next_ <= last_ && granted_ > 0);
+  note_stall(now, granted_ > 0 && next_ >= granted_ && next_ <= last_);
   return worked;
 }
 

@@ -46,6 +46,8 @@ class InNetworkChild final : public Operation {
   void on_immediate(Instant now, Rank from, std::uint32_t count) override;
   void on_completion(Instant now, const device::Completion& completion) override;
   bool poll(Instant now) override;
+  /// Not a Reduce-Scatter: beside the Allgather that it leaves the uplink to, 4 to 13 % slower.
+  bool begins_together() const override { return call_.kind != InNetworkKind::reduce_scatter; }
   bool locally_complete() const override;
   bool done() const override;
   void finish() override;

@@ -101,6 +101,9 @@ class Operation {
   virtual bool poll(Instant now) = 0;
   /// When `poll` must run though nothing arrives.
   virtual Instant next_deadline() const { return kNever; }
+  /// Whether what `poll` sends is of no use before all ranks have sent the like: those who share a
+  /// core had better begin together than one after the other.
+  virtual bool begins_together() const { return false; }
   /// Whether `poll` has data to send that the send queue did not take.
   virtual bool blocked() const { return false; }
 

@@ -275,6 +275,7 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
     Instant turn_since = idle_since;
     Nanoseconds spin = times_.spin;
     Nanoseconds turn = times_.first_turn;
+    bool slept = false;
     observe::BusyTrace busy(driver_log(), observe::TraceKind::drive, "driver: application thread");
     // Whoever wants the engine for a moment (an abort, a look at the counters) need not wait until
     // this collective is over: it may never be.
@@ -288,7 +289,9 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
       if (worked) {
         idle_since = at;
         if (waiters_.load(std::memory_order_relaxed) > 0) changed_.notify_all();
-        if (at - turn_since < turn) continue;  // else the others' turn
+        // Else the others' turn. Allreduce of 1 MiB by an aggregator, 8 ranks on 2 cores, links of
+        // 1 Gbit/s: 0.90 of the time where those of a core begin together.
+        if (at - turn_since < turn && (slept || !begins_together())) continue;
       }
       if (at - idle_since < spin) {
         ::sched_yield();
@@ -298,6 +301,7 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
         turn_since = idle_since = now();
         spin = std::min(times_.spin, kSpinAgain);
         turn = times_.turn;
+        slept = true;
       }
     }
     busy.polled(false);
@@ -328,6 +332,11 @@ bool Progress::poll_all() {
 bool Progress::has_news() const {
   return std::any_of(contexts_.begin(), contexts_.end(),
                      [](const engine::CommunicatorContext* one) { return one->has_news(); });
+}
+
+bool Progress::begins_together() const {
+  return std::any_of(contexts_.begin(), contexts_.end(),
+                     [](const engine::CommunicatorContext* one) { return one->begins_together(); });
 }
 
 /// Has the network tell of news; false where there are some already, or work. Shortens the deadline

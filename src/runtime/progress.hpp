@@ -32,7 +32,8 @@ struct CoreTimes {
   Nanoseconds spin{};                     ///< polling an idle network, before it blocks
   Nanoseconds turn = Nanoseconds::max();  ///< working while it waits, before others go on
   /// The same before it has slept once. Where a collective begins all of the core's ranks have
-  /// something to send, and the slowest start is everybody's.
+  /// something to send, and the slowest start is everybody's. None at all where an operation says
+  /// that all had better begin together.
   Nanoseconds first_turn = Nanoseconds::max();
 };
 
@@ -106,6 +107,7 @@ class Progress {
   Status start_workers(engine::CommunicatorContext& context, std::uint32_t receive_workers);
   void stop_workers(engine::CommunicatorContext& context);
   bool has_news() const;
+  bool begins_together() const;
   Instant next_deadline() const;
   void run_background();
   Instant drive_in_background();

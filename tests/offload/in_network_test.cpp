@@ -246,6 +246,18 @@ TEST_P(InNetwork, CallsFollowOneAnotherWithoutWaiting) {
   });
 }
 
+// A rank that posts segment by segment, so that others begin, too, does not wait for credits.
+TEST_F(Aggregated, AWindowThatHoldsTheCallStallsNobody) {
+  const auto service = start_service(engine::InNetworkTerms{});
+  on_joined_ranks(3, patient(), {address_of(*service)}, [&](Member& member) {
+    for (std::uint64_t call = 0; call < 5; ++call) {
+      check_allreduce(member, {DataType::float32, ReduceOperation::sum, 250'000, call}, false);
+    }
+    EXPECT_GE(member.counters().at("in_network_segments_sent"), 5u * 16);
+    EXPECT_EQ(member.counters().at("in_network_stalls"), 0u);
+  });
+}
+
 TEST_F(Aggregated, TheSameBitsOnEveryRunWhateverArrivesWhen) {
   const auto network = faulty_network("seed=9; drop sender reliable rate=3%");
   const auto service = start_service(kSmall, network);
