@@ -337,6 +337,11 @@ void CommunicatorContext::watch(Rank peer) {
   endpoint_->watch(peer, true);
 }
 
+void CommunicatorContext::unwatch(Rank peer) {
+  std::erase(watched_, peer);
+  endpoint_->watch(peer, false);
+}
+
 void CommunicatorContext::watch_neighbours() {
   const std::uint32_t me = index(rank_);
   watch(rank_of((me + 1) % size_));
@@ -344,6 +349,8 @@ void CommunicatorContext::watch_neighbours() {
 }
 
 void CommunicatorContext::stop_watching() {
+  // Who closes waits for receipts: one that died must not keep it for ever.
+  if (parting_) return;
   for (const Rank peer : watched_) endpoint_->watch(peer, false);
   watched_.clear();
 }
@@ -449,6 +456,8 @@ bool CommunicatorContext::begins_together() const {
   return std::any_of(active_.begin(), active_.end(),
                      [](const auto& operation) { return operation->begins_together(); });
 }
+
+bool CommunicatorContext::quiet() const { return deferred_.empty() && endpoint_->quiet(); }
 
 bool CommunicatorContext::blocked() const {
   return std::any_of(active_.begin(), active_.end(),

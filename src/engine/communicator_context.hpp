@@ -58,6 +58,8 @@ class CommunicatorContext : private device::LandingGuide {
   /// to say that they need nothing more of it (`keeps_blocks`).
   void part(Instant now);
   bool keeps_blocks() const { return !kept_.empty(); }
+  /// Whether everything that this rank has to say has reached its peers.
+  bool quiet() const;
   /// Collectives that are not over.
   bool busy() const { return !queued_.empty() || !active_.empty() || !submitted_.empty(); }
 
@@ -149,6 +151,8 @@ class CommunicatorContext : private device::LandingGuide {
   }
   /// Until no collective runs, a peer that falls silent is a failure: for whoever is waited for.
   void watch(Rank peer);
+  /// Its silence is no failure from now on.
+  void unwatch(Rank peer);
   /// "rank 2 (host b)".
   std::string name_of(Rank rank) const;
   /// A probe has come (membership).
@@ -259,6 +263,7 @@ class CommunicatorContext : private device::LandingGuide {
   ReceiveTeam::Grace stopping_;  ///< while a failure waits for the workers
   Instant stop_check_ = kNever;  ///< set while it does
   std::vector<Rank> watched_;
+  bool parting_ = false;  ///< closes: whoever is watched stays so
   bool drained_ = false;
   std::uint32_t rounds_unheard_ = 0;  ///< polls since multicast was looked at
 };

@@ -142,6 +142,8 @@ void CommunicatorContext::keep_block(Instant now, std::uint32_t epoch,
                                      std::span<const std::byte> block) {
   kept_.keep(now, epoch, block);
   ++counters_.blocks_kept;
+  // The receipts may have come before: the last chunk leaves, and is looked after, in its own time.
+  kept_.release(receipts_);
 }
 
 void CommunicatorContext::answer_from_copy(Instant now, Rank from, const Message& request) {
@@ -170,6 +172,7 @@ void CommunicatorContext::tend_copies(Instant now) {
 void CommunicatorContext::part(Instant now) {
   counters_.receipts_sent += receipts_.tell(outbox_);
   send(now, outbox_);
+  parting_ = true;
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (!kept_.all_at(rank_of(r), receipts_)) watch(rank_of(r));
   }

@@ -108,7 +108,7 @@ void InNetworkSwitch::on_message(Instant now, Rank from, const Message& message)
   }
   window_->left[index(from)] = true;
   // It may close its endpoint now: its silence is no failure.
-  context().endpoint().watch(from, false);
+  context().unwatch(from);
   if (call_) {
     refuse(Refusal::left, index(from));
   } else if (std::all_of(window_->left.begin(), window_->left.end(),

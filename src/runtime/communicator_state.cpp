@@ -155,7 +155,7 @@ void CommunicatorState::drain() {
     await_news();
   }
   const Instant deadline = now() + (context_->failure_status().ok() ? kCloseLinger : kFailedLinger);
-  while (!context_->endpoint().quiet() && now() < deadline) {
+  while (!context_->quiet() && now() < deadline) {
     context_->poll(now());
     await_news();
   }

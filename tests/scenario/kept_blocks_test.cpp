@@ -7,6 +7,8 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <thread>
 
@@ -211,6 +213,93 @@ TEST(KeptBlocks, ARootDoesNotWaitForALostRankWhenItCloses) {
     EXPECT_TRUE(member.broadcast(kBytes, 0, 1));
   });
   EXPECT_EQ(outcome.of("blocks_kept"), 1u);
+}
+
+/// A queue from which nothing leaves as long as it is held, though the network carries it.
+class HeldQueue final : public device::MulticastQueuePair {
+ public:
+  HeldQueue(device::MulticastQueuePair& inner, const std::function<bool()>& held)
+      : inner_(inner), held_(held) {}
+
+  std::uint64_t unsent_bytes() override {
+    return held_() ? std::uint64_t{1} << 40 : inner_.unsent_bytes();
+  }
+  Result<std::uint32_t> post(const device::ChunkRun& run) override { return inner_.post(run); }
+  bool reads_posted() override { return inner_.reads_posted(); }
+  std::size_t poll(std::span<device::ReceivedChunk> chunks) override { return inner_.poll(chunks); }
+  bool place(const device::ReceivedChunk& chunk, std::byte* destination) override {
+    return inner_.place(chunk, destination);
+  }
+  void release() override { inner_.release(); }
+  bool land_by(device::LandingGuide* guide) override { return inner_.land_by(guide); }
+  Instant next_arrival(Instant now) override { return inner_.next_arrival(now); }
+  int receive_descriptor() const override { return inner_.receive_descriptor(); }
+  Status post_probe(std::uint32_t attempt) override { return inner_.post_probe(attempt); }
+
+ private:
+  device::MulticastQueuePair& inner_;
+  std::function<bool()> held_;
+};
+
+class HeldDevice final : public device::Device {
+ public:
+  HeldDevice(std::shared_ptr<device::Device> inner, std::function<bool()> held)
+      : inner_(std::move(inner)), held_(std::move(held)) {}
+
+  std::string name() const override { return inner_->name(); }
+  Result<std::unique_ptr<device::Endpoint>> open(const device::EndpointOptions& options) override {
+    auto inner = inner_->open(options);
+    if (!inner) return inner.status();
+    return std::unique_ptr<device::Endpoint>(
+        std::make_unique<HeldEndpoint>(*this, std::move(*inner)));
+  }
+
+ private:
+  class HeldEndpoint final : public device::ForwardingEndpoint {
+   public:
+    HeldEndpoint(const HeldDevice& device, std::unique_ptr<device::Endpoint> inner)
+        : ForwardingEndpoint(std::move(inner)) {
+      for (std::uint32_t s = 0; s < subgroup_count(); ++s) {
+        queues_.emplace_back(ForwardingEndpoint::multicast(s), device.held_);
+      }
+    }
+    device::MulticastQueuePair& multicast(std::uint32_t subgroup) override {
+      return queues_[subgroup];
+    }
+
+   private:
+    std::deque<HeldQueue> queues_;
+  };
+
+  std::shared_ptr<device::Device> inner_;
+  std::function<bool()> held_;
+};
+
+/// The root learns that all have its block before it has seen the last chunk leave.
+TEST(KeptBlocks, ARootWhoseReceiptsCameFirstCloses) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kForever = Clock::rep{1} << 62;
+  std::atomic<int> receipts = 0;
+  std::atomic<Clock::rep> held_until = kForever;
+  JobSpec spec = job(3, "");
+  spec.close_together = false;
+  spec.wrap = [&](std::shared_ptr<device::Device> inner) {
+    const auto watcher = [&](Rank, const device::WorkRequest& request) {
+      if (request.opcode != device::Opcode::send) return;
+      const auto message = protocol::decode(request.local);
+      if (!message || message->kind != protocol::MessageKind::have) return;
+      // Time enough to travel.
+      const auto end = Clock::now() + std::chrono::milliseconds(50);
+      if (++receipts == 2) held_until = end.time_since_epoch().count();
+    };
+    const auto held = [&] { return Clock::now().time_since_epoch().count() < held_until; };
+    return std::make_shared<HeldDevice>(std::make_shared<WatchedDevice>(std::move(inner), watcher),
+                                        held);
+  };
+  const Outcome outcome =
+      run_job(spec, [&](Member& member) { EXPECT_TRUE(member.broadcast(kBytes, 0, 1)); });
+  expect_by_copies(outcome, 1, kChunks);
+  EXPECT_EQ(receipts, 2);
 }
 
 /// No honest root says this; who hears it must neither ask for ever nor ask somebody else.
