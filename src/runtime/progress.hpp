@@ -108,6 +108,7 @@ class Progress {
   void stop_workers(engine::CommunicatorContext& context);
   bool has_news() const;
   bool begins_together() const;
+  Nanoseconds turn(bool slept) const;
   Instant next_deadline() const;
   void run_background();
   Instant drive_in_background();

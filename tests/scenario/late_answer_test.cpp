@@ -18,7 +18,7 @@
 
 #include "job.hpp"
 #include "protocol/message.hpp"
-#include "watched_device.hpp"
+#include "wrapped_device.hpp"
 
 namespace tutti::scenario {
 namespace {
@@ -105,9 +105,9 @@ class LateAnswer : public testing::Test {
         .tap = connections_,
         .options = small_chunks()};
     spec.wrap = [this](std::shared_ptr<device::Device> inner) {
-      return std::make_shared<WatchedDevice>(
-          std::move(inner),
-          [this](Rank me, const device::WorkRequest& request) { watch(index(me), request); });
+      return watch_work(std::move(inner), [this](Rank me, const device::WorkRequest& request) {
+        watch(index(me), request);
+      });
     };
     outcome_ = run_job(spec, [&](Member& member) {
       if (!member.broadcast(kBytes, 0, 1)) return;

@@ -1,0 +1,61 @@
+// Devices that put an endpoint of a test's own around each of another device's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "device/forwarding_endpoint.hpp"
+
+namespace tutti::scenario {
+
+/// Puts an endpoint around that of rank `me`.
+using EndpointWrapper = std::function<std::unique_ptr<device::Endpoint>(
+    std::unique_ptr<device::Endpoint> endpoint, Rank me)>;
+
+class WrappedDevice final : public device::Device {
+ public:
+  WrappedDevice(std::shared_ptr<device::Device> inner, EndpointWrapper wrapper)
+      : inner_(std::move(inner)), wrapper_(std::move(wrapper)) {}
+
+  std::string name() const override { return inner_->name(); }
+  Result<std::unique_ptr<device::Endpoint>> open(const device::EndpointOptions& options) override {
+    auto inner = inner_->open(options);
+    if (!inner) return inner.status();
+    return wrapper_(std::move(*inner), options.rank);
+  }
+
+ private:
+  std::shared_ptr<device::Device> inner_;
+  EndpointWrapper wrapper_;
+};
+
+/// Called by the thread that drives rank `me`, for each work request that it posts.
+using WorkWatcher = std::function<void(Rank me, const device::WorkRequest& request)>;
+
+class WatchedEndpoint final : public device::ForwardingEndpoint {
+ public:
+  WatchedEndpoint(std::unique_ptr<device::Endpoint> inner, Rank me, WorkWatcher watcher)
+      : ForwardingEndpoint(std::move(inner)), me_(me), watcher_(std::move(watcher)) {}
+
+  Status post(Instant now, const device::WorkRequest& request) override {
+    watcher_(me_, request);
+    return ForwardingEndpoint::post(now, request);
+  }
+
+ private:
+  Rank me_;
+  WorkWatcher watcher_;
+};
+
+/// A device around `inner` whose work requests the watcher sees before they leave.
+inline std::shared_ptr<device::Device> watch_work(std::shared_ptr<device::Device> inner,
+                                                  const WorkWatcher& watcher) {
+  return std::make_shared<WrappedDevice>(
+      std::move(inner), [watcher](std::unique_ptr<device::Endpoint> endpoint, Rank me) {
+        return std::make_unique<WatchedEndpoint>(std::move(endpoint), me, watcher);
+      });
+}
+
+}  // namespace tutti::scenario
