@@ -130,7 +130,8 @@ def main():
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     arguments.programs = os.path.abspath(arguments.programs)
     fabric = fabrics.Loopback(arguments.ranks) if arguments.loopback else fabrics.Lab(
-        arguments.lab, arguments.ranks, arguments.interface, arguments.control_interface, arguments.rate_bits, arguments.ranks_per_host)
+        arguments.lab, arguments.ranks, arguments.interface, arguments.control_interface, arguments.rate_bits,
+        arguments.ranks_per_host, os.path.join(arguments.programs, "..", "..", "apps", "tutti", "tutti"))
     chosen = make_contenders(arguments, fabric)
     if not chosen:
         raise SystemExit("compare: no contender is left; see --peers, --variants, --tutti")

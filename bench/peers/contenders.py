@@ -68,6 +68,7 @@ class Contender:
         self.operations = operations
         self.name = f"{peer} {variant}"
         self.unavailable = None  # why it cannot run, for people
+        self.uses_aggregators = False
 
     def commands(self, fabric, job):
         """The processes to start, each a list of words."""
@@ -154,6 +155,7 @@ class Template(Contender):
         peer, _, variant = name.partition("/")
         super().__init__(peer, variant or "default", OPERATIONS)
         self.words = shlex.split(template)
+        self.uses_aggregators = "--aggregators" in self.words
         if not self.words or not (shutil.which(self.words[0]) or os.path.exists(self.words[0])):
             self.unavailable = f"not built: {template.split(' ')[0]}"
 

@@ -1,7 +1,6 @@
 """Where the measurement runs: a lab of network namespaces behind one switch, or the loopback interface."""
 
 import json
-import os
 import re
 import subprocess
 
@@ -11,12 +10,12 @@ def _ip(*words):
 
 
 class Lab:
-    """Namespaces NAME-h0.. (10.77.0.(host+1) on eth0; one rank each, or as many as said, consecutive ones) and NAME-sw
-    with a port p0.. for each."""
+    """A lab that `tutti lab up` built: namespaces NAME-h0.. (10.77.0.(host+1) on eth0; one rank each, or as many as said,
+    consecutive ones) and NAME-sw with a port p0.. for each. `tutti`: the program that knows the lab."""
 
     kind = "lab"
 
-    def __init__(self, name, ranks, data_interface, control_interface, rate_bits, ranks_per_host=1):
+    def __init__(self, name, ranks, data_interface, control_interface, rate_bits, ranks_per_host=1, tutti="tutti"):
         self.name = name
         self.ranks_per_host = ranks_per_host
         self.switch = f"{name}-sw"
@@ -35,21 +34,21 @@ class Lab:
         self.rate_bits, self.burst_bytes = self._shaping()
         if rate_bits:
             self.rate_bits = rate_bits
-        # An aggregator is as much work as several hosts: no even shares leave it room.
-        os.environ["TUTTI_HOST_CORES"] = "" if f"{name}-a0" in present else self._shares_of_cores()
+        self._cores = {aggregated: self._shares_of_cores(tutti, aggregated) for aggregated in (False, True)}
 
-    def _shares_of_cores(self):
-        """What enter_host reads: each host's share of the cores, as `tutti lab run` gives it to them, whoever runs there.
-        Left to the scheduler, ranks that sleep now and then stay five on one core and three on the other, and one run
-        is not like the next."""
-        cores = sorted(os.sched_getaffinity(0))
-        hosts = list(dict.fromkeys(self.hosts))
-        shares = []
-        for number, host in enumerate(hosts):
-            share = [cores[number % len(cores)]] if len(cores) < len(hosts) else \
-                cores[number * len(cores) // len(hosts):(number + 1) * len(cores) // len(hosts)]
-            shares.append(f"{host}={','.join(map(str, share))}")
-        return " ".join(shares)
+    def _shares_of_cores(self, tutti, aggregated):
+        """What enter_host reads: each host's share of the cores, whoever runs there, as `tutti lab run` gives it to them.
+        An aggregator has its share only where the contender uses one."""
+        command = [tutti, "lab", "cores", "--name", self.name.removeprefix("tutti-"), "--hosts", str(len(set(self.hosts)))]
+        done = subprocess.run(command + ([] if aggregated else ["--aggregators", "0"]), capture_output=True, text=True,
+                              check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"compare: lab {self.name}: no shares of the cores: {done.stderr.strip()}")
+        return " ".join(done.stdout.split())
+
+    def environment(self, contender):
+        """What a contender's processes are started with beside ours."""
+        return {"TUTTI_HOST_CORES": self._cores[contender.uses_aggregators]}
 
     @staticmethod
     def _address(host, interface):
@@ -157,6 +156,9 @@ class Loopback:
 
     def drops(self):
         return 0, 0
+
+    def environment(self, contender):
+        return {}
 
     def ideal_link_bytes(self, operation, size):
         return size * (self.ranks if operation.endswith("allgather") else 1)

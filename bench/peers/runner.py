@@ -130,7 +130,8 @@ def run(contender, fabric, job, timeout_s, lock_path, cgroup, expired=None):
         begun = time.monotonic()
         expired = expired or (lambda: time.monotonic() > begun + timeout_s)
         try:
-            codes, hung = _run_processes(contender.commands(fabric, job), folder, expired, cgroup)
+            codes, hung = _run_processes(contender.commands(fabric, job), folder, expired, cgroup,
+                                         os.environ | fabric.environment(contender))
         finally:
             _end_descendants()
             gate.close()
@@ -140,7 +141,7 @@ def run(contender, fabric, job, timeout_s, lock_path, cgroup, expired=None):
         return launch
 
 
-def _run_processes(commands, folder, expired, cgroup):
+def _run_processes(commands, folder, expired, cgroup, environment):
     processes = []
     for number, command in enumerate(commands):
         if cgroup:
@@ -149,7 +150,7 @@ def _run_processes(commands, folder, expired, cgroup):
         # each with the same share whatever it has to do, which no launcher of one host does. It cost an Allreduce a half.
         with open(f"{folder}/out.{number}", "wb") as out, open(f"{folder}/err.{number}", "wb") as err:
             processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                              process_group=0))
+                                              process_group=0, env=environment))
     failed_at = None
     while any(process.poll() is None for process in processes):
         now = time.monotonic()

@@ -48,6 +48,7 @@ class CountedFabric:
         return next(self.readings)
 
     drops = fabrics.Loopback.drops
+    environment = fabrics.Loopback.environment
     subnet = fabrics.Loopback.subnet
     received_bytes = fabrics.Loopback.received_bytes
     limit_ns = fabrics.Lab.limit_ns

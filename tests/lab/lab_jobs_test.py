@@ -48,6 +48,28 @@ class LabJobs(unittest.TestCase):
             sent = result["counters"]["device_multicast_bytes_sent"]
             self.assertGreaterEqual(sent, blocks * block_bytes * 6)
 
+    def lab(self, *words):
+        return subprocess.run([TUTTI, "lab", *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+    def test_each_place_has_its_share_of_the_cores(self):
+        if not can("persistent lab"):
+            self.skipTest("this machine makes no persistent lab: see `tutti lab check`")
+        name = f"cores-{os.getpid()}"
+        built = self.lab("up", "--name", name, "--hosts", "3", "--aggregators", "1")
+        self.assertEqual(built.returncode, 0, built.stderr)
+        try:
+            own = {str(core) for core in os.sched_getaffinity(0)}
+            for options, places in (([], ["h0", "h1", "h2", "a0"]), (["--aggregators", "0"], ["h0", "h1", "h2"]),
+                                    (["--hosts", "2"], ["h0", "h1", "a0"])):
+                shares = dict(line.split("=") for line in self.lab("cores", "--name", name, *options).stdout.split())
+                self.assertEqual(list(shares), [f"tutti-{name}-{place}" for place in places])
+                self.assertEqual({core for share in shares.values() for core in share.split(",")}, own)
+            refused = self.lab("cores", "--name", name, "--hosts", "4")
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn(f"lab '{name}' has 3 hosts", refused.stderr)
+        finally:
+            self.lab("down", "--name", name)
+
     def test_allgather_by_ipv6(self):
         results = self.bench(["--ipv6"], "allgather", "-b", "64K", "-e", "64K", "--ipv6")
         self.check_multicast(results, 3, 65536)

@@ -27,6 +27,7 @@
 #include <thread>
 #include <vector>
 
+#include "lab/cores.hpp"
 #include "lab/place.hpp"
 #include "lab/runner.hpp"
 #include "lab/state.hpp"
@@ -470,65 +471,28 @@ TEST(Lab, LinksGoDownAndComeBack) {
   EXPECT_EQ(lab.link_down(2).code(), Code::invalid_argument);
 }
 
-TEST(Lab, HostsShareTheCores) {
-  cpu_set_t allowed;
-  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
-  const int cores = CPU_COUNT(&allowed);
-  EXPECT_FALSE(share_of_cores(0, 1)) << "a host alone has what its caller has";
-  for (const int hosts : {2, 3, 8, 64}) {
-    std::vector<int> users(CPU_SETSIZE);
-    for (int host = 0; host < hosts; ++host) {
-      const std::optional<cpu_set_t> share = share_of_cores(host, hosts);
-      ASSERT_TRUE(share);
-      EXPECT_GE(CPU_COUNT(&*share), 1);
-      for (int core = 0; core < CPU_SETSIZE; ++core)
-        users[static_cast<std::size_t>(core)] += CPU_ISSET(core, &*share) ? 1 : 0;
-    }
-    const int least = cores < hosts ? hosts / cores : 1;
-    for (int core = 0; core < CPU_SETSIZE; ++core) {
-      const int shared_by = users[static_cast<std::size_t>(core)];
-      if (!CPU_ISSET(core, &allowed)) {
-        EXPECT_EQ(shared_by, 0);
-      } else {
-        EXPECT_GE(shared_by, least) << "core " << core << " of " << hosts << " hosts";
-        EXPECT_LE(shared_by, cores < hosts ? least + 1 : 1);
-      }
-    }
-  }
+/// Tells whether who runs on `host` may use exactly these cores.
+bool runs_on(const Lab& lab, int host, cpu_set_t cores) {
+  Result<pid_t> child = lab.fork_on(host, [cores] {
+    cpu_set_t own;
+    return sched_getaffinity(0, sizeof own, &own) == 0 && CPU_EQUAL(&own, &cores) ? 0 : 1;
+  });
+  if (!child) return false;
+  Result<int> exit = wait_for(*child);
+  return exit.ok() && *exit == 0;
 }
 
 TEST(Lab, AHostsProgramsRunOnItsCores) {
   if (!support().temporary) GTEST_SKIP() << support().temporary.message();
-  const Lab lab = must_create(small_lab(3));
-  for (int host = 0; host < 3; ++host) {
-    const std::optional<cpu_set_t> share = share_of_cores(host, 3);
-    ASSERT_TRUE(share);
-    Result<pid_t> child = lab.fork_on(host, [share] {
-      cpu_set_t own;
-      return sched_getaffinity(0, sizeof own, &own) == 0 && CPU_EQUAL(&own, &*share) ? 0 : 1;
-    });
-    ASSERT_TRUE(child.ok()) << child.status().to_string();
-    Result<int> exit = wait_for(*child);
-    ASSERT_TRUE(exit.ok());
-    EXPECT_EQ(*exit, 0) << "host " << host;
+  LabOptions options = small_lab(3);
+  for (const int aggregators : {0, 1}) {
+    options.aggregators = aggregators;
+    const Lab lab = must_create(options);
+    const std::vector<cpu_set_t> shares = shares_of_cores(3, aggregators);
+    for (int host = 0; host < 3; ++host) {
+      EXPECT_TRUE(runs_on(lab, host, shares[static_cast<std::size_t>(host)])) << "host " << host;
+    }
   }
-}
-
-TEST(Lab, BesideAnAggregatorHostsRunWhereTheSchedulerPutsThem) {
-  if (!support().temporary) GTEST_SKIP() << support().temporary.message();
-  LabOptions options = small_lab(2);
-  options.aggregators = 1;
-  const Lab lab = must_create(options);
-  cpu_set_t allowed;
-  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
-  Result<pid_t> child = lab.fork_on(1, [allowed] {
-    cpu_set_t own;
-    return sched_getaffinity(0, sizeof own, &own) == 0 && CPU_EQUAL(&own, &allowed) ? 0 : 1;
-  });
-  ASSERT_TRUE(child.ok()) << child.status().to_string();
-  Result<int> exit = wait_for(*child);
-  ASSERT_TRUE(exit.ok());
-  EXPECT_EQ(*exit, 0);
 }
 
 TEST(Lab, LabsOfOneMachineAreApart) {

@@ -16,6 +16,7 @@
 
 #include "base/error.hpp"
 #include "lab/batches.hpp"
+#include "lab/cores.hpp"
 #include "lab/descriptor.hpp"
 #include "lab/keeper.hpp"
 #include "lab/remote_socket.hpp"
@@ -176,16 +177,19 @@ struct Lab::Parts {
   Place outside() const { return keeper ? keeper->place() : Place{.user = user.get()}; }
   Place at_switch() const { return within(switch_network); }
   Place at_host(int host) const {
-    Place place = within(host_networks[static_cast<std::size_t>(host)]);
-    // An aggregator is as much work as several hosts: no even shares leave it room.
-    if (options().aggregators == 0) place.cores = share_of_cores(host, options().hosts);
-    return place;
+    return on_share(within(host_networks[static_cast<std::size_t>(host)]), host);
   }
   Place at_aggregator(int aggregator) const {
-    return within(aggregator_networks[static_cast<std::size_t>(aggregator)]);
+    return on_share(within(aggregator_networks[static_cast<std::size_t>(aggregator)]),
+                    options().hosts + aggregator);
   }
   Place within(const Descriptor& network) const {
     return {.user = outside().user, .mount = -1, .network = network.get()};
+  }
+  Place on_share(Place place, int number) const {
+    const std::vector<cpu_set_t> shares = shares_of_cores(options().hosts, options().aggregators);
+    if (!shares.empty()) place.cores = shares[static_cast<std::size_t>(number)];
+    return place;
   }
 
   Status check_host(int host) const;

@@ -7,11 +7,13 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
 #include "lab/aggregators.hpp"
+#include "lab/cores.hpp"
 #include "lab/lab.hpp"
 #include "lab/runner.hpp"
 #include "lab/state.hpp"
@@ -322,6 +324,37 @@ int stats(const std::string& name, const std::string& json_path) {
   return status.ok() ? 0 : complain(status);
 }
 
+/// The parts of a lab that a job uses; the others idle. Empty: all of them.
+struct PlacesInUse {
+  std::optional<int> hosts;
+  std::optional<int> aggregators;
+};
+
+int print_cores(const std::string& name, const PlacesInUse& in_use) {
+  Result<Lab> lab = Lab::attach(name);
+  if (!lab) return complain(lab.status());
+  const int hosts = in_use.hosts.value_or(lab->hosts());
+  const int aggregators = in_use.aggregators.value_or(lab->aggregators());
+  if (hosts > lab->hosts() || aggregators > lab->aggregators()) {
+    return complain(failure(Code::invalid_argument,
+                            "--hosts {} --aggregators {}: lab '{}' has {} hosts and {} aggregators",
+                            hosts, aggregators, name, lab->hosts(), lab->aggregators()));
+  }
+  int number = 0;
+  for (const cpu_set_t& share : shares_of_cores(hosts, aggregators)) {
+    std::vector<int> cores;
+    for (int core = 0; core < CPU_SETSIZE; ++core) {
+      if (CPU_ISSET(core, &share)) cores.push_back(core);
+    }
+    fmt::print(
+        "{}={}\n",
+        number < hosts ? lab->host_namespace(number) : lab->aggregator_namespace(number - hosts),
+        fmt::join(cores, ","));
+    ++number;
+  }
+  return 0;
+}
+
 int down_one(const LabState& state) {
   const std::string& name = state.options.name;
   if (!state.options.persistent) {
@@ -417,6 +450,21 @@ void add_run(CLI::App& lab, int& exit_code) {
   command->callback([typed, &exit_code] { exit_code = run(*typed); });
 }
 
+void add_cores(CLI::App& lab, int& exit_code) {
+  auto name = std::make_shared<std::string>("lab");
+  auto in_use = std::make_shared<PlacesInUse>();
+  CLI::App* command = lab.add_subcommand(
+      "cores", "Print each place's share of the cores, as NAME=0,1, for launchers of their own");
+  add_name(*command, *name, "Name of the lab (default: lab)");
+  command->add_option("--hosts", in_use->hosts, "Of a job on the first so many (default: all)")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--aggregators", in_use->aggregators,
+                   "Of a job that uses the first so many (default: all)")
+      ->check(CLI::NonNegativeNumber);
+  command->callback([=, &exit_code] { exit_code = print_cores(*name, *in_use); });
+}
+
 void add_others(CLI::App& lab, int& exit_code) {
   auto name = std::make_shared<std::string>("lab");
   auto json_path = std::make_shared<std::string>();
@@ -447,6 +495,7 @@ void add_lab_command(CLI::App& app, int& exit_code) {
   lab->require_subcommand(1);
   add_up(*lab, exit_code);
   add_run(*lab, exit_code);
+  add_cores(*lab, exit_code);
   add_others(*lab, exit_code);
 }
 

@@ -52,22 +52,6 @@ Step enter(const Place& place) {
   return Step::none;
 }
 
-std::optional<cpu_set_t> share_of_cores(int host, int hosts) {
-  cpu_set_t allowed;
-  if (hosts < 2 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return std::nullopt;
-  const int cores = CPU_COUNT(&allowed);
-  const int first = cores < hosts ? host % cores : host * cores / hosts;
-  const int last = cores < hosts ? first + 1 : (host + 1) * cores / hosts;
-  cpu_set_t share;
-  CPU_ZERO(&share);
-  for (int core = 0, at = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &allowed)) continue;
-    if (at >= first && at < last) CPU_SET(core, &share);
-    ++at;
-  }
-  return share;
-}
-
 void show_own_network_in_sysfs() {
   if (unshare(CLONE_NEWNS) != 0) return;
   if (mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return;

@@ -22,13 +22,6 @@ struct Place {
   std::optional<cpu_set_t> cores{};
 };
 
-/// The share of a lab's host in the cores that this process may use: as many as each host gets,
-/// next to one another, or, where there are fewer cores than hosts, one that other hosts use, too.
-/// Hosts that go where the scheduler puts them are not the same twice: it leaves a core idle and
-/// five of eight hosts on the other for as long as each sleeps now and then. Not used in labs with
-/// aggregators.
-std::optional<cpu_set_t> share_of_cores(int host, int hosts);
-
 /// What a failed step in a new process was; sent to its parent as one byte.
 enum class Step : unsigned char {
   none,

@@ -3,6 +3,7 @@ set(TUTTI_LAB_INCLUDE_DIR ${PROJECT_SOURCE_DIR}/apps/tutti)  # "lab/lab.hpp"
 set(TUTTI_LAB_SOURCES
   ${PROJECT_SOURCE_DIR}/apps/tutti/lab/aggregators.cpp
   ${PROJECT_SOURCE_DIR}/apps/tutti/lab/batches.cpp
+  ${PROJECT_SOURCE_DIR}/apps/tutti/lab/cores.cpp
   ${PROJECT_SOURCE_DIR}/apps/tutti/lab/keeper.cpp
   ${PROJECT_SOURCE_DIR}/apps/tutti/lab/lab.cpp
   ${PROJECT_SOURCE_DIR}/apps/tutti/lab/options.cpp

@@ -1,0 +1,95 @@
+// Which cores each place of a lab gets; needs no lab.
+#include "lab/cores.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace tutti::lab {
+namespace {
+
+/// How many of the shares [first, last) each core is in.
+std::vector<int> users_of_cores(const std::vector<cpu_set_t>& shares, std::size_t first,
+                                std::size_t last) {
+  std::vector<int> users(CPU_SETSIZE);
+  for (std::size_t place = first; place < last; ++place) {
+    for (int core = 0; core < CPU_SETSIZE; ++core) {
+      users[static_cast<std::size_t>(core)] += CPU_ISSET(core, &shares[place]) ? 1 : 0;
+    }
+  }
+  return users;
+}
+
+/// Leaves this process `count` cores for a test, or fewer where there are fewer.
+class FewerCores {
+ public:
+  explicit FewerCores(int count) {
+    sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t few;
+    CPU_ZERO(&few);
+    for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&few) < count; ++core) {
+      if (CPU_ISSET(core, &before_)) CPU_SET(core, &few);
+    }
+    sched_setaffinity(0, sizeof few, &few);
+    count_ = CPU_COUNT(&few);
+  }
+  ~FewerCores() { sched_setaffinity(0, sizeof before_, &before_); }
+  FewerCores(const FewerCores&) = delete;
+  FewerCores& operator=(const FewerCores&) = delete;
+
+  int count() const { return count_; }
+
+ private:
+  cpu_set_t before_;
+  int count_ = 0;
+};
+
+TEST(SharesOfCores, HostsHaveEqualOnes) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  const int cores = CPU_COUNT(&allowed);
+  EXPECT_TRUE(shares_of_cores(1, 0).empty()) << "a host alone has what its caller has";
+  for (const int hosts : {2, 3, 8, 64}) {
+    const std::vector<cpu_set_t> shares = shares_of_cores(hosts, 0);
+    ASSERT_EQ(shares.size(), static_cast<std::size_t>(hosts));
+    for (const cpu_set_t& share : shares) EXPECT_GE(CPU_COUNT(&share), 1);
+    const std::vector<int> users = users_of_cores(shares, 0, shares.size());
+    const int least = cores < hosts ? hosts / cores : 1;
+    for (int core = 0; core < CPU_SETSIZE; ++core) {
+      const int shared_by = users[static_cast<std::size_t>(core)];
+      if (!CPU_ISSET(core, &allowed)) {
+        EXPECT_EQ(shared_by, 0);
+      } else {
+        EXPECT_GE(shared_by, least) << "core " << core << " of " << hosts << " hosts";
+        EXPECT_LE(shared_by, cores < hosts ? least + 1 : 1);
+      }
+    }
+  }
+}
+
+TEST(SharesOfCores, AnAggregatorWeighsWhatItCarries) {
+  const FewerCores two(2);
+  if (two.count() < 2) GTEST_SKIP() << "needs two cores";
+  struct Case {
+    int hosts;
+    int aggregators;
+    int hosts_beside_the_first;
+  };
+  for (const Case& one : {Case{8, 1, 2}, Case{4, 1, 1}, Case{8, 2, 4}, Case{2, 1, 0}}) {
+    const std::vector<cpu_set_t> shares = shares_of_cores(one.hosts, one.aggregators);
+    const auto hosts = static_cast<std::size_t>(one.hosts);
+    ASSERT_EQ(shares.size(), hosts + static_cast<std::size_t>(one.aggregators));
+    int beside = 0;
+    for (std::size_t host = 0; host < hosts; ++host) {
+      beside += CPU_EQUAL(&shares[host], &shares[hosts]) ? 1 : 0;
+    }
+    EXPECT_EQ(beside, one.hosts_beside_the_first) << one.hosts << " hosts";
+    const std::vector<int> users = users_of_cores(shares, hosts, shares.size());
+    EXPECT_EQ(*std::max_element(users.begin(), users.end()), 1) << "aggregators are apart";
+  }
+}
+
+}  // namespace
+}  // namespace tutti::lab
