@@ -12,13 +12,14 @@ PORT = 7600
 AGGREGATOR = f"10.77.0.251:{PORT}"  # the first one's
 
 
-def cores_of(lab, place):
-    """A place's share of the cores, as 0,1."""
+def at_place(lab, place):
+    """What a command is put behind that runs at a place of the lab, h0 or a0, on its share of the cores."""
+    name = f"tutti-{lab}-{place}"
     status, said, complaint = common.output_of([common.TUTTI, "lab", "cores", "--name", lab])
     shares = dict(line.split("=") for line in said.split())
-    if status != 0 or place not in shares:
-        sys.exit(f"no share of the cores for {place}: {said}{complaint}")
-    return shares[place]
+    if status != 0 or name not in shares:
+        sys.exit(f"no share of the cores for {name}: {said}{complaint}")
+    return ["taskset", "--cpu-list", shares[name], "ip", "netns", "exec", name]
 
 
 class Aggregator:
@@ -27,9 +28,8 @@ class Aggregator:
     def __init__(self, lab, number, options):
         self.address = f"10.77.0.{251 + number}:{PORT}"
         os.environ.setdefault("TUTTI_AGGREGATOR_KEY", secrets.token_hex(16))
-        place = f"tutti-{lab}-a{number}"
-        command = ["taskset", "--cpu-list", cores_of(lab, place), "ip", "netns", "exec", place, common.TUTTI, "aggregator",
-                   "--listen", self.address, "--interface", "eth0", *options]
+        command = [*at_place(lab, f"a{number}"), common.TUTTI, "aggregator", "--listen", self.address, "--interface", "eth0",
+                   *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         said = self.process.stdout.readline()
         if "listening" not in said:
