@@ -38,6 +38,7 @@ enum class Capability : std::uint32_t {
   wait_enable = 1u << 12,          ///< queues that hold and release entries by themselves (C1)
   lossless = 1u << 13,      ///< the network does not drop for lack of buffers: credits are off
   backpressure = 1u << 14,  ///< a full send queue tells of slow receivers, not of a slow link
+  every_chunk_arrives = 1u << 15,  ///< what a multicast queue pair took is never lost or damaged
 };
 
 /// What a device can do and how much of it.

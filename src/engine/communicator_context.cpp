@@ -205,7 +205,16 @@ void CommunicatorContext::on_chunk(Instant now, const device::ReceivedChunk& chu
     ++counters_.chunks_early;
   } else {
     ++(damaged ? counters_.chunks_damaged : counters_.chunks_early_dropped);
+    if (every_chunk_arrives()) fail_without_slow_path(chunk.source);
   }
+}
+
+void CommunicatorContext::fail_without_slow_path(Rank source) {
+  fail(
+      failure(Code::peer_failed,
+              "{} sent a chunk that cannot be used here, and none is sent twice: do all ranks call "
+              "the same collectives in the same order?",
+              name_of(source)));
 }
 
 device::Landing CommunicatorContext::landing(const device::MessageHead& chunk, bool begins) {

@@ -125,6 +125,12 @@ class CommunicatorContext : private device::LandingGuide {
   /// What this rank has to say about that; the engine's operations fill it in.
   protocol::Vote& vote() { return vote_; }
   std::uint64_t window_bytes() const { return window_bytes_; }
+  /// Whether chunks need no slow path, and nobody's memory after the call. The same on all ranks.
+  bool every_chunk_arrives() const {
+    return endpoint_->capabilities().has(device::Capability::every_chunk_arrives);
+  }
+  /// Ends everything because of a chunk of `source` that cannot be used, and will not come again.
+  void fail_without_slow_path(Rank source);
   /// Whether a Broadcast goes without handshake. The same on all ranks.
   bool keeps(std::uint64_t broadcast_bytes) const;
   /// This rank has sent its block of a collective, and keeps a copy.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/error.hpp"
 #include "engine/communicator_context.hpp"
@@ -49,7 +50,8 @@ std::unique_ptr<MulticastOperation> MulticastOperation::allgather(std::span<cons
 bool MulticastOperation::prepare(CommunicatorContext& context) {
   const std::uint32_t forced = context.settings().chains;
   chains_ = forced == 0 ? 1 : forced;
-  keeps_ = !gather_ && context.keeps(buffer_.size());
+  sure_ = context.every_chunk_arrives();
+  keeps_ = !sure_ && !gather_ && context.keeps(buffer_.size());
   if (!gather_ || buffer_.empty() || context.size() < 2) return false;
   plan_ = context.turn_taking().next(buffer_.size());
   if (forced != 0) {
@@ -103,7 +105,8 @@ void MulticastOperation::start(Instant now, bool barrier) {
       me, size, epoch(), *map_, chains_, context().window_bytes() / layout_.chunk_bytes(),
       settings.pulses_in_flight);
   handshake_ = std::make_unique<protocol::Handshake>(
-      keeps_ ? protocol::Handshake::unneeded(me, epoch()) : protocol::Handshake(me, size, epoch()));
+      keeps_ || sure_ ? protocol::Handshake::unneeded(me, epoch())
+                      : protocol::Handshake(me, size, epoch()));
   begun_.resize(layout_.blocks().size());
   ends_expected_ = senders - (own_block_ == kNoBlock ? 0 : 1);
   if (context().team() != nullptr) {
@@ -171,12 +174,17 @@ bool MulticastOperation::belongs(std::uint32_t psn, Rank source, std::size_t byt
   return fetch_ && plausible(layout_, psn, source, bytes, last_block_);
 }
 
+void MulticastOperation::on_malformed(Rank source) {
+  ++context().counters().chunks_malformed;
+  if (sure_) context().fail_without_slow_path(source);
+}
+
 /// Where a chunk belongs that may be written; null, and `counted` by the reason: it may not.
 std::byte* MulticastOperation::place_of(std::uint32_t psn, Rank source, std::size_t bytes,
                                         bool counted) {
   observe::Counters& counters = context().counters();
   if (!belongs(psn, source, bytes)) {
-    if (counted) ++counters.chunks_malformed;
+    if (counted) on_malformed(source);
     return nullptr;
   }
   // A chunk that is being read may be in place in part, verified: a datagram that turns out damaged
@@ -201,6 +209,7 @@ void MulticastOperation::on_chunk(Instant now, const device::ReceivedChunk& chun
   if (place == nullptr) return;
   if (!queue_pair.place(chunk, place)) {
     ++counters.chunks_damaged;
+    if (sure_) context().fail_without_slow_path(chunk.source);
     return;
   }
   const std::uint32_t b = last_block_;
@@ -249,7 +258,7 @@ std::uint64_t MulticastOperation::excess_rate() const {
 void MulticastOperation::on_early_chunk(Instant now, std::uint32_t psn, Rank source,
                                         std::span<const std::byte> payload) {
   if (!belongs(psn, source, payload.size())) {
-    ++context().counters().chunks_malformed;
+    on_malformed(source);
     return;
   }
   const std::uint32_t b = last_block_;
@@ -315,7 +324,9 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
       activated_ = activated_ || legal;
       break;
     case MessageKind::fetch_request:
-      if (keeps_) {
+      if (sure_) {
+        legal = false;
+      } else if (keeps_) {
         legal = sender_ != nullptr;
         if (legal) context().answer_from_copy(now, from, message);
       } else {
@@ -376,8 +387,18 @@ bool MulticastOperation::send_block(Instant now) {
   const std::uint32_t lowest = sender_->lowest_unsent();
   fetch_->withhold({lowest, end});
   note_stall(now, lowest < end && lowest >= limit, worked);
+  if (sure_ && sender_->blocked()) watch_readers();
   if (lowest >= end) finish_sending(now);
   return worked;
+}
+
+/// Somebody does not read what was sent: without a handshake his neighbours may have nothing to
+/// wait for, and only this rank would notice that he is dead.
+void MulticastOperation::watch_readers() {
+  if (std::exchange(readers_watched_, true)) return;
+  for (std::uint32_t r = 0; r < context().size(); ++r) {
+    if (rank_of(r) != context().rank()) context().watch(rank_of(r));
+  }
 }
 
 void MulticastOperation::note_stall(Instant now, bool stalled, bool worked) {
@@ -420,6 +441,7 @@ void MulticastOperation::finish_sending(Instant now) {
   }
   trace_.sent(own_block_);
   sent_all_ = dirty_ = true;
+  if (sure_) return;
   if (keeps_) {
     // Nobody says that it misses the last chunk before its cutoff.
     if (context().lossy()) sender_->repeat_tail();
@@ -500,7 +522,7 @@ void MulticastOperation::flush(Instant now) {
 Instant MulticastOperation::next_deadline() const {
   if (!fetch_) return kNever;
   Instant deadline = fetch_->next_deadline();
-  if (ready_ && !received_all()) {
+  if (may_lack()) {
     deadline = std::min({deadline, next_tick_, cutoff_->deadline()});
   }
   if (!handshake_->heard()) deadline = std::min(deadline, next_repeat_);

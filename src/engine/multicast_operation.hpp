@@ -82,6 +82,7 @@ class MulticastOperation final : public Operation {
 
   // Receiving.
   bool belongs(std::uint32_t psn, Rank source, std::size_t bytes);
+  void on_malformed(Rank source);
   std::byte* place_of(std::uint32_t psn, Rank source, std::size_t bytes, bool counted);
   void on_marked(Instant now, std::uint32_t block_index);
   void begin_block(std::uint32_t block_index);
@@ -90,10 +91,13 @@ class MulticastOperation final : public Operation {
   std::uint64_t excess_rate() const;
   std::uint64_t activation_threshold_bytes() const;
   bool received_all() const { return map_ && map_->complete(); }
+  /// Whether what is missing may have to be asked for.
+  bool may_lack() const { return ready_ && !sure_ && !received_all(); }
 
   // Sending.
   bool send_some(Instant now);
   bool send_block(Instant now);
+  void watch_readers();
   void note_stall(Instant now, bool stalled, bool worked);
   void finish_sending(Instant now);
   void repeat_tail(Instant now);
@@ -123,6 +127,7 @@ class MulticastOperation final : public Operation {
   std::span<const std::byte> own_;
   bool gather_;
   bool keeps_ = false;  ///< the root keeps a copy, and no handshake follows
+  bool sure_ = false;   ///< nothing can be lost: no slow path, and no handshake either
 
   protocol::BlockLayout layout_;
   std::unique_ptr<protocol::ChunkMap> map_;
@@ -150,6 +155,7 @@ class MulticastOperation final : public Operation {
   bool sent_all_ = true;
   bool dirty_ = false;  ///< chunks came since the machines last looked
   bool told_ = false;
+  bool readers_watched_ = false;
   bool neighbour_finished_ = false;  ///< all was sent; what our own queue does not hold is lost
   std::vector<Range> hinted_;
   Instant ready_at_{};

@@ -24,7 +24,7 @@ using protocol::LostRun;
 using protocol::ReadOrder;
 
 void MulticastOperation::tick(Instant now) {
-  if (!ready_ || received_all() || now < next_tick_) return;
+  if (!may_lack() || now < next_tick_) return;
   if (context().team() != nullptr) {
     judge_ends();
   } else if (neighbour_finished_ && context().drained()) {
@@ -64,7 +64,7 @@ void MulticastOperation::declare(Instant now) {
 }
 
 void MulticastOperation::check_cutoff(Instant now) {
-  if (!ready_ || received_all() || unread(now)) return;
+  if (!may_lack() || unread(now)) return;
   cut_off(now, protocol::CutoffReason::silence);
 }
 

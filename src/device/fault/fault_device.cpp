@@ -22,7 +22,11 @@ class FaultEndpoint final : public ForwardingEndpoint {
       pairs_.push_back(std::make_unique<FaultQueuePair>(this->inner().multicast(s), *context_));
     }
     probes_heard_.resize(options.size);
+    capabilities_ = ForwardingEndpoint::capabilities();
+    capabilities_.bits &= ~static_cast<std::uint32_t>(Capability::every_chunk_arrives);
   }
+
+  const Capabilities& capabilities() const override { return capabilities_; }
 
   MulticastQueuePair& multicast(std::uint32_t subgroup) override { return *pairs_[subgroup]; }
   Status receive_apart(bool on) override {
@@ -45,6 +49,7 @@ class FaultEndpoint final : public ForwardingEndpoint {
   std::size_t heard(std::span<Completion> completions);
   bool probe_lost(const Completion& completion);
 
+  Capabilities capabilities_;
   std::unique_ptr<FaultContext> context_;
   std::vector<std::unique_ptr<FaultQueuePair>> pairs_;
   std::vector<std::uint32_t> probes_heard_;

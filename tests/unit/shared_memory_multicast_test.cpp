@@ -1,0 +1,133 @@
+// Multicast in shared memory, where nothing is lost: no slow path, no handshake, and no rank waits
+// for another that has its data.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <thread>
+
+#include "communicator_ranks.hpp"
+
+namespace tutti::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kBlock = 100'000;
+
+CommunicatorOptions on_host() {
+  CommunicatorOptions options = patient();
+  options.device_name = "host";
+  return options;
+}
+
+/// How much a counter has grown on every rank between two looks.
+std::uint64_t grown(const Counters& before, const Counters& after, const char* name) {
+  return after.at(name) - before.at(name);
+}
+
+void broadcast(Communicator& communicator, std::size_t bytes, std::uint32_t root,
+               std::uint64_t seed) {
+  const Bytes expected = pattern(bytes, seed);
+  Bytes buffer = index(communicator.rank()) == root ? expected : Bytes(bytes);
+  finish(communicator.broadcast(buffer, rank_of(root), {Algorithm::multicast}));
+  EXPECT_TRUE(buffer == expected);
+}
+
+void allgather(Communicator& communicator, std::size_t bytes, std::uint64_t seed) {
+  const std::uint32_t size = communicator.size();
+  const Bytes own = pattern(bytes, seed + index(communicator.rank()));
+  Bytes all(size * bytes);
+  finish(communicator.allgather(own, all, {Algorithm::multicast}));
+  for (std::uint32_t r = 0; r < size; ++r) {
+    const Bytes expected = pattern(bytes, seed + r);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(),
+                           all.begin() + static_cast<std::ptrdiff_t>(r * bytes)));
+  }
+}
+
+void expect_no_slow_path(const Counters& counters) {
+  for (const char* name : {"cutoff_silence", "cutoff_neighbour_finished", "chunks_lost",
+                           "fetch_ranges_asked", "tails_repeated", "blocks_kept"}) {
+    EXPECT_EQ(counters.at(name), 0u) << name;
+  }
+}
+
+TEST(SharedMemoryMulticast, ABroadcastTakesNoMessage) {
+  on_ranks(4, on_host(), [](Communicator& communicator) {
+    const Counters before = counters_of(communicator);
+    for (std::uint32_t i = 0; i < 12; ++i) broadcast(communicator, kBlock, i % 4, i);
+    const Counters after = counters_of(communicator);
+    EXPECT_EQ(grown(before, after, "messages_sent"), 0u);
+    EXPECT_EQ(grown(before, after, "chunks_sent") > 0, true);
+    expect_no_slow_path(after);
+  });
+}
+
+TEST(SharedMemoryMulticast, AnAllgatherAtOnceTakesNoMessage) {
+  CommunicatorOptions options = on_host();
+  options.chains = 4;
+  on_ranks(4, options, [](Communicator& communicator) {
+    const Counters before = counters_of(communicator);
+    for (std::uint32_t i = 0; i < 12; ++i) allgather(communicator, kBlock, 100 * i);
+    const Counters after = counters_of(communicator);
+    EXPECT_EQ(grown(before, after, "messages_sent"), 0u);
+    EXPECT_GE(grown(before, after, "chunks_received"), 12u * 3);
+    expect_no_slow_path(after);
+  });
+}
+
+TEST(SharedMemoryMulticast, LongBlocksGoThroughAFullRing) {
+  on_ranks(3, on_host(), [](Communicator& communicator) {
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      broadcast(communicator, 20'000'000, i, i);
+      allgather(communicator, 5'000'000, 10 * i);
+    }
+    const Counters after = counters_of(communicator);
+    EXPECT_GT(after.at("device_send_queue_full"), 0u);
+    expect_no_slow_path(after);
+  });
+}
+
+TEST(SharedMemoryMulticast, ARootThatIsLateIsNotAskedForWhatItHasNotSent) {
+  on_ranks(3, on_host(), [](Communicator& communicator) {
+    broadcast(communicator, kBlock, 0, 1);
+    if (index(communicator.rank()) == 0) std::this_thread::sleep_for(milliseconds(300));
+    broadcast(communicator, kBlock, 0, 2);
+    allgather(communicator, kBlock, 3);
+    expect_no_slow_path(counters_of(communicator));
+  });
+}
+
+TEST(SharedMemoryMulticast, ARootMayGoBeforeTheOthersCome) {
+  std::barrier<> root_is_gone(3);
+  on_ranks(3, on_host(), [&](Communicator& communicator) {
+    if (index(communicator.rank()) == 0) {
+      broadcast(communicator, kBlock, 0, 7);
+      { const Communicator gone = std::move(communicator); }
+      root_is_gone.arrive_and_wait();
+    } else {
+      root_is_gone.arrive_and_wait();
+      broadcast(communicator, kBlock, 0, 7);
+    }
+  });
+}
+
+TEST(SharedMemoryMulticast, ChunksOfAnotherCollectiveAreAnError) {
+  std::atomic<int> named{0};
+  on_ranks(3, on_host(), [&](Communicator& communicator) {
+    const bool root = index(communicator.rank()) == 0;
+    Bytes buffer(root ? kBlock : 3 * kBlock + 1);
+    auto request = communicator.broadcast(buffer, rank_of(0), {Algorithm::multicast});
+    ASSERT_TRUE(request.ok());
+    const Status status = request->wait_for(kLong);
+    if (root) return;
+    EXPECT_EQ(status.code(), Code::peer_failed);
+    if (status.message().find("same collectives") != std::string::npos) ++named;
+  });
+  EXPECT_GE(named, 1);
+}
+
+}  // namespace
+}  // namespace tutti::test
