@@ -14,10 +14,12 @@ namespace {
 
 using schedule::Collective;
 
+constexpr std::uint64_t kLineBytes = 128;
 constexpr std::uint64_t kTinyBytes = 1024;
 constexpr std::uint64_t kSmallBytes = 8 * 1024;
 constexpr std::uint64_t kEagerBytes = 16 * 1000;  // what one message carries, roughly
 constexpr std::uint32_t kFewRanks = 16;
+constexpr std::string_view kOneRing = "written once, into a ring that all others read";
 constexpr std::string_view kAutomatic = "automatic";
 constexpr std::string_view kDevices[] = {"ip", "host"};
 
@@ -169,17 +171,23 @@ ChoiceTable ChoiceTable::defaults() {
   ChoiceTable table;
   table.rules_ = {
       rule(Collective::barrier, kAny, "dissemination", "ceil(log2 P) rounds for any P"),
+      on("host", 4,
+         rule(Collective::broadcast, 2 * kTinyBytes, "binomial", "short messages: 2 rounds")),
       on("host", kAnyRanks,
-         rule(Collective::broadcast, kEagerBytes, "binomial", "short messages: no handshake")),
+         rule(Collective::broadcast, kLineBytes, "binomial", "short messages: log2 P rounds")),
+      on("host", kAnyRanks, rule(Collective::broadcast, kAny, "multicast", kOneRing)),
       on("", kFewRanks,
          rule(Collective::broadcast, kTinyBytes, "binomial",
               "short messages to few: log2 P rounds")),
       rule(Collective::broadcast, kAny, "multicast",
            "each byte leaves the root once, whatever the number of receivers"),
       on("host", 8,
-         rule(Collective::allgather, kSmallBytes, "linear", "short messages to few: one round")),
+         rule(Collective::allgather, kLineBytes, "linear", "short messages to few: one round")),
+      on("host", kFewRanks,
+         rule(Collective::allgather, kLineBytes, "bruck", "short messages: log2 P rounds")),
+      on("host", kFewRanks, rule(Collective::allgather, kAny, "multicast", kOneRing)),
       on("host", kAnyRanks,
-         rule(Collective::allgather, kSmallBytes / 2, "bruck", "short messages: log2 P rounds")),
+         rule(Collective::allgather, 2 * kTinyBytes, "bruck", "short messages: log2 P rounds")),
       on("", 2,
          rule(Collective::allgather, kEagerBytes, "linear",
               "to one other rank: what a multicast sends, without its handshake")),
