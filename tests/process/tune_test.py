@@ -118,7 +118,7 @@ class Tune(unittest.TestCase):
         self.assertEqual(used["algorithm"], "multicast")
         self.assertEqual(complaints.count(f"when:ranks={RANKS}:hosts=1:device=ip, when:ranks=3"), 1, complaints)
         self.assertIn("2 ranks on 1 host(s) and device ip", complaints)
-        used, complaints = self.runs("allgather", 1024, TUTTI_DEVICE="host", **table)
+        used, complaints = self.runs("allgather", 64, TUTTI_DEVICE="host", **table)
         self.assertEqual(used["algorithm"], "linear")
         self.assertIn("4 ranks on 1 host(s) and device host", complaints)
 

@@ -22,7 +22,7 @@ CommunicatorOptions on_host() {
   return options;
 }
 
-/// How much a counter has grown on every rank between two looks.
+/// How much a counter has grown between two looks.
 std::uint64_t grown(const Counters& before, const Counters& after, const char* name) {
   return after.at(name) - before.at(name);
 }
@@ -60,15 +60,13 @@ TEST(SharedMemoryMulticast, ABroadcastTakesNoMessage) {
     for (std::uint32_t i = 0; i < 12; ++i) broadcast(communicator, kBlock, i % 4, i);
     const Counters after = counters_of(communicator);
     EXPECT_EQ(grown(before, after, "messages_sent"), 0u);
-    EXPECT_EQ(grown(before, after, "chunks_sent") > 0, true);
+    EXPECT_GT(grown(before, after, "chunks_sent"), 0u);
     expect_no_slow_path(after);
   });
 }
 
-TEST(SharedMemoryMulticast, AnAllgatherAtOnceTakesNoMessage) {
-  CommunicatorOptions options = on_host();
-  options.chains = 4;
-  on_ranks(4, options, [](Communicator& communicator) {
+TEST(SharedMemoryMulticast, AnAllgatherTakesNoMessage) {
+  on_ranks(4, on_host(), [](Communicator& communicator) {
     const Counters before = counters_of(communicator);
     for (std::uint32_t i = 0; i < 12; ++i) allgather(communicator, kBlock, 100 * i);
     const Counters after = counters_of(communicator);
