@@ -39,16 +39,14 @@ constexpr CoreTimes kOwnCore{.spin = Nanoseconds(100'000)};
 constexpr CoreTimes kSharedCore{
     .spin = Nanoseconds(20'000), .turn = Nanoseconds(500'000), .first_turn = Nanoseconds(100'000)};
 
-engine::Settings engine_settings(const CommunicatorOptions& options,
-                                 const device::Capabilities& capabilities) {
+engine::Settings engine_settings(const CommunicatorOptions& options) {
   engine::Settings settings;
   settings.chains = options.chains;
   settings.chunk_bytes = options.chunk_bytes;
   settings.window_bytes = options.window_bytes;
   settings.always_barrier = options.always_barrier;
   settings.first_epoch = options.first_sequence;
-  // In shared memory, whose send queue tells of slow receivers, a handshake takes less than a copy.
-  if (!capabilities.has(device::Capability::backpressure)) settings.keep_bytes = options.keep_bytes;
+  settings.keep_bytes = options.keep_bytes;
   return settings;
 }
 
@@ -226,7 +224,7 @@ Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& 
   }
   if (Status status = (*endpoint)->connect(*addresses); !status) return status;
 
-  const engine::Settings settings = engine_settings(options, (*endpoint)->capabilities());
+  const engine::Settings settings = engine_settings(options);
   context_ = std::make_unique<engine::CommunicatorContext>(me, size, settings, std::move(*endpoint),
                                                            host_names(greetings_));
   return {};
