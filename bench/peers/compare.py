@@ -10,6 +10,7 @@ import sys
 
 import contenders
 import fabric as fabrics
+import pace as paces
 import report
 import runner
 
@@ -51,6 +52,8 @@ def parse_arguments():
     parser.add_argument("--tutti", metavar="COMMAND", help="Tutti's command line with {fields}; ratios refer to it")
     parser.add_argument("--contender", nargs=2, metavar=("NAME/VARIANT", "COMMAND"), action="append", default=[],
                         help="another program that speaks the protocol, for example tutti/chain")
+    parser.add_argument("--patience", type=float, default=0, metavar="SECONDS",
+                        help="to wait, in all, for a machine that is slower than it was in this run (default: %(default)s)")
     parser.add_argument("--timeout", type=float, default=60, help="seconds until a launch counts as hung")
     parser.add_argument("--lock", default="build/bench.lock", help="held around every launch")
     parser.add_argument("--cgroup", help="existing cpu cgroup that every contender runs in, against background load")
@@ -82,7 +85,7 @@ def make_contenders(arguments, fabric):
     return chosen
 
 
-def measure(arguments, fabric, chosen):
+def measure(arguments, fabric, chosen, pace):
     """Every launch: for each operation and size, round after round, each contender in turn."""
     launches = {}
     for operation in arguments.operations:
@@ -95,7 +98,9 @@ def measure(arguments, fabric, chosen):
                     if sum(1 for launch in mine if launch.status == "hung") >= HANGS_UNTIL_SKIPPED:
                         continue
                     job = contenders.Job(operation, size, arguments.iterations, arguments.warmup, "", "")
+                    reading = pace.before_launch()
                     launch = runner.run(contender, fabric, job, arguments.timeout, arguments.lock, arguments.cgroup)
+                    launch.pace = reading
                     mine.append(launch)
                     print(f"{operation} {size} round {number} {contender.name}: {launch.status} {launch.detail}"
                           f"{' (hung at exit)' if launch.hung_at_exit else ''} [{launch.wall_s:.1f} s]",
@@ -124,6 +129,12 @@ def facts_of(arguments, fabric, chosen):
     }
 
 
+def machine_pace(programs):
+    """The program that reads the machine's pace; None where it is not built."""
+    program = os.path.join(programs, "machine_pace")
+    return program if os.path.exists(program) else None
+
+
 def main():
     arguments = parse_arguments()
     for path in (arguments.lock, arguments.out):
@@ -137,9 +148,11 @@ def main():
         raise SystemExit("compare: no contender is left; see --peers, --variants, --tutti")
     runner.adopt_orphans()
     facts = facts_of(arguments, fabric, chosen)
-    launches = measure(arguments, fabric, chosen)
+    pace = paces.Pace(machine_pace(arguments.programs), arguments.patience)
+    launches = measure(arguments, fabric, chosen, pace)
     facts["load_after"] = os.getloadavg()[0]
-    rows = [report.summarise(contender, fabric, operation, size, launches.get((contender.name, operation, size), []))
+    facts["pace"] = pace.facts()
+    rows = [report.summarise(contender, fabric, operation, size, launches.get((contender.name, operation, size), []), pace)
             for operation in arguments.operations for size in arguments.sizes for contender in chosen
             if operation in contender.operations]
     reference = "tutti default" if arguments.tutti else None

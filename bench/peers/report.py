@@ -10,8 +10,8 @@ def percentile(values, share):
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def summarise(contender, fabric, operation, size, launches):
-    """One row: figures over all rounds of one contender at one operation and size."""
+def summarise(contender, fabric, operation, size, launches, pace=None):
+    """One row: figures over all rounds of one contender at one operation and size. `pace`: the machine's during the run."""
     good = [launch for launch in launches if launch.status == "ok"]
     row = {"contender": contender.name, "peer": contender.peer, "variant": contender.variant, "operation": operation,
            "size_bytes": size, "rounds": len(launches), "rounds_ok": len(good), "status": "ok", "notes": []}
@@ -47,6 +47,8 @@ def summarise(contender, fabric, operation, size, launches):
         row["overlap"] = statistics.median(
             1 - (percentile(launch.line["times_ns"], 0.5) - launch.line["compute_ns"]) / launch.line["alone_ns"]
             for launch in good)
+    if pace and all(launch.pace for launch in good):
+        row["round_slowness"] = [round(pace.slowness(launch.pace), 3) for launch in good]
     idle = [time for launch in good for time in launch.idle_times_ns]
     if idle:
         row["none_p50_ns"] = percentile(idle, 0.5)
@@ -158,6 +160,14 @@ def _start_cost(rows):
     return f"Median time of the operation `none`, from the common start to the last rank: {listed or '-'} ms."
 
 
+def _pace(pace):
+    """How unevenly the machine gave its cores and memory meanwhile."""
+    best, worst = pace["best"], pace["worst"]
+    return (f"The machine, read before each launch: a system call {best['system_call_ns']:.0f} to "
+            f"{worst['system_call_ns']:.0f} ns, a copy {best['copy_ns_per_kib']:.0f} to {worst['copy_ns_per_kib']:.0f} ns a "
+            f"KiB on the slower core, all cores at once; {pace['waited_s']:.0f} s were waited for quiet.")
+
+
 def markdown(result):
     """The whole report for people, from the same record that is written as JSON."""
     rows, facts = result["rows"], result["facts"]
@@ -170,6 +180,8 @@ def markdown(result):
              f"kernel {facts['kernel']}.", ""]
     if facts["yield_shim"]:
         lines += ["MPICH runs with yield_shim.c: there are more ranks than cores.", ""]
+    if facts.get("pace"):
+        lines += [_pace(facts["pace"]), ""]
     lines += _summary(rows, peers, result["reference"]) + [""] + _details(rows)
     lines += ["", _start_cost(rows)]
     if facts["burst_bytes"]:

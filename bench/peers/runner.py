@@ -113,6 +113,7 @@ class Launch:
         self.hung_at_exit = False
         self.drops = [0, 0]  # packets: by the hosts' own queues, by the switch's ports
         self.idle_times_ns = []  # of the operation `none`
+        self.pace = None  # the machine's, right before
 
 
 def run(contender, fabric, job, timeout_s, lock_path, cgroup, expired=None):

@@ -12,6 +12,7 @@ sys.path.insert(0, HERE)
 import compare  # noqa: E402
 import contenders  # noqa: E402
 import fabric as fabrics  # noqa: E402
+import pace as paces  # noqa: E402
 import report  # noqa: E402
 import runner  # noqa: E402
 
@@ -116,6 +117,33 @@ class Launches(unittest.TestCase):
         row = report.summarise(contender, CountedFabric(), "broadcast", 500, [good, runner.Launch("hung", "no result")])
         self.assertEqual(row["status"], "hung in 1 of 2")
         self.assertEqual(row["p50_ns"], 2000)
+
+
+class MachinePace(unittest.TestCase):
+    @staticmethod
+    def of(*calls_ns, patience_s):
+        readings = iter(calls_ns)
+        return paces.Pace("", patience_s, lambda: {"system_call_ns": next(readings), "copy_ns_per_kib": 100.0},
+                          sleep=lambda _: None)
+
+    def test_a_launch_waits_for_the_pace_that_was_seen_before(self):
+        pace = self.of(170.0, 230.0, 229.0, 175.0, patience_s=100)
+        self.assertEqual(pace.before_launch()["system_call_ns"], 170.0)
+        self.assertEqual(pace.before_launch()["system_call_ns"], 175.0)
+        self.assertEqual(pace.waited_s, 2 * paces.BETWEEN_READINGS_S)
+        self.assertEqual(pace.facts()["worst"]["system_call_ns"], 230.0)
+
+    def test_patience_ends_and_the_slowness_is_told(self):
+        pace = self.of(170.0, *[340.0] * 100, patience_s=10)
+        pace.before_launch()
+        for _ in range(3):
+            self.assertEqual(pace.slowness(pace.before_launch()), 2.0)
+        self.assertEqual(pace.waited_s, 10)
+
+    def test_without_the_program_nothing_is_read(self):
+        pace = paces.Pace(None, 10)
+        self.assertIsNone(pace.before_launch())
+        self.assertIsNone(pace.facts())
 
 
 class Tables(unittest.TestCase):

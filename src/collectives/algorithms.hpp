@@ -25,6 +25,7 @@ void alltoall_linear(Builder& b);
 void alltoall_pairwise(Builder& b);
 
 void barrier_dissemination(Builder& b);
+void barrier_linear(Builder& b);
 void barrier_recursive_doubling(Builder& b);
 
 void broadcast_binary_tree(Builder& b);
@@ -32,6 +33,7 @@ void broadcast_binomial(Builder& b);
 void broadcast_chain(Builder& b);
 void broadcast_double_tree(Builder& b);
 void broadcast_k_nomial(Builder& b);
+void broadcast_linear(Builder& b);
 void broadcast_multicast(Builder& b);
 void broadcast_scatter_allgather(Builder& b);
 

@@ -14,11 +14,12 @@ namespace {
 
 using schedule::Collective;
 
-constexpr std::uint64_t kLineBytes = 128;
 constexpr std::uint64_t kTinyBytes = 1024;
 constexpr std::uint64_t kSmallBytes = 8 * 1024;
 constexpr std::uint64_t kEagerBytes = 16 * 1000;  // what one message carries, roughly
 constexpr std::uint32_t kFewRanks = 16;
+constexpr std::uint64_t kBoardBytes = 16 * 1024;
+constexpr std::string_view kOneBoard = "short: written once, where all others look";
 constexpr std::string_view kOneRing = "written once, into a ring that all others read";
 constexpr std::string_view kAutomatic = "automatic";
 constexpr std::string_view kDevices[] = {"ip", "host"};
@@ -170,24 +171,17 @@ ChoiceTable ChoiceTable::defaults() {
   constexpr std::uint32_t kAnyRanks = ChoiceRule::kAnyRanks;
   ChoiceTable table;
   table.rules_ = {
+      on("host", kAnyRanks, rule(Collective::barrier, kAny, "linear", kOneBoard)),
       rule(Collective::barrier, kAny, "dissemination", "ceil(log2 P) rounds for any P"),
-      on("host", 4,
-         rule(Collective::broadcast, 2 * kTinyBytes, "binomial", "short messages: 2 rounds")),
-      on("host", kAnyRanks,
-         rule(Collective::broadcast, kLineBytes, "binomial", "short messages: log2 P rounds")),
+      on("host", kAnyRanks, rule(Collective::broadcast, kBoardBytes, "linear", kOneBoard)),
       on("host", kAnyRanks, rule(Collective::broadcast, kAny, "multicast", kOneRing)),
       on("", kFewRanks,
          rule(Collective::broadcast, kTinyBytes, "binomial",
               "short messages to few: log2 P rounds")),
       rule(Collective::broadcast, kAny, "multicast",
            "each byte leaves the root once, whatever the number of receivers"),
-      on("host", 8,
-         rule(Collective::allgather, kLineBytes, "linear", "short messages to few: one round")),
-      on("host", kFewRanks,
-         rule(Collective::allgather, kLineBytes, "bruck", "short messages: log2 P rounds")),
+      on("host", kAnyRanks, rule(Collective::allgather, kBoardBytes, "linear", kOneBoard)),
       on("host", kFewRanks, rule(Collective::allgather, kAny, "multicast", kOneRing)),
-      on("host", kAnyRanks,
-         rule(Collective::allgather, 2 * kTinyBytes, "bruck", "short messages: log2 P rounds")),
       on("", 2,
          rule(Collective::allgather, kEagerBytes, "linear",
               "to one other rank: what a multicast sends, without its handshake")),
@@ -196,6 +190,7 @@ ChoiceTable ChoiceTable::defaults() {
       rule(Collective::allgather, kAny, "multicast",
            "each block leaves its sender once, whatever the number of receivers"),
       rule(Collective::allgatherv, kAny, "ring", "blocks of any sizes, two connections a rank"),
+      on("host", kAnyRanks, rule(Collective::gather, kBoardBytes, "linear", kOneBoard)),
       rule(Collective::gather, kSmallBytes, "binomial", "short messages: log2 P rounds"),
       rule(Collective::gather, kAny, "linear", "long messages: no byte is sent twice"),
       rule(Collective::scatter, kSmallBytes, "binomial", "short messages: log2 P rounds"),
@@ -257,6 +252,15 @@ ChoiceTable::Rules::const_iterator ChoiceTable::find(const Situation& situation)
 
 const Choice& ChoiceTable::choose(const Situation& situation) const {
   return find(situation)->choice;
+}
+
+std::uint64_t ChoiceTable::constant_up_to(Collective collective, std::uint64_t block_bytes) const {
+  std::uint64_t least = ChoiceRule::kAnyBytes;
+  for (const ChoiceRule& one : rules_) {
+    if (one.collective == collective && one.max_block_bytes >= block_bytes)
+      least = std::min(least, one.max_block_bytes);
+  }
+  return least;
 }
 
 bool ChoiceTable::prefers(const Situation& situation) const {

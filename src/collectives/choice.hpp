@@ -79,6 +79,8 @@ class ChoiceTable {
 
   /// The first rule that matches; there is one for every situation.
   const Choice& choose(const Situation& situation) const;
+  /// Up to how many bytes of a block the choice is that for `block_bytes`, whatever the rest.
+  std::uint64_t constant_up_to(schedule::Collective collective, std::uint64_t block_bytes) const;
   /// Whether that is a preference.
   bool prefers(const Situation& situation) const;
   /// Whether there are preferences that are for every place.

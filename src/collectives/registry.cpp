@@ -36,6 +36,9 @@ constexpr std::array kAlgorithms = {
     AlgorithmEntry{Collective::barrier, "recursive_doubling",
                    "log2 P rounds between exchange partners, two more for other P", kNothing,
                    barrier_recursive_doubling, nullptr},
+    AlgorithmEntry{Collective::barrier, "linear",
+                   "one round, P-1 connections; in shared memory one line a rank", kNothing,
+                   barrier_linear, nullptr},
 
     AlgorithmEntry{Collective::broadcast, "binomial", "ceil(log2 P) rounds: short messages",
                    kSegments, broadcast_binomial, nullptr},
@@ -53,6 +56,9 @@ constexpr std::array kAlgorithms = {
     AlgorithmEntry{Collective::broadcast, "scatter_allgather",
                    "binomial scatter, ring allgather: long messages", kNothing,
                    broadcast_scatter_allgather, nullptr},
+    AlgorithmEntry{Collective::broadcast, "linear",
+                   "one round, P-1 connections; short blocks in shared memory are written once",
+                   kNothing, broadcast_linear, nullptr},
     AlgorithmEntry{Collective::broadcast, "multicast", "sent once by the root", kReady | kHandshake,
                    broadcast_multicast, nullptr},
 
@@ -70,7 +76,9 @@ constexpr std::array kAlgorithms = {
     AlgorithmEntry{Collective::allgather, "neighbour_exchange",
                    "P/2 rounds, two connections, even P", kNothing, allgather_neighbour_exchange,
                    needs_even_ranks},
-    AlgorithmEntry{Collective::allgather, "linear", "one round, P-1 connections: few ranks",
+    AlgorithmEntry{Collective::allgather, "linear",
+                   "one round, P-1 connections: few ranks; short blocks in shared memory are "
+                   "written once",
                    kNothing, allgather_linear, nullptr},
     AlgorithmEntry{Collective::allgather, "multicast", "each block sent once, in M chains",
                    kChains | kReady | kHandshake, allgather_multicast, nullptr},

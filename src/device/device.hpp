@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "device/board.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
@@ -233,6 +234,9 @@ class Endpoint {
     return on ? Status(Code::unsupported, "this device has no receive side for a thread of its own")
               : Status();
   }
+
+  /// Where short collectives meet; null: this device has none. The same at all ranks.
+  virtual Board* board() { return nullptr; }
 
   /// Makes memory readable and writable by the peers until it is deregistered.
   virtual Result<MemoryKey> register_memory(std::span<std::byte> memory) = 0;

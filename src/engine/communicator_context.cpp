@@ -77,6 +77,7 @@ bool CommunicatorContext::poll(Instant now) {
     discard_multicast();
     return false;
   }
+  if (only_meets()) return poll_meeting(now);
   bool worked = poll_endpoint(now);
   if (!deferred_.empty()) post_deferred(now);
   if (team_) {
@@ -90,6 +91,44 @@ bool CommunicatorContext::poll(Instant now) {
     settle_failure(now);
     return true;
   }
+  return worked;
+}
+
+// ---- meetings at the board
+// ------------------------------------------------------------------------------------
+
+/// The rest of the engine, cold by then, costs a short collective more than all that it does.
+bool CommunicatorContext::only_meets() const {
+  return active_.size() == 1 && active_.front()->meets() && queued_.empty() && failing_.ok() &&
+         !team_;
+}
+
+bool CommunicatorContext::begin_at_once(Instant now, std::unique_ptr<Operation>& operation) {
+  const bool first = submitted_.empty() && queued_.empty() && clear();
+  if (!first || !failed_.ok() || !failing_.ok() || team_) return false;
+  begin(now, std::move(operation));
+  look_at_board(now);
+  return true;
+}
+
+bool CommunicatorContext::look_at_board(Instant now) {
+  if (!only_meets() || !submitted_.empty()) return false;
+  active_.front()->poll(now);
+  if (active_.front()->done()) end(now, 0);
+  return failing_.ok();
+}
+
+/// A round in which there is only that. What others say meanwhile is heard in every so many rounds.
+bool CommunicatorContext::poll_meeting(Instant now) {
+  constexpr std::uint32_t kRoundsMet = 16;
+  bool worked = active_.front()->poll(now);
+  if (active_.front()->done()) {
+    end(now, 0);
+  } else if (++rounds_met_ % kRoundsMet == 0) {
+    worked |= poll_endpoint(now);
+    worked |= poll_multicast(now);
+  }
+  if (!failing_.ok()) settle_failure(now);
   return worked;
 }
 
@@ -274,27 +313,37 @@ bool CommunicatorContext::barrier_needed(const Operation& operation, bool votes)
 
 void CommunicatorContext::begin_operations(Instant now) {
   while (!queued_.empty() && failed_.ok() && failing_.ok()) {
-    const bool clear = std::all_of(active_.begin(), active_.end(),
-                                   [](const auto& one) { return one->locally_complete(); });
-    if (!clear) return;
-    active_.push_back(std::move(queued_.front()));
+    if (!clear()) return;
+    std::unique_ptr<Operation> next = std::move(queued_.front());
     queued_.pop_front();
-    Operation& operation = *active_.back();
-    const std::uint32_t epoch = next_epoch_++;
-    const Description& what = operation.description();
-    ++counters_.collectives_started;
-    recorder_.begin(epoch, what.operation, what.algorithm, what.root, what.bytes, now);
-    watch_neighbours();
-    const bool votes = operation.prepare(*this);
-    operation.begin(now, epoch, barrier_needed(operation, votes), *this);
-    if (!early_.empty()) {
-      for (const EarlyStore::Chunk& chunk : early_.take(epoch)) {
-        operation.on_early_chunk(now, chunk.psn, chunk.source, chunk.payload());
-      }
-    }
-    if (team_) team_->publish(operation.receive_view());
-    deliver_pending(now, operation);
+    begin(now, std::move(next));
   }
+}
+
+/// Whether the next one may begin.
+bool CommunicatorContext::clear() const {
+  return std::all_of(active_.begin(), active_.end(),
+                     [](const auto& one) { return one->locally_complete(); });
+}
+
+void CommunicatorContext::begin(Instant now, std::unique_ptr<Operation> begun) {
+  active_.push_back(std::move(begun));
+  Operation& operation = *active_.back();
+  const std::uint32_t epoch = next_epoch_++;
+  const Description& what = operation.description();
+  ++counters_.collectives_started;
+  recorder_.begin(epoch, what.operation, what.algorithm, what.root, what.bytes, now);
+  // Who meets at the board watches whom it waits for, once that takes long.
+  if (!operation.meets()) watch_neighbours();
+  const bool votes = operation.prepare(*this);
+  operation.begin(now, epoch, barrier_needed(operation, votes), *this);
+  if (!early_.empty()) {
+    for (const EarlyStore::Chunk& chunk : early_.take(epoch)) {
+      operation.on_early_chunk(now, chunk.psn, chunk.source, chunk.payload());
+    }
+  }
+  if (team_) team_->publish(operation.receive_view());
+  deliver_pending(now, operation);
 }
 
 bool CommunicatorContext::poll_operations(Instant now) {
@@ -307,28 +356,33 @@ bool CommunicatorContext::poll_operations(Instant now) {
       ++i;
       continue;
     }
-    recorder_.enter(operation.epoch(), observe::Phase::done, now);
-    operation.finish();
-    if (operation.begun_by_all()) {
-      receipts_.begun_by_all(operation.epoch());
-      kept_.release(receipts_);
-    }
-    std::unique_ptr<Operation> over = std::move(active_[i]);
-    active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (active_.empty() && queued_.empty()) stop_watching();
-    const bool viewed = team_ && team_->epoch() == over->epoch();
-    if (viewed) {
-      team_->publish({.state = ReceiveView::State::over, .epoch = over->epoch()});
-      team_->set_eager(false);
-    }
-    complete(*over, {});
-    if (team_) team_->retire(std::move(over));
+    end(now, i);
     worked = true;
   }
   begin_operations(now);
   // What the operations posted goes out now rather than with the next round.
   if (worked && failing_.ok()) take_completions(now, endpoint_->poll_posted(now, completions_));
   return worked;
+}
+
+/// The operation at `position` of those that run is done.
+void CommunicatorContext::end(Instant now, std::size_t position) {
+  std::unique_ptr<Operation> over = std::move(active_[position]);
+  recorder_.enter(over->epoch(), observe::Phase::done, now);
+  over->finish();
+  if (over->begun_by_all()) {
+    receipts_.begun_by_all(over->epoch());
+    kept_.release(receipts_);
+  }
+  active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(position));
+  if (active_.empty() && queued_.empty()) stop_watching();
+  const bool viewed = team_ && team_->epoch() == over->epoch();
+  if (viewed) {
+    team_->publish({.state = ReceiveView::State::over, .epoch = over->epoch()});
+    team_->set_eager(false);
+  }
+  complete(*over, {});
+  if (team_) team_->retire(std::move(over));
 }
 
 void CommunicatorContext::complete(Operation& operation, const Status& status) {

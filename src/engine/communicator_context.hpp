@@ -46,6 +46,12 @@ class CommunicatorContext : private device::LandingGuide {
   void submit(std::unique_ptr<Operation> operation) { submitted_.push(std::move(operation)); }
   bool has_submissions() const { return !submitted_.empty(); }
 
+  /// Begins a collective at once and looks whether it is over already, where nothing else is to be
+  /// done first; false: it has to be submitted. Used by whoever polls.
+  bool begin_at_once(Instant now, std::unique_ptr<Operation>& operation);
+  /// One look whether the meeting at the board is over, which touches nothing else; false: there is
+  /// more to do than that, for `poll`. Used by whoever polls.
+  bool look_at_board(Instant now);
   /// One round of work; returns whether there was any.
   bool poll(Instant now);
   /// When `poll` must be called though nothing arrives.
@@ -214,6 +220,11 @@ class CommunicatorContext : private device::LandingGuide {
   void discard_multicast();
   void take_submissions(Instant now);
   void begin_operations(Instant now);
+  void begin(Instant now, std::unique_ptr<Operation> begun);
+  bool clear() const;
+  bool only_meets() const;
+  bool poll_meeting(Instant now);
+  void end(Instant now, std::size_t position);
   bool barrier_needed(const Operation& operation, bool votes);
   bool poll_operations(Instant now);
   void complete(Operation& operation, const Status& status);
@@ -272,6 +283,7 @@ class CommunicatorContext : private device::LandingGuide {
   bool parting_ = false;  ///< closes: whoever is watched stays so
   bool drained_ = false;
   std::uint32_t rounds_unheard_ = 0;  ///< polls since multicast was looked at
+  std::uint32_t rounds_met_ = 0;      ///< polls that looked at the board, whether alone or not
 };
 
 }  // namespace tutti::engine

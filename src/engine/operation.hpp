@@ -29,6 +29,9 @@ struct Completion {
   std::function<void(const Status&)> callback;  ///< called by the engine's thread, once, at the end
   std::atomic<std::uint64_t> chunks_present{0};
   std::atomic<std::uint64_t> chunks_total{0};
+  /// Where a short collective meets at a board, by which alone it ends; null: it needs more of the
+  /// engine. Set before it is begun.
+  CommunicatorContext* meets_in = nullptr;
 };
 
 /// What an operation is, for messages and records.
@@ -104,6 +107,9 @@ class Operation {
   /// Whether what `poll` sends is of no use before all ranks have sent the like: those who share a
   /// core had better begin together than one after the other.
   virtual bool begins_together() const { return false; }
+  /// Whether it is a meeting at the device's board: messages and chunks are none of its business,
+  /// and a look whether it is over costs little.
+  virtual bool meets() const { return false; }
   /// Whether `poll` has data to send that the send queue did not take.
   virtual bool blocked() const { return false; }
 

@@ -39,6 +39,7 @@ std::vector<std::pair<std::string, std::uint64_t>> list(const Counters& counters
       {"credits_granted", counters.credits_granted},
       {"send_queue_full", counters.send_queue_full},
       {"activations", counters.activations},
+      {"board_meetings", counters.board_meetings},
       {"messages_sent", counters.messages_sent},
       {"messages_received", counters.messages_received},
       {"messages_rejected", counters.messages_rejected},

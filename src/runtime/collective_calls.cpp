@@ -6,10 +6,10 @@
 #include <iterator>
 
 #include "base/error.hpp"
+#include "engine/board_operation.hpp"
 #include "engine/multicast_operation.hpp"
 #include "engine/schedule_operation.hpp"
 #include "runtime/aggregation.hpp"
-#include "runtime/call_check.hpp"
 #include "runtime/hierarchy.hpp"
 
 namespace tutti::runtime {
@@ -20,6 +20,7 @@ namespace {
 constexpr std::size_t kTemplates = 64;
 constexpr std::uint64_t kEagerLimitBytes = 16 * 1024;
 constexpr const char* kMulticast = "multicast";
+constexpr const char* kLinear = "linear";
 constexpr const char* kFile = "TUTTI_ALGORITHM_FILE";
 constexpr const char* kList = "TUTTI_ALGORITHMS";
 
@@ -75,7 +76,32 @@ CollectiveCalls::CollectiveCalls(const CallerFacts& facts, collectives::ChoiceTa
     : facts_(facts),
       choices_(std::move(choices)),
       templates_(kTemplates, collectives::build),
-      pool_(std::make_shared<SharedWorkspacePool>()) {}
+      pool_(std::make_shared<SharedWorkspacePool>()) {
+  for (std::uint32_t c = 0; c < kCollectives; ++c) {
+    met_below_[c] = met_below(static_cast<Collective>(c));
+  }
+}
+
+/// Blocks shorter than this meet at the board by the table of choices.
+std::uint64_t CollectiveCalls::met_below(Collective collective) const {
+  if (!facts_.has_board) return 0;
+  const auto meets = [&](std::uint64_t bytes) {
+    CollectiveCall call;
+    call.collective = collective;
+    const std::string& name = choices_.choose(situation_of(call, bytes)).algorithm;
+    return fits_board(call, name, bytes);
+  };
+  std::uint64_t bytes = 0;
+  while (bytes <= facts_.max_board_bytes && meets(bytes)) {
+    bytes = std::min(choices_.constant_up_to(collective, bytes), facts_.max_board_bytes) + 1;
+  }
+  return bytes;
+}
+
+Result<std::unique_ptr<engine::Operation>> CollectiveCalls::met(const CollectiveCall& call) const {
+  if (Status status = check_call(call, facts_.rank, facts_.size); !status) return status;
+  return meeting_of(call);
+}
 
 collectives::Situation CollectiveCalls::situation_of(const CollectiveCall& call,
                                                      std::uint64_t block_bytes) const {
@@ -132,6 +158,30 @@ Result<CollectiveCalls::Chosen> CollectiveCalls::choose(const CollectiveCall& ca
   return Chosen{*entry, p};
 }
 
+/// Whether a call is one round in which what a rank sends is the same for all.
+bool CollectiveCalls::fits_board(const CollectiveCall& call, std::string_view algorithm,
+                                 std::uint64_t block_bytes) const {
+  if (!facts_.has_board || block_bytes > facts_.max_board_bytes || algorithm != kLinear)
+    return false;
+  return call.collective == Collective::barrier || call.collective == Collective::broadcast ||
+         call.collective == Collective::allgather || call.collective == Collective::gather;
+}
+
+std::unique_ptr<engine::Operation> CollectiveCalls::meeting_of(const CollectiveCall& call) const {
+  const bool at_root = call.root == facts_.rank;
+  switch (call.collective) {
+    case Collective::broadcast:
+      return engine::BoardOperation::broadcast(call.receive, at_root, call.root);
+    case Collective::allgather:
+      return engine::BoardOperation::allgather(call.send, call.receive);
+    case Collective::gather:
+      return engine::BoardOperation::gather(
+          call.send, at_root ? call.receive : std::span<std::byte>(), call.root);
+    default:
+      return engine::BoardOperation::barrier();
+  }
+}
+
 Result<PlannedCall> CollectiveCalls::plan(const CollectiveCall& call) {
   if (Status status = check_call(call, facts_.rank, facts_.size); !status) return status;
   PlannedCall planned;
@@ -140,7 +190,8 @@ Result<PlannedCall> CollectiveCalls::plan(const CollectiveCall& call) {
   const auto chosen = choose(call, planned.block_bytes);
   if (!chosen) return chosen.status();
   planned.algorithm_name = chosen->entry->name.data();
-  if (chosen->entry->name == kMulticast) return planned;
+  planned.at_board = fits_board(call, chosen->entry->name, planned.block_bytes);
+  if (planned.at_board || chosen->entry->name == kMulticast) return planned;
 
   const schedule::TemplateKey key{.collective = call.collective,
                                   .algorithm = chosen->entry->name,
@@ -166,6 +217,7 @@ Result<PlannedCall> CollectiveCalls::plan(const CollectiveCall& call) {
 
 Result<std::unique_ptr<engine::Operation>> CollectiveCalls::make(const PlannedCall& planned) {
   const CollectiveCall& call = planned.call;
+  if (planned.at_board) return meeting_of(call);
   if (!planned.schedule) {
     std::unique_ptr<engine::Operation> operation;
     if (call.collective == Collective::broadcast) {

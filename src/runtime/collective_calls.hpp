@@ -2,6 +2,7 @@
 // template (C3).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include "collectives/choice.hpp"
 #include "engine/operation.hpp"
 #include "engine/schedule_workspace.hpp"
+#include "runtime/call_check.hpp"
 #include "schedule/cache.hpp"
 #include "schedule/shape.hpp"
 #include "tutti/collective.hpp"
@@ -26,13 +28,16 @@ struct CallerFacts {
   std::uint32_t hosts = 1;
   std::uint64_t max_data_bytes = 0;  ///< that a message carries
   std::string device{};              ///< its name
+  std::uint64_t max_board_bytes = 0;  ///< of a block at the device's board
+  bool has_board = false;
 };
 
 /// A call, checked and planned; the buffers and all that the spans name stay the caller's.
 struct PlannedCall {
   CollectiveCall call;
   const char* algorithm_name = "";                     ///< a literal
-  std::shared_ptr<const schedule::Schedule> schedule;  ///< null: carried out by multicast
+  bool at_board = false;                               ///< carried out by a meeting there
+  std::shared_ptr<const schedule::Schedule> schedule;  ///< null otherwise: by multicast
   schedule::Shape shape;
   std::uint64_t block_bytes = 0;
 };
@@ -49,6 +54,14 @@ class CollectiveCalls {
   /// Checks and plans. Errors (invalid_argument): sizes that do not fit, a root or an algorithm
   /// that does not exist, or one that does not serve so many ranks.
   Result<PlannedCall> plan(const CollectiveCall& call);
+  /// Whether a call is so short, and leaves the choice to us, that it meets at the device's board:
+  /// what `plan` and `make` would say, for less. Calls that do are `met`.
+  bool meets(const CollectiveCall& call) const {
+    return call.options.algorithm == Algorithm::automatic &&
+           block_bytes_of(call, facts_.size) < met_below_[static_cast<std::size_t>(call.collective)];
+  }
+  /// One run of such a call. Errors as of `plan`.
+  Result<std::unique_ptr<engine::Operation>> met(const CollectiveCall& call) const;
   /// One run of a plan.
   Result<std::unique_ptr<engine::Operation>> make(const PlannedCall& planned);
 
@@ -66,9 +79,14 @@ class CollectiveCalls {
 
   collectives::Situation situation_of(const CollectiveCall& call, std::uint64_t block_bytes) const;
   Result<Chosen> choose(const CollectiveCall& call, std::uint64_t block_bytes) const;
+  std::uint64_t met_below(Collective collective) const;
+  bool fits_board(const CollectiveCall& call, std::string_view algorithm,
+                  std::uint64_t block_bytes) const;
+  std::unique_ptr<engine::Operation> meeting_of(const CollectiveCall& call) const;
 
   CallerFacts facts_;
   collectives::ChoiceTable choices_;
+  std::array<std::uint64_t, kCollectives> met_below_{};  ///< bytes of a block
   std::mutex mutex_;  ///< guards the templates
   schedule::TemplateCache templates_;
   std::shared_ptr<engine::WorkspacePool> pool_;

@@ -110,11 +110,14 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
 CallerFacts CommunicatorState::facts() const {
   std::set<std::string> networks;
   for (const Greeting& one : greetings_) networks.insert(one.network);
+  const device::Board* const board = context_->endpoint().board();
   return {.rank = rank(),
           .size = size(),
           .hosts = static_cast<std::uint32_t>(networks.size()),
           .max_data_bytes = context_->max_data_bytes(),
-          .device = device_};
+          .device = device_,
+          .max_board_bytes = board == nullptr ? 0 : board->max_block_bytes(),
+          .has_board = board != nullptr};
 }
 
 void CommunicatorState::arrange_dumps() {
@@ -421,18 +424,23 @@ Result<std::shared_ptr<RequestState>> CommunicatorState::start(const CollectiveC
     request->communicator = shared_from_this();
     return request;
   }
+  if (calls_->meets(call)) return submit(calls_->met(call), call.options.will_wait);
   auto planned = calls_->plan(call);
   if (!planned) return planned.status();
   return submit(*planned);
 }
 
 Result<std::shared_ptr<RequestState>> CommunicatorState::submit(const PlannedCall& planned) {
-  auto operation = calls_->make(planned);
+  return submit(calls_->make(planned), planned.call.options.will_wait);
+}
+
+Result<std::shared_ptr<RequestState>> CommunicatorState::submit(
+    Result<std::unique_ptr<engine::Operation>> operation, bool will_wait) {
   if (!operation) return operation.status();
   auto request = std::make_shared<RequestState>();
   request->completion = (*operation)->completion();
   request->communicator = shared_from_this();
-  progress_->submit(*context_, std::move(*operation), planned.call.options.will_wait);
+  progress_->submit(*context_, std::move(*operation), will_wait);
   return request;
 }
 

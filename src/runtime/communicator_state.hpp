@@ -83,6 +83,8 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
  private:
   CommunicatorState() = default;
 
+  Result<std::shared_ptr<RequestState>> submit(
+      Result<std::unique_ptr<engine::Operation>> operation, bool will_wait);
   Status open(Bootstrap& bootstrap, const CommunicatorOptions& options,
               const CommunicatorRole& role, std::uint32_t workers,
               const Result<std::string>& traces);

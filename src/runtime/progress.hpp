@@ -98,6 +98,9 @@ class Progress {
   void take(std::unique_lock<std::mutex>& lock);
   void let_watch_hear(bool on);
   bool poll_all();
+  template <typename Work>
+  bool at_board(Work&& work);
+  bool meet(const engine::Completion& completion, Instant deadline);
   bool prepare_wait(Instant& deadline);
   void after_wait();
   void block(Instant deadline);

@@ -40,8 +40,8 @@ class HostDevice(unittest.TestCase):
             self.assertIn(f"rank {victim} (", text)
 
     def test_a_killed_rank_is_named_by_all_others(self):
-        for by in ("multicast", "ring"):
-            for rank in self.job(4, "allgather", "300000", FOR_EVER, f"by={by}"):
+        for by, size in (("multicast", "300000"), ("ring", "300000"), ("linear", "64")):
+            for rank in self.job(4, "allgather", size, FOR_EVER, f"by={by}"):
                 rank.runs()
             self.ranks[2].process.kill()
             self.check_survivors(2)
@@ -55,9 +55,20 @@ class HostDevice(unittest.TestCase):
         self.ranks[1].process.send_signal(signal.SIGCONT)
         self.assertIn("failed", self.ranks[1].end())
 
+    def test_a_root_that_nobody_reads_from_misses_who_is_dead_though_his_neighbours_compute(self):
+        for by, size in (("multicast", "3000000"), ("linear", "64")):
+            ranks = self.job(5, "broadcast", size, FOR_EVER, "root=0", f"by={by}", "stop=2:20", "compute=1:20:1000000",
+                             "compute=3:20:1000000")
+            for survivor in (0, 4):
+                text = ranks[survivor].end()
+                self.assertEqual(ranks[survivor].process.returncode, 3, text)
+                self.assertIn("rank 2 (", text)
+            self.tearDown()
+
     def test_a_rank_that_computes_is_not_lost(self):
-        for rank in self.job(3, "allgather", "100000", "40", "compute=1:20:5000"):
-            self.assertIn("complete", rank.end())
+        for by, size in (("multicast", "100000"), ("linear", "64")):
+            for rank in self.job(3, "allgather", size, "40", f"by={by}", "compute=1:20:5000"):
+                self.assertIn("complete", rank.end())
 
     def test_nothing_stays_behind(self):
         before = set(os.listdir("/dev/shm"))

@@ -1,14 +1,16 @@
 // A rank that calls collectives over and over: what the failure tests put to death.
 //
-//   loop_program allgather|broadcast BYTES COUNT [stop=RANK:CALL] [compute=RANK:CALL:MILLISECONDS]
-//                [by=multicast|ring|hierarchical]
+//   loop_program allgather|broadcast BYTES COUNT [stop=RANK:CALL] [compute=RANK:CALL:MILLISECONDS]...
+//                [by=ALGORITHM] [root=RANK]
 //
 // stop: that rank stops itself (SIGSTOP) before that call. compute: it is away for so long before
-// that call, in no collective. "running" is printed once a few calls have been made. An error is
+// that call, in no collective. by: multicast unless told otherwise. root: of every broadcast;
+// otherwise each rank's turn. "running" is printed once a few calls have been made. An error is
 // printed as "failed in S s: STATUS", and the exit status is 3.
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -33,9 +35,13 @@ struct Plan {
   std::uint64_t calls = 0;
   std::uint64_t stop_rank = UINT64_MAX;
   std::uint64_t stop_call = 0;
-  std::uint64_t compute_rank = UINT64_MAX;
-  std::uint64_t compute_call = 0;
-  std::uint64_t compute_ms = 0;
+  struct Absence {
+    std::uint64_t rank = 0;
+    std::uint64_t call = 0;
+    std::uint64_t milliseconds = 0;
+  };
+  std::vector<Absence> absences;
+  std::uint64_t root = UINT64_MAX;
 };
 
 /// "1:20:8000" into its numbers; false where it has not as many as there are places.
@@ -51,6 +57,21 @@ bool read_numbers(std::string_view text, std::vector<std::uint64_t*> places) {
   return false;
 }
 
+bool read_option(std::string_view option, Plan& plan) {
+  const std::size_t equals = std::min(option.find('='), option.size());
+  const std::string_view name = option.substr(0, equals);
+  const std::string_view value = option.substr(std::min(equals + 1, option.size()));
+  if (name == "by") {
+    plan.algorithm = tutti::Algorithm(value);
+    return !value.empty();
+  }
+  if (name == "root") return read_numbers(value, {&plan.root});
+  if (name == "stop") return read_numbers(value, {&plan.stop_rank, &plan.stop_call});
+  if (name != "compute") return false;
+  Plan::Absence& one = plan.absences.emplace_back();
+  return read_numbers(value, {&one.rank, &one.call, &one.milliseconds});
+}
+
 bool read_arguments(int argc, char** argv, Plan& plan) {
   if (argc < 4) return false;
   const std::string_view operation = argv[1];
@@ -59,16 +80,7 @@ bool read_arguments(int argc, char** argv, Plan& plan) {
   if (!read_numbers(argv[2], {&plan.size_bytes}) || !read_numbers(argv[3], {&plan.calls}))
     return false;
   for (int i = 4; i < argc; ++i) {
-    const std::string_view extra = argv[i];
-    if (extra == "by=ring") plan.algorithm = tutti::Algorithm::ring;
-    if (extra == "by=hierarchical") plan.algorithm = tutti::Algorithm("hierarchical");
-    const bool known =
-        extra == "by=ring" || extra == "by=multicast" || extra == "by=hierarchical" ||
-        (extra.starts_with("stop=") &&
-         read_numbers(extra.substr(5), {&plan.stop_rank, &plan.stop_call})) ||
-        (extra.starts_with("compute=") &&
-         read_numbers(extra.substr(8), {&plan.compute_rank, &plan.compute_call, &plan.compute_ms}));
-    if (!known) return false;
+    if (!read_option(argv[i], plan)) return false;
   }
   return true;
 }
@@ -80,7 +92,8 @@ void say(const std::string& line) {
 
 tutti::Status call(tutti::Communicator& communicator, const Plan& plan, std::uint64_t number,
                    std::vector<std::byte>& own, std::vector<std::byte>& all) {
-  const auto root = static_cast<std::uint32_t>(number % communicator.size());
+  const auto root = static_cast<std::uint32_t>(
+      plan.root == UINT64_MAX ? number % communicator.size() : plan.root);
   const tutti::CollectiveOptions options{.algorithm = plan.algorithm, .will_wait = true};
   auto request = plan.gather ? communicator.allgather(own, all, options)
                              : communicator.broadcast(own, tutti::rank_of(root), options);
@@ -95,8 +108,9 @@ int run(tutti::Communicator& communicator, const Plan& plan) {
   for (std::uint64_t number = 0; number < plan.calls; ++number) {
     if (number == kWarmCalls) say("running");
     if (me == plan.stop_rank && number == plan.stop_call) ::raise(SIGSTOP);
-    if (me == plan.compute_rank && number == plan.compute_call) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(plan.compute_ms));
+    for (const Plan::Absence& one : plan.absences) {
+      if (me != one.rank || number != one.call) continue;
+      std::this_thread::sleep_for(std::chrono::milliseconds(one.milliseconds));
     }
     const auto begun = Clock::now();
     const tutti::Status status = call(communicator, plan, number, own, all);
@@ -116,7 +130,7 @@ int main(int argc, char** argv) {
   if (!read_arguments(argc, argv, plan)) {
     std::fprintf(stderr,
                  "usage: %s allgather|broadcast BYTES COUNT [stop=RANK:CALL] "
-                 "[compute=RANK:CALL:MILLISECONDS]\n",
+                 "[compute=RANK:CALL:MILLISECONDS]... [by=ALGORITHM] [root=RANK]\n",
                  argv[0]);
     return kUsage;
   }

@@ -55,9 +55,13 @@ ChunkRingShape SegmentShape::chunk_ring() const {
   return {.ranks = ranks, .slots = kChunkSlots, .chunk_bytes = kChunkBytes};
 }
 
-std::size_t SegmentShape::bytes() const {
+std::size_t SegmentShape::board_offset() const {
   return head_bytes() + ranks * frame_ring_bytes(frame_capacity_bytes()) +
          subgroups * chunk_ring().bytes();
+}
+
+std::size_t SegmentShape::bytes() const {
+  return board_offset() + BoardShare::bytes();
 }
 
 std::vector<std::byte> SegmentAddress::encode() const {
@@ -157,6 +161,10 @@ ChunkRing Segment::chunks(std::uint32_t subgroup) const {
   return {memory_.subspan(head_bytes() + frames + subgroup * ring.bytes(), ring.bytes()), ring};
 }
 
+BoardShare Segment::board() const {
+  return BoardShare(memory_.subspan(shape_.board_offset(), BoardShare::bytes()));
+}
+
 bool Segment::wake(bool acknowledgement_only) const {
   // Either we see that the owner sleeps, or it sees, before it does, what we wrote.
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -165,10 +173,22 @@ bool Segment::wake(bool acknowledgement_only) const {
       acknowledgement_only ? Sleep::for_acknowledgements : Sleep::for_work);
   if (head().sleep.load(std::memory_order_relaxed) < least) return false;
   if (head().sleep.exchange(kAwake, std::memory_order_acq_rel) == kAwake) return false;
-  // A full pipe rings as well.
-  const std::byte ring{1};
-  (void)!::write(bell_in_.get(), &ring, 1);
+  ring();
   return true;
+}
+
+bool Segment::wake_at_board() const {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (head().at_board.load(std::memory_order_relaxed) == 0) return false;
+  if (head().at_board.exchange(0, std::memory_order_acq_rel) == 0) return false;
+  ring();
+  return true;
+}
+
+void Segment::ring() const {
+  // A full pipe rings as well.
+  const std::byte one{1};
+  (void)!::write(bell_in_.get(), &one, 1);
 }
 
 void Segment::silence_bell() const {

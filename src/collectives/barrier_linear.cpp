@@ -1,0 +1,13 @@
+// Linear Barrier: everybody tells everybody. One round, P-1 connections.
+#include "collectives/algorithms.hpp"
+
+namespace tutti::collectives {
+
+void barrier_linear(Builder& b) {
+  for (std::uint32_t distance = 1; distance < b.ranks(); ++distance) {
+    b.signal(b.around(distance));
+    b.recv_signal(b.around(-std::int64_t{distance}));
+  }
+}
+
+}  // namespace tutti::collectives

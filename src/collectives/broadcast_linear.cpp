@@ -1,0 +1,16 @@
+// Linear Broadcast: the root sends to everybody at once. One round, P-1 connections at the root.
+#include "collectives/algorithms.hpp"
+
+namespace tutti::collectives {
+
+void broadcast_linear(Builder& b) {
+  if (!b.is_root()) {
+    b.recv(b.purpose().root, b.receive_block());
+    return;
+  }
+  for (std::uint32_t distance = 1; distance < b.ranks(); ++distance) {
+    b.send(b.around(distance), b.receive_block());
+  }
+}
+
+}  // namespace tutti::collectives

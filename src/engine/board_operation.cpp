@@ -1,0 +1,143 @@
+#include "engine/board_operation.hpp"
+
+#include <cstring>
+
+#include "base/error.hpp"
+#include "engine/communicator_context.hpp"
+
+namespace tutti::engine {
+
+namespace {
+
+using Flow = device::BoardMeeting::Flow;
+
+constexpr const char* kAlgorithm = "linear";
+// Watching takes messages; a meeting is over long before, unless somebody computes, or has died.
+constexpr Nanoseconds kWatchAfter{1'000'000};
+// A root that is several meetings ahead waits for who is slow; nobody tells when he has read.
+constexpr Nanoseconds kKeptOutRetry{20'000};
+
+constexpr const char* name_of(std::uint8_t purpose) {
+  constexpr const char* kNames[] = {"a barrier", "a broadcast", "an allgather", "a gather"};
+  return purpose < std::size(kNames) ? kNames[purpose] : "nothing known";
+}
+
+enum Purpose : std::uint8_t { kBarrier, kBroadcast, kAllgather, kGather };
+
+std::string text_of(const device::BoardMeeting& meeting) {
+  std::string text = fmt::format("{} of {} bytes", name_of(meeting.purpose), meeting.block_bytes);
+  if (meeting.root != kNoRank) text += fmt::format(", root {}", index(meeting.root));
+  return text;
+}
+
+}  // namespace
+
+std::unique_ptr<BoardOperation> BoardOperation::barrier() {
+  return std::unique_ptr<BoardOperation>(
+      new BoardOperation({"barrier", kAlgorithm, kNoRank, 0},
+                         {.flow = Flow::all_to_all, .purpose = kBarrier}, {}, {}));
+}
+
+std::unique_ptr<BoardOperation> BoardOperation::broadcast(std::span<std::byte> buffer, bool at_root,
+                                                          Rank root) {
+  return std::unique_ptr<BoardOperation>(
+      new BoardOperation({"broadcast", kAlgorithm, root, buffer.size()},
+                         {.flow = Flow::root_to_all,
+                          .purpose = kBroadcast,
+                          .root = root,
+                          .block_bytes = buffer.size()},
+                         at_root ? buffer : std::span<std::byte>(), buffer));
+}
+
+std::unique_ptr<BoardOperation> BoardOperation::allgather(std::span<const std::byte> own,
+                                                          std::span<std::byte> receive) {
+  return std::unique_ptr<BoardOperation>(new BoardOperation(
+      {"allgather", kAlgorithm, kNoRank, receive.size()},
+      {.flow = Flow::all_to_all, .purpose = kAllgather, .block_bytes = own.size()}, own, receive));
+}
+
+std::unique_ptr<BoardOperation> BoardOperation::gather(std::span<const std::byte> own,
+                                                       std::span<std::byte> receive, Rank root) {
+  return std::unique_ptr<BoardOperation>(new BoardOperation(
+      {"gather", kAlgorithm, root, own.size()},
+      {.flow = Flow::all_to_root, .purpose = kGather, .root = root, .block_bytes = own.size()}, own,
+      receive));
+}
+
+BoardOperation::BoardOperation(Description description, const device::BoardMeeting& meeting,
+                               std::span<const std::byte> own, std::span<std::byte> receive)
+    : Operation(description), meeting_(meeting), own_(own), receive_(receive) {}
+
+void BoardOperation::start(Instant now, bool) {
+  polled_at_ = now;
+  watch_at_ = now + kWatchAfter;
+  ++context().counters().board_meetings;
+  completion()->chunks_total = 1;
+  board_ = context().endpoint().board();
+  board_->enter(meeting_, own_);
+  // Gathered blocks lie by rank, this one's own among them.
+  const bool gathers = meeting_.purpose == kAllgather || meeting_.purpose == kGather;
+  if (!gathers || receive_.empty()) return;
+  std::byte* const place = &receive_[index(context().rank()) * own_.size()];
+  if (place != own_.data()) std::memcpy(place, own_.data(), own_.size());
+}
+
+void BoardOperation::on_message(Instant, Rank, const protocol::Message&) {
+  ++context().counters().messages_rejected;
+}
+
+bool BoardOperation::poll(Instant now) {
+  if (over_) return false;
+  polled_at_ = now;
+  const std::span<const device::BoardEntry> entries = board_->collect();
+  for (const device::BoardEntry& entry : entries) {
+    if (!take(entry)) return true;
+  }
+  if (board_->complete()) {
+    board_->leave();
+    over_ = true;
+    completion()->chunks_present.store(1, std::memory_order_relaxed);
+    return true;
+  }
+  if (now >= watch_at_) watch_missing();
+  return !entries.empty();
+}
+
+bool BoardOperation::take(const device::BoardEntry& entry) {
+  if (entry.meeting != meeting_) {
+    context().fail(failure(
+        Code::invalid_argument, "{} called {} where {} called {}: do all ranks call the same?",
+        context().name_of(entry.from), text_of(entry.meeting),
+        context().name_of(context().rank()), text_of(meeting_)));
+    return false;
+  }
+  if (entry.block.empty()) return true;
+  const std::size_t at =
+      meeting_.purpose == kBroadcast ? 0 : index(entry.from) * meeting_.block_bytes;
+  std::memcpy(&receive_[at], entry.block.data(), entry.block.size());
+  return true;
+}
+
+void BoardOperation::watch_missing() {
+  watch_at_ = kNever;
+  for (const Rank rank : board_->missing()) context().watch(rank);
+  if (!board_->kept_out()) return;
+  // Somebody has not left an earlier meeting, and only this rank may notice that he is dead.
+  for (std::uint32_t r = 0; r < context().size(); ++r) context().watch(rank_of(r));
+}
+
+Instant BoardOperation::next_deadline() const {
+  if (over_) return kNever;
+  return board_->kept_out() ? std::min(watch_at_, polled_at_ + kKeptOutRetry) : watch_at_;
+}
+
+std::string BoardOperation::missing() const {
+  std::string text;
+  if (board_ == nullptr) return text;
+  for (const Rank rank : board_->missing()) {
+    text += fmt::format("{}rank {}", text.empty() ? "" : ", ", index(rank));
+  }
+  return text;
+}
+
+}  // namespace tutti::engine
