@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 
 // What a rank may be ahead of those who read, and what fits a place (device/host/shared_board.hpp).
 constexpr std::uint32_t kPlaces = 8;
-constexpr std::size_t kLongest = 16 * 1024;
+constexpr std::size_t kLongest = 64 * 1024;
 
 CommunicatorOptions on_host() {
   CommunicatorOptions options = patient();

@@ -31,7 +31,7 @@ static_assert(sizeof(BoardLine) == kCacheLineBytes);
 class BoardShare {
  public:
   static constexpr std::uint32_t kPlaces = 8;
-  static constexpr std::size_t kBlockBytes = 16 * 1024;
+  static constexpr std::size_t kBlockBytes = 64 * 1024;
 
   BoardShare() = default;
   explicit BoardShare(std::span<std::byte> memory) : memory_(memory) {}
