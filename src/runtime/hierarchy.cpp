@@ -167,7 +167,9 @@ std::vector<Hierarchy::Stage> Hierarchy::broadcast_stages(const CollectiveCall& 
   Stage between{leaders_.get(), call};
   between.call.root = rank_of(roots_host);
   if (!leads()) return {within};
-  if (here) return {within, between};
+  // The other hosts are what takes long: a root that leads sends to them first.
+  const bool has_it = here && call.root != rank_;
+  if (has_it) return {within, between};
   return {between, within};
 }
 

@@ -323,7 +323,7 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
     // this collective is over: it may never be.
     while (!done() && wanted_.load(std::memory_order_relaxed) == 0) {
       busy.polling();
-      const bool worked = poll_all();
+      const bool worked = poll_busy();
       busy.polled(worked);
       if (done()) break;
       const Instant at = now();
@@ -364,6 +364,19 @@ bool Progress::poll_all() {
   const Instant at = now();
   bool worked = false;
   for (engine::CommunicatorContext* context : contexts_) worked |= context->poll(at);
+  return worked;
+}
+
+/// A round of those that have something to do; of the others, which only answer their peers, now and
+/// then: whoever goes to sleep hears of them.
+bool Progress::poll_busy() {
+  constexpr std::uint32_t kRoundsOfIdle = 16;
+  if (rounds_++ % kRoundsOfIdle == 0) return poll_all();
+  const Instant at = now();
+  bool worked = false;
+  for (engine::CommunicatorContext* context : contexts_) {
+    if (context->busy()) worked |= context->poll(at);
+  }
   return worked;
 }
 
@@ -417,6 +430,7 @@ void Progress::after_wait() {
 }
 
 void Progress::block(Instant deadline) {
+  rounds_ = 0;  // what wakes it may be for any of them
   if (!prepare_wait(deadline)) return;
   const timespec timeout = time_left(deadline);
   std::array<epoll_event, 16> events;

@@ -98,6 +98,7 @@ class Progress {
   void take(std::unique_lock<std::mutex>& lock);
   void let_watch_hear(bool on);
   bool poll_all();
+  bool poll_busy();
   template <typename Work>
   bool at_board(Work&& work);
   bool meet(const engine::Completion& completion, Instant deadline);
@@ -146,6 +147,7 @@ class Progress {
   std::atomic<bool> asleep_{false};  ///< whoever drives; kept where there are receive workers
 
   std::vector<engine::CommunicatorContext*> contexts_;  ///< used by the driver only
+  std::uint32_t rounds_ = 0;                            ///< likewise: since all were polled
   bool sendable_watched_ = false;                       ///< likewise
   bool left_asleep_ = false;                            ///< likewise: by a driver that took over
   bool watch_hears_ = false;                            ///< likewise: watch_ tells of epoll_
