@@ -15,8 +15,9 @@ OUT = os.path.join(common.ROOT, "build", "acceptance")
 class Rows:
     """What compare.py measured on one fabric for one operation."""
 
-    def __init__(self, rows):
+    def __init__(self, rows, pace=None):
         self.rows = rows
+        self.pace = pace  # the machine's, best and worst, as compare.py read it before each launch
 
     def of(self, contender, size, key="p50_ns"):
         return next((row.get(key) for row in self.rows
@@ -43,14 +44,15 @@ def compare(lab, tag, operation, sizes, options, peers="openmpi,mpich,gloo", var
             per_host=1):
     """Measures one operation at some sizes. `lab`: its name, with `per_host` ranks a host; None: `ranks` processes on this
     host. `tutti`: options of ours; `others`: (name, options) of further columns of ours. `options`: rounds and
-    iterations."""
+    iterations, and seconds of patience with a machine that is slower than it was in this run."""
     os.makedirs(OUT, exist_ok=True)
     out = os.path.join(OUT, tag)
     place = ["--lab", f"tutti-{lab}", "--ranks-per-host", str(per_host)] if lab else ["--loopback", "--ranks", str(ranks)]
     command = ["bench/peers/compare.py", *place, "--operations", operation, "--sizes",
                ",".join(map(str, sizes)), "--rounds", str(options.rounds), "--iterations", str(options.iterations),
                "--warmup", "10", "--programs", os.path.join(common.BUILD, "bench", "peers"), "--tutti", f"{CONTEND} {tutti}",
-               "--peers", peers, "--lock", "build/peers.lock", "--out", out]
+               "--peers", peers, "--lock", "build/peers.lock", "--out", out,
+               "--patience", str(getattr(options, "patience", 0))]
     for name, extra in others:
         command += ["--contender", name, f"{CONTEND} {extra}"]
     if variants:
@@ -58,10 +60,11 @@ def compare(lab, tag, operation, sizes, options, peers="openmpi,mpich,gloo", var
     for old in (out + ".json", out + ".md"):
         if os.path.exists(old):
             os.remove(old)
-    common.call(command, timeout=1800)
+    common.call(command, timeout=1800 + getattr(options, "patience", 0))
     if not os.path.exists(out + ".json"):
         sys.exit("compare.py measured nothing, see above")
-    return Rows(common.read_json(out + ".json")["rows"])
+    result = common.read_json(out + ".json")
+    return Rows(result["rows"], result["facts"].get("pace"))
 
 
 def ms(nanoseconds):
@@ -86,6 +89,16 @@ def bar_to_peers(verdict, rows, where, operation, size, least, variants=None):
     verdict.bar(f"{where} {operation} {name_of(size)}: {ms(time)}, {ratio or 0:.2f}x the fastest peer, {whom} "
                 f"({peer[1] + ' ' + ms(peer[0]) if peer else 'none measured'}; at least {least})",
                 ratio is not None and ratio >= least)
+
+
+def tell_pace(verdict, rows):
+    """How evenly the machine ran: the sizes that two cores just carry follow it."""
+    if not rows.pace:
+        return
+    best, worst = rows.pace["best"], rows.pace["worst"]
+    verdict.figure(f"the machine meanwhile: a system call {best['system_call_ns']:.0f} to {worst['system_call_ns']:.0f} ns, a "
+                   f"copy {best['copy_ns_per_kib']:.0f} to {worst['copy_ns_per_kib']:.0f} ns a KiB; waited "
+                   f"{rows.pace['waited_s']:.0f} s for it")
 
 
 def tell_troubles(verdict, where, *tables):
