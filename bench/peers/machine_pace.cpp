@@ -62,9 +62,10 @@ void measure(Core& core, std::barrier<>& together) {
   const auto target = std::make_unique<std::byte[]>(kCopyBytes);
   std::memset(source.get(), 1, kCopyBytes);
   std::memset(target.get(), 2, kCopyBytes);
-  core.call_ns = median_ns(together, [] {
-                   for (int i = 0; i < kCalls; ++i) (void)getppid();
-                 }) /
+  core.call_ns = median_ns(together,
+                           [] {
+                             for (int i = 0; i < kCalls; ++i) (void)getppid();
+                           }) /
                  kCalls;
   core.copy_ns_per_kib =
       median_ns(together, [&] { std::memcpy(target.get(), source.get(), kCopyBytes); }) /
@@ -84,9 +85,10 @@ int main() {
   for (Core& core : cores) threads.emplace_back([&] { measure(core, together); });
   for (std::thread& one : threads) one.join();
   const auto slowest = [&](double Core::*figure) {
-    return (*std::max_element(cores.begin(), cores.end(), [&](const Core& a, const Core& b) {
-      return a.*figure < b.*figure;
-    })).*figure;
+    return (*std::max_element(
+               cores.begin(), cores.end(),
+               [&](const Core& a, const Core& b) { return a.*figure < b.*figure; })).*
+           figure;
   };
   std::printf("{\"system_call_ns\": %.1f, \"copy_ns_per_kib\": %.1f}\n", slowest(&Core::call_ns),
               slowest(&Core::copy_ns_per_kib));

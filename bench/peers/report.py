@@ -48,7 +48,7 @@ def summarise(contender, fabric, operation, size, launches, pace=None):
             1 - (percentile(launch.line["times_ns"], 0.5) - launch.line["compute_ns"]) / launch.line["alone_ns"]
             for launch in good)
     if pace and all(launch.pace for launch in good):
-        row["round_slowness"] = [round(pace.slowness(launch.pace), 3) for launch in good]
+        row["round_slowness"] = [pace.slowness(launch.pace) for launch in good]
     idle = [time for launch in good for time in launch.idle_times_ns]
     if idle:
         row["none_p50_ns"] = percentile(idle, 0.5)

@@ -19,6 +19,8 @@ constexpr std::uint64_t kSmallBytes = 8 * 1024;
 constexpr std::uint64_t kEagerBytes = 16 * 1000;  // what one message carries, roughly
 constexpr std::uint32_t kFewRanks = 16;
 constexpr std::uint64_t kBoardBytes = 64 * 1024;
+constexpr std::uint64_t kEntryBytes = 16 * 1024;
+constexpr std::string_view kOneDatagram = "short: each sender multicasts once, in one round";
 constexpr std::string_view kOneBoard = "short: written once, where all others look";
 constexpr std::string_view kOneRing = "written once, into a ring that all others read";
 constexpr std::string_view kAutomatic = "automatic";
@@ -172,9 +174,11 @@ ChoiceTable ChoiceTable::defaults() {
   ChoiceTable table;
   table.rules_ = {
       on("host", kAnyRanks, rule(Collective::barrier, kAny, "linear", kOneBoard)),
+      on("ip", kFewRanks, rule(Collective::barrier, kAny, "linear", kOneDatagram)),
       rule(Collective::barrier, kAny, "dissemination", "ceil(log2 P) rounds for any P"),
       on("host", kAnyRanks, rule(Collective::broadcast, kBoardBytes, "linear", kOneBoard)),
       on("host", kAnyRanks, rule(Collective::broadcast, kAny, "multicast", kOneRing)),
+      on("ip", kFewRanks, rule(Collective::broadcast, kEntryBytes, "linear", kOneDatagram)),
       on("", kFewRanks,
          rule(Collective::broadcast, kTinyBytes, "binomial",
               "short messages to few: log2 P rounds")),
@@ -182,6 +186,7 @@ ChoiceTable ChoiceTable::defaults() {
            "each byte leaves the root once, whatever the number of receivers"),
       on("host", kAnyRanks, rule(Collective::allgather, kBoardBytes, "linear", kOneBoard)),
       on("host", kFewRanks, rule(Collective::allgather, kAny, "multicast", kOneRing)),
+      on("ip", kFewRanks, rule(Collective::allgather, kEntryBytes, "linear", kOneDatagram)),
       on("", 2,
          rule(Collective::allgather, kEagerBytes, "linear",
               "to one other rank: what a multicast sends, without its handshake")),
@@ -191,6 +196,7 @@ ChoiceTable ChoiceTable::defaults() {
            "each block leaves its sender once, whatever the number of receivers"),
       rule(Collective::allgatherv, kAny, "ring", "blocks of any sizes, two connections a rank"),
       on("host", kAnyRanks, rule(Collective::gather, kBoardBytes, "linear", kOneBoard)),
+      on("ip", kFewRanks, rule(Collective::gather, kEntryBytes, "linear", kOneDatagram)),
       rule(Collective::gather, kSmallBytes, "binomial", "short messages: log2 P rounds"),
       rule(Collective::gather, kAny, "linear", "long messages: no byte is sent twice"),
       rule(Collective::scatter, kSmallBytes, "binomial", "short messages: log2 P rounds"),

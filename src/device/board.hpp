@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "tutti/units.hpp"
 
@@ -54,6 +55,26 @@ class Board {
   virtual std::span<const Rank> missing() const = 0;
   /// Everything collected was used: its place may be written anew.
   virtual void leave() = 0;
+
+  // Where entries may get lost on the way; elsewhere nobody calls these. Meetings are named by
+  // their number's lower half.
+  virtual bool loses() const { return false; }
+  /// The meeting that this rank is in, or was in last.
+  virtual std::uint32_t meeting() const { return 0; }
+  /// The last meeting that it has left.
+  virtual std::uint32_t left() const { return 0; }
+  /// Somebody misses this rank's entry of a meeting. False: there is none (yet).
+  virtual bool put_again(std::uint32_t meeting) {
+    (void)meeting;
+    return false;
+  }
+  /// `rank` has left a meeting, and all before.
+  virtual void on_left(Rank rank, std::uint32_t meeting) {
+    (void)rank;
+    (void)meeting;
+  }
+  /// Who is not known to have left the last meeting for which this rank has put a block there.
+  virtual std::vector<Rank> behind() const { return {}; }
 };
 
 }  // namespace tutti::device

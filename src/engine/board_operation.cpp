@@ -1,5 +1,6 @@
 #include "engine/board_operation.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.hpp"
@@ -16,6 +17,9 @@ constexpr const char* kAlgorithm = "linear";
 constexpr Nanoseconds kWatchAfter{1'000'000};
 // A root that is several meetings ahead waits for who is slow; nobody tells when he has read.
 constexpr Nanoseconds kKeptOutRetry{20'000};
+// Where entries may get lost: longer than a rank of a busy core is late, as a rule.
+constexpr Nanoseconds kAskAfter{2'000'000};
+constexpr Nanoseconds kAskAgainMost{100'000'000};
 
 constexpr const char* name_of(std::uint8_t purpose) {
   constexpr const char* kNames[] = {"a barrier", "a broadcast", "an allgather", "a gather"};
@@ -73,8 +77,12 @@ void BoardOperation::start(Instant now, bool) {
   watch_at_ = now + kWatchAfter;
   ++context().counters().board_meetings;
   completion()->chunks_total = 1;
-  board_ = context().endpoint().board();
+  board_ = context().board();
   board_->enter(meeting_, own_);
+  if (board_->loses()) {
+    ask_after_ = kAskAfter;
+    ask_at_ = board_->kept_out() ? now : now + ask_after_;
+  }
   // Gathered blocks lie by rank, this one's own among them.
   const bool gathers = meeting_.purpose == kAllgather || meeting_.purpose == kGather;
   if (!gathers || receive_.empty()) return;
@@ -100,15 +108,16 @@ bool BoardOperation::poll(Instant now) {
     return true;
   }
   if (now >= watch_at_) watch_missing();
+  if (now >= ask_at_) ask(now);
   return !entries.empty();
 }
 
 bool BoardOperation::take(const device::BoardEntry& entry) {
   if (entry.meeting != meeting_) {
-    context().fail(failure(
-        Code::invalid_argument, "{} called {} where {} called {}: do all ranks call the same?",
-        context().name_of(entry.from), text_of(entry.meeting),
-        context().name_of(context().rank()), text_of(meeting_)));
+    context().fail(failure(Code::invalid_argument,
+                           "{} called {} where {} called {}: do all ranks call the same?",
+                           context().name_of(entry.from), text_of(entry.meeting),
+                           context().name_of(context().rank()), text_of(meeting_)));
     return false;
   }
   if (entry.block.empty()) return true;
@@ -116,6 +125,14 @@ bool BoardOperation::take(const device::BoardEntry& entry) {
       meeting_.purpose == kBroadcast ? 0 : index(entry.from) * meeting_.block_bytes;
   std::memcpy(&receive_[at], entry.block.data(), entry.block.size());
   return true;
+}
+
+/// For entries that are lost, or late; and where this rank may not put its own, for room.
+void BoardOperation::ask(Instant now) {
+  ask_at_ = now + ask_after_;
+  ask_after_ = std::min(2 * ask_after_, kAskAgainMost);
+  if (board_->kept_out()) context().ask_who_left(now);
+  context().ask_for_entries(now, board_->missing());
 }
 
 void BoardOperation::watch_missing() {
@@ -128,7 +145,10 @@ void BoardOperation::watch_missing() {
 
 Instant BoardOperation::next_deadline() const {
   if (over_) return kNever;
-  return board_->kept_out() ? std::min(watch_at_, polled_at_ + kKeptOutRetry) : watch_at_;
+  const Instant deadline = std::min(watch_at_, ask_at_);
+  // By messages it is told.
+  if (!board_->kept_out() || board_->loses()) return deadline;
+  return std::min(deadline, polled_at_ + kKeptOutRetry);
 }
 
 std::string BoardOperation::missing() const {

@@ -1,5 +1,6 @@
 // A short collective as one meeting at a device's board (device/board.hpp): everybody writes once
-// and reads what it needs. No message, no handshake, no slow path: what was put there is there.
+// and reads what it needs. No message and no handshake; where entries may get lost, who misses one
+// asks its rank for it.
 #pragma once
 
 #include <cstdint>
@@ -48,12 +49,15 @@ class BoardOperation final : public Operation {
 
   bool take(const device::BoardEntry& entry);
   void watch_missing();
+  void ask(Instant now);
 
   device::Board* board_ = nullptr;  ///< once begun
   device::BoardMeeting meeting_;
   std::span<const std::byte> own_;
   std::span<std::byte> receive_;
   Instant watch_at_{};
+  Instant ask_at_ = kNever;
+  Nanoseconds ask_after_{};
   Instant polled_at_{};
   bool over_ = false;
 };

@@ -48,6 +48,8 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       size_(size),
       settings_(settings),
       endpoint_(std::move(endpoint)),
+      board_(endpoint_->board()),
+      board_loses_(board_ != nullptr && board_->loses()),
       names_(std::move(names)),
       chunk_bytes_(endpoint_->capabilities().max_chunk_bytes),
       window_bytes_(endpoint_->capabilities().receive_window_bytes),

@@ -63,7 +63,9 @@ class CommunicatorContext : private device::LandingGuide {
   /// Says what the others wait to hear before this rank may close, and watches those who have yet
   /// to say that they need nothing more of it (`keeps_blocks`).
   void part(Instant now);
-  bool keeps_blocks() const { return !kept_.empty(); }
+  bool keeps_blocks() const { return !kept_.empty() || board_read_by_somebody(); }
+  /// Once nothing is kept and all is quiet: tells who may ask this rank that it goes.
+  void say_goodbye(Instant now);
   /// Whether everything that this rank has to say has reached its peers.
   bool quiet() const;
   /// Collectives that are not over.
@@ -167,6 +169,12 @@ class CommunicatorContext : private device::LandingGuide {
   void unwatch(Rank peer);
   /// "rank 2 (host b)".
   std::string name_of(Rank rank) const;
+  /// Where short collectives meet; null: nowhere.
+  device::Board* board() { return board_; }
+  /// Asks ranks for their entries of this meeting, which did not come.
+  void ask_for_entries(Instant now, std::span<const Rank> ranks);
+  /// Asks who is behind which meetings they have left.
+  void ask_who_left(Instant now);
   /// A probe has come (membership).
   struct Probe {
     Rank source;
@@ -230,6 +238,9 @@ class CommunicatorContext : private device::LandingGuide {
   void complete(Operation& operation, const Status& status);
   void answer_late(Instant now, Rank from, const protocol::Message& message);
   void on_receipt(Rank from, std::uint32_t epoch);
+  bool board_read_by_somebody() const;
+  bool gone(Rank rank) const;
+  bool on_board_message(Instant now, Rank from, const protocol::Message& message);
   void tend_copies(Instant now);
   void watch_neighbours();
   void stop_watching();
@@ -241,6 +252,8 @@ class CommunicatorContext : private device::LandingGuide {
   std::uint32_t size_;
   Settings settings_;
   std::unique_ptr<device::Endpoint> endpoint_;
+  device::Board* board_;
+  bool board_loses_;
   std::vector<std::string> names_;
   std::uint32_t chunk_bytes_;
   std::uint64_t window_bytes_;
@@ -280,7 +293,9 @@ class CommunicatorContext : private device::LandingGuide {
   ReceiveTeam::Grace stopping_;  ///< while a failure waits for the workers
   Instant stop_check_ = kNever;  ///< set while it does
   std::vector<Rank> watched_;
-  bool parting_ = false;  ///< closes: whoever is watched stays so
+  bool parting_ = false;              ///< closes: whoever is watched stays so
+  Instant ask_who_left_at_ = kNever;  ///< while it does
+  std::vector<Rank> gone_;            ///< who have said that they go
   bool drained_ = false;
   std::uint32_t rounds_unheard_ = 0;  ///< polls since multicast was looked at
   std::uint32_t rounds_met_ = 0;      ///< polls that looked at the board, whether alone or not

@@ -1,4 +1,5 @@
 // What a communicator says to other ranks and hears from them by reliable messages.
+#include <algorithm>
 #include <cstring>
 
 #include "base/circular.hpp"
@@ -14,6 +15,7 @@ using protocol::MessageKind;
 namespace {
 
 constexpr std::size_t kMaxPendingMessages = 1 << 16;
+constexpr std::uint64_t kGoes = 1;  // of MessageKind::left: the sender will answer nobody
 
 }  // namespace
 
@@ -104,6 +106,7 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
     return;
   }
   if (message->kind == MessageKind::have) return on_receipt(from, message->epoch);
+  if (on_board_message(now, from, *message)) return;
   if (Operation* operation = find(message->epoch)) {
     operation->on_message(now, from, *message);
   } else if (circular_before(message->epoch, next_epoch_)) {
@@ -161,8 +164,69 @@ void CommunicatorContext::on_receipt(Rank from, std::uint32_t epoch) {
   kept_.release(receipts_);
 }
 
+// ---- a board whose entries may get lost
+
+/// False: the message is about something else.
+bool CommunicatorContext::on_board_message(Instant now, Rank from, const Message& message) {
+  switch (message.kind) {
+    case MessageKind::entry_missing:
+      if (board_loses_ && board_->put_again(message.epoch)) ++counters_.board_entries_again;
+      return true;
+    case MessageKind::left_wanted:
+      if (board_loses_) outbox_.send(from, MessageKind::left, board_->left());
+      send(now, outbox_);
+      return true;
+    case MessageKind::left:
+      if (board_loses_) board_->on_left(from, message.epoch);
+      if (message.argument == kGoes) gone_.push_back(from);
+      return true;
+    default:
+      return false;
+  }
+}
+
+void CommunicatorContext::ask_for_entries(Instant now, std::span<const Rank> ranks) {
+  for (const Rank rank : ranks) {
+    outbox_.send(rank, MessageKind::entry_missing, board_->meeting());
+    ++counters_.board_entries_missed;
+  }
+  send(now, outbox_);
+}
+
+void CommunicatorContext::ask_who_left(Instant now) {
+  for (const Rank rank : board_->behind()) {
+    if (!gone(rank)) outbox_.send(rank, MessageKind::left_wanted, 0);
+  }
+  send(now, outbox_);
+}
+
+/// Who has gone needed nothing any more.
+bool CommunicatorContext::board_read_by_somebody() const {
+  if (!board_loses_) return false;
+  const std::vector<Rank> behind = board_->behind();
+  return std::any_of(behind.begin(), behind.end(), [this](Rank one) { return !gone(one); });
+}
+
+bool CommunicatorContext::gone(Rank rank) const {
+  return std::find(gone_.begin(), gone_.end(), rank) != gone_.end();
+}
+
+void CommunicatorContext::say_goodbye(Instant now) {
+  if (!board_loses_ || board_->meeting() == 0) return;
+  for (std::uint32_t r = 0; r < size_; ++r) {
+    if (rank_of(r) == rank_ || gone(rank_of(r))) continue;
+    outbox_.send(rank_of(r), MessageKind::left, board_->left(), kGoes);
+  }
+  send(now, outbox_);
+}
+
 /// Says what came, and answers who asked before there was an answer.
 void CommunicatorContext::tend_copies(Instant now) {
+  constexpr Nanoseconds kAskAgain{20'000'000};
+  if (ask_who_left_at_ <= now) {
+    ask_who_left(now);
+    ask_who_left_at_ = now + kAskAgain;
+  }
   if (receipts_.due() <= now) counters_.receipts_sent += receipts_.tell(outbox_);
   if (kept_.next_deadline() <= now)
     counters_.kept_ranges_served += kept_.serve(now, receipts_, outbox_);
@@ -175,6 +239,12 @@ void CommunicatorContext::part(Instant now) {
   parting_ = true;
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (!kept_.all_at(rank_of(r), receipts_)) watch(rank_of(r));
+  }
+  if (!board_loses_) return;
+  // Who is behind is asked until he is not.
+  ask_who_left_at_ = now;
+  for (const Rank rank : board_->behind()) {
+    if (!gone(rank)) watch(rank);
   }
 }
 

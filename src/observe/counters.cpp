@@ -40,6 +40,8 @@ std::vector<std::pair<std::string, std::uint64_t>> list(const Counters& counters
       {"send_queue_full", counters.send_queue_full},
       {"activations", counters.activations},
       {"board_meetings", counters.board_meetings},
+      {"board_entries_missed", counters.board_entries_missed},
+      {"board_entries_again", counters.board_entries_again},
       {"messages_sent", counters.messages_sent},
       {"messages_received", counters.messages_received},
       {"messages_rejected", counters.messages_rejected},

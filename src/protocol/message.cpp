@@ -48,9 +48,11 @@ std::optional<Message> decode(std::span<const std::byte> bytes) {
 
 const char* to_string(MessageKind kind) {
   static constexpr const char* kNames[] = {
-      "?",          "barrier",    "activate",  "fetch_request", "fetch_ready", "fetch_later",
-      "fetch_lack", "fetch_gone", "loss_hint", "final",         "credit",      "grant",
-      "failed",     "window",     "pulse",     "refused",       "leave",       "have"};
+      "?",           "barrier",    "activate",   "fetch_request", "fetch_ready",
+      "fetch_later", "fetch_lack", "fetch_gone", "loss_hint",     "final",
+      "credit",      "grant",      "failed",     "window",        "pulse",
+      "refused",     "leave",      "have",       "entry_missing", "left_wanted",
+      "left"};
   return kNames[static_cast<std::uint8_t>(kind)];
 }
 

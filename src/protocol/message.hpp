@@ -32,7 +32,10 @@ enum class MessageKind : std::uint8_t {
   refused,        ///< argument: reason << 32 | rank at fault; the sender ends the collective
   leave,          ///< the sender calls no more
   have,           ///< the sender has what was multicast to it up to this collective
-  last_kind = have,
+  entry_missing,  ///< epoch: a meeting at the board, of which the receiver's entry is missing
+  left_wanted,    ///< the receiver is to say which meetings it has left
+  left,           ///< epoch: the last meeting that the sender has left; argument 1: it goes
+  last_kind = left,
 };
 
 /// How many ranges one message carries at most: the message stays short enough to be copied by the

@@ -26,8 +26,8 @@ struct CallerFacts {
   Rank rank{0};
   std::uint32_t size = 1;
   std::uint32_t hosts = 1;
-  std::uint64_t max_data_bytes = 0;  ///< that a message carries
-  std::string device{};              ///< its name
+  std::uint64_t max_data_bytes = 0;   ///< that a message carries
+  std::string device{};               ///< its name
   std::uint64_t max_board_bytes = 0;  ///< of a block at the device's board
   bool has_board = false;
 };
@@ -58,7 +58,8 @@ class CollectiveCalls {
   /// what `plan` and `make` would say, for less. Calls that do are `met`.
   bool meets(const CollectiveCall& call) const {
     return call.options.algorithm == Algorithm::automatic &&
-           block_bytes_of(call, facts_.size) < met_below_[static_cast<std::size_t>(call.collective)];
+           block_bytes_of(call, facts_.size) <
+               met_below_[static_cast<std::size_t>(call.collective)];
   }
   /// One run of such a call. Errors as of `plan`.
   Result<std::unique_ptr<engine::Operation>> met(const CollectiveCall& call) const;
@@ -87,7 +88,7 @@ class CollectiveCalls {
   CallerFacts facts_;
   collectives::ChoiceTable choices_;
   std::array<std::uint64_t, kCollectives> met_below_{};  ///< bytes of a block
-  std::mutex mutex_;  ///< guards the templates
+  std::mutex mutex_;                                     ///< guards the templates
   schedule::TemplateCache templates_;
   std::shared_ptr<engine::WorkspacePool> pool_;
 };

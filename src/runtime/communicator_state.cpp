@@ -155,7 +155,17 @@ void CommunicatorState::drain() {
     context_->poll(now());
     await_news();
   }
-  const Instant deadline = now() + (context_->failure_status().ok() ? kCloseLinger : kFailedLinger);
+  const bool well = context_->failure_status().ok();
+  linger(well ? kCloseLinger : kFailedLinger);
+  if (!well) return;
+  context_->say_goodbye(now());
+  // Who has gone at the same moment does not answer.
+  linger(kFailedLinger);
+}
+
+/// Until nothing waits for a peer, but not for ever.
+void CommunicatorState::linger(Nanoseconds patience) {
+  const Instant deadline = now() + patience;
   while (!context_->quiet() && now() < deadline) {
     context_->poll(now());
     await_news();

@@ -83,8 +83,8 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
  private:
   CommunicatorState() = default;
 
-  Result<std::shared_ptr<RequestState>> submit(
-      Result<std::unique_ptr<engine::Operation>> operation, bool will_wait);
+  Result<std::shared_ptr<RequestState>> submit(Result<std::unique_ptr<engine::Operation>> operation,
+                                               bool will_wait);
   Status open(Bootstrap& bootstrap, const CommunicatorOptions& options,
               const CommunicatorRole& role, std::uint32_t workers,
               const Result<std::string>& traces);
@@ -95,6 +95,7 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   void join_trace(std::vector<Rank> members);
   Result<engine::ClockComparison> compare_clocks(Nanoseconds timeout);
   void drain();
+  void linger(Nanoseconds patience);
   void await_news();
   /// Flight records on failure and on request, where the environment asks for them.
   void arrange_dumps();

@@ -367,8 +367,8 @@ bool Progress::poll_all() {
   return worked;
 }
 
-/// A round of those that have something to do; of the others, which only answer their peers, now and
-/// then: whoever goes to sleep hears of them.
+/// A round of those that have something to do; of the others, which only answer their peers, now
+/// and then: whoever goes to sleep hears of them.
 bool Progress::poll_busy() {
   constexpr std::uint32_t kRoundsOfIdle = 16;
   if (rounds_++ % kRoundsOfIdle == 0) return poll_all();

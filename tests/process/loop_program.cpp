@@ -1,6 +1,7 @@
 // A rank that calls collectives over and over: what the failure tests put to death.
 //
-//   loop_program allgather|broadcast BYTES COUNT [stop=RANK:CALL] [compute=RANK:CALL:MILLISECONDS]...
+//   loop_program allgather|broadcast BYTES COUNT [stop=RANK:CALL]
+//   [compute=RANK:CALL:MILLISECONDS]...
 //                [by=ALGORITHM] [root=RANK]
 //
 // stop: that rank stops itself (SIGSTOP) before that call. compute: it is away for so long before

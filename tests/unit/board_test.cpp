@@ -1,28 +1,37 @@
-// Short collectives of one host: one meeting at the board, no message, whoever comes first, whoever
-// runs ahead, and whatever else is under way.
+// Short collectives at a device's board: one meeting each, whoever comes first, whoever runs ahead,
+// and whatever else is under way; in shared memory without a message, by multicast with those that
+// lost entries take.
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
 #include <thread>
+#include <tuple>
 
 #include "communicator_ranks.hpp"
 #include "device/board.hpp"
 #include "device/host/host_device.hpp"
+#include "device/ip/board.hpp"
 
 namespace tutti::test {
 namespace {
 
 using std::chrono::milliseconds;
 
-// What a rank may be ahead of those who read, and what fits a place (device/host/shared_board.hpp).
+// What a rank may be ahead of those who read (device/host/shared_board.hpp, device/ip/board.hpp).
 constexpr std::uint32_t kPlaces = 8;
-constexpr std::size_t kLongest = 64 * 1024;
 
-CommunicatorOptions on_host() {
+/// The longest block.
+std::size_t longest(const std::string& device) { return device == "host" ? 64 * 1024 : 16 * 1024; }
+
+CommunicatorOptions on(const std::string& device) {
   CommunicatorOptions options = patient();
-  options.device_name = "host";
+  options.device_name = device;
   return options;
 }
 
@@ -54,8 +63,8 @@ void allgather(Communicator& communicator, std::size_t bytes, std::uint64_t seed
   Bytes all(communicator.size() * bytes);
   const auto place = std::span(all).subspan(index(communicator.rank()) * bytes, bytes);
   if (in_place) std::copy(own.begin(), own.end(), place.begin());
-  finish(communicator.allgather(in_place ? std::span<const std::byte>(place) : own, all,
-                                by_board()));
+  finish(
+      communicator.allgather(in_place ? std::span<const std::byte>(place) : own, all, by_board()));
   expect_blocks(all, bytes, communicator.size(), seed);
 }
 
@@ -67,16 +76,19 @@ void gather(Communicator& communicator, std::size_t bytes, std::uint32_t root, s
   if (at_root) expect_blocks(all, bytes, communicator.size(), seed);
 }
 
-class BoardOfRanks : public testing::TestWithParam<std::uint32_t> {};
+using Place = std::tuple<const char*, std::uint32_t>;  // device, ranks
 
-TEST_P(BoardOfRanks, ShortCollectivesTakeNoMessage) {
-  on_ranks(GetParam(), on_host(), [](Communicator& communicator) {
+class BoardOfRanks : public testing::TestWithParam<Place> {};
+
+TEST_P(BoardOfRanks, AShortCollectiveIsOneMeeting) {
+  const std::string device = std::get<0>(GetParam());
+  on_ranks(std::get<1>(GetParam()), on(device), [&](Communicator& communicator) {
     const std::uint32_t ranks = communicator.size();
     const Counters before = counters_of(communicator);
     std::uint64_t seed = 0;
     std::uint64_t meetings = 0;
-    for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{32},
-                                    std::size_t{33}, std::size_t{1000}, kLongest}) {
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{40},
+                                    std::size_t{41}, std::size_t{5000}, longest(device)}) {
       for (std::uint32_t root = 0; root < ranks; ++root) {
         broadcast(communicator, bytes, root, ++seed);
         gather(communicator, bytes, root, seed += 100);
@@ -84,41 +96,57 @@ TEST_P(BoardOfRanks, ShortCollectivesTakeNoMessage) {
       for (const bool in_place : {false, true}) {
         allgather(communicator, bytes, seed += 100, in_place);
       }
-      finish(communicator.barrier());
+      finish(communicator.barrier(by_board()));
       meetings += 2 * ranks + 3;
     }
     const Counters after = counters_of(communicator);
     EXPECT_EQ(grown(before, after, "board_meetings"), meetings);
     EXPECT_EQ(grown(before, after, "collectives_completed"), meetings);
-    EXPECT_EQ(grown(before, after, "messages_sent"), 0u);
     EXPECT_EQ(grown(before, after, "chunks_sent"), 0u);
+    if (device == "host") {
+      EXPECT_EQ(grown(before, after, "messages_sent"), 0u);
+    }
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Board, BoardOfRanks, testing::Values(1, 2, 3, 4, 8),
-                         [](const auto& one) { return "P" + std::to_string(one.param); });
+INSTANTIATE_TEST_SUITE_P(Board, BoardOfRanks,
+                         testing::Values(Place{"host", 1}, Place{"host", 2}, Place{"host", 3},
+                                         Place{"host", 4}, Place{"host", 8}, Place{"ip", 2},
+                                         Place{"ip", 3}, Place{"ip", 4}, Place{"ip", 8}),
+                         [](const auto& one) {
+                           return std::string(std::get<0>(one.param)) + "P" +
+                                  std::to_string(std::get<1>(one.param));
+                         });
 
-TEST(Board, IsWhatWeChooseForShortBlocksOnly) {
-  on_ranks(2, on_host(), [](Communicator& communicator) {
-    Bytes buffer(kLongest + 1);
+class Board : public testing::TestWithParam<const char*> {
+ protected:
+  CommunicatorOptions options() const { return on(GetParam()); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Device, Board, testing::Values("host", "ip"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST(SharedBoard, IsWhatWeChooseForShortBlocksOnly) {
+  on_ranks(2, on("host"), [](Communicator& communicator) {
+    Bytes buffer(longest("host") + 1);
     const auto algorithm_of = [&](std::size_t bytes) {
-      auto name = communicator.algorithm_of({.collective = Collective::broadcast,
-                                             .receive = std::span(buffer).first(bytes)});
+      auto name = communicator.algorithm_of(
+          {.collective = Collective::broadcast, .receive = std::span(buffer).first(bytes)});
       return name ? *name : name.status().to_string();
     };
     EXPECT_EQ(algorithm_of(8), "linear");
-    EXPECT_EQ(algorithm_of(kLongest), "linear");
-    EXPECT_EQ(algorithm_of(kLongest + 1), "multicast");
+    EXPECT_EQ(algorithm_of(longest("host")), "linear");
+    EXPECT_EQ(algorithm_of(longest("host") + 1), "multicast");
     const Counters before = counters_of(communicator);
     finish(communicator.broadcast(std::span(buffer).first(8), rank_of(0)));
     EXPECT_EQ(grown(before, counters_of(communicator), "board_meetings"), 1u);
   });
 }
 
-TEST(Board, WhatDoesNotFitGoesByMessages) {
-  on_ranks(3, on_host(), [](Communicator& communicator) {
+TEST_P(Board, WhatDoesNotFitGoesByMessages) {
+  on_ranks(3, options(), [&](Communicator& communicator) {
     const Counters before = counters_of(communicator);
-    broadcast(communicator, kLongest + 1, 1, 5);
+    broadcast(communicator, longest(GetParam()) + 1, 1, 5);
     const Counters after = counters_of(communicator);
     EXPECT_EQ(grown(before, after, "board_meetings"), 0u);
     if (index(communicator.rank()) == 1) {
@@ -128,11 +156,11 @@ TEST(Board, WhatDoesNotFitGoesByMessages) {
 }
 
 /// A root, and by Gather the others, may be so many meetings ahead of who reads, and no more.
-void run_ahead(Collective collective) {
+void run_ahead(Collective collective, const CommunicatorOptions& options) {
   constexpr std::uint32_t kMeetings = 3 * kPlaces;
   constexpr std::size_t kBytes = 700;
   std::barrier<> ahead(3);
-  on_ranks(3, on_host(), [&](Communicator& communicator) {
+  on_ranks(3, options, [&](Communicator& communicator) {
     const std::uint32_t me = index(communicator.rank());
     const bool gathers = collective == Collective::gather;
     const bool reads = gathers == (me == 0);
@@ -168,16 +196,20 @@ void run_ahead(Collective collective) {
   });
 }
 
-TEST(Board, ARootIsAtMostAsFarAheadAsThereArePlaces) { run_ahead(Collective::broadcast); }
+TEST_P(Board, ARootIsAtMostAsFarAheadAsThereArePlaces) {
+  run_ahead(Collective::broadcast, options());
+}
 
-TEST(Board, WhoIsGatheredIsAtMostAsFarAheadAsThereArePlaces) { run_ahead(Collective::gather); }
+TEST_P(Board, WhoIsGatheredIsAtMostAsFarAheadAsThereArePlaces) {
+  run_ahead(Collective::gather, options());
+}
 
-TEST(Board, EndsWhileTheApplicationLooksElsewhere) {
-  on_ranks(3, on_host(), [](Communicator& communicator) {
+TEST_P(Board, EndsWhileTheApplicationLooksElsewhere) {
+  on_ranks(3, options(), [](Communicator& communicator) {
     for (std::uint32_t i = 0; i < 20; ++i) {
       // In turn each rank is late, so that the others' requests wait for it.
       if (i % 3 == index(communicator.rank())) std::this_thread::sleep_for(milliseconds(3));
-      auto request = communicator.barrier();
+      auto request = communicator.barrier(by_board());
       ASSERT_TRUE(request.ok());
       while (!request->progress().done) std::this_thread::sleep_for(milliseconds(1));
       EXPECT_TRUE(request->wait().ok());
@@ -185,24 +217,25 @@ TEST(Board, EndsWhileTheApplicationLooksElsewhere) {
   });
 }
 
-TEST(Board, TellsWhoAsksToBeCalled) {
-  on_ranks(3, on_host(), [](Communicator& communicator) {
+TEST_P(Board, TellsWhoAsksToBeCalled) {
+  on_ranks(3, options(), [](Communicator& communicator) {
     std::atomic<int> called{0};
     for (int i = 0; i < 50; ++i) {
-      auto request = communicator.barrier();
+      auto request = communicator.barrier(by_board());
       ASSERT_TRUE(request.ok());
       ASSERT_TRUE(
-          communicator.on_completion(*request, [&](const Status& end) { called += end.ok(); }).ok());
+          communicator.on_completion(*request, [&](const Status& end) { called += end.ok(); })
+              .ok());
     }
-    finish(communicator.barrier());
+    finish(communicator.barrier(by_board()));
     EXPECT_EQ(called, 50);
   });
 }
 
-TEST(Board, KeepsTheOrderAmongOtherCollectives) {
+TEST_P(Board, KeepsTheOrderAmongOtherCollectives) {
   constexpr std::size_t kLongBlock = 300'000;
   constexpr std::size_t kMessage = 40'000;
-  on_ranks(4, on_host(), [](Communicator& communicator) {
+  on_ranks(4, options(), [](Communicator& communicator) {
     const std::uint32_t me = index(communicator.rank());
     for (std::uint64_t round = 0; round < 10; ++round) {
       const std::uint64_t seed = 1000 * round;
@@ -213,7 +246,7 @@ TEST(Board, KeepsTheOrderAmongOtherCollectives) {
       auto first = communicator.allgather(own, all, {Algorithm::multicast});
       auto second = communicator.allgather(small, all_small, by_board());
       auto third = communicator.broadcast(message, rank_of(2), {.algorithm = "binomial"});
-      auto fourth = communicator.barrier();
+      auto fourth = communicator.barrier(by_board());
       auto fifth = communicator.allgather(small, by_messages, {.algorithm = "bruck"});
       finish(std::move(fourth));
       finish(std::move(second));
@@ -228,9 +261,9 @@ TEST(Board, KeepsTheOrderAmongOtherCollectives) {
   });
 }
 
-TEST(Board, CallsThatDifferAreAnErrorThatNamesBoth) {
+TEST_P(Board, CallsThatDifferAreAnErrorThatNamesBoth) {
   std::atomic<int> named{0};
-  on_ranks(3, on_host(), [&](Communicator& communicator) {
+  on_ranks(3, options(), [&](Communicator& communicator) {
     Bytes buffer(index(communicator.rank()) == 2 ? 24 : 8);
     auto request = communicator.broadcast(buffer, rank_of(0), by_board());
     ASSERT_TRUE(request.ok());
@@ -248,13 +281,13 @@ TEST(Board, CallsThatDifferAreAnErrorThatNamesBoth) {
   EXPECT_EQ(named, 1);
 }
 
-TEST(Board, ARankThatGoesIsMissedByName) {
-  CommunicatorOptions options = on_host();
-  options.peer_timeout = milliseconds(300);
-  on_ranks(3, options, [](Communicator& communicator) {
-    finish(communicator.barrier());
+TEST_P(Board, ARankThatGoesIsMissedByName) {
+  CommunicatorOptions hasty = options();
+  hasty.peer_timeout = milliseconds(300);
+  on_ranks(3, hasty, [](Communicator& communicator) {
+    finish(communicator.barrier(by_board()));
     if (index(communicator.rank()) == 1) return;
-    auto request = communicator.barrier();
+    auto request = communicator.barrier(by_board());
     ASSERT_TRUE(request.ok());
     const Status status = request->wait_for(kLong);
     EXPECT_EQ(status.code(), Code::peer_failed);
@@ -262,7 +295,7 @@ TEST(Board, ARankThatGoesIsMissedByName) {
   });
 }
 
-TEST(Board, APeerThatLiesAboutItsBlockIsNotReadBeyondItsPlace) {
+TEST(SharedBoard, APeerThatLiesAboutItsBlockIsNotReadBeyondItsPlace) {
   device::host::HostDevice device;
   std::vector<std::unique_ptr<device::Endpoint>> endpoints;
   std::vector<std::vector<std::byte>> addresses;
@@ -284,7 +317,189 @@ TEST(Board, APeerThatLiesAboutItsBlockIsNotReadBeyondItsPlace) {
   const auto entries = endpoints[1]->board()->collect();
   ASSERT_EQ(entries.size(), 1u);
   EXPECT_EQ(entries[0].meeting.block_bytes, std::uint64_t{1} << 40);
-  EXPECT_EQ(entries[0].block.size(), kLongest);
+  EXPECT_EQ(entries[0].block.size(), longest("host"));
+}
+
+// ---- entries that get lost on the way
+
+/// The network of a few boards: hands each chunk to all others, but those that `lost` says.
+struct LossyNetwork {
+  struct Chunk {
+    std::uint32_t epoch;
+    std::uint32_t psn;
+    Rank source;
+    Bytes payload;
+  };
+  std::vector<std::deque<Chunk>> queues;
+  std::function<bool(const Chunk&, Rank)> lost = [](const Chunk&, Rank) { return false; };
+};
+
+class LossyPair final : public device::MulticastQueuePair {
+ public:
+  LossyPair(LossyNetwork& network, Rank me) : network_(network), me_(me) {}
+
+  Result<std::uint32_t> post(const device::ChunkRun& run) override {
+    std::uint32_t accepted = 0;
+    for (std::size_t at = 0; at < run.data.size(); at += run.chunk_bytes, ++accepted) {
+      const auto part =
+          run.data.subspan(at, std::min<std::size_t>(run.chunk_bytes, run.data.size() - at));
+      const LossyNetwork::Chunk chunk{
+          run.epoch, run.first_psn + accepted, me_, {part.begin(), part.end()}};
+      for (std::uint32_t r = 0; r < network_.queues.size(); ++r) {
+        if (rank_of(r) == me_ || network_.lost(chunk, rank_of(r))) continue;
+        network_.queues[r].push_back(chunk);
+      }
+    }
+    return accepted;
+  }
+  std::uint64_t unsent_bytes() override { return 0; }
+  std::size_t poll(std::span<device::ReceivedChunk> chunks) override {
+    held_.clear();
+    auto& queue = network_.queues[index(me_)];
+    while (!queue.empty() && held_.size() < chunks.size()) {
+      held_.push_back(std::move(queue.front()));
+      queue.pop_front();
+    }
+    for (std::size_t i = 0; i < held_.size(); ++i) {
+      chunks[i] = {held_[i].epoch, held_[i].psn, held_[i].source, held_[i].payload, nullptr};
+    }
+    return held_.size();
+  }
+  bool place(const device::ReceivedChunk&, std::byte*) override { return true; }
+  void release() override {}
+  Status post_probe(std::uint32_t) override { return {}; }
+
+ private:
+  LossyNetwork& network_;
+  Rank me_;
+  std::vector<LossyNetwork::Chunk> held_;
+};
+
+constexpr std::uint32_t kChunk = 116;  // pieces of 100 bytes
+
+struct Boards {
+  explicit Boards(std::uint32_t size) {
+    network.queues.resize(size);
+    for (std::uint32_t r = 0; r < size; ++r) {
+      boards.push_back(std::make_unique<device::ip::IpBoard>(
+          rank_of(r), size, std::make_unique<LossyPair>(network, rank_of(r)), kChunk));
+    }
+  }
+
+  /// What the layer above does: asks for what is missing, says what was left.
+  void repair() {
+    for (std::uint32_t r = 0; r < boards.size(); ++r) {
+      for (const Rank missing : boards[r]->missing()) {
+        again += boards[index(missing)]->put_again(boards[r]->meeting()) ? 1 : 0;
+      }
+      for (const Rank behind : boards[r]->behind()) {
+        boards[r]->on_left(behind, boards[index(behind)]->left());
+      }
+    }
+  }
+
+  LossyNetwork network;
+  std::vector<std::unique_ptr<device::ip::IpBoard>> boards;
+  std::uint64_t again = 0;
+};
+
+device::BoardMeeting all_to_all(std::size_t bytes) { return {.purpose = 2, .block_bytes = bytes}; }
+
+TEST(LossyBoard, EveryEntryComesInTheEndWhateverIsLost) {
+  constexpr std::uint32_t kRanks = 4;
+  Boards job(kRanks);
+  std::uint64_t step = 0;
+  job.network.lost = [&](const LossyNetwork::Chunk&, Rank) { return draw(7, ++step) % 4 == 0; };
+  for (std::uint64_t meeting = 1; meeting <= 60; ++meeting) {
+    const std::size_t bytes = draw(8, meeting) % 2500;
+    std::vector<Bytes> own;
+    std::vector<std::map<std::uint32_t, Bytes>> got(kRanks);
+    for (std::uint32_t r = 0; r < kRanks; ++r) own.push_back(pattern(bytes, 10 * meeting + r));
+    std::set<std::uint32_t> inside;
+    for (std::uint32_t r = 0; r < kRanks; ++r) {
+      job.boards[r]->enter(all_to_all(bytes), own[r]);
+      inside.insert(r);
+    }
+    for (int round = 0; !inside.empty(); ++round) {
+      ASSERT_LT(round, 1000);
+      for (std::uint32_t r = 0; r < kRanks; ++r) {
+        if (!inside.contains(r)) continue;
+        for (const device::BoardEntry& one : job.boards[r]->collect()) {
+          got[r][index(one.from)] = {one.block.begin(), one.block.end()};
+        }
+        if (!job.boards[r]->complete()) continue;
+        job.boards[r]->leave();
+        inside.erase(r);
+      }
+      job.repair();
+    }
+    for (std::uint32_t r = 0; r < kRanks; ++r) {
+      ASSERT_EQ(got[r].size(), kRanks - 1);
+      for (const auto& [from, block] : got[r]) ASSERT_TRUE(block == own[from]) << meeting;
+    }
+  }
+  EXPECT_GT(job.again, 20u);
+}
+
+TEST(LossyBoard, AnEntryIsAnsweredForAsLongAsSomebodyMayMissIt) {
+  Boards job(3);
+  const Bytes block = pattern(250, 1);
+  const device::BoardMeeting broadcast{.flow = device::BoardMeeting::Flow::root_to_all,
+                                       .purpose = 1,
+                                       .root = rank_of(0),
+                                       .block_bytes = 250};
+  job.network.lost = [](const LossyNetwork::Chunk& chunk, Rank to) {
+    return to == rank_of(2) && chunk.epoch == 1;
+  };
+  for (std::uint32_t i = 0; i < kPlaces; ++i) {
+    job.boards[0]->enter(broadcast, block);
+    EXPECT_TRUE(job.boards[0]->complete());
+    job.boards[0]->leave();
+  }
+  // Nobody has said that he has left the first.
+  job.boards[0]->enter(broadcast, block);
+  EXPECT_TRUE(job.boards[0]->kept_out());
+  EXPECT_EQ(job.boards[0]->behind().size(), 2u);
+  job.boards[2]->enter(broadcast, {});
+  EXPECT_TRUE(job.boards[2]->collect().empty());
+  EXPECT_FALSE(job.boards[0]->put_again(9)) << "it has not been put there yet";
+  EXPECT_FALSE(job.boards[0]->put_again(10)) << "a meeting of the future";
+  EXPECT_FALSE(job.boards[1]->put_again(1)) << "not its entry";
+  job.network.lost = [](const LossyNetwork::Chunk&, Rank) { return false; };
+  EXPECT_TRUE(job.boards[0]->put_again(job.boards[2]->meeting()));
+  ASSERT_EQ(job.boards[2]->collect().size(), 1u);
+  job.boards[2]->leave();
+  job.boards[0]->on_left(rank_of(2), job.boards[2]->left());
+  EXPECT_TRUE(job.boards[0]->kept_out());
+  job.boards[0]->on_left(rank_of(1), 1);
+  job.boards[0]->collect();
+  EXPECT_FALSE(job.boards[0]->kept_out());
+}
+
+TEST(LossyBoard, ChunksThatAreNoneOfAnEntryAreDropped) {
+  Boards job(2);
+  const Bytes block = pattern(250, 1);
+  const auto send = [&](std::uint32_t epoch, std::uint32_t psn, Bytes payload) {
+    job.network.queues[0].push_back({epoch, psn, rank_of(1), std::move(payload)});
+  };
+  const auto framed = [&](device::BoardMeeting meeting, std::size_t bytes) {
+    Bytes payload(device::ip::kBoardHeadBytes + bytes);
+    device::ip::encode(meeting, payload.data());
+    return payload;
+  };
+  send(1, 0, Bytes(3));                                         // no head
+  send(1, 3, framed(all_to_all(250), 50));                      // a piece too many
+  send(1, 0, framed(all_to_all(250), 99));                      // a piece too short
+  send(1, 0, framed(all_to_all(std::uint64_t{1} << 60), 100));  // a block too long
+  send(1 + kPlaces, 0, framed(all_to_all(0), 0));               // too far ahead
+  Bytes unknown = framed(all_to_all(0), 0);
+  unknown[0] = std::byte{9};
+  send(1, 0, unknown);  // no flow of that number
+  job.boards[0]->enter(all_to_all(250), block);
+  EXPECT_TRUE(job.boards[0]->collect().empty());
+  EXPECT_EQ(job.boards[0]->rejected(), 6u);
+  job.boards[1]->enter(all_to_all(250), block);
+  EXPECT_EQ(job.boards[0]->collect().size(), 1u);
 }
 
 }  // namespace

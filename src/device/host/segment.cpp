@@ -60,9 +60,7 @@ std::size_t SegmentShape::board_offset() const {
          subgroups * chunk_ring().bytes();
 }
 
-std::size_t SegmentShape::bytes() const {
-  return board_offset() + BoardShare::bytes();
-}
+std::size_t SegmentShape::bytes() const { return board_offset() + BoardShare::bytes(); }
 
 std::vector<std::byte> SegmentAddress::encode() const {
   std::vector<std::byte> bytes(sizeof *this);

@@ -190,9 +190,26 @@ Status IpEndpoint::open_sockets() {
     groups_.push_back(std::move(*pair));
   }
   if (Status status = receive_apart(false); !status) return status;
+  if (Status status = open_board(settings); !status) return status;
   // One subgroup's worth: the chunks of a short message may all fall to the first subgroup.
   capabilities_.receive_window_bytes =
       static_cast<std::uint64_t>(static_cast<double>(smallest) * kPayloadShare);
+  return {};
+}
+
+/// On a port of its own, so that nobody reads its entries before they are wanted.
+Status IpEndpoint::open_board(const GroupSettings& settings) {
+  constexpr std::uint32_t kMostRanks = 16;  // each hears all others
+  if (options_.size < 2 || options_.size > kMostRanks || options_.subgroups == wire::kMaxSubgroups)
+    return {};
+  GroupSettings of_board = settings;
+  of_board.multicast = Multicast::ud;
+  const std::uint32_t subgroup = options_.subgroups;
+  const SocketAddress group = group_address(options_.group_seed, options_.communicator, subgroup,
+                                            ip_.family, interface_.index);
+  auto pair = IpMulticastQueuePair::open(of_board, interface_, group, subgroup, integrity_);
+  if (!pair) return pair.status();
+  board_pair_ = std::move(*pair);
   return {};
 }
 
@@ -301,6 +318,11 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
       reinterpret_cast<sockaddr_in6*>(peer.address.get())->sin6_scope_id =
           reinterpret_cast<const sockaddr_in6*>(interface_.address.get())->sin6_scope_id;
     }
+  }
+  if (board_pair_) {
+    board_counters_ = board_pair_.get();
+    board_ = std::make_unique<IpBoard>(options_.rank, options_.size, std::move(board_pair_),
+                                       datagram_payload_);
   }
   if (uc()) agree_on_messages();
   rc::RcConfig config;
@@ -440,6 +462,17 @@ void IpEndpoint::collect_probes() {
   }
 }
 
+/// Entries for a meeting that this rank has not entered need not wake it.
+bool IpEndpoint::prepare_wait() {
+  const bool watch = board_ && board_->waits();
+  if (watch == board_watched_) return true;
+  epoll_event event{.events = EPOLLIN, .data = {.u32 = 0x2000}};
+  const int operation = watch ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
+  if (::epoll_ctl(epoll_.get(), operation, board_->receive_descriptor(), &event) == 0)
+    board_watched_ = watch;
+  return true;
+}
+
 void IpEndpoint::notify_when_sendable(bool on) {
   for (std::uint32_t s = 0; s < groups_.size(); ++s) {
     epoll_event event{.events = EPOLLOUT, .data = {.u32 = 0x1000 + s}};
@@ -451,6 +484,10 @@ void IpEndpoint::notify_when_sendable(bool on) {
 EndpointCounters IpEndpoint::counters() const {
   EndpointCounters sum = counters_;
   for (const auto& group : groups_) group->add_to(sum);
+  if (board_) {
+    board_counters_->add_to(sum);
+    sum.rejected_foreign += board_->rejected();
+  }
   channels_.add_to(sum);
   sum.send_calls += sender_.calls();
   sum.receive_calls += batch_.calls();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "device/ip/board.hpp"
 #include "device/ip/datagram_batch.hpp"
 #include "device/ip/datagram_sender.hpp"
 #include "device/ip/injection.hpp"
@@ -32,6 +33,7 @@ class IpEndpoint final : public Endpoint {
     return static_cast<std::uint32_t>(groups_.size());
   }
   MulticastQueuePair& multicast(std::uint32_t subgroup) override { return *groups_[subgroup]; }
+  Board* board() override { return board_.get(); }
   Status receive_apart(bool on) override;
   Result<MemoryKey> register_memory(std::span<std::byte> memory) override {
     return channels_.memory().add(memory);
@@ -46,6 +48,7 @@ class IpEndpoint final : public Endpoint {
   bool quiet() const override { return channels_.quiet(); }
   Instant next_deadline() const override { return channels_.next_deadline(); }
   int wait_descriptor() const override { return epoll_.get(); }
+  bool prepare_wait() override;
   void notify_when_sendable(bool on) override;
   EndpointCounters counters() const override;
 
@@ -61,6 +64,7 @@ class IpEndpoint final : public Endpoint {
   bool uc() const { return ip_.multicast == Multicast::uc; }
   Status open_sockets();
   Status open_unicast();
+  Status open_board(const GroupSettings& settings);
   void receive(Instant now);
   void on_datagram(Instant now, std::span<const std::byte> datagram);
   void transmit(Instant now);
@@ -80,6 +84,10 @@ class IpEndpoint final : public Endpoint {
   std::uint64_t unicast_buffer_bytes_ = 0;  ///< as the kernel counts
   Descriptor epoll_;
   std::vector<std::unique_ptr<IpMulticastQueuePair>> groups_;
+  std::unique_ptr<IpMulticastQueuePair> board_pair_;  ///< until `connect`
+  std::unique_ptr<IpBoard> board_;                    ///< null: too many ranks
+  IpMulticastQueuePair* board_counters_ = nullptr;    ///< the board's
+  bool board_watched_ = false;                        ///< by epoll_
   std::vector<Peer> peers_;
   rc::ChannelSet channels_;
   DatagramBatch batch_{4};

@@ -1,0 +1,206 @@
+#include "device/ip/board.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tutti::device::ip {
+
+using Flow = BoardMeeting::Flow;
+
+namespace {
+
+constexpr std::size_t kLongestBlockBytes = 16 * 1024;
+constexpr std::uint32_t kMostPieces = 64;  // the bits of a place's map
+
+constexpr std::uint64_t all_pieces(std::uint32_t count) {
+  return count == kMostPieces ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+}
+
+}  // namespace
+
+void encode(const BoardMeeting& meeting, std::byte* out) {
+  out[0] = static_cast<std::byte>(meeting.flow);
+  out[1] = static_cast<std::byte>(meeting.purpose);
+  out[2] = out[3] = std::byte{0};
+  const std::uint32_t root = index(meeting.root);
+  std::memcpy(out + 4, &root, 4);
+  std::memcpy(out + 8, &meeting.block_bytes, 8);
+}
+
+bool decode(std::span<const std::byte> bytes, BoardMeeting& meeting) {
+  if (bytes.size() < kBoardHeadBytes) return false;
+  const auto flow = static_cast<std::uint8_t>(bytes[0]);
+  if (flow > static_cast<std::uint8_t>(Flow::all_to_root)) return false;
+  std::uint32_t root = 0;
+  std::memcpy(&root, bytes.data() + 4, 4);
+  meeting.flow = static_cast<Flow>(flow);
+  meeting.purpose = static_cast<std::uint8_t>(bytes[1]);
+  meeting.root = rank_of(root);
+  std::memcpy(&meeting.block_bytes, bytes.data() + 8, 8);
+  return true;
+}
+
+IpBoard::IpBoard(Rank me, std::uint32_t size, std::unique_ptr<MulticastQueuePair> pair,
+                 std::uint32_t chunk_bytes)
+    : me_(me),
+      pair_(std::move(pair)),
+      chunk_bytes_(chunk_bytes),
+      piece_bytes_(chunk_bytes - static_cast<std::uint32_t>(kBoardHeadBytes)),
+      max_block_bytes_(
+          std::min<std::size_t>(kLongestBlockBytes, std::size_t{kMostPieces} * piece_bytes_)),
+      places_(std::size_t{size} * kPlaces),
+      left_by_(size) {
+  missing_.reserve(size);
+  entries_.reserve(size);
+}
+
+bool IpBoard::writes(const BoardMeeting& meeting) const {
+  return meeting.flow == Flow::all_to_all ||
+         (meeting.flow == Flow::root_to_all) == (me_ == meeting.root);
+}
+
+std::uint32_t IpBoard::pieces_of(std::uint64_t block_bytes) const {
+  const std::uint64_t pieces = (block_bytes + piece_bytes_ - 1) / piece_bytes_;
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(pieces, 1));
+}
+
+void IpBoard::enter(const BoardMeeting& meeting, std::span<const std::byte> own) {
+  meeting_ = meeting;
+  own_block_ = own;
+  ++number_;
+  missing_.clear();
+  const bool reads_all = meeting.flow == Flow::all_to_all ||
+                         (meeting.flow == Flow::all_to_root && me_ == meeting.root);
+  if (reads_all) {
+    for (std::uint32_t r = 0; r < left_by_.size(); ++r) {
+      if (rank_of(r) != me_) missing_.push_back(rank_of(r));
+    }
+  } else if (!writes(meeting)) {
+    missing_.push_back(meeting.root);
+  }
+  kept_out_ = writes(meeting);
+  if (kept_out_) put();
+}
+
+/// Whoever has yet to leave an earlier meeting keeps places for as many after it.
+bool IpBoard::place_is_free() const {
+  for (std::uint32_t r = 0; r < left_by_.size(); ++r) {
+    if (rank_of(r) != me_ && number_ > left_by_[r] + kPlaces) return false;
+  }
+  return true;
+}
+
+void IpBoard::put() {
+  if (!place_is_free()) return;
+  kept_out_ = false;
+  Own& own = own_[number_ % kPlaces];
+  own.number = last_put_ = number_;
+  const std::uint32_t pieces = pieces_of(own_block_.size());
+  own.chunks.resize(pieces * kBoardHeadBytes + own_block_.size());
+  std::byte* out = own.chunks.data();
+  for (std::uint32_t i = 0; i < pieces; ++i) {
+    encode(meeting_, out);
+    out += kBoardHeadBytes;
+    const std::size_t at = std::size_t{i} * piece_bytes_;
+    const std::size_t bytes = std::min<std::size_t>(piece_bytes_, own_block_.size() - at);
+    if (bytes > 0) std::memcpy(out, &own_block_[at], bytes);
+    out += bytes;
+  }
+  unsent_ = pieces;
+  send_rest();
+}
+
+/// A network that refuses loses: who misses the entry asks for it.
+void IpBoard::send_rest() {
+  const Own& own = own_[number_ % kPlaces];
+  const std::uint32_t pieces = pieces_of(own_block_.size());
+  const std::uint32_t first = pieces - unsent_;
+  const auto posted = pair_->post({.epoch = static_cast<std::uint32_t>(number_),
+                                   .first_psn = first,
+                                   .data = std::span(own.chunks).subspan(first * chunk_bytes_),
+                                   .chunk_bytes = chunk_bytes_});
+  unsent_ = posted ? unsent_ - *posted : 0;
+}
+
+std::span<const BoardEntry> IpBoard::collect() {
+  if (kept_out_) put();
+  if (unsent_ > 0) send_rest();
+  receive();
+  entries_.clear();
+  std::erase_if(missing_, [&](Rank rank) {
+    const Place& place = place_of(rank, number_);
+    if (place.number != number_ || place.missing_pieces != 0) return false;
+    entries_.push_back({rank, place.meeting, place.block});
+    // Who is in this meeting has left the one before.
+    left_by_[index(rank)] = std::max(left_by_[index(rank)], number_ - 1);
+    return true;
+  });
+  return entries_;
+}
+
+void IpBoard::receive() {
+  // A bounded number of looks, so that a flood cannot keep this rank here.
+  constexpr int kMaxLooks = 4;
+  for (int look = 0; look < kMaxLooks; ++look) {
+    const std::size_t count = pair_->poll(chunks_);
+    for (std::size_t i = 0; i < count; ++i) rejected_ += accept(chunks_[i]) ? 0 : 1;
+    if (count > 0) pair_->release();
+    if (count < chunks_.size()) return;
+  }
+}
+
+/// False: no part of an entry that this rank can use.
+bool IpBoard::accept(const ReceivedChunk& chunk) {
+  // Meetings that it has left are over; more than there are places for nobody may be ahead.
+  const std::uint32_t ahead = chunk.epoch - static_cast<std::uint32_t>(left_);
+  if (ahead == 0 || ahead > kPlaces) return ahead == 0 || -ahead <= kPlaces;
+  BoardMeeting meeting;
+  if (!pair_->place(chunk, nullptr) || !decode(chunk.payload, meeting)) return false;
+  const std::uint32_t pieces = pieces_of(meeting.block_bytes);
+  if (meeting.block_bytes > max_block_bytes_ || chunk.psn >= pieces) return false;
+  const std::span<const std::byte> piece = chunk.payload.subspan(kBoardHeadBytes);
+  const std::size_t at = std::size_t{chunk.psn} * piece_bytes_;
+  if (piece.size() != std::min<std::size_t>(piece_bytes_, meeting.block_bytes - at)) return false;
+  const std::uint64_t number = left_ + ahead;
+  Place& place = place_of(chunk.source, number);
+  if (place.number != number) {
+    place.number = number;
+    place.meeting = meeting;
+    place.missing_pieces = all_pieces(pieces);
+    place.block.resize(meeting.block_bytes);
+  }
+  if (place.meeting != meeting) return false;
+  if (!piece.empty()) std::memcpy(&place.block[at], piece.data(), piece.size());
+  place.missing_pieces &= ~(std::uint64_t{1} << chunk.psn);
+  return true;
+}
+
+bool IpBoard::put_again(std::uint32_t meeting) {
+  const std::uint32_t back = static_cast<std::uint32_t>(number_) - meeting;
+  // While this rank is kept out, the place of the present meeting is still that of an earlier one.
+  if (back > kPlaces || number_ <= back) return false;
+  const std::uint64_t number = number_ - back;
+  const Own& own = own_[number % kPlaces];
+  // Its first time may be still to come.
+  if (own.number != number || (back == 0 && (kept_out_ || unsent_ > 0))) return false;
+  (void)pair_->post(
+      {.epoch = meeting, .first_psn = 0, .data = own.chunks, .chunk_bytes = chunk_bytes_});
+  return true;
+}
+
+void IpBoard::on_left(Rank rank, std::uint32_t meeting) {
+  // It may be ahead, where it needs nothing of this rank.
+  std::uint64_t& known = left_by_[index(rank)];
+  const std::uint32_t news = meeting - static_cast<std::uint32_t>(known);
+  if (news <= INT32_MAX) known += news;
+}
+
+std::vector<Rank> IpBoard::behind() const {
+  std::vector<Rank> ranks;
+  for (std::uint32_t r = 0; r < left_by_.size(); ++r) {
+    if (rank_of(r) != me_ && left_by_[r] < last_put_) ranks.push_back(rank_of(r));
+  }
+  return ranks;
+}
+
+}  // namespace tutti::device::ip
