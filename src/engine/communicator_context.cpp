@@ -79,7 +79,10 @@ bool CommunicatorContext::poll(Instant now) {
     discard_multicast();
     return false;
   }
-  if (only_meets()) return poll_meeting(now);
+  // What others say meanwhile is heard in every so many rounds.
+  constexpr std::uint32_t kRoundsMet = 16;
+  const bool briefly = only_meets() && ++rounds_met_ % kRoundsMet != 0;
+  if (briefly && look_at_board(now)) return active_.empty();
   bool worked = poll_endpoint(now);
   if (!deferred_.empty()) post_deferred(now);
   if (team_) {
@@ -101,8 +104,8 @@ bool CommunicatorContext::poll(Instant now) {
 
 /// The rest of the engine, cold by then, costs a short collective more than all that it does.
 bool CommunicatorContext::only_meets() const {
-  return active_.size() == 1 && active_.front()->meets() && queued_.empty() && failing_.ok() &&
-         !team_;
+  return active_.size() == 1 && active_.front()->meets() && queued_.empty() && deferred_.empty() &&
+         failing_.ok() && !team_;
 }
 
 bool CommunicatorContext::begin_at_once(Instant now, std::unique_ptr<Operation>& operation) {
@@ -118,20 +121,6 @@ bool CommunicatorContext::look_at_board(Instant now) {
   active_.front()->poll(now);
   if (active_.front()->done()) end(now, 0);
   return failing_.ok();
-}
-
-/// A round in which there is only that. What others say meanwhile is heard in every so many rounds.
-bool CommunicatorContext::poll_meeting(Instant now) {
-  constexpr std::uint32_t kRoundsMet = 16;
-  bool worked = active_.front()->poll(now);
-  if (active_.front()->done()) {
-    end(now, 0);
-  } else if (++rounds_met_ % kRoundsMet == 0) {
-    worked |= poll_endpoint(now);
-    worked |= poll_multicast(now);
-  }
-  if (!failing_.ok()) settle_failure(now);
-  return worked;
 }
 
 // ---- receive workers

@@ -231,7 +231,6 @@ class CommunicatorContext : private device::LandingGuide {
   void begin(Instant now, std::unique_ptr<Operation> begun);
   bool clear() const;
   bool only_meets() const;
-  bool poll_meeting(Instant now);
   void end(Instant now, std::size_t position);
   bool barrier_needed(const Operation& operation, bool votes);
   bool poll_operations(Instant now);
@@ -298,7 +297,7 @@ class CommunicatorContext : private device::LandingGuide {
   std::vector<Rank> gone_;            ///< who have said that they go
   bool drained_ = false;
   std::uint32_t rounds_unheard_ = 0;  ///< polls since multicast was looked at
-  std::uint32_t rounds_met_ = 0;      ///< polls that looked at the board, whether alone or not
+  std::uint32_t rounds_met_ = 0;      ///< polls in which there was only the board to look at
 };
 
 }  // namespace tutti::engine

@@ -45,7 +45,7 @@ struct Counters {
   std::uint64_t credits_granted = 0;
   std::uint64_t send_queue_full = 0;
   std::uint64_t activations = 0;
-  std::uint64_t board_meetings = 0;  ///< collectives that met at the device's board
+  std::uint64_t board_meetings = 0;        ///< collectives that met at the device's board
   std::uint64_t board_entries_missed = 0;  ///< that this rank asked others for
   std::uint64_t board_entries_again = 0;   ///< that it put there again because others asked
   std::uint64_t messages_sent = 0;

@@ -81,6 +81,14 @@ class LabJobs(unittest.TestCase):
         self.assertGreater(self.total(results, "chunks_lost"), 0)
         self.assertGreater(self.total(results, "chunks_fetched") + self.total(results, "chunks_multicast_again"), 0)
 
+    def test_entries_that_are_lost_at_the_board_are_put_there_again(self):
+        results = self.bench(["--loss", "5", "--loss-proto", "udp"], "allgather", "-b", "64", "-e", "8K", hosts=4)
+        # Every size, each repetition out of place and in place, and barriers between them.
+        for result in results:
+            self.assertGreaterEqual(result["counters"]["board_meetings"], 4 * 6)
+        self.assertGreater(self.total(results, "board_entries_missed"), 0)
+        self.assertGreater(self.total(results, "board_entries_again"), 0)
+
     def test_a_link_of_one_gigabit_is_paced_and_loses_nothing(self):
         results = self.bench(["--rate", "1gbit"], "allgather", "-b", "1M", "-e", "1M", hosts=4)
         self.check_multicast(results, 4, 1 << 20)

@@ -359,7 +359,8 @@ TEST(Registry, ListsWhatIsKnownWhereANameIsNot) {
   const auto missing = collectives::find_algorithm(Collective::barrier, "tree");
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.status().message(),
-            "barrier has no algorithm 'tree': choose one of dissemination, recursive_doubling");
+            "barrier has no algorithm 'tree': choose one of dissemination, recursive_doubling, "
+            "linear");
 }
 
 TEST(Registry, SaysWhatRestrictsAnAlgorithm) {

@@ -23,12 +23,12 @@ ChoiceTable preferring(std::string_view text) {
 }
 
 TEST(Choice, TheFirstPreferenceThatFitsDecides) {
-  const ChoiceTable table = preferring("allgather[2000]=linear,allgather[4000]=bruck:ports=3");
-  EXPECT_EQ(table.choose(allgather(2000)).algorithm, "linear");
-  EXPECT_EQ(to_string(table.choose(allgather(2001))), "bruck:ports=3");
-  EXPECT_TRUE(table.prefers(allgather(4000)));
-  EXPECT_EQ(table.choose(allgather(4001)).algorithm, "multicast");
-  EXPECT_FALSE(table.prefers(allgather(4001)));
+  const ChoiceTable table = preferring("allgather[20000]=linear,allgather[40000]=bruck:ports=3");
+  EXPECT_EQ(table.choose(allgather(20'000)).algorithm, "linear");
+  EXPECT_EQ(to_string(table.choose(allgather(20'001))), "bruck:ports=3");
+  EXPECT_TRUE(table.prefers(allgather(40'000)));
+  EXPECT_EQ(table.choose(allgather(40'001)).algorithm, "multicast");
+  EXPECT_FALSE(table.prefers(allgather(40'001)));
   EXPECT_TRUE(table.prefers_anywhere());
 }
 
@@ -38,7 +38,7 @@ TEST(Choice, APlaceLimitsWhatFollowsIt) {
       "allgather[64]=bruck");
   EXPECT_EQ(table.choose(allgather(4096, 4, "host")).algorithm, "ring");
   EXPECT_EQ(table.choose(allgather(4096, 3, "host")).algorithm, "linear");
-  EXPECT_EQ(table.choose(allgather(4096, 4, "ip")).algorithm, "multicast");
+  EXPECT_EQ(table.choose(allgather(40'960, 4, "ip")).algorithm, "multicast");
   EXPECT_EQ(table.choose(allgather(64, 4, "ip")).algorithm, "bruck");
   Situation on_two_hosts = allgather(1 << 20, 4, "host");
   on_two_hosts.hosts = 2;
@@ -48,19 +48,42 @@ TEST(Choice, APlaceLimitsWhatFollowsIt) {
 
 TEST(Choice, AutomaticLeavesItToTheTableThatWeShip) {
   const ChoiceTable table =
-      preferring("when:ranks=4,allgather[2000]=automatic,allgather=ring,when,allgather=linear");
-  EXPECT_EQ(table.choose(allgather(2000)).algorithm, "multicast");
-  EXPECT_FALSE(table.prefers(allgather(2000)));
-  EXPECT_EQ(table.choose(allgather(2001)).algorithm, "ring");
+      preferring("when:ranks=4,allgather[20000]=automatic,allgather=ring,when,allgather=linear");
+  EXPECT_EQ(table.choose(allgather(20'000)).algorithm, "multicast");
+  EXPECT_FALSE(table.prefers(allgather(20'000)));
+  EXPECT_EQ(table.choose(allgather(20'001)).algorithm, "ring");
 }
 
-TEST(Choice, ShortAllgathersAmongFewGoByMessages) {
+TEST(Choice, ShortCallsMeetAtTheDevicesBoard) {
+  const ChoiceTable table = ChoiceTable::defaults();
+  for (const char* device : {"ip", "host"}) {
+    for (const Collective one :
+         {Collective::barrier, Collective::broadcast, Collective::allgather, Collective::gather}) {
+      const Situation short_call{one, 16, 1, 8, device};
+      EXPECT_EQ(table.choose(short_call).algorithm, "linear") << device << to_string(one);
+    }
+  }
+  EXPECT_EQ(table.choose(allgather(8192, 16, "ip")).algorithm, "linear");
+  EXPECT_EQ(table.choose(allgather(8193, 16, "ip")).algorithm, "multicast");
+  EXPECT_EQ(table.choose(allgather(65'536, 16, "host")).algorithm, "linear");
+  EXPECT_EQ(table.choose(allgather(65'537, 16, "host")).algorithm, "multicast");
+}
+
+TEST(Choice, ShortAllgathersAmongManyGoByMulticast) {
   const ChoiceTable table = ChoiceTable::defaults();
   EXPECT_EQ(table.choose(allgather(16'000, 2)).algorithm, "linear");
   EXPECT_EQ(table.choose(allgather(65'536, 2)).algorithm, "multicast");
-  EXPECT_EQ(table.choose(allgather(1024, 8)).algorithm, "bruck");
-  EXPECT_EQ(table.choose(allgather(1025, 8)).algorithm, "multicast");
-  EXPECT_EQ(table.choose(allgather(8, 9)).algorithm, "multicast");
+  EXPECT_EQ(table.choose(allgather(8, 17)).algorithm, "multicast");
+}
+
+/// What a caller that asks only now and then may rely on.
+TEST(Choice, IsConstantUpToTheNextRulesSize) {
+  const ChoiceTable table = preferring("allgather[5]=ring,allgather[7]=bruck,barrier[3]=linear");
+  EXPECT_EQ(table.constant_up_to(Collective::allgather, 0), 5u);
+  EXPECT_EQ(table.constant_up_to(Collective::allgather, 6), 7u);
+  EXPECT_EQ(table.constant_up_to(Collective::allgather, 8), 1024u);
+  EXPECT_EQ(table.constant_up_to(Collective::barrier, 0), 3u);
+  EXPECT_EQ(table.constant_up_to(Collective::barrier, 4), ChoiceRule::kAnyBytes);
 }
 
 TEST(Choice, SaysForWhomItsPreferencesAre) {
