@@ -189,6 +189,8 @@ struct EndpointCounters {
   std::uint64_t multicast_bytes_sent = 0;  ///< payload
   std::uint64_t multicast_datagrams_received = 0;
   std::uint64_t multicast_bytes_received = 0;
+  std::uint64_t board_datagrams_sent = 0;  ///< entries at the board, where it is no memory
+  std::uint64_t board_datagrams_received = 0;
   std::uint64_t reliable_frames_sent = 0;
   std::uint64_t reliable_frames_resent = 0;
   std::uint64_t reliable_timeouts = 0;        ///< sent again because nothing came back

@@ -291,6 +291,8 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
                 {"device_multicast_bytes_sent", device.multicast_bytes_sent},
                 {"device_multicast_datagrams_received", device.multicast_datagrams_received},
                 {"device_multicast_bytes_received", device.multicast_bytes_received},
+                {"device_board_datagrams_sent", device.board_datagrams_sent},
+                {"device_board_datagrams_received", device.board_datagrams_received},
                 {"device_reliable_frames_sent", device.reliable_frames_sent},
                 {"device_reliable_frames_resent", device.reliable_frames_resent},
                 {"device_reliable_timeouts", device.reliable_timeouts},

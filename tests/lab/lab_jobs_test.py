@@ -86,6 +86,7 @@ class LabJobs(unittest.TestCase):
         # Every size, each repetition out of place and in place, and barriers between them.
         for result in results:
             self.assertGreaterEqual(result["counters"]["board_meetings"], 4 * 6)
+            self.assertGreaterEqual(result["counters"]["device_board_datagrams_sent"], 4 * 4 * 6)
         self.assertGreater(self.total(results, "board_entries_missed"), 0)
         self.assertGreater(self.total(results, "board_entries_again"), 0)
 

@@ -104,7 +104,7 @@ class Tune(unittest.TestCase):
             f"# by hand\nwhen:ranks={RANKS}:hosts=1:device=ip\nallgather[2000] = ring # short ones\n"
             "allgather[8192]=automatic\nallgather[65536]=bruck:ports=2\nwhen:ranks=3\nallgather=linear\n")
         table = {"TUTTI_ALGORITHM_FILE": str(self.table)}
-        for size, expected in ((1024, "ring"), (4096, "multicast"), (16384, "bruck"), (131072, "multicast")):
+        for size, expected in ((1024, "ring"), (4096, "linear"), (16384, "bruck"), (131072, "multicast")):
             used, complaints = self.runs("allgather", size, **table)
             self.assertEqual(used["algorithm"], expected)
             self.assertEqual(complaints, "")

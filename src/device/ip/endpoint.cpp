@@ -485,8 +485,17 @@ EndpointCounters IpEndpoint::counters() const {
   EndpointCounters sum = counters_;
   for (const auto& group : groups_) group->add_to(sum);
   if (board_) {
-    board_counters_->add_to(sum);
-    sum.rejected_foreign += board_->rejected();
+    // What carries blocks is told apart from what carries entries.
+    EndpointCounters of_board;
+    board_counters_->add_to(of_board);
+    sum.board_datagrams_sent += of_board.multicast_datagrams_sent;
+    sum.board_datagrams_received += of_board.multicast_datagrams_received;
+    sum.rejected_foreign += of_board.rejected_foreign + board_->rejected();
+    sum.rejected_integrity += of_board.rejected_integrity;
+    sum.send_calls += of_board.send_calls;
+    sum.receive_calls += of_board.receive_calls;
+    sum.send_queue_full += of_board.send_queue_full;
+    sum.kernel_drops += of_board.kernel_drops;
   }
   channels_.add_to(sum);
   sum.send_calls += sender_.calls();
