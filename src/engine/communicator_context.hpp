@@ -52,6 +52,8 @@ class CommunicatorContext : private device::LandingGuide {
   /// One look whether the meeting at the board is over, which touches nothing else; false: there is
   /// more to do than that, for `poll`. Used by whoever polls.
   bool look_at_board(Instant now);
+  /// Whether a meeting at the board is all that goes on here.
+  bool only_meets() const;
   /// One round of work; returns whether there was any.
   bool poll(Instant now);
   /// When `poll` must be called though nothing arrives.
@@ -230,7 +232,6 @@ class CommunicatorContext : private device::LandingGuide {
   void begin_operations(Instant now);
   void begin(Instant now, std::unique_ptr<Operation> begun);
   bool clear() const;
-  bool only_meets() const;
   void end(Instant now, std::size_t position);
   bool barrier_needed(const Operation& operation, bool votes);
   bool poll_operations(Instant now);

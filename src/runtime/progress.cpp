@@ -333,7 +333,7 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
         if (waiters_.load(std::memory_order_relaxed) > 0) changed_.notify_all();
         if (at - turn_since < turn(slept)) continue;  // else the others' turn
       }
-      if (at - idle_since < (slept ? std::min(times_.spin, kSpinAgain) : times_.spin)) {
+      if (at - idle_since < spin(slept)) {
         ::sched_yield();
         turn_since = now();
       } else {
@@ -391,6 +391,15 @@ bool Progress::has_news() const {
 Nanoseconds Progress::turn(bool slept) const {
   if (slept) return times_.turn;
   return begins_together() ? Nanoseconds(0) : times_.first_turn;
+}
+
+/// How long who waits polls in vain before it blocks.
+Nanoseconds Progress::spin(bool slept) const {
+  const bool at_boards = std::all_of(
+      contexts_.begin(), contexts_.end(),
+      [](const engine::CommunicatorContext* one) { return one->only_meets() || !one->busy(); });
+  if (at_boards) return kMeet;
+  return slept ? std::min(times_.spin, kSpinAgain) : times_.spin;
 }
 
 bool Progress::begins_together() const {

@@ -113,6 +113,7 @@ class Progress {
   bool has_news() const;
   bool begins_together() const;
   Nanoseconds turn(bool slept) const;
+  Nanoseconds spin(bool slept) const;
   Instant next_deadline() const;
   void run_background();
   Instant drive_in_background();
