@@ -37,7 +37,7 @@ constexpr std::array kAlgorithms = {
                    "log2 P rounds between exchange partners, two more for other P", kNothing,
                    barrier_recursive_doubling, nullptr},
     AlgorithmEntry{Collective::barrier, "linear",
-                   "one round, P-1 connections; in shared memory one line a rank", kNothing,
+                   "one round, P-1 connections; at a device's board one entry a rank", kNothing,
                    barrier_linear, nullptr},
 
     AlgorithmEntry{Collective::broadcast, "binomial", "ceil(log2 P) rounds: short messages",
@@ -57,7 +57,7 @@ constexpr std::array kAlgorithms = {
                    "binomial scatter, ring allgather: long messages", kNothing,
                    broadcast_scatter_allgather, nullptr},
     AlgorithmEntry{Collective::broadcast, "linear",
-                   "one round, P-1 connections; short blocks in shared memory are written once",
+                   "one round, P-1 connections; at a device's board short blocks are put once",
                    kNothing, broadcast_linear, nullptr},
     AlgorithmEntry{Collective::broadcast, "multicast", "sent once by the root", kReady | kHandshake,
                    broadcast_multicast, nullptr},
@@ -77,8 +77,8 @@ constexpr std::array kAlgorithms = {
                    "P/2 rounds, two connections, even P", kNothing, allgather_neighbour_exchange,
                    needs_even_ranks},
     AlgorithmEntry{Collective::allgather, "linear",
-                   "one round, P-1 connections: few ranks; short blocks in shared memory are "
-                   "written once",
+                   "one round, P-1 connections: few ranks; at a device's board short blocks "
+                   "are put once",
                    kNothing, allgather_linear, nullptr},
     AlgorithmEntry{Collective::allgather, "multicast", "each block sent once, in M chains",
                    kChains | kReady | kHandshake, allgather_multicast, nullptr},

@@ -76,6 +76,7 @@ void BoardOperation::start(Instant now, bool) {
   polled_at_ = now;
   watch_at_ = now + kWatchAfter;
   ++context().counters().board_meetings;
+  context().recorder().enter(epoch(), observe::Phase::data, now);
   completion()->chunks_total = 1;
   board_ = context().board();
   board_->enter(meeting_, own_);

@@ -178,7 +178,10 @@ bool CommunicatorContext::on_board_message(Instant now, Rank from, const Message
       return true;
     case MessageKind::left:
       if (board_loses_) board_->on_left(from, message.epoch);
-      if (message.argument == kGoes) gone_.push_back(from);
+      if (message.argument == kGoes && !gone(from)) {
+        gone_.push_back(from);
+        unwatch(from);
+      }
       return true;
     default:
       return false;

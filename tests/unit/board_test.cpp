@@ -281,6 +281,29 @@ TEST_P(Board, CallsThatDifferAreAnErrorThatNamesBoth) {
   EXPECT_EQ(named, 1);
 }
 
+/// Between hosts somebody may have lost its entry; in shared memory it lies where all see it.
+TEST_P(Board, ARootThatClosesWaitsForWhoMayMissItsEntry) {
+  const bool may_be_lost = GetParam() == std::string("ip");
+  std::atomic<bool> gone{false};
+  on_ranks(3, options(), [&](Communicator& communicator) {
+    const bool root = index(communicator.rank()) == 0;
+    Bytes buffer = root ? pattern(3000, 5) : Bytes(3000);
+    if (root) {
+      finish(communicator.broadcast(buffer, rank_of(0), by_board()));
+      { const Communicator closed = std::move(communicator); }
+      gone = true;
+      return;
+    }
+    std::this_thread::sleep_for(milliseconds(100));
+    if (may_be_lost) {
+      EXPECT_FALSE(gone);
+    }
+    finish(communicator.broadcast(buffer, rank_of(0), by_board()));
+    EXPECT_TRUE(buffer == pattern(3000, 5));
+  });
+  EXPECT_TRUE(gone);
+}
+
 TEST_P(Board, ARankThatGoesIsMissedByName) {
   CommunicatorOptions hasty = options();
   hasty.peer_timeout = milliseconds(300);
