@@ -24,6 +24,22 @@ struct BoardMeeting {
   std::uint64_t block_bytes = 0;
 
   bool operator==(const BoardMeeting&) const = default;
+
+  /// Whether a rank puts a block there.
+  bool has_block_of(Rank rank) const {
+    return flow == Flow::all_to_all || (flow == Flow::root_to_all) == (rank == root);
+  }
+  /// Lists, anew, whose blocks one of `size` ranks reads.
+  void list_sources(Rank reader, std::uint32_t size, std::vector<Rank>& sources) const {
+    sources.clear();
+    if (flow == Flow::all_to_all || (flow == Flow::all_to_root && reader == root)) {
+      for (std::uint32_t r = 0; r < size; ++r) {
+        if (rank_of(r) != reader) sources.push_back(rank_of(r));
+      }
+    } else if (!has_block_of(reader)) {
+      sources.push_back(root);
+    }
+  }
 };
 
 /// What a rank has put there.

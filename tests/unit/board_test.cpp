@@ -37,10 +37,6 @@ CommunicatorOptions on(const std::string& device) {
 
 CollectiveOptions by_board() { return {.algorithm = "linear"}; }
 
-std::uint64_t grown(const Counters& before, const Counters& after, const char* name) {
-  return after.at(name) - before.at(name);
-}
-
 void broadcast(Communicator& communicator, std::size_t bytes, std::uint32_t root,
                std::uint64_t seed) {
   const Bytes expected = pattern(bytes, seed);

@@ -44,6 +44,11 @@ inline Counters counters_of(const Communicator& communicator) {
   return {list.begin(), list.end()};
 }
 
+/// How much a counter has grown between two looks.
+inline std::uint64_t grown(const Counters& before, const Counters& after, const char* name) {
+  return after.at(name) - before.at(name);
+}
+
 /// The end of a collective that must succeed.
 inline void finish(Result<Request> request) {
   ASSERT_TRUE(request.ok()) << request.status().to_string();

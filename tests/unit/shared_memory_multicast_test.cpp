@@ -22,11 +22,6 @@ CommunicatorOptions on_host() {
   return options;
 }
 
-/// How much a counter has grown between two looks.
-std::uint64_t grown(const Counters& before, const Counters& after, const char* name) {
-  return after.at(name) - before.at(name);
-}
-
 void broadcast(Communicator& communicator, std::size_t bytes, std::uint32_t root,
                std::uint64_t seed) {
   const Bytes expected = pattern(bytes, seed);

@@ -13,26 +13,12 @@ void HostBoard::connect() {
   entries_.reserve(shares_.size());
 }
 
-bool HostBoard::writes() const {
-  return meeting_.flow == Flow::all_to_all ||
-         (meeting_.flow == Flow::root_to_all) == (me_ == meeting_.root);
-}
-
 void HostBoard::enter(const BoardMeeting& meeting, std::span<const std::byte> own) {
   meeting_ = meeting;
   own_ = own;
   ++number_;
-  missing_.clear();
-  const bool reads_all = meeting.flow == Flow::all_to_all ||
-                         (meeting.flow == Flow::all_to_root && me_ == meeting.root);
-  if (reads_all) {
-    for (std::uint32_t r = 0; r < shares_.size(); ++r) {
-      if (rank_of(r) != me_) missing_.push_back(rank_of(r));
-    }
-  } else if (!writes()) {
-    missing_.push_back(meeting.root);
-  }
-  kept_out_ = writes();
+  meeting.list_sources(me_, static_cast<std::uint32_t>(shares_.size()), missing_);
+  kept_out_ = meeting.has_block_of(me_);
   if (kept_out_) put();
 }
 

@@ -31,7 +31,6 @@ class HostBoard final : public Board {
   std::uint64_t wakes() const { return wakes_; }
 
  private:
-  bool writes() const;
   bool place_is_free();
   void put();
   const BoardLine* line_of(Rank rank) const;

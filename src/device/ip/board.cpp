@@ -54,11 +54,6 @@ IpBoard::IpBoard(Rank me, std::uint32_t size, std::unique_ptr<MulticastQueuePair
   entries_.reserve(size);
 }
 
-bool IpBoard::writes(const BoardMeeting& meeting) const {
-  return meeting.flow == Flow::all_to_all ||
-         (meeting.flow == Flow::root_to_all) == (me_ == meeting.root);
-}
-
 std::uint32_t IpBoard::pieces_of(std::uint64_t block_bytes) const {
   const std::uint64_t pieces = (block_bytes + piece_bytes_ - 1) / piece_bytes_;
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(pieces, 1));
@@ -68,17 +63,8 @@ void IpBoard::enter(const BoardMeeting& meeting, std::span<const std::byte> own)
   meeting_ = meeting;
   own_block_ = own;
   ++number_;
-  missing_.clear();
-  const bool reads_all = meeting.flow == Flow::all_to_all ||
-                         (meeting.flow == Flow::all_to_root && me_ == meeting.root);
-  if (reads_all) {
-    for (std::uint32_t r = 0; r < left_by_.size(); ++r) {
-      if (rank_of(r) != me_) missing_.push_back(rank_of(r));
-    }
-  } else if (!writes(meeting)) {
-    missing_.push_back(meeting.root);
-  }
-  kept_out_ = writes(meeting);
+  meeting.list_sources(me_, static_cast<std::uint32_t>(left_by_.size()), missing_);
+  kept_out_ = meeting.has_block_of(me_);
   if (kept_out_) put();
 }
 

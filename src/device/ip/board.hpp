@@ -69,7 +69,6 @@ class IpBoard final : public Board {
     std::vector<std::byte> chunks;
   };
 
-  bool writes(const BoardMeeting& meeting) const;
   std::uint32_t pieces_of(std::uint64_t block_bytes) const;
   Place& place_of(Rank rank, std::uint64_t number) {
     return places_[index(rank) * kPlaces + number % kPlaces];
