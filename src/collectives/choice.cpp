@@ -186,7 +186,7 @@ ChoiceTable ChoiceTable::defaults() {
            "each byte leaves the root once, whatever the number of receivers"),
       on("host", kAnyRanks, rule(Collective::allgather, kBoardBytes, "linear", kOneBoard)),
       on("host", kFewRanks, rule(Collective::allgather, kAny, "multicast", kOneRing)),
-      on("ip", kFewRanks, rule(Collective::allgather, kSmallBytes, "linear", kOneDatagram)),
+      on("ip", kFewRanks, rule(Collective::allgather, kEntryBytes, "linear", kOneDatagram)),
       on("", 2,
          rule(Collective::allgather, kEagerBytes, "linear",
               "to one other rank: what a multicast sends, without its handshake")),

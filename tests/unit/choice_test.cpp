@@ -63,8 +63,8 @@ TEST(Choice, ShortCallsMeetAtTheDevicesBoard) {
       EXPECT_EQ(table.choose(short_call).algorithm, "linear") << device << to_string(one);
     }
   }
-  EXPECT_EQ(table.choose(allgather(8192, 16, "ip")).algorithm, "linear");
-  EXPECT_EQ(table.choose(allgather(8193, 16, "ip")).algorithm, "multicast");
+  EXPECT_EQ(table.choose(allgather(16'384, 16, "ip")).algorithm, "linear");
+  EXPECT_EQ(table.choose(allgather(16'385, 16, "ip")).algorithm, "multicast");
   EXPECT_EQ(table.choose(allgather(65'536, 16, "host")).algorithm, "linear");
   EXPECT_EQ(table.choose(allgather(65'537, 16, "host")).algorithm, "multicast");
 }
