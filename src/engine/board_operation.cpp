@@ -17,6 +17,7 @@ constexpr const char* kAlgorithm = "linear";
 constexpr Nanoseconds kWatchAfter{1'000'000};
 // A root that is several meetings ahead waits for who is slow; nobody tells when he has read.
 constexpr Nanoseconds kKeptOutRetry{20'000};
+constexpr Nanoseconds kUnsentRetry{200'000};
 // Where entries may get lost: longer than a rank of a busy core is late, as a rule.
 constexpr Nanoseconds kAskAfter{2'000'000};
 constexpr Nanoseconds kAskAgainMost{100'000'000};
@@ -147,9 +148,13 @@ void BoardOperation::watch_missing() {
 Instant BoardOperation::next_deadline() const {
   if (over_) return kNever;
   const Instant deadline = std::min(watch_at_, ask_at_);
-  // By messages it is told.
-  if (!board_->kept_out() || board_->loses()) return deadline;
-  return std::min(deadline, polled_at_ + kKeptOutRetry);
+  if (board_->loses()) {
+    // By messages it is told when it may put its entry; no event tells when the send queue, which
+    // did not take all of that, has room again.
+    const bool unsent = !board_->kept_out() && board_->missing().empty();
+    return unsent ? std::min(deadline, polled_at_ + kUnsentRetry) : deadline;
+  }
+  return board_->kept_out() ? std::min(deadline, polled_at_ + kKeptOutRetry) : deadline;
 }
 
 std::string BoardOperation::missing() const {
