@@ -47,12 +47,13 @@ def compare(lab, tag, operation, sizes, options, peers="openmpi,mpich,gloo", var
     iterations, and seconds of patience with a machine that is slower than it was in this run."""
     os.makedirs(OUT, exist_ok=True)
     out = os.path.join(OUT, tag)
+    patience = getattr(options, "patience", 0)
     place = ["--lab", f"tutti-{lab}", "--ranks-per-host", str(per_host)] if lab else ["--loopback", "--ranks", str(ranks)]
     command = ["bench/peers/compare.py", *place, "--operations", operation, "--sizes",
                ",".join(map(str, sizes)), "--rounds", str(options.rounds), "--iterations", str(options.iterations),
                "--warmup", "10", "--programs", os.path.join(common.BUILD, "bench", "peers"), "--tutti", f"{CONTEND} {tutti}",
                "--peers", peers, "--lock", "build/peers.lock", "--out", out,
-               "--patience", str(getattr(options, "patience", 0))]
+               "--patience", str(patience)]
     for name, extra in others:
         command += ["--contender", name, f"{CONTEND} {extra}"]
     if variants:
@@ -60,7 +61,7 @@ def compare(lab, tag, operation, sizes, options, peers="openmpi,mpich,gloo", var
     for old in (out + ".json", out + ".md"):
         if os.path.exists(old):
             os.remove(old)
-    common.call(command, timeout=1800 + getattr(options, "patience", 0))
+    common.call(command, timeout=1800 + patience)
     if not os.path.exists(out + ".json"):
         sys.exit("compare.py measured nothing, see above")
     result = common.read_json(out + ".json")

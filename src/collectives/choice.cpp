@@ -179,6 +179,7 @@ ChoiceTable ChoiceTable::defaults() {
       on("host", kAnyRanks, rule(Collective::broadcast, kBoardBytes, "linear", kOneBoard)),
       on("host", kAnyRanks, rule(Collective::broadcast, kAny, "multicast", kOneRing)),
       on("ip", kFewRanks, rule(Collective::broadcast, kEntryBytes, "linear", kOneDatagram)),
+      // Rules of any device for short messages among few serve where there is no board.
       on("", kFewRanks,
          rule(Collective::broadcast, kTinyBytes, "binomial",
               "short messages to few: log2 P rounds")),

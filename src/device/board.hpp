@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct BoardMeeting {
     all_to_root,  ///< all but the root put theirs there, and it reads them
   };
   Flow flow = Flow::all_to_all;
-  std::uint8_t purpose = 0;  ///< the caller's number of the collective
+  std::uint8_t purpose = 0;  ///< the caller's number of what it is for
   Rank root = kNoRank;
   std::uint64_t block_bytes = 0;
 
@@ -53,22 +54,48 @@ struct BoardEntry {
 /// ranks; a rank is in one at a time. Used by one thread at a time.
 class Board {
  public:
+  /// Meetings that a rank may be ahead of others, whose entries stay as long.
+  static constexpr std::uint32_t kPlaces = 8;
+
+  Board(Rank me, std::uint32_t size) : me_(me), size_(size) {
+    missing_.reserve(size);
+    entries_.reserve(size);
+  }
+  Board(const Board&) = delete;
+  Board& operator=(const Board&) = delete;
   virtual ~Board() = default;
 
   /// The longest block.
   virtual std::size_t max_block_bytes() const = 0;
   /// Enters the next meeting, with this rank's block where it puts one there, which is copied, now
   /// or by `collect`, and the caller's until `leave`.
-  virtual void enter(const BoardMeeting& meeting, std::span<const std::byte> own) = 0;
+  void enter(const BoardMeeting& meeting, std::span<const std::byte> own) {
+    what_ = meeting;
+    own_block_ = own;
+    ++number_;
+    meeting.list_sources(me_, size_, missing_);
+    kept_out_ = meeting.has_block_of(me_);
+    put_if_free();
+  }
   /// The entries that came since the last call, valid until `leave`.
-  virtual std::span<const BoardEntry> collect() = 0;
+  std::span<const BoardEntry> collect() {
+    put_if_free();
+    exchange();
+    entries_.clear();
+    std::erase_if(missing_, [this](Rank rank) {
+      const std::optional<BoardEntry> entry = entry_of(rank);
+      if (entry) entries_.push_back(*entry);
+      return entry.has_value();
+    });
+    return entries_;
+  }
   /// This rank's block is there, and all that it reads has come.
-  virtual bool complete() const = 0;
+  virtual bool complete() const { return !kept_out_ && missing_.empty(); }
   /// Whether this rank's block is still kept out by ranks that have yet to read an earlier one:
   /// nobody tells when that ends.
-  virtual bool kept_out() const = 0;
+  bool kept_out() const { return kept_out_; }
   /// Whom this rank waits for.
-  virtual std::span<const Rank> missing() const = 0;
+  std::span<const Rank> missing() const { return missing_; }
   /// Everything collected was used: its place may be written anew.
   virtual void leave() = 0;
 
@@ -76,21 +103,54 @@ class Board {
   // their number's lower half.
   virtual bool loses() const { return false; }
   /// The meeting that this rank is in, or was in last.
-  virtual std::uint32_t meeting() const { return 0; }
+  std::uint32_t meeting() const { return static_cast<std::uint32_t>(number_); }
   /// The last meeting that it has left.
   virtual std::uint32_t left() const { return 0; }
   /// Somebody misses this rank's entry of a meeting. False: there is none (yet).
-  virtual bool put_again(std::uint32_t meeting) {
-    (void)meeting;
+  virtual bool put_again(std::uint32_t missed) {
+    (void)missed;
     return false;
   }
   /// `rank` has left a meeting, and all before.
-  virtual void on_left(Rank rank, std::uint32_t meeting) {
+  virtual void on_left(Rank rank, std::uint32_t last) {
     (void)rank;
-    (void)meeting;
+    (void)last;
   }
   /// Who is not known to have left the last meeting for which this rank has put a block there.
   virtual std::vector<Rank> behind() const { return {}; }
+
+ protected:
+  Rank me() const { return me_; }
+  std::uint32_t size() const { return size_; }
+  /// Of the meeting that this rank is in, or was in last, from 1 on.
+  std::uint64_t number() const { return number_; }
+  const BoardMeeting& what() const { return what_; }
+  std::span<const std::byte> own_block() const { return own_block_; }
+
+  /// Whether everybody has left the meeting whose place this one's would take.
+  virtual bool place_is_free() = 0;
+  /// Puts this rank's block there.
+  virtual void put() = 0;
+  /// Sends what is left to send, and receives.
+  virtual void exchange() {}
+  /// A rank's entry of this meeting; nothing: it has not come yet.
+  virtual std::optional<BoardEntry> entry_of(Rank rank) = 0;
+
+ private:
+  void put_if_free() {
+    if (!kept_out_ || !place_is_free()) return;
+    kept_out_ = false;
+    put();
+  }
+
+  Rank me_;
+  std::uint32_t size_;
+  std::uint64_t number_ = 0;
+  BoardMeeting what_;
+  std::span<const std::byte> own_block_;
+  bool kept_out_ = false;
+  std::vector<Rank> missing_;
+  std::vector<BoardEntry> entries_;
 };
 
 }  // namespace tutti::device

@@ -22,51 +22,50 @@ constexpr Nanoseconds kUnsentRetry{200'000};
 constexpr Nanoseconds kAskAfter{2'000'000};
 constexpr Nanoseconds kAskAgainMost{100'000'000};
 
-constexpr const char* name_of(std::uint8_t purpose) {
-  constexpr const char* kNames[] = {"a barrier", "a broadcast", "an allgather", "a gather"};
-  return purpose < std::size(kNames) ? kNames[purpose] : "nothing known";
+constexpr Flow flow_of(Collective collective) {
+  switch (collective) {
+    case Collective::broadcast:
+      return Flow::root_to_all;
+    case Collective::gather:
+      return Flow::all_to_root;
+    default:
+      return Flow::all_to_all;
+  }
 }
 
-enum Purpose : std::uint8_t { kBarrier, kBroadcast, kAllgather, kGather };
-
+/// Of anybody's meeting, whatever he says that it is for.
 std::string text_of(const device::BoardMeeting& meeting) {
-  std::string text = fmt::format("{} of {} bytes", name_of(meeting.purpose), meeting.block_bytes);
+  const char* const name = meeting.purpose < kCollectives
+                               ? to_string(static_cast<Collective>(meeting.purpose))
+                               : "nothing known";
+  std::string text = fmt::format("{} of {} bytes", name, meeting.block_bytes);
   if (meeting.root != kNoRank) text += fmt::format(", root {}", index(meeting.root));
   return text;
 }
 
 }  // namespace
 
-std::unique_ptr<BoardOperation> BoardOperation::barrier() {
-  return std::unique_ptr<BoardOperation>(
-      new BoardOperation({"barrier", kAlgorithm, kNoRank, 0},
-                         {.flow = Flow::all_to_all, .purpose = kBarrier}, {}, {}));
+bool BoardOperation::serves(Collective collective) {
+  return collective == Collective::barrier || collective == Collective::broadcast ||
+         collective == Collective::allgather || collective == Collective::gather;
 }
 
-std::unique_ptr<BoardOperation> BoardOperation::broadcast(std::span<std::byte> buffer, bool at_root,
-                                                          Rank root) {
-  return std::unique_ptr<BoardOperation>(
-      new BoardOperation({"broadcast", kAlgorithm, root, buffer.size()},
-                         {.flow = Flow::root_to_all,
-                          .purpose = kBroadcast,
-                          .root = root,
-                          .block_bytes = buffer.size()},
-                         at_root ? buffer : std::span<std::byte>(), buffer));
-}
-
-std::unique_ptr<BoardOperation> BoardOperation::allgather(std::span<const std::byte> own,
-                                                          std::span<std::byte> receive) {
+std::unique_ptr<BoardOperation> BoardOperation::create(const CollectiveCall& call, Rank me) {
+  const bool at_root = call.root == me;
+  const bool broadcasts = call.collective == Collective::broadcast;
+  const bool receives = call.collective != Collective::gather || at_root;
+  std::span<const std::byte> own = call.send;
+  if (broadcasts) own = at_root ? call.receive : std::span<std::byte>();
+  const Rank root = has_root(call.collective) ? call.root : kNoRank;
+  const device::BoardMeeting meeting{
+      .flow = flow_of(call.collective),
+      .purpose = static_cast<std::uint8_t>(call.collective),
+      .root = root,
+      .block_bytes = broadcasts ? call.receive.size() : call.send.size()};
+  const Description description{to_string(call.collective), kAlgorithm, root,
+                                std::max(call.send.size(), call.receive.size())};
   return std::unique_ptr<BoardOperation>(new BoardOperation(
-      {"allgather", kAlgorithm, kNoRank, receive.size()},
-      {.flow = Flow::all_to_all, .purpose = kAllgather, .block_bytes = own.size()}, own, receive));
-}
-
-std::unique_ptr<BoardOperation> BoardOperation::gather(std::span<const std::byte> own,
-                                                       std::span<std::byte> receive, Rank root) {
-  return std::unique_ptr<BoardOperation>(new BoardOperation(
-      {"gather", kAlgorithm, root, own.size()},
-      {.flow = Flow::all_to_root, .purpose = kGather, .root = root, .block_bytes = own.size()}, own,
-      receive));
+      description, meeting, own, receives ? call.receive : std::span<std::byte>()));
 }
 
 BoardOperation::BoardOperation(Description description, const device::BoardMeeting& meeting,
@@ -86,14 +85,9 @@ void BoardOperation::start(Instant now, bool) {
     ask_at_ = board_->kept_out() ? now : now + ask_after_;
   }
   // Gathered blocks lie by rank, this one's own among them.
-  const bool gathers = meeting_.purpose == kAllgather || meeting_.purpose == kGather;
-  if (!gathers || receive_.empty()) return;
+  if (collective() == Collective::broadcast || receive_.empty()) return;
   std::byte* const place = &receive_[index(context().rank()) * own_.size()];
   if (place != own_.data()) std::memcpy(place, own_.data(), own_.size());
-}
-
-void BoardOperation::on_message(Instant, Rank, const protocol::Message&) {
-  ++context().counters().messages_rejected;
 }
 
 bool BoardOperation::poll(Instant now) {
@@ -124,7 +118,7 @@ bool BoardOperation::take(const device::BoardEntry& entry) {
   }
   if (entry.block.empty()) return true;
   const std::size_t at =
-      meeting_.purpose == kBroadcast ? 0 : index(entry.from) * meeting_.block_bytes;
+      collective() == Collective::broadcast ? 0 : index(entry.from) * meeting_.block_bytes;
   std::memcpy(&receive_[at], entry.block.data(), entry.block.size());
   return true;
 }
@@ -142,7 +136,7 @@ void BoardOperation::watch_missing() {
   for (const Rank rank : board_->missing()) context().watch(rank);
   if (!board_->kept_out()) return;
   // Somebody has not left an earlier meeting, and only this rank may notice that he is dead.
-  for (std::uint32_t r = 0; r < context().size(); ++r) context().watch(rank_of(r));
+  context().watch_everybody();
 }
 
 Instant BoardOperation::next_deadline() const {

@@ -10,29 +10,23 @@
 
 #include "device/board.hpp"
 #include "engine/operation.hpp"
+#include "tutti/collective.hpp"
 
 namespace tutti::engine {
 
 class BoardOperation final : public Operation {
  public:
-  /// The endpoint has a board that takes blocks so long. Buffers are the caller's until completion.
-  static std::unique_ptr<BoardOperation> barrier();
-  /// `buffer` is read at the root and written elsewhere.
-  static std::unique_ptr<BoardOperation> broadcast(std::span<std::byte> buffer, bool at_root,
-                                                   Rank root);
-  /// `own` to everybody's `receive`, by rank; `own` may be its own place there.
-  static std::unique_ptr<BoardOperation> allgather(std::span<const std::byte> own,
-                                                   std::span<std::byte> receive);
-  /// `own` to the root's `receive`, by rank; elsewhere `receive` is empty.
-  static std::unique_ptr<BoardOperation> gather(std::span<const std::byte> own,
-                                                std::span<std::byte> receive, Rank root);
+  /// Whether a collective is one round in which what a rank sends is the same for all.
+  static bool serves(Collective collective);
+  /// A call, checked, of a collective that is served, at rank `me`, whose endpoint has a board that
+  /// takes blocks so long.
+  static std::unique_ptr<BoardOperation> create(const CollectiveCall& call, Rank me);
 
   /// Nobody leaves a meeting of all before everybody is there.
   bool confirms_earlier() const override {
     return meeting_.flow == device::BoardMeeting::Flow::all_to_all;
   }
   bool meets() const override { return true; }
-  void on_message(Instant now, Rank from, const protocol::Message& message) override;
   bool poll(Instant now) override;
   Instant next_deadline() const override;
   bool locally_complete() const override { return over_; }
@@ -47,6 +41,7 @@ class BoardOperation final : public Operation {
   BoardOperation(Description description, const device::BoardMeeting& meeting,
                  std::span<const std::byte> own, std::span<std::byte> receive);
 
+  Collective collective() const { return static_cast<Collective>(meeting_.purpose); }
   bool take(const device::BoardEntry& entry);
   void watch_missing();
   void ask(Instant now);

@@ -49,10 +49,6 @@ void ClockExchange::ask(Instant now) {
   context().send_data(now, kReference, epoch(), asked_, {});
 }
 
-void ClockExchange::on_message(Instant, Rank, const protocol::Message&) {
-  ++context().counters().messages_rejected;
-}
-
 void ClockExchange::on_data(Instant now, Rank from, std::uint32_t slot,
                             std::span<const std::byte> payload) {
   if (answers()) {

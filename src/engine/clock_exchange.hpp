@@ -37,7 +37,6 @@ class ClockExchange final : public Operation {
 
   std::uint64_t early_bytes() const override { return 0; }
   bool confirms_earlier() const override { return false; }
-  void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_data(Instant now, Rank from, std::uint32_t slot,
                std::span<const std::byte> payload) override;
   bool poll(Instant now) override;

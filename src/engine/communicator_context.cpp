@@ -9,6 +9,10 @@ namespace tutti::engine {
 
 using protocol::MessageKind;
 
+void Operation::on_message(Instant, Rank, const protocol::Message&) {
+  ++context().counters().messages_rejected;
+}
+
 void Operation::on_chunk(Instant, const device::ReceivedChunk&, device::MulticastQueuePair&) {
   ++context().counters().chunks_malformed;
 }
@@ -108,12 +112,11 @@ bool CommunicatorContext::only_meets() const {
          failing_.ok() && !team_;
 }
 
-bool CommunicatorContext::begin_at_once(Instant now, std::unique_ptr<Operation>& operation) {
+void CommunicatorContext::begin_at_once(Instant now, std::unique_ptr<Operation>& operation) {
   const bool first = submitted_.empty() && queued_.empty() && clear();
-  if (!first || !failed_.ok() || !failing_.ok() || team_) return false;
+  if (!first || !failed_.ok() || !failing_.ok() || team_) return;
   begin(now, std::move(operation));
   look_at_board(now);
-  return true;
 }
 
 bool CommunicatorContext::look_at_board(Instant now) {
@@ -389,6 +392,10 @@ void CommunicatorContext::watch(Rank peer) {
   if (peer == rank_ || std::find(watched_.begin(), watched_.end(), peer) != watched_.end()) return;
   watched_.push_back(peer);
   endpoint_->watch(peer, true);
+}
+
+void CommunicatorContext::watch_everybody() {
+  for (std::uint32_t r = 0; r < size_; ++r) watch(rank_of(r));
 }
 
 void CommunicatorContext::unwatch(Rank peer) {

@@ -47,8 +47,8 @@ class CommunicatorContext : private device::LandingGuide {
   bool has_submissions() const { return !submitted_.empty(); }
 
   /// Begins a collective at once and looks whether it is over already, where nothing else is to be
-  /// done first; false: it has to be submitted. Used by whoever polls.
-  bool begin_at_once(Instant now, std::unique_ptr<Operation>& operation);
+  /// done first; elsewhere leaves it to the caller, to submit. Used by whoever polls.
+  void begin_at_once(Instant now, std::unique_ptr<Operation>& operation);
   /// One look whether the meeting at the board is over, which touches nothing else; false: there is
   /// more to do than that, for `poll`. Used by whoever polls.
   bool look_at_board(Instant now);
@@ -65,7 +65,7 @@ class CommunicatorContext : private device::LandingGuide {
   /// Says what the others wait to hear before this rank may close, and watches those who have yet
   /// to say that they need nothing more of it (`keeps_blocks`).
   void part(Instant now);
-  bool keeps_blocks() const { return !kept_.empty() || board_read_by_somebody(); }
+  bool keeps_blocks() const { return !kept_.empty() || !behind().empty(); }
   /// Once nothing is kept and all is quiet: tells who may ask this rank that it goes.
   void say_goodbye(Instant now);
   /// Whether everything that this rank has to say has reached its peers.
@@ -167,6 +167,7 @@ class CommunicatorContext : private device::LandingGuide {
   }
   /// Until no collective runs, a peer that falls silent is a failure: for whoever is waited for.
   void watch(Rank peer);
+  void watch_everybody();
   /// Its silence is no failure from now on.
   void unwatch(Rank peer);
   /// "rank 2 (host b)".
@@ -238,7 +239,7 @@ class CommunicatorContext : private device::LandingGuide {
   void complete(Operation& operation, const Status& status);
   void answer_late(Instant now, Rank from, const protocol::Message& message);
   void on_receipt(Rank from, std::uint32_t epoch);
-  bool board_read_by_somebody() const;
+  std::vector<Rank> behind() const;
   bool gone(Rank rank) const;
   bool on_board_message(Instant now, Rank from, const protocol::Message& message);
   void tend_copies(Instant now);

@@ -197,17 +197,16 @@ void CommunicatorContext::ask_for_entries(Instant now, std::span<const Rank> ran
 }
 
 void CommunicatorContext::ask_who_left(Instant now) {
-  for (const Rank rank : board_->behind()) {
-    if (!gone(rank)) outbox_.send(rank, MessageKind::left_wanted, 0);
-  }
+  for (const Rank rank : behind()) outbox_.send(rank, MessageKind::left_wanted, 0);
   send(now, outbox_);
 }
 
-/// Who has gone needed nothing any more.
-bool CommunicatorContext::board_read_by_somebody() const {
-  if (!board_loses_) return false;
-  const std::vector<Rank> behind = board_->behind();
-  return std::any_of(behind.begin(), behind.end(), [this](Rank one) { return !gone(one); });
+/// Who may miss an entry of this rank at a board that loses: who has gone needs nothing any more.
+std::vector<Rank> CommunicatorContext::behind() const {
+  if (!board_loses_) return {};
+  std::vector<Rank> ranks = board_->behind();
+  std::erase_if(ranks, [this](Rank one) { return gone(one); });
+  return ranks;
 }
 
 bool CommunicatorContext::gone(Rank rank) const {
@@ -246,9 +245,7 @@ void CommunicatorContext::part(Instant now) {
   if (!board_loses_) return;
   // Who is behind is asked until he is not.
   ask_who_left_at_ = now;
-  for (const Rank rank : board_->behind()) {
-    if (!gone(rank)) watch(rank);
-  }
+  for (const Rank rank : behind()) watch(rank);
 }
 
 /// What came for a collective before it began here.

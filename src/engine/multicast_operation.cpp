@@ -402,9 +402,7 @@ bool MulticastOperation::send_block(Instant now) {
 /// wait for, and only this rank would notice that he is dead.
 void MulticastOperation::watch_readers() {
   if (std::exchange(readers_watched_, true)) return;
-  for (std::uint32_t r = 0; r < context().size(); ++r) {
-    if (rank_of(r) != context().rank()) context().watch(rank_of(r));
-  }
+  context().watch_everybody();
 }
 
 void MulticastOperation::note_stall(Instant now, bool stalled, bool worked) {

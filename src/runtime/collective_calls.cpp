@@ -84,37 +84,34 @@ CollectiveCalls::CollectiveCalls(const CallerFacts& facts, collectives::ChoiceTa
 
 /// Blocks shorter than this meet at the board by the table of choices.
 std::uint64_t CollectiveCalls::met_below(Collective collective) const {
-  if (!facts_.has_board) return 0;
   const auto meets = [&](std::uint64_t bytes) {
-    CollectiveCall call;
-    call.collective = collective;
-    const std::string& name = choices_.choose(situation_of(call, bytes)).algorithm;
-    return fits_board(call, name, bytes);
+    return fits_board(collective, choices_.choose(situation_of(collective, bytes)).algorithm,
+                      bytes);
   };
   std::uint64_t bytes = 0;
-  while (bytes <= facts_.max_board_bytes && meets(bytes)) {
-    bytes = std::min(choices_.constant_up_to(collective, bytes), facts_.max_board_bytes) + 1;
+  while (meets(bytes)) {
+    bytes = std::min(choices_.constant_up_to(collective, bytes), *facts_.max_board_bytes) + 1;
   }
   return bytes;
 }
 
 Result<std::unique_ptr<engine::Operation>> CollectiveCalls::met(const CollectiveCall& call) const {
   if (Status status = check_call(call, facts_.rank, facts_.size); !status) return status;
-  return meeting_of(call);
+  return std::unique_ptr<engine::Operation>(engine::BoardOperation::create(call, facts_.rank));
 }
 
-collectives::Situation CollectiveCalls::situation_of(const CollectiveCall& call,
+collectives::Situation CollectiveCalls::situation_of(Collective collective,
                                                      std::uint64_t block_bytes) const {
-  return {call.collective, facts_.size, facts_.hosts, block_bytes, facts_.device};
+  return {collective, facts_.size, facts_.hosts, block_bytes, facts_.device};
 }
 
 bool CollectiveCalls::prefers(const CollectiveCall& call) const {
   return call.options.algorithm == Algorithm::automatic &&
-         choices_.prefers(situation_of(call, block_bytes_of(call, facts_.size)));
+         choices_.prefers(situation_of(call.collective, block_bytes_of(call, facts_.size)));
 }
 
 std::string CollectiveCalls::complaint() const {
-  const std::string places = choices_.misplaced(situation_of({}, 0));
+  const std::string places = choices_.misplaced(situation_of(Collective::barrier, 0));
   if (places.empty()) return {};
   return fmt::format(
       "{} and {} choose algorithms for \"{}\" only; this communicator has {} ranks on {} host(s) "
@@ -128,7 +125,7 @@ Result<CollectiveCalls::Chosen> CollectiveCalls::choose(const CollectiveCall& ca
   std::string_view name = options.algorithm.name();
   schedule::Parameters p;
   if (options.algorithm == Algorithm::automatic) {
-    const collectives::Choice& choice = choices_.choose(situation_of(call, block_bytes));
+    const collectives::Choice& choice = choices_.choose(situation_of(call.collective, block_bytes));
     name = choice.algorithm;
     p = choice.parameters;
   } else if (options.algorithm == Aggregation::kInNetwork ||
@@ -158,28 +155,10 @@ Result<CollectiveCalls::Chosen> CollectiveCalls::choose(const CollectiveCall& ca
   return Chosen{*entry, p};
 }
 
-/// Whether a call is one round in which what a rank sends is the same for all.
-bool CollectiveCalls::fits_board(const CollectiveCall& call, std::string_view algorithm,
+bool CollectiveCalls::fits_board(Collective collective, std::string_view algorithm,
                                  std::uint64_t block_bytes) const {
-  if (!facts_.has_board || block_bytes > facts_.max_board_bytes || algorithm != kLinear)
-    return false;
-  return call.collective == Collective::barrier || call.collective == Collective::broadcast ||
-         call.collective == Collective::allgather || call.collective == Collective::gather;
-}
-
-std::unique_ptr<engine::Operation> CollectiveCalls::meeting_of(const CollectiveCall& call) const {
-  const bool at_root = call.root == facts_.rank;
-  switch (call.collective) {
-    case Collective::broadcast:
-      return engine::BoardOperation::broadcast(call.receive, at_root, call.root);
-    case Collective::allgather:
-      return engine::BoardOperation::allgather(call.send, call.receive);
-    case Collective::gather:
-      return engine::BoardOperation::gather(
-          call.send, at_root ? call.receive : std::span<std::byte>(), call.root);
-    default:
-      return engine::BoardOperation::barrier();
-  }
+  return facts_.max_board_bytes && block_bytes <= *facts_.max_board_bytes && algorithm == kLinear &&
+         engine::BoardOperation::serves(collective);
 }
 
 Result<PlannedCall> CollectiveCalls::plan(const CollectiveCall& call) {
@@ -190,7 +169,7 @@ Result<PlannedCall> CollectiveCalls::plan(const CollectiveCall& call) {
   const auto chosen = choose(call, planned.block_bytes);
   if (!chosen) return chosen.status();
   planned.algorithm_name = chosen->entry->name.data();
-  planned.at_board = fits_board(call, chosen->entry->name, planned.block_bytes);
+  planned.at_board = fits_board(call.collective, chosen->entry->name, planned.block_bytes);
   if (planned.at_board || chosen->entry->name == kMulticast) return planned;
 
   const schedule::TemplateKey key{.collective = call.collective,
@@ -217,7 +196,9 @@ Result<PlannedCall> CollectiveCalls::plan(const CollectiveCall& call) {
 
 Result<std::unique_ptr<engine::Operation>> CollectiveCalls::make(const PlannedCall& planned) {
   const CollectiveCall& call = planned.call;
-  if (planned.at_board) return meeting_of(call);
+  if (planned.at_board) {
+    return std::unique_ptr<engine::Operation>(engine::BoardOperation::create(call, facts_.rank));
+  }
   if (!planned.schedule) {
     std::unique_ptr<engine::Operation> operation;
     if (call.collective == Collective::broadcast) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,10 +27,10 @@ struct CallerFacts {
   Rank rank{0};
   std::uint32_t size = 1;
   std::uint32_t hosts = 1;
-  std::uint64_t max_data_bytes = 0;   ///< that a message carries
-  std::string device{};               ///< its name
-  std::uint64_t max_board_bytes = 0;  ///< of a block at the device's board
-  bool has_board = false;
+  std::uint64_t max_data_bytes = 0;  ///< that a message carries
+  std::string device{};              ///< its name
+  /// Of a block at the device's board; none: it has no board.
+  std::optional<std::uint64_t> max_board_bytes{};
 };
 
 /// A call, checked and planned; the buffers and all that the spans name stay the caller's.
@@ -57,9 +58,9 @@ class CollectiveCalls {
   /// Whether a call is so short, and leaves the choice to us, that it meets at the device's board:
   /// what `plan` and `make` would say, for less. Calls that do are `met`.
   bool meets(const CollectiveCall& call) const {
-    return call.options.algorithm == Algorithm::automatic &&
-           block_bytes_of(call, facts_.size) <
-               met_below_[static_cast<std::size_t>(call.collective)];
+    const std::uint64_t limit_bytes = met_below_[static_cast<std::size_t>(call.collective)];
+    return limit_bytes > 0 && call.options.algorithm == Algorithm::automatic &&
+           block_bytes_of(call, facts_.size) < limit_bytes;
   }
   /// One run of such a call. Errors as of `plan`.
   Result<std::unique_ptr<engine::Operation>> met(const CollectiveCall& call) const;
@@ -78,12 +79,11 @@ class CollectiveCalls {
     schedule::Parameters parameters;
   };
 
-  collectives::Situation situation_of(const CollectiveCall& call, std::uint64_t block_bytes) const;
+  collectives::Situation situation_of(Collective collective, std::uint64_t block_bytes) const;
   Result<Chosen> choose(const CollectiveCall& call, std::uint64_t block_bytes) const;
   std::uint64_t met_below(Collective collective) const;
-  bool fits_board(const CollectiveCall& call, std::string_view algorithm,
+  bool fits_board(Collective collective, std::string_view algorithm,
                   std::uint64_t block_bytes) const;
-  std::unique_ptr<engine::Operation> meeting_of(const CollectiveCall& call) const;
 
   CallerFacts facts_;
   collectives::ChoiceTable choices_;

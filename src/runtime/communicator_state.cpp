@@ -110,14 +110,15 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
 CallerFacts CommunicatorState::facts() const {
   std::set<std::string> networks;
   for (const Greeting& one : greetings_) networks.insert(one.network);
-  const device::Board* const board = context_->endpoint().board();
-  return {.rank = rank(),
-          .size = size(),
-          .hosts = static_cast<std::uint32_t>(networks.size()),
-          .max_data_bytes = context_->max_data_bytes(),
-          .device = device_,
-          .max_board_bytes = board == nullptr ? 0 : board->max_block_bytes(),
-          .has_board = board != nullptr};
+  CallerFacts facts{.rank = rank(),
+                    .size = size(),
+                    .hosts = static_cast<std::uint32_t>(networks.size()),
+                    .max_data_bytes = context_->max_data_bytes(),
+                    .device = device_};
+  if (const device::Board* board = context_->endpoint().board()) {
+    facts.max_board_bytes = board->max_block_bytes();
+  }
+  return facts;
 }
 
 void CommunicatorState::arrange_dumps() {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -54,7 +53,8 @@ class HostilePair final : public device::MulticastQueuePair {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::span input(reinterpret_cast<const std::byte*>(data), size);
-  device::ip::IpBoard board(rank_of(0), kRanks, std::make_unique<HostilePair>(input), kChunkBytes);
+  HostilePair pair(input);
+  device::ip::IpBoard board(rank_of(0), kRanks, pair, kChunkBytes);
   const std::array<std::byte, 40> own{};
   const device::BoardMeeting meeting{.purpose = 2, .block_bytes = own.size()};
   board.enter(meeting, own);

@@ -400,8 +400,9 @@ struct Boards {
   explicit Boards(std::uint32_t size) {
     network.queues.resize(size);
     for (std::uint32_t r = 0; r < size; ++r) {
-      boards.push_back(std::make_unique<device::ip::IpBoard>(
-          rank_of(r), size, std::make_unique<LossyPair>(network, rank_of(r)), kChunk));
+      pairs.push_back(std::make_unique<LossyPair>(network, rank_of(r)));
+      boards.push_back(
+          std::make_unique<device::ip::IpBoard>(rank_of(r), size, *pairs.back(), kChunk));
     }
   }
 
@@ -418,6 +419,7 @@ struct Boards {
   }
 
   LossyNetwork network;
+  std::vector<std::unique_ptr<LossyPair>> pairs;
   std::vector<std::unique_ptr<device::ip::IpBoard>> boards;
   std::uint64_t again = 0;
 };

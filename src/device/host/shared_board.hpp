@@ -30,7 +30,7 @@ static_assert(sizeof(BoardLine) == kCacheLineBytes);
 /// The places of one rank.
 class BoardShare {
  public:
-  static constexpr std::uint32_t kPlaces = 8;
+  static constexpr std::uint32_t kPlaces = Board::kPlaces;
   static constexpr std::size_t kBlockBytes = 64 * 1024;
 
   BoardShare() = default;

@@ -40,56 +40,42 @@ bool decode(std::span<const std::byte> bytes, BoardMeeting& meeting) {
   return true;
 }
 
-IpBoard::IpBoard(Rank me, std::uint32_t size, std::unique_ptr<MulticastQueuePair> pair,
-                 std::uint32_t chunk_bytes)
-    : me_(me),
-      pair_(std::move(pair)),
+IpBoard::IpBoard(Rank me, std::uint32_t size, MulticastQueuePair& pair, std::uint32_t chunk_bytes)
+    : Board(me, size),
+      pair_(pair),
       chunk_bytes_(chunk_bytes),
       piece_bytes_(chunk_bytes - static_cast<std::uint32_t>(kBoardHeadBytes)),
       max_block_bytes_(
           std::min<std::size_t>(kLongestBlockBytes, std::size_t{kMostPieces} * piece_bytes_)),
       places_(std::size_t{size} * kPlaces),
-      left_by_(size) {
-  missing_.reserve(size);
-  entries_.reserve(size);
-}
+      left_by_(size) {}
 
 std::uint32_t IpBoard::pieces_of(std::uint64_t block_bytes) const {
   const std::uint64_t pieces = (block_bytes + piece_bytes_ - 1) / piece_bytes_;
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(pieces, 1));
 }
 
-void IpBoard::enter(const BoardMeeting& meeting, std::span<const std::byte> own) {
-  meeting_ = meeting;
-  own_block_ = own;
-  ++number_;
-  meeting.list_sources(me_, static_cast<std::uint32_t>(left_by_.size()), missing_);
-  kept_out_ = meeting.has_block_of(me_);
-  if (kept_out_) put();
-}
-
 /// Whoever has yet to leave an earlier meeting keeps places for as many after it.
-bool IpBoard::place_is_free() const {
-  for (std::uint32_t r = 0; r < left_by_.size(); ++r) {
-    if (rank_of(r) != me_ && number_ > left_by_[r] + kPlaces) return false;
+bool IpBoard::place_is_free() {
+  for (std::uint32_t r = 0; r < size(); ++r) {
+    if (rank_of(r) != me() && number() > left_by_[r] + kPlaces) return false;
   }
   return true;
 }
 
 void IpBoard::put() {
-  if (!place_is_free()) return;
-  kept_out_ = false;
-  Own& own = own_[number_ % kPlaces];
-  own.number = last_put_ = number_;
-  const std::uint32_t pieces = pieces_of(own_block_.size());
-  own.chunks.resize(pieces * kBoardHeadBytes + own_block_.size());
+  const std::span<const std::byte> block = own_block();
+  Own& own = own_[number() % kPlaces];
+  own.number = last_put_ = number();
+  const std::uint32_t pieces = pieces_of(block.size());
+  own.chunks.resize(pieces * kBoardHeadBytes + block.size());
   std::byte* out = own.chunks.data();
   for (std::uint32_t i = 0; i < pieces; ++i) {
-    encode(meeting_, out);
+    encode(what(), out);
     out += kBoardHeadBytes;
     const std::size_t at = std::size_t{i} * piece_bytes_;
-    const std::size_t bytes = std::min<std::size_t>(piece_bytes_, own_block_.size() - at);
-    if (bytes > 0) std::memcpy(out, &own_block_[at], bytes);
+    const std::size_t bytes = std::min<std::size_t>(piece_bytes_, block.size() - at);
+    if (bytes > 0) std::memcpy(out, &block[at], bytes);
     out += bytes;
   }
   unsent_ = pieces;
@@ -98,41 +84,33 @@ void IpBoard::put() {
 
 /// A network that refuses loses: who misses the entry asks for it.
 void IpBoard::send_rest() {
-  const Own& own = own_[number_ % kPlaces];
-  const std::uint32_t pieces = pieces_of(own_block_.size());
-  const std::uint32_t first = pieces - unsent_;
-  const auto posted = pair_->post({.epoch = static_cast<std::uint32_t>(number_),
-                                   .first_psn = first,
-                                   .data = std::span(own.chunks).subspan(first * chunk_bytes_),
-                                   .chunk_bytes = chunk_bytes_});
+  const Own& own = own_[number() % kPlaces];
+  const std::uint32_t first = pieces_of(own_block().size()) - unsent_;
+  const auto posted = pair_.post({.epoch = meeting(),
+                                  .first_psn = first,
+                                  .data = std::span(own.chunks).subspan(first * chunk_bytes_),
+                                  .chunk_bytes = chunk_bytes_});
   unsent_ = posted ? unsent_ - *posted : 0;
 }
 
-std::span<const BoardEntry> IpBoard::collect() {
-  if (kept_out_) put();
+void IpBoard::exchange() {
   if (unsent_ > 0) send_rest();
-  receive();
-  entries_.clear();
-  std::erase_if(missing_, [&](Rank rank) {
-    const Place& place = place_of(rank, number_);
-    if (place.number != number_ || place.missing_pieces != 0) return false;
-    entries_.push_back({rank, place.meeting, place.block});
-    // Who is in this meeting has left the one before.
-    left_by_[index(rank)] = std::max(left_by_[index(rank)], number_ - 1);
-    return true;
-  });
-  return entries_;
-}
-
-void IpBoard::receive() {
   // A bounded number of looks, so that a flood cannot keep this rank here.
   constexpr int kMaxLooks = 4;
   for (int look = 0; look < kMaxLooks; ++look) {
-    const std::size_t count = pair_->poll(chunks_);
+    const std::size_t count = pair_.poll(chunks_);
     for (std::size_t i = 0; i < count; ++i) rejected_ += accept(chunks_[i]) ? 0 : 1;
-    if (count > 0) pair_->release();
+    if (count > 0) pair_.release();
     if (count < chunks_.size()) return;
   }
+}
+
+std::optional<BoardEntry> IpBoard::entry_of(Rank rank) {
+  const Place& place = place_of(rank, number());
+  if (place.number != number() || place.missing_pieces != 0) return std::nullopt;
+  // Who is in this meeting has left the one before.
+  left_by_[index(rank)] = std::max(left_by_[index(rank)], number() - 1);
+  return BoardEntry{rank, place.meeting, place.block};
 }
 
 /// False: no part of an entry that this rank can use.
@@ -141,16 +119,16 @@ bool IpBoard::accept(const ReceivedChunk& chunk) {
   const std::uint32_t ahead = chunk.epoch - static_cast<std::uint32_t>(left_);
   if (ahead == 0 || ahead > kPlaces) return ahead == 0 || -ahead <= kPlaces;
   BoardMeeting meeting;
-  if (!pair_->place(chunk, nullptr) || !decode(chunk.payload, meeting)) return false;
+  if (!pair_.place(chunk, nullptr) || !decode(chunk.payload, meeting)) return false;
   const std::uint32_t pieces = pieces_of(meeting.block_bytes);
   if (meeting.block_bytes > max_block_bytes_ || chunk.psn >= pieces) return false;
   const std::span<const std::byte> piece = chunk.payload.subspan(kBoardHeadBytes);
   const std::size_t at = std::size_t{chunk.psn} * piece_bytes_;
   if (piece.size() != std::min<std::size_t>(piece_bytes_, meeting.block_bytes - at)) return false;
-  const std::uint64_t number = left_ + ahead;
-  Place& place = place_of(chunk.source, number);
-  if (place.number != number) {
-    place.number = number;
+  const std::uint64_t theirs = left_ + ahead;
+  Place& place = place_of(chunk.source, theirs);
+  if (place.number != theirs) {
+    place.number = theirs;
     place.meeting = meeting;
     place.missing_pieces = all_pieces(pieces);
     place.block.resize(meeting.block_bytes);
@@ -161,30 +139,30 @@ bool IpBoard::accept(const ReceivedChunk& chunk) {
   return true;
 }
 
-bool IpBoard::put_again(std::uint32_t meeting) {
-  const std::uint32_t back = static_cast<std::uint32_t>(number_) - meeting;
+bool IpBoard::put_again(std::uint32_t missed) {
+  const std::uint32_t back = meeting() - missed;
   // While this rank is kept out, the place of the present meeting is still that of an earlier one.
-  if (back > kPlaces || number_ <= back) return false;
-  const std::uint64_t number = number_ - back;
-  const Own& own = own_[number % kPlaces];
+  if (back > kPlaces || number() <= back) return false;
+  const std::uint64_t wanted = number() - back;
+  const Own& own = own_[wanted % kPlaces];
   // Its first time may be still to come.
-  if (own.number != number || (back == 0 && (kept_out_ || unsent_ > 0))) return false;
-  (void)pair_->post(
-      {.epoch = meeting, .first_psn = 0, .data = own.chunks, .chunk_bytes = chunk_bytes_});
+  if (own.number != wanted || (back == 0 && (kept_out() || unsent_ > 0))) return false;
+  (void)pair_.post(
+      {.epoch = missed, .first_psn = 0, .data = own.chunks, .chunk_bytes = chunk_bytes_});
   return true;
 }
 
-void IpBoard::on_left(Rank rank, std::uint32_t meeting) {
+void IpBoard::on_left(Rank rank, std::uint32_t last) {
   // It may be ahead, where it needs nothing of this rank.
   std::uint64_t& known = left_by_[index(rank)];
-  const std::uint32_t news = meeting - static_cast<std::uint32_t>(known);
+  const std::uint32_t news = last - static_cast<std::uint32_t>(known);
   if (news <= INT32_MAX) known += news;
 }
 
 std::vector<Rank> IpBoard::behind() const {
   std::vector<Rank> ranks;
-  for (std::uint32_t r = 0; r < left_by_.size(); ++r) {
-    if (rank_of(r) != me_ && left_by_[r] < last_put_) ranks.push_back(rank_of(r));
+  for (std::uint32_t r = 0; r < size(); ++r) {
+    if (rank_of(r) != me() && left_by_[r] < last_put_) ranks.push_back(rank_of(r));
   }
   return ranks;
 }

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,32 +26,22 @@ bool decode(std::span<const std::byte> bytes, BoardMeeting& meeting);
 
 class IpBoard final : public Board {
  public:
-  /// Meetings that a rank may be ahead of others.
-  static constexpr std::uint32_t kPlaces = 8;
-
-  /// `pair` is the board's alone. `chunk_bytes`: of its longest chunk, the same at all ranks.
-  IpBoard(Rank me, std::uint32_t size, std::unique_ptr<MulticastQueuePair> pair,
-          std::uint32_t chunk_bytes);
+  /// `pair` is the board's alone, and outlives it. `chunk_bytes`: of its longest chunk, the same at
+  /// all ranks.
+  IpBoard(Rank me, std::uint32_t size, MulticastQueuePair& pair, std::uint32_t chunk_bytes);
 
   std::size_t max_block_bytes() const override { return max_block_bytes_; }
-  void enter(const BoardMeeting& meeting, std::span<const std::byte> own) override;
-  std::span<const BoardEntry> collect() override;
-  bool complete() const override { return !kept_out_ && unsent_ == 0 && missing_.empty(); }
-  bool kept_out() const override { return kept_out_; }
-  std::span<const Rank> missing() const override { return missing_; }
-  void leave() override { left_ = number_; }
+  bool complete() const override { return Board::complete() && unsent_ == 0; }
+  void leave() override { left_ = number(); }
 
   bool loses() const override { return true; }
-  std::uint32_t meeting() const override { return static_cast<std::uint32_t>(number_); }
   std::uint32_t left() const override { return static_cast<std::uint32_t>(left_); }
-  bool put_again(std::uint32_t meeting) override;
-  void on_left(Rank rank, std::uint32_t meeting) override;
+  bool put_again(std::uint32_t missed) override;
+  void on_left(Rank rank, std::uint32_t last) override;
   std::vector<Rank> behind() const override;
 
-  /// Becomes readable when entries come.
-  int receive_descriptor() const { return pair_->receive_descriptor(); }
   /// In a meeting, and not through.
-  bool waits() const { return left_ != number_; }
+  bool waits() const { return left_ != number(); }
   /// Chunks that were no part of an entry.
   std::uint64_t rejected() const { return rejected_; }
 
@@ -70,32 +60,26 @@ class IpBoard final : public Board {
   };
 
   std::uint32_t pieces_of(std::uint64_t block_bytes) const;
-  Place& place_of(Rank rank, std::uint64_t number) {
-    return places_[index(rank) * kPlaces + number % kPlaces];
+  Place& place_of(Rank rank, std::uint64_t meeting_number) {
+    return places_[index(rank) * kPlaces + meeting_number % kPlaces];
   }
-  bool place_is_free() const;
-  void put();
+  bool place_is_free() override;
+  void put() override;
+  void exchange() override;
+  std::optional<BoardEntry> entry_of(Rank rank) override;
   void send_rest();
-  void receive();
   bool accept(const ReceivedChunk& chunk);
 
-  Rank me_;
-  std::unique_ptr<MulticastQueuePair> pair_;
+  MulticastQueuePair& pair_;
   std::uint32_t chunk_bytes_;
   std::uint32_t piece_bytes_;
   std::size_t max_block_bytes_;
   std::vector<Place> places_;           ///< by rank, then meeting
   std::vector<std::uint64_t> left_by_;  ///< by rank: the last meeting that it is known to have left
   std::array<Own, kPlaces> own_;
-  std::uint64_t number_ = 0;  ///< of the meeting that this rank is in, or was in last
   std::uint64_t left_ = 0;
   std::uint64_t last_put_ = 0;
-  BoardMeeting meeting_;
-  std::span<const std::byte> own_block_;
-  bool kept_out_ = false;
   std::uint32_t unsent_ = 0;  ///< chunks of the own entry that the send queue did not take
-  std::vector<Rank> missing_;
-  std::vector<BoardEntry> entries_;
   std::array<ReceivedChunk, 64> chunks_;
   std::uint64_t rejected_ = 0;
 };

@@ -320,9 +320,8 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
     }
   }
   if (board_pair_) {
-    board_counters_ = board_pair_.get();
-    board_ = std::make_unique<IpBoard>(options_.rank, options_.size, std::move(board_pair_),
-                                       datagram_payload_);
+    board_ =
+        std::make_unique<IpBoard>(options_.rank, options_.size, *board_pair_, datagram_payload_);
   }
   if (uc()) agree_on_messages();
   rc::RcConfig config;
@@ -468,7 +467,7 @@ bool IpEndpoint::prepare_wait() {
   if (watch == board_watched_) return true;
   epoll_event event{.events = EPOLLIN, .data = {.u32 = 0x2000}};
   const int operation = watch ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
-  if (::epoll_ctl(epoll_.get(), operation, board_->receive_descriptor(), &event) == 0)
+  if (::epoll_ctl(epoll_.get(), operation, board_pair_->receive_descriptor(), &event) == 0)
     board_watched_ = watch;
   return true;
 }
@@ -487,7 +486,7 @@ EndpointCounters IpEndpoint::counters() const {
   if (board_) {
     // What carries blocks is told apart from what carries entries.
     EndpointCounters of_board;
-    board_counters_->add_to(of_board);
+    board_pair_->add_to(of_board);
     sum.board_datagrams_sent += of_board.multicast_datagrams_sent;
     sum.board_datagrams_received += of_board.multicast_datagrams_received;
     sum.rejected_foreign += of_board.rejected_foreign + board_->rejected();

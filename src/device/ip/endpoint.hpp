@@ -84,10 +84,9 @@ class IpEndpoint final : public Endpoint {
   std::uint64_t unicast_buffer_bytes_ = 0;  ///< as the kernel counts
   Descriptor epoll_;
   std::vector<std::unique_ptr<IpMulticastQueuePair>> groups_;
-  std::unique_ptr<IpMulticastQueuePair> board_pair_;  ///< until `connect`
-  std::unique_ptr<IpBoard> board_;                    ///< null: too many ranks
-  IpMulticastQueuePair* board_counters_ = nullptr;    ///< the board's
-  bool board_watched_ = false;                        ///< by epoll_
+  std::unique_ptr<IpMulticastQueuePair> board_pair_;  ///< null: too many ranks for a board
+  std::unique_ptr<IpBoard> board_;                    ///< likewise, and until `connect`
+  bool board_watched_ = false;                        ///< its pair, by epoll_
   std::vector<Peer> peers_;
   rc::ChannelSet channels_;
   DatagramBatch batch_{4};
