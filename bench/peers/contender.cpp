@@ -207,6 +207,7 @@ class Measurement {
     const bool late = now_ns() > start_ns;
     wait_until(start_ns);
     const std::int64_t time_ns = loops(operation_) ? run_loop() : run_since(start_ns);
+    stand_aside();
     const auto times_ns = contender_.gather(late ? -time_ns : time_ns);
     // A rank that checks takes the core from one that has not finished.
     contender_.barrier();

@@ -32,6 +32,14 @@ inline void wait_until(std::int64_t instant_ns) {
   while (now_ns() < instant_ns) sched_yield();
 }
 
+/// Leaves the core to ranks that share it and have not finished: what comes after a collective is
+/// no part of its time.
+inline void stand_aside() {
+  constexpr std::int64_t kAsideNs = 200'000;
+  const std::int64_t end_ns = now_ns() + kAsideNs;
+  while (now_ns() < end_ns) sched_yield();
+}
+
 /// The data that `rank` sends in one repetition: a stale, shifted or foreign block never matches.
 inline std::uint64_t pattern_word(int rank, std::uint64_t repetition, std::uint64_t index) {
   std::uint64_t word = (static_cast<std::uint64_t>(rank) << 48) ^ (repetition << 32) ^ index;

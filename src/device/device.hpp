@@ -61,6 +61,7 @@ struct ChunkRun {
   std::uint32_t first_psn = 0;
   std::span<const std::byte> data{};  ///< the caller's until it was read (`reads_posted`)
   std::uint32_t chunk_bytes = 0;  ///< all chunks are this long, but the last, which may be shorter
+  Rank to = kNoRank;  ///< who alone needs them: others may get them, too; none: everybody does
 };
 
 /// A chunk that arrived, in staging or, by UC, where a guide said. Its bytes are not verified

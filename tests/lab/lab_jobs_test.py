@@ -90,6 +90,14 @@ class LabJobs(unittest.TestCase):
         self.assertGreater(self.total(results, "board_entries_missed"), 0)
         self.assertGreater(self.total(results, "board_entries_again"), 0)
 
+    def test_gathered_entries_go_to_the_root_alone(self):
+        for options in ([], ["--ipv6"]):
+            results = self.bench(options, "gather", "-b", "64", "-e", "64", *options, hosts=4)
+            gathered = 3 * (6 + 2) * len(results)
+            # Of what all read each datagram comes three times; each of the gathered ones once.
+            self.assertLessEqual(self.total(results, "device_board_datagrams_received"),
+                                 3 * self.total(results, "device_board_datagrams_sent") - gathered)
+
     def test_a_link_of_one_gigabit_is_paced_and_loses_nothing(self):
         results = self.bench(["--rate", "1gbit"], "allgather", "-b", "1M", "-e", "1M", hosts=4)
         self.check_multicast(results, 4, 1 << 20)

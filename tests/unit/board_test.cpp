@@ -365,7 +365,8 @@ class LossyPair final : public device::MulticastQueuePair {
       const LossyNetwork::Chunk chunk{
           run.epoch, run.first_psn + accepted, me_, {part.begin(), part.end()}};
       for (std::uint32_t r = 0; r < network_.queues.size(); ++r) {
-        if (rank_of(r) == me_ || network_.lost(chunk, rank_of(r))) continue;
+        const bool meant = run.to == kNoRank || run.to == rank_of(r);
+        if (rank_of(r) == me_ || !meant || network_.lost(chunk, rank_of(r))) continue;
         network_.queues[r].push_back(chunk);
       }
     }
@@ -460,6 +461,19 @@ TEST(LossyBoard, EveryEntryComesInTheEndWhateverIsLost) {
     }
   }
   EXPECT_GT(job.again, 20u);
+}
+
+TEST(LossyBoard, WhatOneRankReadsIsSentToItAlone) {
+  Boards job(3);
+  const Bytes block = pattern(250, 1);
+  const device::BoardMeeting gather{.flow = device::BoardMeeting::Flow::all_to_root,
+                                    .purpose = 4,
+                                    .root = rank_of(1),
+                                    .block_bytes = 250};
+  for (auto& board : job.boards) board->enter(gather, block);
+  EXPECT_TRUE(job.network.queues[0].empty());
+  EXPECT_TRUE(job.network.queues[2].empty());
+  EXPECT_EQ(job.boards[1]->collect().size(), 2u);
 }
 
 TEST(LossyBoard, AnEntryIsAnsweredForAsLongAsSomebodyMayMissIt) {

@@ -33,7 +33,8 @@ Result<std::uint32_t> FaultQueuePair::post_part(const ChunkRun& run, std::uint32
   return inner_->post({.epoch = run.epoch,
                        .first_psn = run.first_psn + first,
                        .data = run.data.subspan(at, size),
-                       .chunk_bytes = run.chunk_bytes});
+                       .chunk_bytes = run.chunk_bytes,
+                       .to = run.to});
 }
 
 Result<std::uint32_t> FaultQueuePair::post(const ChunkRun& run) {

@@ -89,7 +89,8 @@ void IpBoard::send_rest() {
   const auto posted = pair_.post({.epoch = meeting(),
                                   .first_psn = first,
                                   .data = std::span(own.chunks).subspan(first * chunk_bytes_),
-                                  .chunk_bytes = chunk_bytes_});
+                                  .chunk_bytes = chunk_bytes_,
+                                  .to = what().flow == Flow::all_to_root ? what().root : kNoRank});
   unsent_ = posted ? unsent_ - *posted : 0;
 }
 
@@ -101,13 +102,23 @@ void IpBoard::exchange() {
     const std::size_t count = pair_.poll(chunks_);
     for (std::size_t i = 0; i < count; ++i) rejected_ += accept(chunks_[i]) ? 0 : 1;
     if (count > 0) pair_.release();
-    if (count < chunks_.size()) return;
+    if (count == 0 || all_here()) return;
   }
 }
 
-std::optional<BoardEntry> IpBoard::entry_of(Rank rank) {
+bool IpBoard::is_here(Rank rank) {
   const Place& place = place_of(rank, number());
-  if (place.number != number() || place.missing_pieces != 0) return std::nullopt;
+  return place.number == number() && place.missing_pieces == 0;
+}
+
+bool IpBoard::all_here() {
+  return std::all_of(missing().begin(), missing().end(),
+                     [this](Rank rank) { return is_here(rank); });
+}
+
+std::optional<BoardEntry> IpBoard::entry_of(Rank rank) {
+  if (!is_here(rank)) return std::nullopt;
+  const Place& place = place_of(rank, number());
   // Who is in this meeting has left the one before.
   left_by_[index(rank)] = std::max(left_by_[index(rank)], number() - 1);
   return BoardEntry{rank, place.meeting, place.block};

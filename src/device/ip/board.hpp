@@ -1,6 +1,6 @@
-// A board between hosts: each rank multicasts its block once, and every rank keeps what the others
-// have put there for the meetings that it has yet to leave. Entries may be lost; the layer above
-// asks for them (`put_again`).
+// A board between hosts: each rank multicasts its block once, or sends it to the one rank that
+// reads it, and every rank keeps what the others have put there for the meetings that it has yet to
+// leave. Entries may be lost; the layer above asks for them (`put_again`).
 #pragma once
 
 #include <array>
@@ -67,6 +67,8 @@ class IpBoard final : public Board {
   void put() override;
   void exchange() override;
   std::optional<BoardEntry> entry_of(Rank rank) override;
+  bool is_here(Rank rank);
+  bool all_here();
   void send_rest();
   bool accept(const ReceivedChunk& chunk);
 

@@ -52,6 +52,7 @@ class DatagramSender {
 
  private:
   Result<std::size_t> send_segmented(int fd, const SocketAddress* to);
+  Result<std::size_t> send_one(int fd, const SocketAddress* to);
   Result<std::size_t> send_each(int fd, const SocketAddress* to);
   msghdr message(std::size_t first, std::size_t datagrams, const SocketAddress* to);
 

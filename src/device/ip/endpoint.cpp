@@ -20,7 +20,7 @@ constexpr std::uint32_t kIpv4Bytes = 20;
 constexpr std::uint32_t kIpv6Bytes = 40;
 constexpr std::uint32_t kMaxUdpPayload = 65507;
 constexpr std::uint32_t kChunkGranule = 32;  // chunks start on a vector register's boundary
-constexpr std::size_t kAddressFixedBytes = 24;
+constexpr std::size_t kAddressFixedBytes = 26;
 
 // What of the receive buffer is payload where datagrams come one by one (measured: 0.43 of it for
 // 1000-byte datagrams, 0.9 for offloaded ones); the rest is the kernel's overhead.
@@ -204,6 +204,7 @@ Status IpEndpoint::open_board(const GroupSettings& settings) {
     return {};
   GroupSettings of_board = settings;
   of_board.multicast = Multicast::ud;
+  of_board.hear_alone = true;
   const std::uint32_t subgroup = options_.subgroups;
   const SocketAddress group = group_address(options_.group_seed, options_.communicator, subgroup,
                                             ip_.family, interface_.index);
@@ -263,6 +264,8 @@ std::vector<std::byte> IpEndpoint::address() const {
   std::memcpy(bytes.data() + 16, &datagram_payload_, 4);
   const auto multicast = static_cast<std::uint32_t>(ip_.multicast);
   std::memcpy(bytes.data() + 20, &multicast, 4);
+  const std::uint16_t port_alone = board_pair_ ? board_pair_->port_alone() : std::uint16_t{0};
+  std::memcpy(bytes.data() + 24, &port_alone, 2);
   const std::vector<std::byte> socket = interface_.address.encode();
   bytes.insert(bytes.end(), socket.begin(), socket.end());
   return bytes;
@@ -319,10 +322,7 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
           reinterpret_cast<const sockaddr_in6*>(interface_.address.get())->sin6_scope_id;
     }
   }
-  if (board_pair_) {
-    board_ =
-        std::make_unique<IpBoard>(options_.rank, options_.size, *board_pair_, datagram_payload_);
-  }
+  if (board_pair_) set_up_board(addresses);
   if (uc()) agree_on_messages();
   rc::RcConfig config;
   config.max_frame_bytes = std::max<std::uint32_t>(datagram_payload_, rc::kMinFrameBytes);
@@ -330,6 +330,18 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
   config.peer_timeout = options_.peer_timeout;
   config.own_incarnation = incarnation_;
   return channels_.configure(config);
+}
+
+void IpEndpoint::set_up_board(std::span<const std::vector<std::byte>> addresses) {
+  for (std::uint32_t r = 0; r < addresses.size(); ++r) {
+    std::uint16_t port_alone = 0;
+    std::memcpy(&port_alone, addresses[r].data() + 24, 2);
+    if (port_alone == 0) continue;
+    SocketAddress alone = peers_[r].address;
+    alone.set_port(port_alone);
+    board_pair_->set_alone(rank_of(r), alone);
+  }
+  board_ = std::make_unique<IpBoard>(options_.rank, options_.size, *board_pair_, datagram_payload_);
 }
 
 /// From what all ranks announced, so that all come to the same.

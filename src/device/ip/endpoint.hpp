@@ -71,6 +71,7 @@ class IpEndpoint final : public Endpoint {
   void transmit_to(Instant now, Rank rank, Peer& peer);
   bool flush(Peer& peer, rc::RcChannel& channel);
   void collect_probes();
+  void set_up_board(std::span<const std::vector<std::byte>> addresses);
   void agree_on_messages();
 
   IpOptions ip_;

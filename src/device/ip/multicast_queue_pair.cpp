@@ -52,6 +52,17 @@ Status join_group(int fd, const Interface& interface, const SocketAddress& group
   return system_failure(errno, "joining group {} on {}", group.to_string(), interface.name);
 }
 
+/// And not those that other sockets of the host have joined at the same port.
+Status hear_joined_groups_only(int fd, int family) {
+  if (family == AF_INET) return set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL");
+  return set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, "IPV6_MULTICAST_ALL");
+}
+
+SocketAddress any_address(int family, std::uint16_t port) {
+  return family == AF_INET6 ? SocketAddress::v6(in6addr_any, port, 0)
+                            : SocketAddress::v4({.s_addr = htonl(INADDR_ANY)}, port);
+}
+
 Status select_interface(int fd, const Interface& interface, int family) {
   if (family == AF_INET6) {
     return set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(interface.index),
@@ -90,17 +101,28 @@ Status IpMulticastQueuePair::open_receive(const Interface& interface, const Sock
   const int fd = receive_.get();
   // Several ranks of one host listen to the same group and port.
   if (Status s = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !s) return s;
-  if (group.family() == AF_INET) {
-    if (Status s = set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL"); !s)
-      return s;
-  }
+  if (Status s = hear_joined_groups_only(fd, group.family()); !s) return s;
   receive_buffer_bytes_ = enlarge_receive_buffer(fd, settings_.receive_buffer_bytes);
   enable_receive_offload(fd);
   if (Status s = drop_own_datagrams(fd, settings_.rank); !s) return s;
-  if (::bind(fd, group.get(), group.length()) != 0) {
-    return system_failure(errno, "binding to group {}", group.to_string());
-  }
+  if (Status s = bind_receive(group); !s) return s;
   return join_group(fd, interface, group);
+}
+
+Status IpMulticastQueuePair::bind_receive(const SocketAddress& group) {
+  const int fd = receive_.get();
+  // Who shares a port with other ranks cannot say which of them is meant.
+  if (settings_.hear_alone && !settings_.shared_host) {
+    const SocketAddress any = any_address(group.family(), group.port());
+    if (::bind(fd, any.get(), any.length()) == 0) {
+      port_alone_ = group.port();
+      return {};
+    }
+    // Somebody else has the port at one of this host's addresses: then by the group only.
+    if (errno != EADDRINUSE) return system_failure(errno, "binding to {}", any.to_string());
+  }
+  if (::bind(fd, group.get(), group.length()) == 0) return {};
+  return system_failure(errno, "binding to group {}", group.to_string());
 }
 
 Status IpMulticastQueuePair::open_send(const Interface& interface, const SocketAddress& group) {

@@ -29,6 +29,7 @@ struct GroupSettings {
   std::uint16_t communicator = 0;
   Multicast multicast = Multicast::ud;
   bool shared_host = false;  ///< another rank receives on this host: the kernel must loop back
+  bool hear_alone = false;   ///< also what is sent to this rank alone, if its host can tell
   int send_buffer_bytes = 0;
   int receive_buffer_bytes = 0;
   std::shared_ptr<Injection> injection{};  ///< of the interface; null: nobody holds back
@@ -59,6 +60,13 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   int send_descriptor() const { return send_.get(); }
   /// What the kernel granted for the receive queue, by its own accounting.
   std::uint64_t receive_buffer_bytes() const { return receive_buffer_bytes_; }
+  /// The port at which it hears what is sent to this rank alone; 0: it does not.
+  std::uint16_t port_alone() const { return port_alone_; }
+  /// Who hears what is sent to it alone, and where; before any is posted.
+  void set_alone(Rank rank, const SocketAddress& address) {
+    alone_.resize(settings_.size);
+    alone_[index(rank)] = address;
+  }
   /// How much of a message one datagram carries, as the ranks have agreed, before any is posted.
   virtual void set_segment_bytes(std::uint32_t bytes) { (void)bytes; }
   /// Nothing more will be posted of what did not fit.
@@ -87,6 +95,11 @@ class IpMulticastQueuePair : public MulticastQueuePair {
         turn_(settings.injection) {}
 
   int send_fd() const { return send_.get(); }
+  /// Where one rank alone hears; null: it does not, or all are meant.
+  const SocketAddress* alone(Rank rank) const {
+    const bool known = index(rank) < alone_.size() && alone_[index(rank)];
+    return known ? &*alone_[index(rank)] : nullptr;
+  }
   /// The header of this rank's next datagram or message, with its tag.
   void write_header(wire::PacketKind kind, std::uint32_t epoch, std::uint32_t psn,
                     std::span<const std::byte> payload, std::byte* header) const;
@@ -112,6 +125,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
 
  private:
   Status open_receive(const Interface& interface, const SocketAddress& group);
+  Status bind_receive(const SocketAddress& group);
   Status open_send(const Interface& interface, const SocketAddress& group);
   void on_probe(Rank source);
 
@@ -126,6 +140,8 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   std::atomic<bool> has_probes_{false};  ///< they are rare: spares looking into `probes_`
   std::vector<ProbeArrival> probes_;
   std::uint64_t receive_buffer_bytes_ = 0;
+  std::uint16_t port_alone_ = 0;
+  std::vector<std::optional<SocketAddress>> alone_;  ///< by rank
   bool looped_back_ = false;  ///< the kernel delivers our own datagrams to our own filter
   EndpointCounters counters_;
   ReceiveCounts received_;
