@@ -29,9 +29,9 @@ struct Completion {
   std::function<void(const Status&)> callback;  ///< called by the engine's thread, once, at the end
   std::atomic<std::uint64_t> chunks_present{0};
   std::atomic<std::uint64_t> chunks_total{0};
-  /// Where a short collective meets at a board, by which alone it ends; null: it needs more of the
-  /// engine. Set before it is begun.
-  CommunicatorContext* meets_in = nullptr;
+  /// Where a short collective, or the part of one that goes on, meets at a board, by which alone it
+  /// ends; null: it needs more of the engine. Set before it is begun.
+  std::atomic<CommunicatorContext*> meets_in{nullptr};
 };
 
 /// What an operation is, for messages and records.

@@ -95,11 +95,6 @@ std::uint64_t CollectiveCalls::met_below(Collective collective) const {
   return bytes;
 }
 
-Result<std::unique_ptr<engine::Operation>> CollectiveCalls::met(const CollectiveCall& call) const {
-  if (Status status = check_call(call, facts_.rank, facts_.size); !status) return status;
-  return std::unique_ptr<engine::Operation>(engine::BoardOperation::create(call, facts_.rank));
-}
-
 collectives::Situation CollectiveCalls::situation_of(Collective collective,
                                                      std::uint64_t block_bytes) const {
   return {collective, facts_.size, facts_.hosts, block_bytes, facts_.device};
@@ -192,6 +187,16 @@ Result<PlannedCall> CollectiveCalls::plan(const CollectiveCall& call) {
   planned.shape.eager_limit_bytes = std::min(kEagerLimitBytes, facts_.max_data_bytes);
   planned.shape.in_place = is_in_place(call, facts_.rank, planned.block_bytes);
   return planned;
+}
+
+Result<std::unique_ptr<engine::Operation>> CollectiveCalls::make(const CollectiveCall& call) {
+  if (!meets(call)) {
+    const auto planned = plan(call);
+    if (!planned) return planned.status();
+    return make(*planned);
+  }
+  if (Status status = check_call(call, facts_.rank, facts_.size); !status) return status;
+  return std::unique_ptr<engine::Operation>(engine::BoardOperation::create(call, facts_.rank));
 }
 
 Result<std::unique_ptr<engine::Operation>> CollectiveCalls::make(const PlannedCall& planned) {

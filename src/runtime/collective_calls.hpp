@@ -55,17 +55,10 @@ class CollectiveCalls {
   /// Checks and plans. Errors (invalid_argument): sizes that do not fit, a root or an algorithm
   /// that does not exist, or one that does not serve so many ranks.
   Result<PlannedCall> plan(const CollectiveCall& call);
-  /// Whether a call is so short, and leaves the choice to us, that it meets at the device's board:
-  /// what `plan` and `make` would say, for less. Calls that do are `met`.
-  bool meets(const CollectiveCall& call) const {
-    const std::uint64_t limit_bytes = met_below_[static_cast<std::size_t>(call.collective)];
-    return limit_bytes > 0 && call.options.algorithm == Algorithm::automatic &&
-           block_bytes_of(call, facts_.size) < limit_bytes;
-  }
-  /// One run of such a call. Errors as of `plan`.
-  Result<std::unique_ptr<engine::Operation>> met(const CollectiveCall& call) const;
   /// One run of a plan.
   Result<std::unique_ptr<engine::Operation>> make(const PlannedCall& planned);
+  /// One run of a call: its plan's, and for less where it is short. Errors as of `plan`.
+  Result<std::unique_ptr<engine::Operation>> make(const CollectiveCall& call);
 
   const collectives::ChoiceTable& choices() const { return choices_; }
   /// Whether the environment, and not the table that we ship, chooses for this call.
@@ -82,6 +75,12 @@ class CollectiveCalls {
   collectives::Situation situation_of(Collective collective, std::uint64_t block_bytes) const;
   Result<Chosen> choose(const CollectiveCall& call, std::uint64_t block_bytes) const;
   std::uint64_t met_below(Collective collective) const;
+  /// Whether a call is so short, and leaves the choice to us, that it meets at the device's board.
+  bool meets(const CollectiveCall& call) const {
+    const std::uint64_t limit_bytes = met_below_[static_cast<std::size_t>(call.collective)];
+    return limit_bytes > 0 && call.options.algorithm == Algorithm::automatic &&
+           block_bytes_of(call, facts_.size) < limit_bytes;
+  }
   bool fits_board(Collective collective, std::string_view algorithm,
                   std::uint64_t block_bytes) const;
 

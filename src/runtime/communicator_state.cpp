@@ -435,10 +435,7 @@ Result<std::shared_ptr<RequestState>> CommunicatorState::start(const CollectiveC
     request->communicator = shared_from_this();
     return request;
   }
-  if (calls_->meets(call)) return submit(calls_->met(call), call.options.will_wait);
-  auto planned = calls_->plan(call);
-  if (!planned) return planned.status();
-  return submit(*planned);
+  return submit(calls_->make(call), call.options.will_wait);
 }
 
 Result<std::shared_ptr<RequestState>> CommunicatorState::submit(const PlannedCall& planned) {

@@ -216,16 +216,22 @@ Hierarchy::Outcome Hierarchy::start(const CollectiveCall& call) {
 }
 
 void Hierarchy::run_next(const std::shared_ptr<Job>& job) {
+  const bool first = job->next == 0;
   const Stage& stage = job->stages[job->next++];
-  auto planned = stage.side->calls().plan(stage.call);
-  if (!planned) return on_stage_end(job, planned.status());
-  auto operation = stage.side->calls().make(*planned);
+  auto operation = stage.side->calls().make(stage.call);
   if (!operation) return on_stage_end(job, operation.status());
+  engine::CommunicatorContext& context = stage.side->context();
+  // Who waits for the job looks at the board where it is.
+  job->completion->meets_in = (*operation)->meets() ? &context : nullptr;
   // Not kept alive by what runs on its own side communicators.
   (*operation)->completion()->callback = [weak = weak_from_this(), job](const Status& status) {
     if (const auto self = weak.lock()) self->on_stage_end(job, status);
   };
-  progress_->submit(stage.side->context(), std::move(*operation), true);
+  if (first) {
+    progress_->submit(context, std::move(*operation), true);
+  } else {
+    progress_->go_on(context, std::move(*operation));
+  }
 }
 
 void Hierarchy::on_stage_end(const std::shared_ptr<Job>& job, const Status& status) {

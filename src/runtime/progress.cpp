@@ -30,7 +30,7 @@ constexpr Nanoseconds kLook{4'000'000};
 // Measured: Broadcast of 1 MiB to 8 ranks on 2 cores 2.0 -> 1.5 ms.
 constexpr Nanoseconds kSpinAgain{5'000};
 // Who waits at a board looks there for so long, and lets others of its core run after each look.
-constexpr Nanoseconds kMeet{100'000};
+constexpr Nanoseconds kMeet{200'000};
 // Blocking is bounded, so that a lost wake-up costs time and nothing else. That of a condition,
 // too: pthread_cond_signal of glibc 2.25 to 2.40 wakes nobody once in a very long while.
 constexpr Nanoseconds kBlockMax{1'000'000'000};
@@ -175,6 +175,12 @@ void Progress::submit(engine::CommunicatorContext& context,
   wake();
 }
 
+void Progress::go_on(engine::CommunicatorContext& context,
+                     std::unique_ptr<engine::Operation> operation) {
+  if (operation->meets() && driven_by_caller()) context.begin_at_once(now(), operation);
+  if (operation) context.submit(std::move(operation));
+}
+
 /// Runs `work`, which touches a board and no more of the engine than its collective, where nobody
 /// drives; false: somebody does. The background thread's watch goes on beside it.
 template <typename Work>
@@ -202,8 +208,10 @@ bool Progress::meet(const engine::Completion& completion, Instant deadline) {
   const auto done = [&] { return completion.done.load(std::memory_order_acquire); };
   const Instant end = std::min(deadline, now() + kMeet);
   for (Instant at = now(); at < end; at = now()) {
+    engine::CommunicatorContext* const context = completion.meets_in;
+    if (context == nullptr) break;
     bool goes_on = false;
-    const auto look = [&] { goes_on = completion.meets_in->look_at_board(at); };
+    const auto look = [&] { goes_on = context->look_at_board(at); };
     if (done() || !at_board(look) || done() || !goes_on) break;
     ::sched_yield();
   }
@@ -279,18 +287,20 @@ void Progress::release() {
   // What was sent last may be lost and has to be sent again though the application computes.
   const Instant due = next_deadline();
   // The background thread was left asleep: it has to look after the engine soon, but not now.
-  if (std::exchange(left_asleep_, false)) end_after(timer_, kParkMin);
+  const bool left_asleep = std::exchange(left_asleep_, false);
+  if (left_asleep) end_after(timer_, kParkMin);
   {
     const std::lock_guard lock(mutex_);
     driving_ = false;
     due_ = due;
+    if (left_asleep) drives_left_asleep_ = drives_;
   }
   if (wanted_.load() > 0 || waiters_.load() > 0) changed_.notify_all();
 }
 
 bool Progress::wait(const engine::Completion& completion, Instant deadline) {
   const auto done = [&] { return completion.done.load(std::memory_order_acquire); };
-  if (completion.meets_in != nullptr && meet(completion, deadline)) return true;
+  if (completion.meets_in.load() != nullptr && meet(completion, deadline)) return true;
   while (!done()) {
     {
       std::unique_lock lock(mutex_);
@@ -462,13 +472,16 @@ bool Progress::background_may_drive(std::unique_lock<std::mutex>& lock) {
   // Growing pauses while application threads drive by themselves; at once when asked to, and when
   // the engine has something due that nobody drives.
   auto pause = kParkMin;
-  Instant until = now() + pause;
   std::uint64_t seen = drives_;
+  // Whoever left it asleep has not driven since: that pause is over.
+  const bool slept = std::exchange(drives_left_asleep_, kNobodyDrove) == seen;
+  Instant until = now() + (slept ? Nanoseconds(0) : pause);
   while (!stop_) {
     briefly_ = !wake_background_;
     const bool due = due_ <= now() && wanted_.load() == 0;
     if (!driving_ && (wake_background_ || due)) return true;
-    parked_.wait_for(lock, std::min(std::max(until - now(), Nanoseconds(0)), kLook));
+    const Nanoseconds left = until - now();
+    if (left.count() > 0) parked_.wait_for(lock, std::min(left, kLook));
     if (now() < until) continue;
     briefly_ = driving_ || drives_ != seen;
     if (!briefly_) return !stop_;

@@ -59,6 +59,9 @@ class Progress {
   /// not be woken.
   void submit(engine::CommunicatorContext& context, std::unique_ptr<engine::Operation> operation,
               bool will_wait);
+  /// Hands over what follows, from within a completion callback: begun there and then where it
+  /// meets at a board.
+  void go_on(engine::CommunicatorContext& context, std::unique_ptr<engine::Operation> operation);
   /// Has the background thread drive, for an application that does not.
   void wake();
   /// Drives, or waits for whoever drives, until the completion is done or the deadline passes;
@@ -143,6 +146,8 @@ class Progress {
   /// By application threads that wait or poll, not by those that only look: tells the background
   /// that they are active.
   std::uint64_t drives_ = 0;
+  static constexpr std::uint64_t kNobodyDrove = UINT64_MAX;
+  std::uint64_t drives_left_asleep_ = kNobodyDrove;  ///< when the watch was left asleep last
   std::atomic<int> wanted_{0};  ///< application threads that want to drive, or exclude driving
   std::atomic<int> waiters_{0};
   std::atomic<bool> asleep_{false};  ///< whoever drives; kept where there are receive workers
