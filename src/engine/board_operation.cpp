@@ -125,6 +125,13 @@ bool BoardOperation::take(const device::BoardEntry& entry) {
 
 /// For entries that are lost, or late; and where this rank may not put its own, for room.
 void BoardOperation::ask(Instant now) {
+  for (const Rank rank : board_->missing()) {
+    if (!context().gone(rank)) continue;
+    return context().fail(failure(Code::peer_failed,
+                                  "{} has closed its side and is waited for: do all ranks call the "
+                                  "same collectives before they close?",
+                                  context().name_of(rank)));
+  }
   ask_at_ = now + ask_after_;
   ask_after_ = std::min(2 * ask_after_, kAskAgainMost);
   if (board_->kept_out()) context().ask_who_left(now);

@@ -385,7 +385,6 @@ void CommunicatorContext::complete(Operation& operation, const Status& status) {
   completion.status = status;
   if (completion.callback) completion.callback(status);
   completion.done.store(true, std::memory_order_release);
-  completion.done.notify_all();
 }
 
 void CommunicatorContext::watch(Rank peer) {

@@ -174,6 +174,8 @@ class CommunicatorContext : private device::LandingGuide {
   std::string name_of(Rank rank) const;
   /// Where short collectives meet; null: nowhere.
   device::Board* board() { return board_; }
+  /// Whether a rank has said that it closes its side.
+  bool gone(Rank rank) const;
   /// Asks ranks for their entries of this meeting, which did not come.
   void ask_for_entries(Instant now, std::span<const Rank> ranks);
   /// Asks who is behind which meetings they have left.
@@ -240,7 +242,6 @@ class CommunicatorContext : private device::LandingGuide {
   void answer_late(Instant now, Rank from, const protocol::Message& message);
   void on_receipt(Rank from, std::uint32_t epoch);
   std::vector<Rank> behind() const;
-  bool gone(Rank rank) const;
   bool on_board_message(Instant now, Rank from, const protocol::Message& message);
   void tend_copies(Instant now);
   void watch_neighbours();

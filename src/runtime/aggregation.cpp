@@ -193,7 +193,6 @@ class Aggregation::Gathered {
     completion_->chunks_present = completion_->chunks_total.load();
     if (completion_->callback) completion_->callback(completion_->status);
     completion_->done.store(true, std::memory_order_release);
-    completion_->done.notify_all();
   }
 
   std::shared_ptr<engine::Completion> completion_;

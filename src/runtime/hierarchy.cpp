@@ -252,7 +252,6 @@ void Hierarchy::finish(const std::shared_ptr<Job>& job, const Status& status) {
   completion.status = status;
   if (completion.callback) completion.callback(status);
   completion.done.store(true, std::memory_order_release);
-  completion.done.notify_all();
   if (next) run_next(next);
 }
 

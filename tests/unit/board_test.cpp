@@ -277,6 +277,26 @@ TEST_P(Board, CallsThatDifferAreAnErrorThatNamesBoth) {
   EXPECT_EQ(named, 1);
 }
 
+TEST(BoardBetweenHosts, WaitingForARankThatHasClosedIsAnErrorThatNamesIt) {
+  std::atomic<int> named{0};
+  on_ranks(3, on("ip"), [&](Communicator& communicator) {
+    finish(communicator.barrier(by_board()));
+    if (index(communicator.rank()) == 1) {
+      const Communicator closed = std::move(communicator);
+      return;
+    }
+    auto request = communicator.barrier(by_board());
+    ASSERT_TRUE(request.ok());
+    const Status status = request->wait_for(kLong);
+    EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
+    if (status.message().find("rank 1") != std::string::npos &&
+        status.message().find("has closed its side") != std::string::npos) {
+      ++named;
+    }
+  });
+  EXPECT_GE(named, 1);
+}
+
 /// Between hosts somebody may have lost its entry; in shared memory it lies where all see it.
 TEST_P(Board, ARootThatClosesWaitsForWhoMayMissItsEntry) {
   const bool may_be_lost = GetParam() == std::string("ip");

@@ -116,7 +116,9 @@ TEST(SharedMemoryMulticast, ChunksOfAnotherCollectiveAreAnError) {
     ASSERT_TRUE(request.ok());
     const Status status = request->wait_for(kLong);
     if (root) return;
-    EXPECT_EQ(status.code(), Code::peer_failed);
+    // Who calls when another rank has found it already is told that the communicator has failed.
+    EXPECT_TRUE(status.code() == Code::peer_failed || status.code() == Code::aborted)
+        << status.to_string();
     if (status.message().find("same collectives") != std::string::npos) ++named;
   });
   EXPECT_GE(named, 1);

@@ -92,6 +92,7 @@ Status Repetitions::run_one() {
   }
   if (Status status = exercise_.run(); !status) return status;
   last_ns_ = bench::now_ns() - start_ns_;
+  if (session_.one_clock()) bench::stand_aside();
   pending_ = true;
   ++attempts_;
   ++total_;
