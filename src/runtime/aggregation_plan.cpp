@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "runtime/aggregator_frame.hpp"
 #include "runtime/bootstrap_unique_id.hpp"
 #include "runtime/greeting.hpp"
+#include "runtime/packed_number.hpp"
 
 namespace tutti::runtime {
 
@@ -125,20 +127,20 @@ Result<AggregationPlan> decode_aggregation_plan(std::span<const std::byte> bytes
   const Json json = Json::from_msgpack(first, first + bytes.size(), true, false);
   AggregationPlan plan;
   try {
-    const auto code = json.at("code").get<std::uint32_t>();
+    const auto code = whole<std::uint32_t>(json.at("code"));
     if (code > static_cast<std::uint32_t>(Code::internal)) return damaged();
     if (code != 0) plan.status = Status(static_cast<Code>(code), json.at("message"));
     json.at("fallback").get_to(plan.fallback);
     for (const Json& side : json.at("sides")) {
       plan.sides.push_back({.address = side.at(0),
                             .unique_id = side.at(1),
-                            .terms = {.segment_bytes = side.at(2),
-                                      .slots = side.at(3),
-                                      .pulses = side.at(4),
-                                      .group_bytes = side.at(5)}});
+                            .terms = {.segment_bytes = whole<std::uint32_t>(side.at(2)),
+                                      .slots = whole<std::uint32_t>(side.at(3)),
+                                      .pulses = whole<std::uint32_t>(side.at(4)),
+                                      .group_bytes = whole<std::uint32_t>(side.at(5))}});
       if (!engine::check(plan.sides.back().terms).ok()) return damaged();
     }
-  } catch (const Json::exception&) {
+  } catch (const std::exception&) {
     return damaged();
   }
   return plan;

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "runtime/packed_number.hpp"
 
 namespace tutti::runtime {
 
@@ -74,9 +75,7 @@ Status damaged(const char* what) {
 
 /// A number of the JSON within a range; throws, which the callers catch.
 std::uint64_t number(const Json& json, const char* name, std::uint64_t low, std::uint64_t high) {
-  const Json& field = json.at(name);
-  if (!field.is_number_unsigned()) throw std::out_of_range(name);
-  const auto value = field.get<std::uint64_t>();
+  const auto value = whole<std::uint64_t>(json.at(name));
   if (value < low || value > high) throw std::out_of_range(name);
   return value;
 }

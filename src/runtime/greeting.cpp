@@ -5,16 +5,19 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <type_traits>
 
 #include "base/error.hpp"
 #include "runtime/identity.hpp"
+#include "runtime/packed_number.hpp"
 
 namespace tutti::runtime {
 
 namespace {
 
 constexpr std::size_t kSecretBytes = 32;
-constexpr int kProtocol = 1;
+constexpr std::uint64_t kProtocol = 1;
 
 /// Boot and network namespace: two processes with the same reach each other by loopback.
 std::string network_identity() { return boot_identity() + namespace_identity("net"); }
@@ -79,7 +82,10 @@ Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
     return failure(Code::invalid_argument, "the greeting is not one of Tutti's");
   Greeting greeting;
   try {
-    if (const auto spoken = json.at("protocol").get<std::int64_t>(); spoken != kProtocol) {
+    const auto read = [&json](const char* name, auto& number) {
+      number = whole<std::remove_reference_t<decltype(number)>>(json.at(name));
+    };
+    if (const auto spoken = whole<std::uint64_t>(json.at("protocol")); spoken != kProtocol) {
       return failure(Code::invalid_argument,
                      "speaks protocol {}, we speak {}: use one version of Tutti", spoken,
                      kProtocol);
@@ -91,25 +97,25 @@ Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
     json.at("device").get_to(greeting.device);
     json.at("multicast").get_to(greeting.multicast);
     json.at("network_wanted").get_to(greeting.network_wanted);
-    json.at("process").get_to(greeting.process);
-    json.at("subgroups").get_to(greeting.subgroups);
-    json.at("chains").get_to(greeting.chains);
-    json.at("chunk_bytes").get_to(greeting.chunk_bytes);
-    json.at("window_bytes").get_to(greeting.window_bytes);
-    json.at("keep_bytes").get_to(greeting.keep_bytes);
-    json.at("communicator").get_to(greeting.communicator);
+    read("process", greeting.process);
+    read("subgroups", greeting.subgroups);
+    read("chains", greeting.chains);
+    read("chunk_bytes", greeting.chunk_bytes);
+    read("window_bytes", greeting.window_bytes);
+    read("keep_bytes", greeting.keep_bytes);
+    read("communicator", greeting.communicator);
     json.at("ipv6").get_to(greeting.ipv6);
     json.at("authenticate").get_to(greeting.authenticate);
     json.at("always_barrier").get_to(greeting.always_barrier);
-    json.at("first_sequence").get_to(greeting.first_sequence);
+    read("first_sequence", greeting.first_sequence);
     json.at("aggregators").get_to(greeting.aggregators);
     json.at("algorithms").get_to(greeting.algorithms);
     json.at("traced").get_to(greeting.traced);
     json.at("trace_error").get_to(greeting.trace_error);
     for (const auto& byte : json.at("secret")) {
-      greeting.secret.push_back(static_cast<std::byte>(byte.get<std::uint8_t>()));
+      greeting.secret.push_back(static_cast<std::byte>(whole<std::uint8_t>(byte)));
     }
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const std::exception& error) {
     return failure(Code::invalid_argument, "the greeting is damaged: {}", error.what());
   }
   if (greeting.secret.size() != kSecretBytes) {
