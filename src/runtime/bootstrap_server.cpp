@@ -97,7 +97,8 @@ class BootstrapServer::Loop {
 
  private:
   void run();
-  void poll_once(Deadline latest);
+  /// `wakes`: `stop` ends it, too.
+  void poll_once(Deadline latest, bool wakes);
   Deadline next_deadline() const;
   void accept_all();
   void receive(Connection& connection);
@@ -123,13 +124,14 @@ class BootstrapServer::Loop {
 };
 
 void BootstrapServer::Loop::run() {
-  while (!stopping_.load()) poll_once(Deadline::max());
+  while (!stopping_.load()) poll_once(Deadline::max(), true);
   listener_ = Socket();
   const Deadline end = deadline_after(kLinger);
-  while (owes_bytes() && SteadyClock::now() < end) poll_once(end);
+  while (owes_bytes() && SteadyClock::now() < end) poll_once(end, false);
   // Whoever has not asked yet learns why the job failed, rather than that we are gone.
   const Deadline told = deadline_after(kTellFailure);
-  while (rendezvous_.failed() && !members_.empty() && SteadyClock::now() < told) poll_once(told);
+  while (rendezvous_.failed() && !members_.empty() && SteadyClock::now() < told)
+    poll_once(told, false);
 }
 
 bool BootstrapServer::Loop::owes_bytes() const {
@@ -146,14 +148,15 @@ Deadline BootstrapServer::Loop::next_deadline() const {
   return next;
 }
 
-void BootstrapServer::Loop::poll_once(Deadline latest) {
+void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
   const std::size_t strangers = connections_.size() - members_.size();
   const bool accepting =
       listener_.open() && SteadyClock::now() >= accept_again_ && strangers < kMaxStrangers;
   std::vector<pollfd> entries;
   entries.reserve(connections_.size() + 2);
-  // While stopping, the wake-up stays readable and must not spin the loop.
-  entries.push_back({stopping_.load() ? -1 : wake_.fd(), POLLIN, 0});
+  // While stopping, the wake-up stays readable and must not spin the loop. Not asked of
+  // `stopping_`: who stops between the loop's look at it and this one would wake nobody.
+  entries.push_back({wakes ? wake_.fd() : -1, POLLIN, 0});
   entries.push_back({accepting ? listener_.fd() : -1, POLLIN, 0});
   for (const auto& connection : connections_) {
     const int events =

@@ -1,5 +1,6 @@
 // Bytes that no rank of ours would send: at the decoder, at a live store, at a rank.
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <sys/socket.h>
 
@@ -271,6 +272,16 @@ TEST(BootstrapRank, SaysThatWhatAnswersIsNoStore) {
   EXPECT_EQ(made.status().code(), Code::invalid_argument);
   EXPECT_NE(made.status().message().find("is no bootstrap store"), std::string::npos)
       << made.status().message();
+}
+
+/// A server that was told to stop between two looks of its own waited for ever.
+TEST(BootstrapServerStop, EndsWheneverItComes) {
+  for (int round = 0; round < 3000; ++round) {
+    auto server =
+        BootstrapServer::start({.endpoint = {"127.0.0.1", 0}, .name = "a store", .size = 2});
+    ASSERT_TRUE(server.ok()) << server.status().to_string();
+    for (int i = 0; i < round % 50; ++i) ::sched_yield();
+  }
 }
 
 }  // namespace
