@@ -127,17 +127,18 @@ Result<AggregationPlan> decode_aggregation_plan(std::span<const std::byte> bytes
   const Json json = Json::from_msgpack(first, first + bytes.size(), true, false);
   AggregationPlan plan;
   try {
-    const auto code = whole<std::uint32_t>(json.at("code"));
+    const auto code = whole<std::uint32_t>(json.at("code"), "code");
     if (code > static_cast<std::uint32_t>(Code::internal)) return damaged();
     if (code != 0) plan.status = Status(static_cast<Code>(code), json.at("message"));
     json.at("fallback").get_to(plan.fallback);
     for (const Json& side : json.at("sides")) {
-      plan.sides.push_back({.address = side.at(0),
-                            .unique_id = side.at(1),
-                            .terms = {.segment_bytes = whole<std::uint32_t>(side.at(2)),
-                                      .slots = whole<std::uint32_t>(side.at(3)),
-                                      .pulses = whole<std::uint32_t>(side.at(4)),
-                                      .group_bytes = whole<std::uint32_t>(side.at(5))}});
+      plan.sides.push_back(
+          {.address = side.at(0),
+           .unique_id = side.at(1),
+           .terms = {.segment_bytes = whole<std::uint32_t>(side.at(2), "segment_bytes"),
+                     .slots = whole<std::uint32_t>(side.at(3), "slots"),
+                     .pulses = whole<std::uint32_t>(side.at(4), "pulses"),
+                     .group_bytes = whole<std::uint32_t>(side.at(5), "group_bytes")}});
       if (!engine::check(plan.sides.back().terms).ok()) return damaged();
     }
   } catch (const std::exception&) {

@@ -75,7 +75,7 @@ Status damaged(const char* what) {
 
 /// A number of the JSON within a range; throws, which the callers catch.
 std::uint64_t number(const Json& json, const char* name, std::uint64_t low, std::uint64_t high) {
-  const auto value = whole<std::uint64_t>(json.at(name));
+  const auto value = whole<std::uint64_t>(json.at(name), name);
   if (value < low || value > high) throw std::out_of_range(name);
   return value;
 }

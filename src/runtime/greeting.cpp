@@ -83,9 +83,10 @@ Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
   Greeting greeting;
   try {
     const auto read = [&json](const char* name, auto& number) {
-      number = whole<std::remove_reference_t<decltype(number)>>(json.at(name));
+      number = whole<std::remove_reference_t<decltype(number)>>(json.at(name), name);
     };
-    if (const auto spoken = whole<std::uint64_t>(json.at("protocol")); spoken != kProtocol) {
+    if (const auto spoken = whole<std::uint64_t>(json.at("protocol"), "protocol");
+        spoken != kProtocol) {
       return failure(Code::invalid_argument,
                      "speaks protocol {}, we speak {}: use one version of Tutti", spoken,
                      kProtocol);
@@ -113,7 +114,7 @@ Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
     json.at("traced").get_to(greeting.traced);
     json.at("trace_error").get_to(greeting.trace_error);
     for (const auto& byte : json.at("secret")) {
-      greeting.secret.push_back(static_cast<std::byte>(whole<std::uint8_t>(byte)));
+      greeting.secret.push_back(static_cast<std::byte>(whole<std::uint8_t>(byte, "secret")));
     }
   } catch (const std::exception& error) {
     return failure(Code::invalid_argument, "the greeting is damaged: {}", error.what());

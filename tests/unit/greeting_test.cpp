@@ -36,7 +36,10 @@ TEST(Greeting, ANumberThatItsMemberDoesNotHoldIsDamage) {
     for (const Json& value : kNoCounts) {
       Json damaged = valid;
       damaged[member] = value;
-      EXPECT_FALSE(runtime::Greeting::decode(pack(damaged)).ok()) << member << " " << value;
+      const auto decoded = runtime::Greeting::decode(pack(damaged));
+      ASSERT_FALSE(decoded.ok()) << member << " " << value;
+      EXPECT_NE(decoded.status().message().find(member), std::string::npos)
+          << decoded.status().message();
     }
   }
   Json damaged = valid;
