@@ -80,6 +80,7 @@ class Operation {
     begun_by_all_ = barrier || confirms_earlier();
     start(now, barrier);
   }
+  /// A message of this collective's protocol; rejected where it has none.
   virtual void on_message(Instant now, Rank from, const protocol::Message& message);
   /// A schedule's data in a message; `payload` is valid during the call.
   virtual void on_data(Instant now, Rank from, std::uint32_t slot,

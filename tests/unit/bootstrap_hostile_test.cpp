@@ -1,7 +1,6 @@
 // Bytes that no rank of ours would send: at the decoder, at a live store, at a rank.
 #include <gtest/gtest.h>
 #include <sched.h>
-
 #include <sys/socket.h>
 
 #include <random>
