@@ -42,6 +42,7 @@ std::vector<std::pair<std::string, std::uint64_t>> list(const Counters& counters
       {"board_meetings", counters.board_meetings},
       {"board_entries_missed", counters.board_entries_missed},
       {"board_entries_again", counters.board_entries_again},
+      {"background_precedence", counters.background_precedence},
       {"messages_sent", counters.messages_sent},
       {"messages_received", counters.messages_received},
       {"messages_rejected", counters.messages_rejected},

@@ -48,6 +48,8 @@ struct Counters {
   std::uint64_t board_meetings = 0;        ///< collectives that met at the device's board
   std::uint64_t board_entries_missed = 0;  ///< that this rank asked others for
   std::uint64_t board_entries_again = 0;   ///< that it put there again because others asked
+  /// By how much the nice value of the thread that drives in the background is below 0.
+  std::uint64_t background_precedence = 0;
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
   std::uint64_t messages_rejected = 0;    ///< malformed, or from a rank that may not say that

@@ -80,6 +80,8 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
   state->progress_ = std::move(progress);
   auto workers = receive_workers(options);
   if (!workers) return workers.status();
+  const auto precedence = progress_precedence();
+  if (!precedence) return precedence.status();
   const bool begins_trace = role.traced_by_wish && !state->progress_;
   Result<std::string> traces = begins_trace ? trace_directory() : Result<std::string>("");
   if (Status status = state->open(bootstrap, options, role, *workers, traces); !status)
@@ -93,7 +95,8 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
   if (!state->progress_) {
     const auto rivals = ranks_sharing(state->greetings_, bootstrap.rank(), &Greeting::processors);
     const bool own_core = rivals.size() <= std::thread::hardware_concurrency();
-    auto created = Progress::create(own_core ? kOwnCore : kSharedCore, std::move(*trace));
+    auto created =
+        Progress::create(own_core ? kOwnCore : kSharedCore, *precedence, std::move(*trace));
     if (!created) return created.status();
     state->progress_ = *created;
   }

@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <future>
 #include <utility>
 
 #include "base/error.hpp"
 #include "observe/log.hpp"
 #include "runtime/clock.hpp"
-#include "runtime/thread_wakeup.hpp"
 
 namespace tutti::runtime {
 
@@ -63,14 +63,19 @@ timespec time_left(Instant deadline) {
 }  // namespace
 
 Result<std::shared_ptr<Progress>> Progress::create(const CoreTimes& times,
+                                                   const Precedence& precedence,
                                                    std::unique_ptr<RankTrace> trace) {
-  std::shared_ptr<Progress> progress(new Progress(times, std::move(trace)));
+  std::shared_ptr<Progress> progress(new Progress(times, precedence, std::move(trace)));
   if (Status status = progress->open(); !status) return status;
   return progress;
 }
 
-Progress::Progress(const CoreTimes& times, std::unique_ptr<RankTrace> trace)
-    : times_(times), trace_(std::move(trace)), receive_threads_(trace_.get()) {}
+Progress::Progress(const CoreTimes& times, const Precedence& precedence,
+                   std::unique_ptr<RankTrace> trace)
+    : times_(times),
+      precedence_(precedence),
+      trace_(std::move(trace)),
+      receive_threads_(trace_.get(), precedence) {}
 
 Status Progress::open() {
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
@@ -91,7 +96,20 @@ Status Progress::open() {
       ::epoll_ctl(watch_, EPOLL_CTL_ADD, epoll_, &none) != 0) {
     return system_failure(errno, "watching the wake-up descriptors");
   }
-  background_ = std::thread([this] { run_background(); });
+  return start_background();
+}
+
+/// Ends when the thread has told what the scheduler gives it.
+Status Progress::start_background() {
+  std::promise<Result<int>> asked;
+  std::future<Result<int>> answer = asked.get_future();
+  background_ = std::thread([this, asked = std::move(asked)]() mutable {
+    asked.set_value(wake_promptly(precedence_));
+    run_background();
+  });
+  const Result<int> nice = answer.get();
+  if (!nice) return nice.status();
+  nice_ = *nice;
   return {};
 }
 
@@ -146,6 +164,7 @@ Status Progress::add(engine::CommunicatorContext& context, std::uint32_t receive
       return status;
     }
     contexts_.push_back(&context);
+    if (nice_ < 0) context.counters().background_precedence = static_cast<std::uint64_t>(-nice_);
     return {};
   });
 }
@@ -493,7 +512,6 @@ bool Progress::background_may_drive(std::unique_lock<std::mutex>& lock) {
 }
 
 void Progress::run_background() {
-  wake_promptly();
   std::unique_lock lock(mutex_);
   while (background_may_drive(lock)) {
     driving_ = background_driving_ = true;

@@ -22,6 +22,7 @@
 #include "observe/trace_log.hpp"
 #include "runtime/rank_trace.hpp"
 #include "runtime/receive_threads.hpp"
+#include "runtime/thread_wakeup.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
@@ -40,8 +41,10 @@ struct CoreTimes {
 /// Serves any number of communicators, datagram by datagram (K12). Thread-safe.
 class Progress {
  public:
-  /// `trace`: of all that it serves, written when that is over; null: none.
+  /// `precedence`: of its own threads. `trace`: of all that it serves, written when that is over;
+  /// null: none.
   static Result<std::shared_ptr<Progress>> create(const CoreTimes& times,
+                                                  const Precedence& precedence = {},
                                                   std::unique_ptr<RankTrace> trace = nullptr);
   ~Progress();
   Progress(const Progress&) = delete;
@@ -92,8 +95,9 @@ class Progress {
     Progress& progress_;
   };
 
-  Progress(const CoreTimes& times, std::unique_ptr<RankTrace> trace);
+  Progress(const CoreTimes& times, const Precedence& precedence, std::unique_ptr<RankTrace> trace);
   Status open();
+  Status start_background();
 
   void acquire();
   void await_turn(std::unique_lock<std::mutex>& lock);
@@ -124,6 +128,8 @@ class Progress {
   bool background_may_drive(std::unique_lock<std::mutex>& lock);
 
   CoreTimes times_;
+  Precedence precedence_;
+  int nice_ = 0;  ///< of the background thread
   std::unique_ptr<RankTrace> trace_;
   int epoll_ = -1;
   int kick_ = -1;   ///< wakes whoever drives and blocks

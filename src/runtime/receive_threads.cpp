@@ -10,7 +10,6 @@
 
 #include "base/error.hpp"
 #include "runtime/clock.hpp"
-#include "runtime/thread_wakeup.hpp"
 
 namespace tutti::runtime {
 
@@ -21,8 +20,9 @@ constexpr Nanoseconds kSleepMax{1'000'000'000};
 
 }  // namespace
 
-Result<std::unique_ptr<ReceiveThread>> ReceiveThread::create(observe::TraceLog* log) {
-  std::unique_ptr<ReceiveThread> thread(new ReceiveThread(log));
+Result<std::unique_ptr<ReceiveThread>> ReceiveThread::create(observe::TraceLog* log,
+                                                             const Precedence& precedence) {
+  std::unique_ptr<ReceiveThread> thread(new ReceiveThread(log, precedence));
   if (Status status = thread->open(); !status) return status;
   return thread;
 }
@@ -98,7 +98,7 @@ bool ReceiveThread::take_changes() {
 }
 
 void ReceiveThread::run() {
-  wake_promptly();
+  (void)wake_promptly(precedence_);  // a refusal is told by the thread that drives
   observe::BusyTrace busy(log_, observe::TraceKind::receive_worker,
                           log_ == nullptr ? "" : log_->name().c_str());
   while (true) {
@@ -145,7 +145,8 @@ void ReceiveThread::kick() {
 
 Status ReceiveThreads::attach(engine::ReceiveTeam& team) {
   while (threads_.size() < team.size()) {
-    auto thread = ReceiveThread::create(trace_ == nullptr ? nullptr : &trace_->add_worker());
+    auto thread =
+        ReceiveThread::create(trace_ == nullptr ? nullptr : &trace_->add_worker(), precedence_);
     if (!thread) return thread.status();
     threads_.push_back(std::move(*thread));
   }

@@ -13,6 +13,7 @@
 #include "engine/receive_team.hpp"
 #include "observe/trace_log.hpp"
 #include "runtime/rank_trace.hpp"
+#include "runtime/thread_wakeup.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::runtime {
@@ -20,7 +21,8 @@ namespace tutti::runtime {
 class ReceiveThread {
  public:
   /// `log`: of what it does; null: none. Outlives it.
-  static Result<std::unique_ptr<ReceiveThread>> create(observe::TraceLog* log);
+  static Result<std::unique_ptr<ReceiveThread>> create(observe::TraceLog* log,
+                                                       const Precedence& precedence);
   ~ReceiveThread();
   ReceiveThread(const ReceiveThread&) = delete;
   ReceiveThread& operator=(const ReceiveThread&) = delete;
@@ -31,7 +33,8 @@ class ReceiveThread {
   void detach(engine::ReceiveWorker& worker);
 
  private:
-  explicit ReceiveThread(observe::TraceLog* log) : log_(log) {}
+  ReceiveThread(observe::TraceLog* log, const Precedence& precedence)
+      : log_(log), precedence_(precedence) {}
   Status open();
   void run();
   bool take_changes();
@@ -43,6 +46,7 @@ class ReceiveThread {
   void apply(std::unique_lock<std::mutex>& lock);
 
   observe::TraceLog* log_;
+  Precedence precedence_;
   int epoll_ = -1;
   int kick_ = -1;
   std::atomic<bool> asleep_{false};
@@ -62,7 +66,8 @@ class ReceiveThread {
 class ReceiveThreads {
  public:
   /// `trace` null: none; outlives it.
-  explicit ReceiveThreads(RankTrace* trace) : trace_(trace) {}
+  ReceiveThreads(RankTrace* trace, const Precedence& precedence)
+      : trace_(trace), precedence_(precedence) {}
 
   /// Deals a team's workers out to as many threads, starting those that there are not yet.
   Status attach(engine::ReceiveTeam& team);
@@ -71,6 +76,7 @@ class ReceiveThreads {
 
  private:
   RankTrace* trace_;
+  Precedence precedence_;
   std::vector<std::unique_ptr<ReceiveThread>> threads_;
   std::size_t next_ = 0;  ///< where the next team begins: round-robin (K12)
 };

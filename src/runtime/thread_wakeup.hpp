@@ -2,12 +2,32 @@
 // core.
 #pragma once
 
+#include <optional>
+
+#include "tutti/status.hpp"
+
 namespace tutti::runtime {
 
-/// Asks the scheduler, for the calling thread, for exact timers and short slices. A thread with
-/// short slices gets no more of the processor than before, but gets it when it wakes rather than at
-/// the end of a computing thread's slice (3 ms and more; Linux 6.12 and later, without effect
-/// before). Never fails: where the kernel refuses, waking takes longer.
-void wake_promptly();
+/// How a thread of ours stands beside those that compute.
+struct Precedence {
+  std::optional<int> nice;  ///< -20, before all others, to 19; none: as the thread that starts it
+  bool demanded = false;    ///< by the user, to whom a refusal is an error
+};
+
+/// Of the threads that a communicator has beside the application's: TUTTI_PROGRESS_NICE, else
+/// before threads that compute, unless whoever started the process has given it a nice value. Fails
+/// where the variable is no nice value.
+Result<Precedence> progress_precedence();
+
+/// Asks the scheduler, for the calling thread, for exact timers, short slices and a nice value;
+/// returns the nice value that the thread has from then on.
+///
+/// A thread with short slices gets no more of the processor than before, but gets it when it wakes
+/// rather than at the end of a computing thread's slice (3 ms and more; Linux 6.12 and later,
+/// without effect before), as long as it has had less than its share. With a lower nice value its
+/// share is larger; that takes CAP_SYS_NICE or a limit (RLIMIT_NICE). Where the kernel refuses,
+/// waking takes longer, and it fails only where the nice value was demanded. A thread with a
+/// scheduling policy of its own is left alone.
+Result<int> wake_promptly(const Precedence& precedence);
 
 }  // namespace tutti::runtime

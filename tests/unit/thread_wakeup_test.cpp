@@ -1,0 +1,129 @@
+// What threads of ours ask of the scheduler: they go before threads that compute where the process
+// may say so, as the counters tell; a nice value by name is heeded, or refused by name.
+#include "runtime/thread_wakeup.hpp"
+
+#include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <thread>
+
+#include "communicator_ranks.hpp"
+
+namespace tutti::test {
+namespace {
+
+using runtime::Precedence;
+using runtime::progress_precedence;
+using runtime::wake_promptly;
+
+constexpr const char* kVariable = "TUTTI_PROGRESS_NICE";
+
+/// Runs `work` on a thread of its own: whoever has a nice value cannot lower it again.
+template <typename Work>
+void apart(Work&& work) {
+  std::thread(work).join();
+}
+
+int nice_of_this_thread() { return ::getpriority(PRIO_PROCESS, 0); }
+
+bool may_go_first() {
+  bool may = false;
+  apart([&] { may = ::setpriority(PRIO_PROCESS, 0, -20) == 0; });
+  return may && nice_of_this_thread() == 0;
+}
+
+/// Takes the right to go first from the calling thread; false: it cannot be taken here.
+bool loses_its_right() {
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  __user_cap_data_struct sets[2]{};
+  if (::syscall(SYS_capget, &header, sets) != 0) return false;
+  sets[0].effective &= ~(1u << CAP_SYS_NICE);
+  if (::syscall(SYS_capset, &header, sets) != 0) return false;
+  return ::setpriority(PRIO_PROCESS, 0, -1) != 0;
+}
+
+class ThreadWakeup : public testing::Test {
+ protected:
+  void TearDown() override { ::unsetenv(kVariable); }
+};
+
+TEST_F(ThreadWakeup, AValueThatIsNoNiceValueIsNamed) {
+  for (const char* value : {"", "x", "-21", "20", "-10 ", "+3", "99999999999"}) {
+    ::setenv(kVariable, value, 1);
+    const auto precedence = progress_precedence();
+    ASSERT_FALSE(precedence.ok()) << value;
+    EXPECT_EQ(precedence.status().code(), Code::invalid_argument);
+    EXPECT_NE(precedence.status().message().find(kVariable), std::string::npos)
+        << precedence.status().to_string();
+  }
+}
+
+TEST_F(ThreadWakeup, AThreadGoesFirstWhereTheProcessMaySaySo) {
+  if (!may_go_first()) GTEST_SKIP() << "needs a process of nice value 0 with CAP_SYS_NICE";
+  apart([] {
+    const auto precedence = progress_precedence();
+    ASSERT_TRUE(precedence.ok() && precedence->nice.has_value());
+    EXPECT_FALSE(precedence->demanded);
+    const auto nice = wake_promptly(*precedence);
+    ASSERT_TRUE(nice.ok()) << nice.status().to_string();
+    EXPECT_EQ(*nice, *precedence->nice);
+    EXPECT_LT(*nice, 0);
+    EXPECT_EQ(nice_of_this_thread(), *nice);
+  });
+  EXPECT_EQ(nice_of_this_thread(), 0);
+}
+
+TEST_F(ThreadWakeup, WhoGaveTheProcessANiceValueKnowsBetter) {
+  apart([] {
+    ASSERT_EQ(::setpriority(PRIO_PROCESS, 0, 7), 0);
+    const auto precedence = progress_precedence();
+    ASSERT_TRUE(precedence.ok());
+    EXPECT_FALSE(precedence->nice.has_value());
+    const auto nice = wake_promptly(*precedence);
+    ASSERT_TRUE(nice.ok()) << nice.status().to_string();
+    EXPECT_EQ(*nice, 7);
+  });
+}
+
+TEST_F(ThreadWakeup, ARefusalIsAnErrorOnlyWhereTheValueWasDemanded) {
+  apart([] {
+    if (!loses_its_right()) GTEST_SKIP() << "this process may go first whatever its capabilities";
+    const auto unasked = wake_promptly({.nice = -10});
+    ASSERT_TRUE(unasked.ok()) << unasked.status().to_string();
+    EXPECT_EQ(*unasked, 0);
+    const auto demanded = wake_promptly({.nice = -10, .demanded = true});
+    ASSERT_FALSE(demanded.ok());
+    EXPECT_NE(demanded.status().message().find(kVariable), std::string::npos);
+    EXPECT_NE(demanded.status().message().find("ulimit -e 30"), std::string::npos)
+        << demanded.status().to_string();
+  });
+}
+
+TEST_F(ThreadWakeup, ACommunicatorsBackgroundGoesFirst) {
+  if (!may_go_first()) GTEST_SKIP() << "needs a process of nice value 0 with CAP_SYS_NICE";
+  on_ranks(2, patient(), [](Communicator& communicator) {
+    finish(communicator.barrier());
+    EXPECT_EQ(counters_of(communicator).at("background_precedence"), 10u);
+  });
+}
+
+TEST_F(ThreadWakeup, ACommunicatorHeedsTheNiceValueThatItIsGiven) {
+  ::setenv(kVariable, "3", 1);
+  on_ranks(2, patient(), [](Communicator& communicator) {
+    finish(communicator.barrier());
+    EXPECT_EQ(counters_of(communicator).at("background_precedence"), 0u);
+  });
+  ::setenv(kVariable, "much", 1);
+  auto bootstraps = runtime::make_local_bootstraps(1);
+  const auto refused = Communicator::create(*bootstraps[0], patient());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.status().message().find("\"much\""), std::string::npos)
+      << refused.status().to_string();
+}
+
+}  // namespace
+}  // namespace tutti::test
