@@ -38,10 +38,13 @@ struct SchedulingAttributes {
 };
 
 constexpr std::uint64_t kShortestSliceNs = 100'000;  // the kernel takes none that is shorter
+// What a completion callback starts is the application's again.
+constexpr std::uint64_t kNotForChildren = 1;  // SCHED_FLAG_RESET_ON_FORK
 
 /// 0, or what the kernel has against it.
 int ask_for(int nice) {
   SchedulingAttributes wanted;
+  wanted.flags = kNotForChildren;
   wanted.nice = nice;
   wanted.runtime_ns = kShortestSliceNs;
   return ::syscall(SYS_sched_setattr, 0, &wanted, 0) == 0 ? 0 : errno;
@@ -70,7 +73,8 @@ Result<Precedence> progress_precedence() {
 Result<int> wake_promptly(const Precedence& precedence) {
   (void)::prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
   const int inherited = own_nice();
-  if (::sched_getscheduler(0) != SCHED_OTHER) return inherited;  // whoever chose it knows better
+  const int policy = ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+  if (policy != SCHED_OTHER) return inherited;  // whoever chose it knows better
   const int wanted = precedence.nice.value_or(inherited);
   const int refused = ask_for(wanted);
   if (refused == 0) return wanted;

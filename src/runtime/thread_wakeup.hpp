@@ -26,8 +26,8 @@ Result<Precedence> progress_precedence();
 /// rather than at the end of a computing thread's slice (3 ms and more; Linux 6.12 and later,
 /// without effect before), as long as it has had less than its share. With a lower nice value its
 /// share is larger; that takes CAP_SYS_NICE or a limit (RLIMIT_NICE). Where the kernel refuses,
-/// waking takes longer, and it fails only where the nice value was demanded. A thread with a
-/// scheduling policy of its own is left alone.
+/// waking takes longer, and it fails only where the nice value was demanded. A thread with another
+/// scheduling policy is left alone. Threads that this one starts have nothing of either.
 Result<int> wake_promptly(const Precedence& precedence);
 
 }  // namespace tutti::runtime

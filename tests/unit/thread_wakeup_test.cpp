@@ -73,6 +73,8 @@ TEST_F(ThreadWakeup, AThreadGoesFirstWhereTheProcessMaySaySo) {
     EXPECT_EQ(*nice, *precedence->nice);
     EXPECT_LT(*nice, 0);
     EXPECT_EQ(nice_of_this_thread(), *nice);
+    // What a completion callback starts there is the application's.
+    apart([] { EXPECT_EQ(nice_of_this_thread(), 0); });
   });
   EXPECT_EQ(nice_of_this_thread(), 0);
 }
