@@ -18,9 +18,9 @@ namespace tutti::runtime {
 
 namespace {
 
-constexpr const char* kVariable = "TUTTI_PROGRESS_NICE";
-constexpr int kFirst = -20;
-constexpr int kLast = 19;
+constexpr const char* kNiceVariable = "TUTTI_PROGRESS_NICE";
+constexpr int kFirstNice = -20;
+constexpr int kLastNice = 19;
 // Allgather of 4 MiB by a ring, 4 ranks that compute on 2 cores, links of 1 Gbit/s: 80 to 90 % of
 // it are hidden at 0, 91 to 93 at -5, 95 to 97 at -10, and no more at -19 (decision 17).
 constexpr int kBeforeThoseWhoCompute = -10;
@@ -55,7 +55,7 @@ int own_nice() { return ::getpriority(PRIO_PROCESS, 0); }  // Linux: the calling
 }  // namespace
 
 Result<Precedence> progress_precedence() {
-  const char* text = std::getenv(kVariable);
+  const char* text = std::getenv(kNiceVariable);
   if (text == nullptr) {
     if (own_nice() != 0) return Precedence{};
     return Precedence{.nice = kBeforeThoseWhoCompute};
@@ -63,11 +63,11 @@ Result<Precedence> progress_precedence() {
   const std::string_view value(text);
   int nice = 0;
   const auto [rest, error] = std::from_chars(value.begin(), value.end(), nice);
-  if (error == std::errc{} && rest == value.end() && nice >= kFirst && nice <= kLast) {
+  if (error == std::errc{} && rest == value.end() && nice >= kFirstNice && nice <= kLastNice) {
     return Precedence{.nice = nice, .demanded = true};
   }
-  return failure(Code::invalid_argument, "{} is \"{}\"; give a nice value, {} to {}", kVariable,
-                 text, kFirst, kLast);
+  return failure(Code::invalid_argument, "{} is \"{}\"; give a nice value, {} to {}", kNiceVariable,
+                 text, kFirstNice, kLastNice);
 }
 
 Result<int> wake_promptly(const Precedence& precedence) {
@@ -82,7 +82,7 @@ Result<int> wake_promptly(const Precedence& precedence) {
     return system_failure(refused,
                           "{} asks for a nice value of {}, which this process may not have: raise "
                           "its limit (ulimit -e {}), give it CAP_SYS_NICE, or unset the variable",
-                          kVariable, wanted, 20 - wanted);
+                          kNiceVariable, wanted, 20 - wanted);
   }
   (void)ask_for(inherited);
   return inherited;
