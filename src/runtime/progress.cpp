@@ -104,7 +104,7 @@ Status Progress::start_background() {
   std::promise<Result<int>> asked;
   std::future<Result<int>> answer = asked.get_future();
   background_ = std::thread([this, asked = std::move(asked)]() mutable {
-    asked.set_value(wake_promptly(precedence_));
+    asked.set_value(wake_promptly(precedence_.demanded ? precedence_ : Precedence{}));
     run_background();
   });
   const Result<int> nice = answer.get();
@@ -164,7 +164,7 @@ Status Progress::add(engine::CommunicatorContext& context, std::uint32_t receive
       return status;
     }
     contexts_.push_back(&context);
-    if (nice_ < 0) context.counters().background_precedence = static_cast<std::uint64_t>(-nice_);
+    tell_precedence();
     return {};
   });
 }
@@ -238,6 +238,7 @@ bool Progress::meet(const engine::Completion& completion, Instant deadline) {
 }
 
 void Progress::wake() {
+  computes_beside_.store(true, std::memory_order_relaxed);
   bool driven = false;
   bool watching = false;
   {
@@ -528,11 +529,31 @@ void Progress::run_background() {
   }
 }
 
+/// Has this thread, the background's, run before those that compute when it wakes. Not before
+/// somebody computes: a blocking Allgather of 1 MiB, 4 ranks of one host on 2 cores, takes 1.1 of
+/// its time beside threads that go first, for the kernel then spreads the others less evenly.
+void Progress::go_first() {
+  went_first_ = true;
+  if (!precedence_.nice || precedence_.demanded) return;
+  const Result<int> nice = wake_promptly(precedence_);
+  if (!nice) return;  // not demanded: a refusal is none
+  nice_ = *nice;
+  tell_precedence();
+}
+
+void Progress::tell_precedence() {
+  if (nice_ >= 0) return;
+  for (engine::CommunicatorContext* context : contexts_) {
+    context->counters().background_precedence = static_cast<std::uint64_t>(-nice_);
+  }
+}
+
 /// Drives until an application thread wants to, or has taken over, or, where only something was
 /// due, until it is done; returns when the next is due.
 Instant Progress::drive_in_background() {
   observe::BusyTrace busy(driver_log(), observe::TraceKind::drive, "driver: background thread");
   while (wanted_.load(std::memory_order_relaxed) == 0) {
+    if (!went_first_ && computes_beside_.load(std::memory_order_relaxed)) go_first();
     busy.polling();
     const bool worked = poll_all();
     busy.polled(worked);

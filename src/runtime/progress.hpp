@@ -41,8 +41,9 @@ struct CoreTimes {
 /// Serves any number of communicators, datagram by datagram (K12). Thread-safe.
 class Progress {
  public:
-  /// `precedence`: of its own threads. `trace`: of all that it serves, written when that is over;
-  /// null: none.
+  /// `precedence`: of its own threads; the background thread's from the first nonblocking
+  /// collective on, or at once where it is demanded. `trace`: of all that it serves, written when
+  /// that is over; null: none.
   static Result<std::shared_ptr<Progress>> create(const CoreTimes& times,
                                                   const Precedence& precedence = {},
                                                   std::unique_ptr<RankTrace> trace = nullptr);
@@ -125,11 +126,13 @@ class Progress {
   void run_background();
   Instant drive_in_background();
   bool watch();
+  void go_first();
+  void tell_precedence();
   bool background_may_drive(std::unique_lock<std::mutex>& lock);
 
   CoreTimes times_;
   Precedence precedence_;
-  int nice_ = 0;  ///< of the background thread
+  int nice_ = 0;  ///< of the background thread; used by the driver only, once that has started
   std::unique_ptr<RankTrace> trace_;
   int epoll_ = -1;
   int kick_ = -1;   ///< wakes whoever drives and blocks
@@ -146,6 +149,8 @@ class Progress {
   bool watching_ = false;  ///< the background thread waits for news, without holding the engine
   bool armed_ = false;     ///< and drives when there are some: nobody has taken over since
   std::atomic<bool> callbacks_{false};
+  /// The application has begun a collective and gone on.
+  std::atomic<bool> computes_beside_{false};
   bool briefly_ = false;  ///< the background thread drives only until what is due is done
   bool stop_ = false;
   Instant due_ = kNever;  ///< when the engine must be polled, as the last driver left it
@@ -163,6 +168,7 @@ class Progress {
   bool sendable_watched_ = false;                       ///< likewise
   bool left_asleep_ = false;                            ///< likewise: by a driver that took over
   bool watch_hears_ = false;                            ///< likewise: watch_ tells of epoll_
+  bool went_first_ = false;  ///< used by the background thread only: it has asked for precedence
   std::thread background_;
   ReceiveThreads receive_threads_;  ///< used by the driver only
 };
