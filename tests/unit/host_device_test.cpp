@@ -362,6 +362,31 @@ TEST_F(Host, AReaderThatMakesRoomWakesTheSender) {
   EXPECT_TRUE(rings(at(0), 5000));
 }
 
+// Ranks whose rings are full would wake each other for as long as one of them is slow.
+TEST_F(Host, WhoFindsItsRingFullWakesNobody) {
+  open(3);
+  const std::uint32_t chunk = at(0).capabilities().max_chunk_bytes;
+  const Bytes data(40 * std::size_t{chunk});
+  const ChunkRun run{.epoch = 1, .first_psn = 0, .data = data, .chunk_bytes = chunk};
+  const auto accepted = at(0).multicast(0).post(run);
+  ASSERT_TRUE(accepted.ok());
+  ASSERT_LT(*accepted, 40u);
+  std::vector<ReceivedChunk> received(40);
+  ASSERT_EQ(at(1).multicast(0).poll(received), *accepted);  // rank 2 is the slow one
+  at(1).multicast(0).release();
+  ASSERT_TRUE(at(1).prepare_wait());
+  const auto refused = at(0).multicast(0).post(run);
+  ASSERT_TRUE(refused.ok());
+  EXPECT_EQ(*refused, 0u);
+  EXPECT_FALSE(rings(at(1), 0));
+  EXPECT_EQ(at(0).counters().send_calls, 0u);
+  // Room that the slow one makes is worth a look, and what is sent then is.
+  ASSERT_EQ(at(2).multicast(0).poll(received), *accepted);
+  at(2).multicast(0).release();
+  ASSERT_GT(at(0).multicast(0).post(run).value(), 0u);
+  EXPECT_TRUE(rings(at(1), 5000));
+}
+
 TEST_F(Host, ASilentPeerIsReportedLost) {
   open(2);
   at(0).watch(Rank{1}, true);

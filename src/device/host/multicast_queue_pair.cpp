@@ -54,6 +54,8 @@ Result<std::uint32_t> HostMulticastQueuePair::post(const ChunkRun& run) {
     ++counters_.multicast_datagrams_sent;
     counters_.multicast_bytes_sent += bytes;
   }
+  // Who finds its own ring full, too, would wake us in turn, and so on for as long as one is slow.
+  if (accepted == 0) return 0u;
   for (const Source& one : sources_) {
     counters_.send_calls += segments_[index(one.rank)].wake(false) ? 1 : 0;
   }
