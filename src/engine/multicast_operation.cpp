@@ -123,7 +123,7 @@ void MulticastOperation::start(Instant now, bool barrier) {
   }
   meter_ = std::make_unique<ArrivalMeter>(senders, chains_ == 1);
   trace_.start(context().trace(), epoch(), layout_);
-  place_own_block();
+  admit_own_block();
   completion()->chunks_total = layout_.chunk_count();
   if (barrier) context().recorder().enter(epoch(), observe::Phase::ready, now);
   if (size == 1) {
@@ -141,14 +141,15 @@ void MulticastOperation::start(Instant now, bool barrier) {
   flush(now);
 }
 
-void MulticastOperation::place_own_block() {
+void MulticastOperation::admit_own_block() {
   if (own_block_ == kNoBlock) return;
   const Block& block = layout_.blocks()[own_block_];
-  std::byte* place = buffer_.data() + block.offset_bytes;
-  if (place != own_.data() && !own_.empty()) std::memcpy(place, own_.data(), own_.size());
   map_->mark_run(own_block_, block.psns);
   dirty_ = true;
-  if (context().size() == 1) return;
+  if (context().size() == 1) {
+    place_own_up_to(block.psns.last);
+    return;
+  }
   sent_all_ = block.psns.empty();
   fetch_->withhold(block.psns);
   sender_ = std::make_unique<BlockSender>(layout_, own_block_, own_, epoch(), context().endpoint(),
@@ -391,11 +392,24 @@ bool MulticastOperation::send_block(Instant now) {
   trace_.sending();
   const bool worked = sender_->send(now, limit);
   const std::uint32_t lowest = sender_->lowest_unsent();
+  place_own_up_to(lowest);
   fetch_->withhold({lowest, end});
   note_stall(now, lowest < end && lowest >= limit, worked);
   if (sure_ && sender_->blocked()) watch_readers();
   if (lowest >= end) finish_sending(now);
   return worked;
+}
+
+/// Copies what has been sent of this rank's block to its place among the others, from where they
+/// may fetch it: not before, for whoever copies does not send, and by now it lies in the cache.
+void MulticastOperation::place_own_up_to(std::uint32_t psn) {
+  const Block& block = layout_.blocks()[own_block_];
+  std::byte* const place = buffer_.data() + block.offset_bytes;
+  const std::uint64_t end =
+      std::min<std::uint64_t>(layout_.offset_of(block, psn) - block.offset_bytes, own_.size());
+  if (place != own_.data() && end > own_placed_bytes_)
+    std::memcpy(place + own_placed_bytes_, &own_[own_placed_bytes_], end - own_placed_bytes_);
+  own_placed_bytes_ = end;
 }
 
 /// Somebody does not read what was sent: without a handshake his neighbours may have nothing to

@@ -77,7 +77,7 @@ class MulticastOperation final : public Operation {
 
   // Set-up.
   void build_layout();
-  void place_own_block();
+  void admit_own_block();
   void become_ready(Instant now);
 
   // Receiving.
@@ -97,6 +97,7 @@ class MulticastOperation final : public Operation {
   // Sending.
   bool send_some(Instant now);
   bool send_block(Instant now);
+  void place_own_up_to(std::uint32_t psn);
   void watch_readers();
   void note_stall(Instant now, bool stalled, bool worked);
   void finish_sending(Instant now);
@@ -142,9 +143,10 @@ class MulticastOperation final : public Operation {
   MulticastTrace trace_;
 
   std::uint32_t own_block_ = kNoBlock;
-  std::uint32_t last_block_ = 0;  ///< of the last chunk: most chunks follow one another
-  std::vector<bool> begun_;       ///< blocks of which something came
-  std::uint32_t ends_seen_ = 0;   ///< blocks whose last chunk has come
+  std::uint64_t own_placed_bytes_ = 0;  ///< of our block, where the others' are
+  std::uint32_t last_block_ = 0;        ///< of the last chunk: most chunks follow one another
+  std::vector<bool> begun_;             ///< blocks of which something came
+  std::uint32_t ends_seen_ = 0;         ///< blocks whose last chunk has come
   std::uint32_t ends_expected_ = 0;
   protocol::TurnTaking::Plan plan_;
   std::uint32_t chains_ = 1;

@@ -111,6 +111,7 @@ Status ScheduleOperation::prepare_call() {
   space.departures.assign(schedule.tasks().size(), {});
   space.folded.assign(schedule.tasks().size(), 0);
   space.unsent.clear();
+  space.copies.clear();
   space.arrivals.resize(schedule.arrivals().size());
   space.keyed.resize(schedule.arrivals().size());
   space.keyed_keys.assign(schedule.arrivals().size(), std::nullopt);
@@ -164,8 +165,9 @@ void ScheduleOperation::begin_tasks(Instant now) {
 bool ScheduleOperation::poll(Instant now) {
   if (!begun_ || finished_) return false;
   const std::uint32_t before = space_->board.completed();
+  const bool copied = copy_on(now);
   run(now);
-  return space_->board.completed() != before;
+  return copied || space_->board.completed() != before;
 }
 
 void ScheduleOperation::run(Instant now) {
@@ -198,10 +200,7 @@ void ScheduleOperation::issue(Instant now, TaskIndex at) {
       wait_keys(now, at);
       return;
     case TaskKind::copy:
-      if (filled.source.size_bytes > 0)
-        std::memmove(place(filled.target).data(), place(filled.source).data(),
-                     filled.source.size_bytes);
-      complete(at);
+      copy(at);
       return;
     case TaskKind::reduce:
       reduce(task, place(filled.source), place(filled.target));
@@ -210,6 +209,52 @@ void ScheduleOperation::issue(Instant now, TaskIndex at) {
     default:
       return;  // refused by create; waits and enables are the board's
   }
+}
+
+void ScheduleOperation::copy(TaskIndex at) {
+  const std::span<const std::byte> source = place(space_->filled[at].source);
+  if (may_take_long(at)) {
+    space_->copies.push_back(at);
+    ++context().counters().copies_beside;
+    return;
+  }
+  if (!source.empty())
+    std::memmove(place(space_->filled[at].target).data(), source.data(), source.size());
+  complete(at);
+}
+
+/// Whether a copy is long, and no other task waits for it.
+bool ScheduleOperation::may_take_long(TaskIndex at) {
+  const schedule::Schedule& schedule = *call_.schedule;
+  const schedule::Queue& queue = schedule.queues()[schedule.tasks()[at].queue];
+  if (!schedule.dependents(at).empty() || queue.kind != schedule::QueueKind::free ||
+      queue.completions != schedule::kNoIndex)
+    return false;
+  const std::span<const std::byte> source = place(space_->filled[at].source);
+  const std::byte* const target = place(space_->filled[at].target).data();
+  const bool apart =
+      target + source.size() <= source.data() || source.data() + source.size() <= target;
+  return apart && source.size() > PacedCopy::kSliceBytes;
+}
+
+bool ScheduleOperation::copy_on(Instant now) {
+  std::vector<TaskIndex>& copies = space_->copies;
+  if (copies.empty()) return false;
+  const schedule::FilledTask& filled = space_->filled[copies.front()];
+  if (!copy_.pending()) copy_.begin(place(filled.source), place(filled.target));
+  const bool other_work = space_->board.completed() + copies.size() < space_->board.total();
+  const bool copied = copy_.go_on(now, other_work);
+  if (!copy_.pending()) {
+    const TaskIndex at = copies.front();
+    copies.erase(copies.begin());
+    complete(at);
+  }
+  return copied;
+}
+
+Instant ScheduleOperation::next_deadline() const {
+  if (space_->copies.empty()) return kNever;
+  return copy_.pending() ? copy_.due() : Instant{};
 }
 
 void ScheduleOperation::complete(TaskIndex task) {

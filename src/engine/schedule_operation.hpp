@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/operation.hpp"
+#include "engine/paced_copy.hpp"
 #include "engine/schedule_workspace.hpp"
 #include "protocol/ready_barrier.hpp"
 #include "reduction/reducer.hpp"
@@ -52,6 +53,7 @@ class ScheduleOperation final : public Operation {
   void on_immediate(Instant now, Rank from, std::uint32_t slot) override;
   void on_completion(Instant now, const device::Completion& completion) override;
   bool poll(Instant now) override;
+  Instant next_deadline() const override;
   bool locally_complete() const override { return done(); }
   bool done() const override { return finished_; }
   void finish() override;
@@ -71,6 +73,9 @@ class ScheduleOperation final : public Operation {
   void begin_tasks(Instant now);
   void run(Instant now);
   void issue(Instant now, TaskIndex task);
+  void copy(TaskIndex task);
+  bool may_take_long(TaskIndex task);
+  bool copy_on(Instant now);
   void complete(TaskIndex task);
   void trace_task(TaskIndex task);
   void trace_arrival(std::size_t arrival);
@@ -102,6 +107,7 @@ class ScheduleOperation final : public Operation {
   schedule::Extent result_;  ///< of a reduction, at the ranks that get it
   std::unique_ptr<protocol::ReadyBarrier> barrier_;
   protocol::Outbox outbox_;
+  PacedCopy copy_;                  ///< the first of the workspace's copies
   std::vector<Instant> issued_at_;  ///< by task; of a call that is traced
   std::uint64_t early_bytes_ = 0;
   bool confirms_ = false;

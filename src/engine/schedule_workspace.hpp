@@ -36,6 +36,7 @@ struct ScheduleWorkspace {
   std::vector<ArrivalState> arrivals;         ///< by Schedule::arrivals()
   std::vector<DepartureState> departures;     ///< by task
   std::vector<schedule::TaskIndex> unsent;    ///< issued, refused by a full send queue
+  std::vector<schedule::TaskIndex> copies;    ///< issued, long: carried out by slices
   std::vector<std::uint32_t> folded;          ///< by task: keys of a wait_keys that are folded
   std::vector<std::vector<std::byte>> keyed;  ///< by arrival: landing places of keyed rendezvous
   std::vector<std::byte> scratch;

@@ -48,6 +48,7 @@ std::vector<std::pair<std::string, std::uint64_t>> list(const Counters& counters
       {"messages_rejected", counters.messages_rejected},
       {"messages_eager", counters.messages_eager},
       {"messages_rendezvous", counters.messages_rendezvous},
+      {"copies_beside", counters.copies_beside},
       {"bytes_reduced", counters.bytes_reduced},
       {"in_network_calls", counters.in_network_calls},
       {"in_network_segments_sent", counters.in_network_segments_sent},

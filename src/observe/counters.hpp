@@ -55,6 +55,7 @@ struct Counters {
   std::uint64_t messages_rejected = 0;    ///< malformed, or from a rank that may not say that
   std::uint64_t messages_eager = 0;       ///< of schedules, copied into the message (C4)
   std::uint64_t messages_rendezvous = 0;  ///< of schedules, written to where the receiver said (C5)
+  std::uint64_t copies_beside = 0;        ///< of schedules, long: carried out beside the transfers
   std::uint64_t bytes_reduced = 0;
   std::uint64_t in_network_calls = 0;          ///< that go by the aggregator of this communicator
   std::uint64_t in_network_segments_sent = 0;  ///< contributions of this rank

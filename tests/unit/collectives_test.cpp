@@ -280,6 +280,25 @@ TEST(Collectives, LongMessagesGoByRendezvousAndShortOnesEagerly) {
   });
 }
 
+// Nobody waits for the place of a rank's own block, so its copy does not hold up the transfers.
+TEST(Collectives, ALongBlockOfOnesOwnIsPlacedBesideTheTransfers) {
+  on_ranks(3, [](Communicator& communicator) {
+    const auto copies = [&](const char* algorithm, std::size_t block, bool in_place) {
+      const auto* entry = collectives::find_algorithm(Collective::allgather, algorithm).value();
+      const std::uint64_t before = counters_of(communicator).at("copies_beside");
+      Trial(communicator, *entry, block, 0, in_place).run();
+      return counters_of(communicator).at("copies_beside") - before;
+    };
+    EXPECT_EQ(copies("ring", 64 * 1024, false), 0u) << "a slice is copied at once";
+    EXPECT_EQ(copies("ring", 64 * 1024 + 1, false), 1u);
+    EXPECT_EQ(copies("ring", 1'000'003, false), 1u);
+    EXPECT_EQ(copies("ring", 1'000'003, true), 0u) << "it is where it belongs";
+    // What is sent on from the place that it is copied to has to be there first.
+    const std::uint64_t in_order = index(communicator.rank()) == 0 ? 1 : 2;
+    EXPECT_EQ(copies("bruck", 1'000'003, false), in_order) << "what puts the blocks in order does";
+  });
+}
+
 // A root that runs ahead of ranks that call late is held back by a ready barrier now and then.
 TEST(Collectives, AFastRootDoesNotOverrunALateRank) {
   on_ranks(3, [](Communicator& communicator) {
