@@ -43,6 +43,7 @@ std::vector<std::pair<std::string, std::uint64_t>> list(const Counters& counters
       {"board_entries_missed", counters.board_entries_missed},
       {"board_entries_again", counters.board_entries_again},
       {"background_precedence", counters.background_precedence},
+      {"background_stepped_back", counters.background_stepped_back},
       {"messages_sent", counters.messages_sent},
       {"messages_received", counters.messages_received},
       {"messages_rejected", counters.messages_rejected},

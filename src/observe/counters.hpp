@@ -48,8 +48,11 @@ struct Counters {
   std::uint64_t board_meetings = 0;        ///< collectives that met at the device's board
   std::uint64_t board_entries_missed = 0;  ///< that this rank asked others for
   std::uint64_t board_entries_again = 0;   ///< that it put there again because others asked
-  /// By how much the nice value of the thread that drives in the background is below 0.
+  /// By how much the nice value of the thread that drives in the background is below 0; 100: it
+  /// goes before every nice value.
   std::uint64_t background_precedence = 0;
+  /// How often it had taken so much of its core that it stood at its nice value for a while.
+  std::uint64_t background_stepped_back = 0;
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
   std::uint64_t messages_rejected = 0;    ///< malformed, or from a rank that may not say that

@@ -80,7 +80,7 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
   state->progress_ = std::move(progress);
   auto workers = receive_workers(options);
   if (!workers) return workers.status();
-  const auto precedence = progress_precedence();
+  auto precedence = progress_precedence();
   if (!precedence) return precedence.status();
   const bool begins_trace = role.traced_by_wish && !state->progress_;
   Result<std::string> traces = begins_trace ? trace_directory() : Result<std::string>("");
@@ -94,9 +94,14 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
   if (!trace) return trace.status();
   if (!state->progress_) {
     const auto rivals = ranks_sharing(state->greetings_, bootstrap.rank(), &Greeting::processors);
-    const bool own_core = rivals.size() <= std::thread::hardware_concurrency();
-    auto created =
-        Progress::create(own_core ? kOwnCore : kSharedCore, *precedence, std::move(*trace));
+    const double cores = std::thread::hardware_concurrency();
+    const auto wanted = static_cast<double>(rivals.size());
+    CoreTimes times = wanted <= cores ? kOwnCore : kSharedCore;
+    times.first_share = 0.5 * std::min(1.0, cores / wanted);  // half of the cores for all of them
+    // Ranks of one host wait for each other's threads rather than for the network.
+    const auto neighbours = ranks_sharing(state->greetings_, bootstrap.rank(), &Greeting::network);
+    if (neighbours.size() > 1) precedence->before_all = false;
+    auto created = Progress::create(times, *precedence, std::move(*trace));
     if (!created) return created.status();
     state->progress_ = *created;
   }

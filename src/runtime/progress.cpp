@@ -37,6 +37,11 @@ constexpr Nanoseconds kBlockMax{1'000'000'000};
 // The same for a driver that stands aside.
 constexpr auto kStandAside = std::chrono::milliseconds(10);
 
+// What background_precedence counts for that.
+constexpr std::uint64_t kBeforeEveryNiceValue = 100;
+// How long it may go before all at once. Arrivals of 512 KiB are work of 0.1 to 0.3 ms.
+constexpr Nanoseconds kFirstMost{5'000'000};
+
 // Whom this thread drives; null: nobody.
 thread_local const Progress* driven_here = nullptr;
 
@@ -53,6 +58,12 @@ void silence(int event_descriptor) {
 void end_after(int timer_descriptor, Nanoseconds time) {
   const itimerspec once{.it_interval = {}, .it_value = {0, time.count()}};
   (void)::timerfd_settime(timer_descriptor, 0, &once, nullptr);
+}
+
+/// Whoever receives does so for blocking collectives, too, which nobody computes beside.
+Precedence of_workers(Precedence precedence) {
+  precedence.before_all = false;
+  return precedence;
 }
 
 timespec time_left(Instant deadline) {
@@ -75,7 +86,8 @@ Progress::Progress(const CoreTimes& times, const Precedence& precedence,
     : times_(times),
       precedence_(precedence),
       trace_(std::move(trace)),
-      receive_threads_(trace_.get(), precedence) {}
+      budget_(times.first_share, kFirstMost),
+      receive_threads_(trace_.get(), of_workers(precedence)) {}
 
 Status Progress::open() {
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
@@ -101,15 +113,15 @@ Status Progress::open() {
 
 /// Ends when the thread has told what the scheduler gives it.
 Status Progress::start_background() {
-  std::promise<Result<int>> asked;
-  std::future<Result<int>> answer = asked.get_future();
+  std::promise<Result<Standing>> asked;
+  std::future<Result<Standing>> answer = asked.get_future();
   background_ = std::thread([this, asked = std::move(asked)]() mutable {
     asked.set_value(wake_promptly(precedence_.demanded ? precedence_ : Precedence{}));
     run_background();
   });
-  const Result<int> nice = answer.get();
-  if (!nice) return nice.status();
-  nice_ = *nice;
+  const Result<Standing> standing = answer.get();
+  if (!standing) return standing.status();
+  standing_ = *standing;
   return {};
 }
 
@@ -192,6 +204,10 @@ void Progress::submit(engine::CommunicatorContext& context,
   // callback might run then: its caller may hold what the callback wants.
   if (!callbacks_.load(std::memory_order_relaxed)) poll();
   wake();
+  // The other ranks of this core begin now, rather than after a slice of what this one goes on to
+  // compute: rings of 64 KiB and 1 MiB beside computations, 4 ranks on 2 cores, 2.9 -> 2.5 and
+  // 30.3 -> 29.4 ms.
+  ::sched_yield();
 }
 
 void Progress::go_on(engine::CommunicatorContext& context,
@@ -535,27 +551,45 @@ void Progress::run_background() {
 void Progress::go_first() {
   went_first_ = true;
   if (!precedence_.nice || precedence_.demanded) return;
-  const Result<int> nice = wake_promptly(precedence_);
-  if (!nice) return;  // not demanded: a refusal is none
-  nice_ = *nice;
+  const Result<Standing> standing = wake_promptly(precedence_);
+  if (!standing) return;  // not demanded: a refusal is none
+  standing_ = *standing;
+  may_go_first_ = standing_.before_all;
   tell_precedence();
 }
 
 void Progress::tell_precedence() {
-  if (nice_ >= 0) return;
+  if (!standing_.before_all && standing_.nice >= 0) return;
   for (engine::CommunicatorContext* context : contexts_) {
-    context->counters().background_precedence = static_cast<std::uint64_t>(-nice_);
+    context->counters().background_precedence =
+        standing_.before_all ? kBeforeEveryNiceValue : static_cast<std::uint64_t>(-standing_.nice);
   }
+}
+
+/// Whoever goes before all does so for a share of the time only: beyond it those who compute would
+/// wait for it, and among them whom it waits for.
+void Progress::keep_to_share(bool worked) {
+  if (!may_go_first_) return;
+  const bool first = budget_.pass(now(), worked);
+  if (first == standing_.before_all) return;
+  may_go_first_ = stand_before_all(standing_.nice, first);
+  if (!may_go_first_) return;
+  standing_.before_all = first;
+  if (first) return;
+  for (engine::CommunicatorContext* context : contexts_)
+    ++context->counters().background_stepped_back;
 }
 
 /// Drives until an application thread wants to, or has taken over, or, where only something was
 /// due, until it is done; returns when the next is due.
 Instant Progress::drive_in_background() {
+  keep_to_share(false);
   observe::BusyTrace busy(driver_log(), observe::TraceKind::drive, "driver: background thread");
   while (wanted_.load(std::memory_order_relaxed) == 0) {
     if (!went_first_ && computes_beside_.load(std::memory_order_relaxed)) go_first();
     busy.polling();
     const bool worked = poll_all();
+    keep_to_share(true);
     busy.polled(worked);
     if (worked) {
       if (waiters_.load(std::memory_order_relaxed) > 0) changed_.notify_all();
@@ -570,6 +604,7 @@ Instant Progress::drive_in_background() {
     }
     const Instant since = busy.falls_asleep();
     if (!watch()) return kNever;
+    keep_to_share(false);
     busy.wakes(since);
   }
   return kNever;

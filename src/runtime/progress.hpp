@@ -20,6 +20,7 @@
 
 #include "engine/communicator_context.hpp"
 #include "observe/trace_log.hpp"
+#include "runtime/precedence_budget.hpp"
 #include "runtime/rank_trace.hpp"
 #include "runtime/receive_threads.hpp"
 #include "runtime/thread_wakeup.hpp"
@@ -36,6 +37,8 @@ struct CoreTimes {
   /// something to send, and the slowest start is everybody's. None at all where an operation says
   /// that all had better begin together.
   Nanoseconds first_turn = Nanoseconds::max();
+  /// Of the time, in which it may go before all who compute.
+  double first_share = 0;
 };
 
 /// Serves any number of communicators, datagram by datagram (K12). Thread-safe.
@@ -128,11 +131,12 @@ class Progress {
   bool watch();
   void go_first();
   void tell_precedence();
+  void keep_to_share(bool worked);
   bool background_may_drive(std::unique_lock<std::mutex>& lock);
 
   CoreTimes times_;
   Precedence precedence_;
-  int nice_ = 0;  ///< of the background thread; used by the driver only, once that has started
+  Standing standing_;  ///< of the background thread; used by the driver only, once that has started
   std::unique_ptr<RankTrace> trace_;
   int epoll_ = -1;
   int kick_ = -1;   ///< wakes whoever drives and blocks
@@ -168,7 +172,9 @@ class Progress {
   bool sendable_watched_ = false;                       ///< likewise
   bool left_asleep_ = false;                            ///< likewise: by a driver that took over
   bool watch_hears_ = false;                            ///< likewise: watch_ tells of epoll_
-  bool went_first_ = false;  ///< used by the background thread only: it has asked for precedence
+  bool went_first_ = false;    ///< used by the background thread only: it has asked for precedence
+  bool may_go_first_ = false;  ///< likewise: and may go before all
+  PrecedenceBudget budget_;    ///< likewise
   std::thread background_;
   ReceiveThreads receive_threads_;  ///< used by the driver only
 };

@@ -42,12 +42,18 @@ constexpr std::uint64_t kShortestSliceNs = 100'000;  // the kernel takes none th
 constexpr std::uint64_t kNotForChildren = 1;  // SCHED_FLAG_RESET_ON_FORK
 
 /// 0, or what the kernel has against it.
-int ask_for(int nice) {
-  SchedulingAttributes wanted;
-  wanted.flags = kNotForChildren;
-  wanted.nice = nice;
-  wanted.runtime_ns = kShortestSliceNs;
+int ask_for(const SchedulingAttributes& wanted) {
   return ::syscall(SYS_sched_setattr, 0, &wanted, 0) == 0 ? 0 : errno;
+}
+
+SchedulingAttributes fair(int nice) {
+  return {.flags = kNotForChildren, .nice = nice, .runtime_ns = kShortestSliceNs};
+}
+
+SchedulingAttributes round_robin() {
+  return {.policy = SCHED_RR,
+          .flags = kNotForChildren,
+          .priority = static_cast<std::uint32_t>(::sched_get_priority_min(SCHED_RR))};
 }
 
 int own_nice() { return ::getpriority(PRIO_PROCESS, 0); }  // Linux: the calling thread's
@@ -58,7 +64,7 @@ Result<Precedence> progress_precedence() {
   const char* text = std::getenv(kNiceVariable);
   if (text == nullptr) {
     if (own_nice() != 0) return Precedence{};
-    return Precedence{.nice = kBeforeThoseWhoCompute};
+    return Precedence{.nice = kBeforeThoseWhoCompute, .before_all = true};
   }
   const std::string_view value(text);
   int nice = 0;
@@ -70,22 +76,29 @@ Result<Precedence> progress_precedence() {
                  text, kFirstNice, kLastNice);
 }
 
-Result<int> wake_promptly(const Precedence& precedence) {
+Result<Standing> wake_promptly(const Precedence& precedence) {
   (void)::prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
   const int inherited = own_nice();
   const int policy = ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
-  if (policy != SCHED_OTHER) return inherited;  // whoever chose it knows better
+  if (policy != SCHED_OTHER) return Standing{.nice = inherited};  // whoever chose it knows better
   const int wanted = precedence.nice.value_or(inherited);
-  const int refused = ask_for(wanted);
-  if (refused == 0) return wanted;
-  if (precedence.demanded) {
-    return system_failure(refused,
-                          "{} asks for a nice value of {}, which this process may not have: raise "
-                          "its limit (ulimit -e {}), give it CAP_SYS_NICE, or unset the variable",
-                          kNiceVariable, wanted, 20 - wanted);
+  if (const int refused = ask_for(fair(wanted)); refused != 0) {
+    if (precedence.demanded) {
+      return system_failure(
+          refused,
+          "{} asks for a nice value of {}, which this process may not have: raise its limit "
+          "(ulimit -e {}), give it CAP_SYS_NICE, or unset the variable",
+          kNiceVariable, wanted, 20 - wanted);
+    }
+    (void)ask_for(fair(inherited));
   }
-  (void)ask_for(inherited);
-  return inherited;
+  Standing standing{.nice = own_nice()};
+  standing.before_all = precedence.before_all && stand_before_all(standing.nice, true);
+  return standing;
+}
+
+bool stand_before_all(int nice, bool before_all) {
+  return ask_for(before_all ? round_robin() : fair(nice)) == 0;
 }
 
 }  // namespace tutti::runtime

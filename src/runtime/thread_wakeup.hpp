@@ -8,10 +8,17 @@
 
 namespace tutti::runtime {
 
-/// How a thread of ours stands beside those that compute.
+/// Where a thread of ours wants to stand beside those that compute.
 struct Precedence {
   std::optional<int> nice;  ///< -20, before all others, to 19; none: as the thread that starts it
-  bool demanded = false;    ///< by the user, to whom a refusal is an error
+  bool before_all = false;  ///< of every nice value, where that is granted
+  bool demanded = false;    ///< `nice`: by the user, to whom a refusal is an error
+};
+
+/// Where it stands.
+struct Standing {
+  int nice = 0;
+  bool before_all = false;  ///< of every nice value
 };
 
 /// Of the threads that a communicator has beside the application's: TUTTI_PROGRESS_NICE, else
@@ -19,15 +26,21 @@ struct Precedence {
 /// where the variable is no nice value.
 Result<Precedence> progress_precedence();
 
-/// Asks the scheduler, for the calling thread, for exact timers, short slices and a nice value;
-/// returns the nice value that the thread has from then on.
+/// Asks the scheduler, for the calling thread, for exact timers, short slices, a nice value, and to
+/// go before all; returns what the thread has of it from then on.
 ///
 /// A thread with short slices gets no more of the processor than before, but gets it when it wakes
 /// rather than at the end of a computing thread's slice (3 ms and more; Linux 6.12 and later,
 /// without effect before), as long as it has had less than its share. With a lower nice value its
-/// share is larger; that takes CAP_SYS_NICE or a limit (RLIMIT_NICE). Where the kernel refuses,
-/// waking takes longer, and it fails only where the nice value was demanded. A thread with another
-/// scheduling policy is left alone. Threads that this one starts have nothing of either.
-Result<int> wake_promptly(const Precedence& precedence);
+/// share is larger; that takes CAP_SYS_NICE or a limit (RLIMIT_NICE). Before all, by round robin at
+/// the lowest real-time priority, it runs whenever it can; that takes CAP_SYS_NICE or another limit
+/// (RLIMIT_RTPRIO). Where the kernel refuses, waking takes longer, and it fails only where the nice
+/// value was demanded. A thread with another scheduling policy is left alone. Threads that this one
+/// starts have nothing of it.
+Result<Standing> wake_promptly(const Precedence& precedence);
+
+/// For a thread that has asked to wake promptly: goes before all, or stands at its nice value, from
+/// now on. False: the kernel refuses.
+bool stand_before_all(int nice, bool before_all);
 
 }  // namespace tutti::runtime

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <linux/capability.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@ namespace {
 
 using runtime::Precedence;
 using runtime::progress_precedence;
+using runtime::stand_before_all;
 using runtime::wake_promptly;
 
 constexpr const char* kVariable = "TUTTI_PROGRESS_NICE";
@@ -33,6 +35,18 @@ int nice_of_this_thread() { return ::getpriority(PRIO_PROCESS, 0); }
 bool may_go_first() {
   bool may = false;
   apart([&] { may = ::setpriority(PRIO_PROCESS, 0, -20) == 0; });
+  return may && nice_of_this_thread() == 0;
+}
+
+int policy_of_this_thread() { return ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK; }
+
+/// A control group may have no time for it whatever the process may.
+bool may_go_before_all() {
+  bool may = false;
+  apart([&] {
+    const sched_param lowest{.sched_priority = ::sched_get_priority_min(SCHED_RR)};
+    may = ::sched_setscheduler(0, SCHED_RR, &lowest) == 0;
+  });
   return may && nice_of_this_thread() == 0;
 }
 
@@ -72,15 +86,34 @@ TEST_F(ThreadWakeup, AThreadGoesFirstWhereTheProcessMaySaySo) {
     const auto precedence = progress_precedence();
     ASSERT_TRUE(precedence.ok() && precedence->nice.has_value());
     EXPECT_FALSE(precedence->demanded);
-    const auto nice = wake_promptly(*precedence);
-    ASSERT_TRUE(nice.ok()) << nice.status().to_string();
-    EXPECT_EQ(*nice, *precedence->nice);
-    EXPECT_LT(*nice, 0);
-    EXPECT_EQ(nice_of_this_thread(), *nice);
+    const auto standing = wake_promptly({.nice = precedence->nice});
+    ASSERT_TRUE(standing.ok()) << standing.status().to_string();
+    EXPECT_FALSE(standing->before_all);
+    EXPECT_EQ(standing->nice, *precedence->nice);
+    EXPECT_LT(standing->nice, 0);
+    EXPECT_EQ(nice_of_this_thread(), standing->nice);
     // What a completion callback starts there is the application's.
     apart([] { EXPECT_EQ(nice_of_this_thread(), 0); });
   });
   EXPECT_EQ(nice_of_this_thread(), 0);
+}
+
+TEST_F(ThreadWakeup, AThreadGoesBeforeAllAndStepsBack) {
+  if (!may_go_before_all()) GTEST_SKIP() << "needs nice value 0 and round robin (CAP_SYS_NICE)";
+  apart([] {
+    const auto precedence = progress_precedence();
+    ASSERT_TRUE(precedence.ok() && precedence->before_all);
+    const auto standing = wake_promptly(*precedence);
+    ASSERT_TRUE(standing.ok()) << standing.status().to_string();
+    EXPECT_TRUE(standing->before_all);
+    EXPECT_EQ(policy_of_this_thread(), SCHED_RR);
+    apart([] { EXPECT_EQ(policy_of_this_thread(), SCHED_OTHER); });
+    ASSERT_TRUE(stand_before_all(standing->nice, false));
+    EXPECT_EQ(policy_of_this_thread(), SCHED_OTHER);
+    EXPECT_EQ(nice_of_this_thread(), standing->nice);
+    ASSERT_TRUE(stand_before_all(standing->nice, true));
+    EXPECT_EQ(policy_of_this_thread(), SCHED_RR);
+  });
 }
 
 TEST_F(ThreadWakeup, WhoGaveTheProcessANiceValueKnowsBetter) {
@@ -89,18 +122,21 @@ TEST_F(ThreadWakeup, WhoGaveTheProcessANiceValueKnowsBetter) {
     const auto precedence = progress_precedence();
     ASSERT_TRUE(precedence.ok());
     EXPECT_FALSE(precedence->nice.has_value());
-    const auto nice = wake_promptly(*precedence);
-    ASSERT_TRUE(nice.ok()) << nice.status().to_string();
-    EXPECT_EQ(*nice, 7);
+    const auto standing = wake_promptly(*precedence);
+    ASSERT_TRUE(standing.ok()) << standing.status().to_string();
+    EXPECT_EQ(standing->nice, 7);
+    EXPECT_FALSE(standing->before_all);
   });
 }
 
 TEST_F(ThreadWakeup, ARefusalIsAnErrorOnlyWhereTheValueWasDemanded) {
   apart([] {
     if (!loses_its_right()) GTEST_SKIP() << "this process may go first whatever its capabilities";
-    const auto unasked = wake_promptly({.nice = -10});
+    const auto unasked = wake_promptly({.nice = -10, .before_all = true});
     ASSERT_TRUE(unasked.ok()) << unasked.status().to_string();
-    EXPECT_EQ(*unasked, 0);
+    EXPECT_EQ(unasked->nice, 0);
+    EXPECT_FALSE(unasked->before_all);
+    EXPECT_FALSE(stand_before_all(0, true));
     const auto demanded = wake_promptly({.nice = -10, .demanded = true});
     ASSERT_FALSE(demanded.ok());
     EXPECT_NE(demanded.status().message().find(kVariable), std::string::npos);
@@ -121,6 +157,17 @@ TEST_F(ThreadWakeup, ACommunicatorsBackgroundGoesFirstOnceSomebodyComputesBeside
     // The background thread asks when it drives next.
     while (precedence_of(communicator) == 0) std::this_thread::yield();
     EXPECT_EQ(precedence_of(communicator), 10u);
+  });
+}
+
+TEST_F(ThreadWakeup, WhoIsAloneOnItsHostGoesBeforeAll) {
+  if (!may_go_before_all()) GTEST_SKIP() << "needs nice value 0 and round robin (CAP_SYS_NICE)";
+  const Bytes own = pattern(128 * 1024, 1);
+  on_ranks(1, patient(), [&](Communicator& communicator) {
+    Bytes all(own.size());
+    finish(communicator.allgather(own, all));
+    while (precedence_of(communicator) == 0) std::this_thread::yield();
+    EXPECT_EQ(precedence_of(communicator), 100u);
   });
 }
 

@@ -1,0 +1,70 @@
+// Who goes before all does so for its share of the time, and for a limit at once.
+#include "runtime/precedence_budget.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tutti::runtime {
+namespace {
+
+constexpr Nanoseconds kMost{4'000'000};
+constexpr Nanoseconds kStep{100'000};
+
+class Budget : public testing::Test {
+ protected:
+  bool work(Nanoseconds time) { return pass(time, true); }
+  bool sleep(Nanoseconds time) { return pass(time, false); }
+
+  PrecedenceBudget budget_{0.25, kMost};
+
+ private:
+  bool pass(Nanoseconds time, bool worked) {
+    if (!begun_) budget_.pass(now_, false);
+    begun_ = true;
+    now_ = now_ + time;
+    return budget_.pass(now_, worked);
+  }
+
+  Instant now_{1'000'000'000};
+  bool begun_ = false;
+};
+
+TEST_F(Budget, LastsForWhoTakesNoMoreThanItsShare) {
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(work(kStep)) << i;
+    ASSERT_TRUE(sleep(kStep * 3)) << i;
+  }
+}
+
+TEST_F(Budget, EndsForWhoWorksOn) {
+  Nanoseconds worked{0};
+  while (work(kStep)) {
+    worked += kStep;
+    ASSERT_LT(worked, kMost * 2);
+  }
+  // A quarter of it is saved again meanwhile.
+  EXPECT_GE(worked + kStep, kMost * 4 / 3);
+  // Back once half of the limit is saved: that takes four times as long.
+  Nanoseconds slept{0};
+  while (!sleep(kStep)) {
+    slept += kStep;
+    ASSERT_LT(slept, kMost * 4);
+  }
+  EXPECT_GE(slept + kStep, kMost * 2);
+  EXPECT_TRUE(work(kStep));
+}
+
+TEST_F(Budget, IsNotSavedWithoutLimit) {
+  ASSERT_TRUE(sleep(kMost * 1000));
+  EXPECT_TRUE(work(kMost));
+  EXPECT_FALSE(work(kMost));
+}
+
+TEST_F(Budget, OfNothingIsSpentAtOnce) {
+  PrecedenceBudget none(0, Nanoseconds(0));
+  const Instant now{1'000'000'000};
+  none.pass(now, false);
+  EXPECT_FALSE(none.pass(now + kStep, true));
+}
+
+}  // namespace
+}  // namespace tutti::runtime
