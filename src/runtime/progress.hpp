@@ -23,6 +23,7 @@
 #include "runtime/precedence_budget.hpp"
 #include "runtime/rank_trace.hpp"
 #include "runtime/receive_threads.hpp"
+#include "runtime/start_habit.hpp"
 #include "runtime/thread_wakeup.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
@@ -155,6 +156,7 @@ class Progress {
   std::atomic<bool> callbacks_{false};
   /// The application has begun a collective and gone on.
   std::atomic<bool> computes_beside_{false};
+  StartHabit habit_;
   bool briefly_ = false;  ///< the background thread drives only until what is due is done
   bool stop_ = false;
   Instant due_ = kNever;  ///< when the engine must be polled, as the last driver left it

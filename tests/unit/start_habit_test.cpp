@@ -1,0 +1,55 @@
+// Whether an application goes on to compute after a start is told by what it did last.
+#include "runtime/start_habit.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tutti::runtime {
+namespace {
+
+TEST(StartHabit, WhoBeginsOneAndWaitsComputes) {
+  StartHabit habit;
+  for (int call = 0; call < 3; ++call) {
+    EXPECT_TRUE(habit.begun());
+    habit.waits();
+  }
+}
+
+TEST(StartHabit, WhoBeganTwoBeginsTwo) {
+  StartHabit habit;
+  EXPECT_TRUE(habit.begun()) << "nothing is known yet";
+  EXPECT_FALSE(habit.begun());
+  for (int call = 0; call < 3; ++call) {
+    habit.waits();
+    habit.waits();
+    EXPECT_FALSE(habit.begun());
+    EXPECT_FALSE(habit.begun());
+  }
+}
+
+TEST(StartHabit, IsUnlearned) {
+  StartHabit habit;
+  habit.begun();
+  habit.begun();
+  habit.waits();
+  EXPECT_FALSE(habit.begun());
+  habit.waits();
+  EXPECT_TRUE(habit.begun());
+}
+
+TEST(StartHabit, WhoNeverWaitsIsTakenToBeginMore) {
+  StartHabit habit;
+  habit.begun();
+  for (int call = 0; call < 3; ++call) EXPECT_FALSE(habit.begun());
+}
+
+TEST(StartHabit, AWaitForAnEarlierOneTellsNothing) {
+  StartHabit habit;
+  habit.begun();
+  habit.begun();
+  habit.waits();
+  habit.waits();
+  EXPECT_FALSE(habit.begun());
+}
+
+}  // namespace
+}  // namespace tutti::runtime
