@@ -265,8 +265,11 @@ Status Communicator::on_completion(Request& request, std::function<void(const St
     if (completion.done.load(std::memory_order_acquire)) {
       callback(completion.status);
     } else {
-      state_->progress()->expect_callbacks();
-      completion.callback = std::move(callback);
+      runtime::Progress* const progress = state_->progress().get();
+      progress->expect_callbacks();
+      completion.callback = [progress, callback = std::move(callback)](const Status& status) {
+        progress->call_application(callback, status);
+      };
     }
   });
   return {};

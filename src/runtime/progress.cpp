@@ -581,6 +581,15 @@ void Progress::keep_to_share(bool worked) {
     ++context->counters().background_stepped_back;
 }
 
+void Progress::call_application(const std::function<void(const Status&)>& callback,
+                                const Status& status) {
+  const bool before_all =
+      standing_.before_all && std::this_thread::get_id() == background_.get_id();
+  if (before_all) (void)stand_before_all(standing_.nice, false);
+  callback(status);
+  if (before_all) standing_.before_all = may_go_first_ = stand_before_all(standing_.nice, true);
+}
+
 /// Drives until an application thread wants to, or has taken over, or, where only something was
 /// due, until it is done; returns when the next is due.
 Instant Progress::drive_in_background() {

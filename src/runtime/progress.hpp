@@ -13,6 +13,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -79,6 +80,9 @@ class Progress {
   void poll();
   /// From now on completions may run the caller's code.
   void expect_callbacks() { callbacks_.store(true, std::memory_order_relaxed); }
+  /// From within a completion: calls what the caller wants called, which may wait for threads that
+  /// compute and so does not go before them.
+  void call_application(const std::function<void(const Status&)>& callback, const Status& status);
   /// Whether the calling thread drives, that is, calls from within a completion callback.
   bool driven_by_caller() const;
   /// Runs `work` while nobody else drives.

@@ -11,6 +11,7 @@ import unittest
 TUTTI = ""
 LOOP = ""
 SORT = ""
+PRECEDENCE = ""
 PATIENCE_S = 100
 
 
@@ -150,9 +151,19 @@ class LabJobs(unittest.TestCase):
             self.assertEqual(len(said), 1, done.stdout + done.stderr)
             self.assertIn("rank 3 of the job", said[0])
 
+    def test_who_is_alone_on_its_host_goes_before_all_but_for_callbacks(self):
+        round_robin = subprocess.run(["chrt", "--rr", "1", "true"], capture_output=True, check=False)
+        if round_robin.returncode != 0 or os.nice(0) != 0:
+            self.skipTest("this process may not be scheduled round robin, or has a nice value")
+        done = self.lab("run", "--hosts", "2", "--", PRECEDENCE)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for rank in range(2):
+            self.assertIn(f"rank {rank}: precedence 100, callback of another thread at policy {os.SCHED_OTHER}", done.stdout)
+
 
 if __name__ == "__main__":
     TUTTI = os.path.abspath(sys.argv.pop(1))
     LOOP = os.path.abspath(sys.argv.pop(1))
     SORT = os.path.abspath(sys.argv.pop(1))
+    PRECEDENCE = os.path.abspath(sys.argv.pop(1))
     unittest.main(verbosity=2)

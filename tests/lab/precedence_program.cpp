@@ -1,0 +1,67 @@
+// Two ranks, each alone on its host, and what the scheduler gives their background threads: one
+// line a rank, "rank 0: precedence 100, callback of another thread at policy 0". An error is told
+// as it is, and the exit status is 3.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "tutti/communicator.hpp"
+
+namespace {
+
+constexpr int kFailed = 3;
+constexpr std::size_t kBlockBytes = 1024 * 1024;  // not over before the callback is set
+constexpr int kCalls = 5;
+
+int fail(const tutti::Status& status) {
+  std::puts(status.to_string().c_str());
+  return kFailed;
+}
+
+std::uint64_t counter_of(const tutti::Communicator& communicator, std::string_view name) {
+  const auto counters = communicator.counters();
+  const auto one = std::find_if(counters.begin(), counters.end(),
+                                [&](const auto& entry) { return entry.first == name; });
+  return one == counters.end() ? 0 : one->second;
+}
+
+/// A call whose end the caller does not drive; `policy`: of the thread that told of it, another's.
+tutti::Status call(tutti::Communicator& communicator, std::atomic<int>& policy) {
+  std::vector<std::byte> own(kBlockBytes);
+  std::vector<std::byte> all(kBlockBytes * communicator.size());
+  auto request = communicator.allgather(own, all);
+  if (!request) return request.status();
+  const auto caller = std::this_thread::get_id();
+  std::atomic<bool> called_back{false};
+  const auto note = [&](const tutti::Status&) {
+    if (std::this_thread::get_id() != caller)
+      policy = ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+    called_back = true;
+  };
+  if (auto status = communicator.on_completion(*request, note); !status) return status;
+  while (!called_back) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return request->wait();
+}
+
+}  // namespace
+
+int main() {
+  auto communicator = tutti::Communicator::create();
+  if (!communicator) return fail(communicator.status());
+  std::atomic<int> policy{-1};
+  for (int number = 0; number < kCalls; ++number) {
+    if (auto status = call(*communicator, policy); !status) return fail(status);
+  }
+  fmt::print("rank {}: precedence {}, callback of another thread at policy {}\n",
+             index(communicator->rank()), counter_of(*communicator, "background_precedence"),
+             policy.load());
+  return 0;
+}
