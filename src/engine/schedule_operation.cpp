@@ -225,16 +225,15 @@ void ScheduleOperation::copy(TaskIndex at) {
 
 /// Whether a copy is long, and no other task waits for it.
 bool ScheduleOperation::may_take_long(TaskIndex at) {
+  const std::span<const std::byte> source = place(space_->filled[at].source);
+  if (source.size() <= PacedCopy::kSliceBytes) return false;
   const schedule::Schedule& schedule = *call_.schedule;
   const schedule::Queue& queue = schedule.queues()[schedule.tasks()[at].queue];
   if (!schedule.dependents(at).empty() || queue.kind != schedule::QueueKind::free ||
       queue.completions != schedule::kNoIndex)
     return false;
-  const std::span<const std::byte> source = place(space_->filled[at].source);
   const std::byte* const target = place(space_->filled[at].target).data();
-  const bool apart =
-      target + source.size() <= source.data() || source.data() + source.size() <= target;
-  return apart && source.size() > PacedCopy::kSliceBytes;
+  return target + source.size() <= source.data() || source.data() + source.size() <= target;
 }
 
 bool ScheduleOperation::copy_on(Instant now) {

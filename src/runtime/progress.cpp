@@ -37,7 +37,7 @@ constexpr Nanoseconds kBlockMax{1'000'000'000};
 // The same for a driver that stands aside.
 constexpr auto kStandAside = std::chrono::milliseconds(10);
 
-// What background_precedence counts for that.
+// What background_precedence says of a thread that goes before all.
 constexpr std::uint64_t kBeforeEveryNiceValue = 100;
 // How long it may go before all at once. Arrivals of 512 KiB are work of 0.1 to 0.3 ms.
 constexpr Nanoseconds kFirstMost{5'000'000};
@@ -567,16 +567,20 @@ void Progress::tell_precedence() {
   }
 }
 
+/// What the kernel refuses is not asked for again.
+void Progress::stand(bool before_all) {
+  may_go_first_ = stand_before_all(standing_.nice, before_all);
+  if (may_go_first_) standing_.before_all = before_all;
+}
+
 /// Whoever goes before all does so for a share of the time only: beyond it those who compute would
 /// wait for it, and among them whom it waits for.
 void Progress::keep_to_share(bool worked) {
   if (!may_go_first_) return;
   const bool first = budget_.pass(now(), worked);
   if (first == standing_.before_all) return;
-  may_go_first_ = stand_before_all(standing_.nice, first);
-  if (!may_go_first_) return;
-  standing_.before_all = first;
-  if (first) return;
+  stand(first);
+  if (first || standing_.before_all) return;
   for (engine::CommunicatorContext* context : contexts_)
     ++context->counters().background_stepped_back;
 }
@@ -585,9 +589,9 @@ void Progress::call_application(const std::function<void(const Status&)>& callba
                                 const Status& status) {
   const bool before_all =
       standing_.before_all && std::this_thread::get_id() == background_.get_id();
-  if (before_all) (void)stand_before_all(standing_.nice, false);
+  if (before_all) stand(false);
   callback(status);
-  if (before_all) standing_.before_all = may_go_first_ = stand_before_all(standing_.nice, true);
+  if (before_all) stand(true);
 }
 
 /// Drives until an application thread wants to, or has taken over, or, where only something was

@@ -136,6 +136,7 @@ class Progress {
   bool watch();
   void go_first();
   void tell_precedence();
+  void stand(bool before_all);
   void keep_to_share(bool worked);
   bool background_may_drive(std::unique_lock<std::mutex>& lock);
 
