@@ -16,17 +16,34 @@ namespace {
 
 // What CommunicatorState::create exchanges.
 constexpr std::uint32_t kExchangesOfCreate = 2;
-// What a rank receives may be so long to go hierarchically where the call leaves the choice. 2
-// hosts of 4 ranks on 2 cores, two runs: Broadcast of 256 KiB 0.79 and 0.50 of the time of the flat
-// one, of 1 MiB 1.13 and 0.66; Allgather of 256 KiB a rank 0.67 and 0.59, of 1 MiB 0.73 and 0.79.
-constexpr std::uint64_t kShortBroadcastBytes = 512 * 1024;
+// What a rank receives of an Allgather may be so long to go hierarchically where the call leaves
+// the choice. 2 hosts of 4 ranks on 2 cores, two runs: of 256 KiB a rank 0.67 and 0.59 of the time
+// of the flat one, of 1 MiB 0.73 and 0.79.
 constexpr std::uint64_t kShortAllgatherBytes = 8 * 1024 * 1024;
+// What a host shares at once of a long Broadcast, unless that were too many parts. 2 hosts of 4
+// ranks, links of 1 Gbit/s, 1, 4, 16 MiB: 8.2, 34.1, 136 ms, by segments of 64 KiB 8.1, 33.6, 136,
+// of 1 MiB 9.0, 34.6, 137, whole 9.0, 37.9, 151; on links without limit 2.1, 7.0, 27.9, by 64
+// KiB 2.1, 7.9, 27.4, whole 2.0, 6.9, 27.5, flat 2.9, 10.0, 32.8.
+constexpr std::size_t kSegmentBytes = 256 * 1024;
+constexpr std::size_t kMostSegments = 16;
 constexpr const char* kSharedMemory = "host";
 
 std::vector<Rank> run_of(std::uint32_t first, std::uint32_t count, std::uint32_t step) {
   std::vector<Rank> ranks;
   for (std::uint32_t i = 0; i < count; ++i) ranks.push_back(rank_of(first + i * step));
   return ranks;
+}
+
+/// A Broadcast's buffer in the parts that hosts share one while the next is on its way; the same at
+/// all ranks.
+std::vector<std::span<std::byte>> segments_of(std::span<std::byte> buffer) {
+  const std::size_t each = (buffer.size() / (kMostSegments * kSegmentBytes) + 1) * kSegmentBytes;
+  std::vector<std::span<std::byte>> segments;
+  do {
+    segments.push_back(buffer.first(std::min(each, buffer.size())));
+    buffer = buffer.subspan(segments.back().size());
+  } while (!buffer.empty());
+  return segments;
 }
 
 Bytes bytes_of(const std::string& text) {
@@ -143,10 +160,8 @@ bool Hierarchy::serves(const CollectiveCall& call) const {
                      call.collective == Collective::allgather;
   if (!known) return false;
   if (call.options.algorithm == kHierarchical) return true;
-  const std::uint64_t most =
-      call.collective == Collective::allgather ? kShortAllgatherBytes : kShortBroadcastBytes;
-  return by_choice_ && call.options.algorithm == Algorithm::automatic &&
-         call.receive.size() <= most;
+  if (!by_choice_ || call.options.algorithm != Algorithm::automatic) return false;
+  return call.collective != Collective::allgather || call.receive.size() <= kShortAllgatherBytes;
 }
 
 std::vector<Hierarchy::Stage> Hierarchy::stages_of(const CollectiveCall& call) const {
@@ -161,15 +176,34 @@ std::vector<Hierarchy::Stage> Hierarchy::stages_of(const CollectiveCall& call) c
 std::vector<Hierarchy::Stage> Hierarchy::broadcast_stages(const CollectiveCall& call) const {
   const std::uint32_t roots_host = layout_.host_of(call.root);
   const bool here = layout_.host_of(rank_) == roots_host;
-  Stage within{host_.get(), call};
-  within.call.root = here ? rank_of(layout_.place_of(call.root)) : rank_of(0);
-  Stage between{leaders_.get(), call};
-  between.call.root = rank_of(roots_host);
-  if (!leads()) return {within};
-  // The other hosts are what takes long: a root that leads sends to them first.
-  const bool has_it = here && call.root != rank_;
-  if (has_it) return {within, between};
-  return {between, within};
+  const Rank roots_place = here ? rank_of(layout_.place_of(call.root)) : rank_of(0);
+  std::vector<Stage> stages;
+  for (const std::span<std::byte> segment : segments_of(call.receive)) {
+    Stage within{host_.get(), call};
+    within.call.receive = segment;
+    within.call.root = roots_place;
+    Stage between{leaders_.get(), call};
+    between.call.receive = segment;
+    between.call.root = rank_of(roots_host);
+    if (!leads()) {
+      stages.push_back(within);
+    } else if (call.root == rank_) {
+      // The other hosts are what takes long: a root that leads sends to them first.
+      stages.insert(stages.end(), {between, within});
+    } else if (here) {
+      between.after = stages.size();
+      stages.insert(stages.end(), {within, between});
+    } else {
+      within.after = stages.size();
+      stages.insert(stages.end(), {between, within});
+    }
+  }
+  return stages;
+}
+
+std::vector<Hierarchy::Stage> Hierarchy::one_after_the_other(std::vector<Stage> stages) {
+  for (std::size_t i = 1; i < stages.size(); ++i) stages[i].after = i - 1;
+  return stages;
 }
 
 /// Every host's blocks to its leader, the leaders' to each other, and all of them back.
@@ -188,14 +222,14 @@ std::vector<Hierarchy::Stage> Hierarchy::allgather_stages(const CollectiveCall& 
   down.call.collective = Collective::broadcast;
   down.call.root = rank_of(0);
   down.call.send = {};
-  if (!leads()) return {up, down};
-  return {up, across, down};
+  if (!leads()) return one_after_the_other({up, down});
+  return one_after_the_other({up, across, down});
 }
 
 std::vector<Hierarchy::Stage> Hierarchy::barrier_stages(const CollectiveCall& call) const {
   const Stage within{host_.get(), call};
-  if (!leads()) return {within, within};
-  return {within, {leaders_.get(), call}, within};
+  if (!leads()) return one_after_the_other({within, within});
+  return one_after_the_other({within, {leaders_.get(), call}, within});
 }
 
 Hierarchy::Outcome Hierarchy::start(const CollectiveCall& call) {
@@ -209,39 +243,75 @@ Hierarchy::Outcome Hierarchy::start(const CollectiveCall& call) {
     jobs_.push_back(job);
     first = jobs_.size() == 1;
   }
-  if (first) run_next(job);
+  if (first) run(job);
   // The stages come by themselves only while somebody drives.
   if (!call.options.will_wait) progress_->wake();
   return job->completion;
 }
 
-void Hierarchy::run_next(const std::shared_ptr<Job>& job) {
-  const bool first = job->next == 0;
-  const Stage& stage = job->stages[job->next++];
-  auto operation = stage.side->calls().make(stage.call);
-  if (!operation) return on_stage_end(job, operation.status());
-  engine::CommunicatorContext& context = stage.side->context();
+std::size_t Hierarchy::Job::ready() const {
+  if (!status.ok()) return Stage::kNone;
+  const CommunicatorState* held = nullptr;  // its stages begin in their order
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const Stage& stage = stages[i];
+    if (stage.begun || stage.side == held) continue;
+    if (stage.after == Stage::kNone || stages[stage.after].ended) return i;
+    if (held != nullptr) break;
+    held = stage.side;
+  }
+  return Stage::kNone;
+}
+
+void Hierarchy::run(const std::shared_ptr<Job>& job) { advance(job, std::unique_lock(mutex_)); }
+
+/// Begins what may begin, and ends the job with its last stage.
+void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::mutex> lock) {
+  if (job->advancing) return;
+  job->advancing = true;
+  for (std::size_t stage = job->ready(); stage != Stage::kNone; stage = job->ready()) {
+    job->stages[stage].begun = true;
+    ++job->begun;
+    lock.unlock();
+    begin(job, stage);
+    lock.lock();
+  }
+  job->advancing = false;
+  if (!job->over()) return;
+  lock.unlock();
+  finish(job);
+}
+
+void Hierarchy::begin(const std::shared_ptr<Job>& job, std::size_t stage) {
+  const Stage& begun = job->stages[stage];
+  auto operation = begun.side->calls().make(begun.call);
+  if (!operation) return on_stage_end(job, stage, operation.status());
+  engine::CommunicatorContext& context = begun.side->context();
   // Who waits for the job looks at the board where it is.
   job->completion->meets_in = (*operation)->meets() ? &context : nullptr;
   // Not kept alive by what runs on its own side communicators.
-  (*operation)->completion()->callback = [weak = weak_from_this(), job](const Status& status) {
-    if (const auto self = weak.lock()) self->on_stage_end(job, status);
+  (*operation)->completion()->callback = [weak = weak_from_this(), job,
+                                          stage](const Status& status) {
+    if (const auto self = weak.lock()) self->on_stage_end(job, stage, status);
   };
-  if (first) {
-    progress_->submit(context, std::move(*operation), true);
-  } else {
+  if (progress_->driven_by_caller()) {
     progress_->go_on(context, std::move(*operation));
+  } else {
+    progress_->submit(context, std::move(*operation), true);
   }
 }
 
-void Hierarchy::on_stage_end(const std::shared_ptr<Job>& job, const Status& status) {
-  job->completion->chunks_present = job->next;
-  if (!status.ok()) give_up(culprit_of(*job->stages[job->next - 1].side), status.message());
-  if (status.ok() && job->next < job->stages.size()) return run_next(job);
-  finish(job, status);
+void Hierarchy::on_stage_end(const std::shared_ptr<Job>& job, std::size_t stage,
+                             const Status& status) {
+  if (!status.ok()) give_up(culprit_of(*job->stages[stage].side), status.message());
+  std::unique_lock lock(mutex_);
+  job->stages[stage].ended = true;
+  ++job->ended;
+  job->completion->chunks_present = job->ended;
+  if (job->status.ok()) job->status = status;
+  advance(job, std::move(lock));
 }
 
-void Hierarchy::finish(const std::shared_ptr<Job>& job, const Status& status) {
+void Hierarchy::finish(const std::shared_ptr<Job>& job) {
   std::shared_ptr<Job> next;
   {
     const std::lock_guard lock(mutex_);
@@ -249,10 +319,10 @@ void Hierarchy::finish(const std::shared_ptr<Job>& job, const Status& status) {
     if (!jobs_.empty()) next = jobs_.front();
   }
   engine::Completion& completion = *job->completion;
-  completion.status = status;
-  if (completion.callback) completion.callback(status);
+  completion.status = job->status;
+  if (completion.callback) completion.callback(job->status);
   completion.done.store(true, std::memory_order_release);
-  if (next) run_next(next);
+  if (next) run(next);
 }
 
 void Hierarchy::abort(const std::string& reason) { give_up(rank_, reason); }

@@ -1,12 +1,15 @@
 // Hierarchical collectives (C6): ranks of one host meet in shared memory, one rank of each host,
 // its leader, speaks for them to the other leaders, by multicast, and shares what it heard.
 //
-// A call becomes up to three calls on two side communicators, one after the other: that of this
-// host's ranks, and, at leaders, that of the leaders. Calls of one communicator go this way one
-// after the other, so that all ranks of a host start them on its communicator in the same order.
+// A call becomes several on two side communicators: that of this host's ranks, and, at leaders,
+// that of the leaders. Each waits for the one that it depends on; a long Broadcast is cut into
+// segments, so that a host shares one while the next is on its way. Calls of one communicator go
+// this way one after the other, so that all ranks of a host start them on its communicator in the
+// same order.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -60,8 +63,9 @@ class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
   Hierarchy(const Hierarchy&) = delete;
   Hierarchy& operator=(const Hierarchy&) = delete;
 
-  /// Whether a call goes this way: it asks for it, or leaves the choice to us and is short, since
-  /// two copies in shared memory cost less than messages to every rank. The same at all ranks.
+  /// Whether a call goes this way: it asks for it, or leaves the choice to us and is short enough,
+  /// since two copies in shared memory cost less than messages to every rank. The same at all
+  /// ranks.
   bool serves(const CollectiveCall& call) const;
   /// Starts a call that it serves and that has been checked. The buffers are Tutti's until the
   /// completion.
@@ -80,14 +84,28 @@ class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
   std::vector<std::pair<std::string, std::uint64_t>> counters() const;
 
  private:
+  /// One call on a side communicator.
   struct Stage {
+    static constexpr std::size_t kNone = SIZE_MAX;
+
     CommunicatorState* side = nullptr;
     CollectiveCall call;
+    std::size_t after = kNone;  ///< the stage of the job that is over first
+    bool begun = false;
+    bool ended = false;
   };
+  /// One call, as stages in the order in which each side communicator begins its own.
   struct Job {
     std::vector<Stage> stages;
-    std::size_t next = 0;
+    std::size_t begun = 0;
+    std::size_t ended = 0;
+    bool advancing = false;  ///< somebody begins stages: nobody else does, or they would overtake
+    Status status;           ///< of the first stage that failed: no further one begins
     std::shared_ptr<engine::Completion> completion = std::make_shared<engine::Completion>();
+
+    /// The next stage that may begin, by number; kNone: none now.
+    std::size_t ready() const;
+    bool over() const { return ended == begun && (begun == stages.size() || !status.ok()); }
   };
 
   Hierarchy(const HostLayout& layout, bool by_choice, Rank rank, std::shared_ptr<Progress> progress)
@@ -99,9 +117,12 @@ class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
   std::vector<Stage> broadcast_stages(const CollectiveCall& call) const;
   std::vector<Stage> allgather_stages(const CollectiveCall& call) const;
   std::vector<Stage> barrier_stages(const CollectiveCall& call) const;
-  void run_next(const std::shared_ptr<Job>& job);
-  void on_stage_end(const std::shared_ptr<Job>& job, const Status& status);
-  void finish(const std::shared_ptr<Job>& job, const Status& status);
+  static std::vector<Stage> one_after_the_other(std::vector<Stage> stages);
+  void run(const std::shared_ptr<Job>& job);
+  void advance(const std::shared_ptr<Job>& job, std::unique_lock<std::mutex> lock);
+  void begin(const std::shared_ptr<Job>& job, std::size_t stage);
+  void on_stage_end(const std::shared_ptr<Job>& job, std::size_t stage, const Status& status);
+  void finish(const std::shared_ptr<Job>& job);
   Rank culprit_of(CommunicatorState& failed) const;
   void give_up(Rank culprit, const std::string& reason);
 
@@ -111,8 +132,8 @@ class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
   std::shared_ptr<Progress> progress_;
   std::shared_ptr<CommunicatorState> host_;     ///< this host's ranks
   std::shared_ptr<CommunicatorState> leaders_;  ///< null where this rank leads nobody
-  std::mutex mutex_;
-  std::deque<std::shared_ptr<Job>> jobs_;  ///< the first runs
+  std::mutex mutex_;                            ///< guards the jobs
+  std::deque<std::shared_ptr<Job>> jobs_;       ///< the first runs
   std::atomic<std::uint64_t> calls_{0};
 };
 
