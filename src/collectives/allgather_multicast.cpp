@@ -1,7 +1,7 @@
-// Multicast Allgather (K1, K2, K7): every rank multicasts its block once and collects the others'.
-// The ranks stand in M chains; the heads begin, and a sender that is done activates the next of its
-// chain. `ready` puts a barrier before the first datagram (K3), `handshake` keeps the buffers until
-// the right neighbour needs nothing more (K6).
+// Multicast Allgather and Allgatherv (K1, K2, K7): every rank multicasts its block once and
+// collects the others'. The ranks stand in M chains; the heads begin, and a sender that is done
+// activates the next of its chain. `ready` puts a barrier before the first datagram (K3),
+// `handshake` keeps the buffers until the right neighbour needs nothing more (K6).
 #include "collectives/algorithms.hpp"
 #include "collectives/barriers.hpp"
 #include "protocol/sequencer.hpp"
@@ -17,8 +17,14 @@ void allgather_multicast(Builder& b) {
 
   std::vector<schedule::TaskRef> collects;
   b.copy(b.send_block(), b.receive_block(me));
-  if (me > 0) collects.push_back(b.collect(b.receive_blocks(0, me)));
-  if (above > 0) collects.push_back(b.collect(b.receive_blocks(me + 1, above)));
+  if (b.purpose().collective == schedule::Collective::allgatherv) {
+    for (std::uint32_t r = 0; r < b.ranks(); ++r) {
+      if (r != me) collects.push_back(b.collect(b.receive_block(r)));
+    }
+  } else {
+    if (me > 0) collects.push_back(b.collect(b.receive_blocks(0, me)));
+    if (above > 0) collects.push_back(b.collect(b.receive_blocks(me + 1, above)));
+  }
 
   std::vector<schedule::TaskRef> go;
   if (parameters.ready) go = write_dissemination(b);

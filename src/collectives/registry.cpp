@@ -87,6 +87,8 @@ constexpr std::array kAlgorithms = {
                    allgather_ring, nullptr},
     AlgorithmEntry{Collective::allgatherv, "linear", "one round, P-1 connections", kNothing,
                    allgather_linear, nullptr},
+    AlgorithmEntry{Collective::allgatherv, "multicast", "each block sent once, in M chains",
+                   kChains | kReady | kHandshake, allgather_multicast, nullptr},
 
     AlgorithmEntry{Collective::gather, "binomial", "ceil(log2 P) rounds: short messages", kNothing,
                    gather_binomial, nullptr},

@@ -33,7 +33,11 @@ using protocol::MessageKind;
 
 MulticastOperation::MulticastOperation(const Description& description, std::span<std::byte> buffer,
                                        std::span<const std::byte> own, bool gather)
-    : Operation(description), buffer_(buffer), own_(own), gather_(gather) {}
+    : Operation(description),
+      buffer_(buffer),
+      own_(own),
+      gather_(gather),
+      data_bytes_(buffer.size()) {}
 
 std::unique_ptr<MulticastOperation> MulticastOperation::broadcast(std::span<std::byte> buffer,
                                                                   Rank root) {
@@ -47,34 +51,48 @@ std::unique_ptr<MulticastOperation> MulticastOperation::allgather(std::span<cons
       {"allgather", "multicast", kNoRank, receive.size()}, receive, own, true));
 }
 
+std::unique_ptr<MulticastOperation> MulticastOperation::allgatherv(
+    std::span<const std::byte> own, std::span<std::byte> receive,
+    std::span<const std::uint64_t> sizes, std::span<const std::uint64_t> offsets) {
+  std::unique_ptr<MulticastOperation> made(new MulticastOperation(
+      {"allgatherv", "multicast", kNoRank, receive.size()}, receive, own, true));
+  made->data_bytes_ = 0;
+  for (std::size_t r = 0; r < sizes.size(); ++r) {
+    made->places_.push_back({offsets[r], sizes[r]});
+    made->data_bytes_ += sizes[r];
+  }
+  return made;
+}
+
 bool MulticastOperation::prepare(CommunicatorContext& context) {
   const std::uint32_t forced = context.settings().chains;
   chains_ = forced == 0 ? 1 : forced;
   sure_ = context.every_chunk_arrives();
-  keeps_ = !sure_ && !gather_ && context.keeps(buffer_.size());
-  if (!gather_ || buffer_.empty() || context.size() < 2) return false;
+  keeps_ = !sure_ && !gather_ && context.keeps(data_bytes_);
+  if (!gather_ || data_bytes_ == 0 || context.size() < 2) return false;
   if (sure_ && forced == 0) {
     // No link to share, no buffer to overrun: a full ring holds its sender up by itself. Allgather
     // of 64 KiB and 4 MiB among 4 ranks on 2 cores: 0.79 and 0.67 of the time in turns.
     chains_ = context.size();
     return false;
   }
-  plan_ = context.turn_taking().next(buffer_.size());
+  plan_ = context.turn_taking().next(data_bytes_);
   if (forced != 0) {
     plan_ = {};
     return false;
   }
   // What does not fit the receivers' buffers at once needs the credits of a single stream.
-  if (plan_.at_once && plan_.bytes_per_second == 0 && buffer_.size() > context.window_bytes())
+  if (plan_.at_once && plan_.bytes_per_second == 0 && data_bytes_ > context.window_bytes())
     plan_ = {};
   if (plan_.at_once) chains_ = context.size();
-  return context.turn_taking().votes(buffer_.size());
+  return context.turn_taking().votes(data_bytes_);
 }
 
 void MulticastOperation::build_layout() {
   const std::uint64_t window = context().window_bytes();
   const std::uint32_t subgroups = context().endpoint().subgroup_count();
-  const std::uint64_t block_bytes = gather_ ? own_.size() : buffer_.size();
+  std::uint64_t block_bytes = gather_ ? own_.size() : buffer_.size();
+  for (const Place& place : places_) block_bytes = std::max(block_bytes, place.size_bytes);
   const std::uint64_t pulse =
       std::max<std::uint64_t>(window / context().settings().pulses_in_flight, 1);
   layout_ = protocol::BlockLayout(context().chunk_bytes(), subgroups, std::min(block_bytes, pulse));
@@ -84,7 +102,8 @@ void MulticastOperation::build_layout() {
     return;
   }
   for (std::uint32_t r = 0; r < context().size(); ++r) {
-    layout_.add(rank_of(r), r * own_.size(), own_.size());
+    const Place place = places_.empty() ? Place{r * own_.size(), own_.size()} : places_[r];
+    layout_.add(rank_of(r), place.offset_bytes, place.size_bytes);
   }
   own_block_ = index(context().rank());
 }
@@ -114,13 +133,11 @@ void MulticastOperation::start(Instant now, bool barrier) {
       keeps_ || sure_ ? protocol::Handshake::unneeded(me, epoch())
                       : protocol::Handshake(me, size, epoch()));
   begun_.resize(layout_.blocks().size());
-  ends_expected_ = senders - (own_block_ == kNoBlock ? 0 : 1);
-  if (context().team() != nullptr) {
-    kept_off_ = SharedBitmap(layout_.chunk_count());
-    for (std::uint32_t b = 0; b < senders; ++b) {
-      if (b != own_block_) open_blocks_.push_back(b);
-    }
+  for (std::uint32_t b = 0; b < senders; ++b) {
+    if (b != own_block_ && !layout_.blocks()[b].psns.empty()) open_blocks_.push_back(b);
   }
+  ends_expected_ = static_cast<std::uint32_t>(open_blocks_.size());
+  if (context().team() != nullptr) kept_off_ = SharedBitmap(layout_.chunk_count());
   meter_ = std::make_unique<ArrivalMeter>(senders, chains_ == 1);
   trace_.start(context().trace(), epoch(), layout_);
   admit_own_block();
@@ -150,7 +167,7 @@ void MulticastOperation::admit_own_block() {
     place_own_up_to(block.psns.last);
     return;
   }
-  sent_all_ = block.psns.empty();
+  sent_all_ = false;  // an empty block's turn is passed on, too
   fetch_->withhold(block.psns);
   sender_ = std::make_unique<BlockSender>(layout_, own_block_, own_, epoch(), context().endpoint(),
                                           context().counters());
@@ -160,7 +177,7 @@ void MulticastOperation::admit_own_block() {
 void MulticastOperation::become_ready(Instant now) {
   ready_ = dirty_ = true;
   ready_at_ = last_arrival_ = now;
-  const std::uint64_t bytes = buffer_.size();
+  const std::uint64_t bytes = data_bytes_;
   if (plan_.bytes_per_second > 0) {
     const std::uint64_t others = context().size() - 1;
     const std::uint64_t share = (plan_.bytes_per_second + excess_rate()) / others;
@@ -237,7 +254,7 @@ void MulticastOperation::cast_vote(Instant now) {
   constexpr std::uint64_t kLossyShare = 20;      // one chunk in so many
   constexpr std::uint64_t kCongestedShare = 50;  // fewer are not the pace's fault
   // One lost chunk of a few is no sign of a queue that overflows.
-  if (buffer_.size() <= protocol::TurnTaking::kSmallBytes) return;
+  if (data_bytes_ <= protocol::TurnTaking::kSmallBytes) return;
   protocol::Vote& vote = context().vote();
   if (fetch_->counters().chunks_lost * kLossyShare > layout_.chunk_count()) vote.lossy = true;
   if (chains_ == 1) vote.link_bound = sender_ && sender_->queue_filled();
@@ -245,7 +262,7 @@ void MulticastOperation::cast_vote(Instant now) {
   if (chains_ != 1 && !paced) return;
   std::uint64_t rate = meter_->bytes_per_second();
   // Blocks too short to be measured alone: taking turns, all together take P N / B.
-  if (rate == 0) rate = ArrivalMeter::rate(buffer_.size(), now - ready_at_);
+  if (rate == 0) rate = ArrivalMeter::rate(data_bytes_, now - ready_at_);
   if (paced && rate > 0) {
     rate = protocol::learned_rate(
         plan_.bytes_per_second, rate, meter_->measured_time(),
@@ -259,7 +276,7 @@ void MulticastOperation::cast_vote(Instant now) {
 
 std::uint64_t MulticastOperation::excess_rate() const {
   return std::min(plan_.bytes_per_second / kExcessDivisor,
-                  plan_.bytes_per_second * kExcessBytes / buffer_.size());
+                  plan_.bytes_per_second * kExcessBytes / data_bytes_);
 }
 
 void MulticastOperation::on_early_chunk(Instant now, std::uint32_t psn, Rank source,
@@ -301,13 +318,20 @@ void MulticastOperation::on_block_end(Instant now) {
 void MulticastOperation::begin_block(std::uint32_t block_index) {
   begun_[block_index] = true;
   trace_.collecting(block_index);
-  // A sender is activated only when its predecessor has sent everything.
-  const Rank before = sequencer_->predecessor(rank_of(block_index));
-  if (before == kNoRank) return;
-  if (context().team() != nullptr) {
-    ended_.push_back(index(before));
-  } else {
-    scanner_->ended(index(before));
+  end_blocks_before(block_index);
+}
+
+/// A sender is activated only when its predecessor has sent everything, which may be nothing.
+void MulticastOperation::end_blocks_before(std::uint32_t block_index) {
+  for (Rank before = sequencer_->predecessor(rank_of(block_index)); before != kNoRank;
+       before = sequencer_->predecessor(before)) {
+    if (layout_.blocks()[index(before)].psns.empty()) continue;
+    if (context().team() != nullptr) {
+      ended_.push_back(index(before));
+    } else {
+      scanner_->ended(index(before));
+    }
+    return;
   }
 }
 
@@ -517,7 +541,7 @@ bool MulticastOperation::poll(Instant now) {
       data_end_ = now;
       trace_.collected_all();
       context().counters().data_phase_ns += static_cast<std::uint64_t>((now - ready_at_).count());
-      context().observe_rate(buffer_.size(), now - ready_at_);
+      context().observe_rate(data_bytes_, now - ready_at_);
       context().recorder().enter(epoch(), observe::Phase::handshake, now);
       if (gather_) cast_vote(now);
       if (keeps_) leave_copy(now);

@@ -1,5 +1,5 @@
-// Reliable multicast Broadcast and Allgather (K1-K9): the fast path by multicast, the slow path by
-// the fetch ring. The two differ in their blocks only: one root's, or one of every rank.
+// Reliable multicast Broadcast, Allgather and Allgatherv (K1-K9): the fast path by multicast, the
+// slow path by the fetch ring. They differ in their blocks only: one root's, or one of every rank.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +36,16 @@ class MulticastOperation final : public Operation {
   /// be the rank's own place in `receive`.
   static std::unique_ptr<MulticastOperation> allgather(std::span<const std::byte> own,
                                                        std::span<std::byte> receive);
+  /// The same with blocks of any sizes (none, too) and places: rank r's of `sizes[r]` bytes at
+  /// `offsets[r]` of `receive`; both are copied.
+  static std::unique_ptr<MulticastOperation> allgatherv(std::span<const std::byte> own,
+                                                        std::span<std::byte> receive,
+                                                        std::span<const std::uint64_t> sizes,
+                                                        std::span<const std::uint64_t> offsets);
 
   bool prepare(CommunicatorContext& context) override;
-  std::uint64_t multicast_bytes() const override { return buffer_.size(); }
-  bool confirms_earlier() const override { return gather_ && !buffer_.empty(); }
+  std::uint64_t multicast_bytes() const override { return data_bytes_; }
+  bool confirms_earlier() const override { return gather_ && data_bytes_ > 0; }
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_chunk(Instant now, const device::ReceivedChunk& chunk,
                 device::MulticastQueuePair& queue_pair) override;
@@ -62,6 +68,11 @@ class MulticastOperation final : public Operation {
   void start(Instant now, bool barrier) override;
 
  private:
+  /// A rank's block in the buffer.
+  struct Place {
+    std::uint64_t offset_bytes = 0;
+    std::uint64_t size_bytes = 0;
+  };
   struct Answer {
     Rank from;
     protocol::Message message;
@@ -86,6 +97,7 @@ class MulticastOperation final : public Operation {
   std::byte* place_of(std::uint32_t psn, Rank source, std::size_t bytes, bool counted);
   void on_marked(Instant now, std::uint32_t block_index);
   void begin_block(std::uint32_t block_index);
+  void end_blocks_before(std::uint32_t block_index);
   void on_block_end(Instant now);
   void cast_vote(Instant now);
   std::uint64_t excess_rate() const;
@@ -127,8 +139,10 @@ class MulticastOperation final : public Operation {
   std::span<std::byte> buffer_;
   std::span<const std::byte> own_;
   bool gather_;
-  bool keeps_ = false;  ///< the root keeps a copy, and no handshake follows
-  bool sure_ = false;   ///< nothing can be lost: no slow path, and no handshake either
+  std::vector<Place> places_;     ///< by rank; empty: of own_'s size, one after the other
+  std::uint64_t data_bytes_ = 0;  ///< of all blocks
+  bool keeps_ = false;            ///< the root keeps a copy, and no handshake follows
+  bool sure_ = false;             ///< nothing can be lost: no slow path, and no handshake either
 
   protocol::BlockLayout layout_;
   std::unique_ptr<protocol::ChunkMap> map_;

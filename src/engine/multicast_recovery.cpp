@@ -43,7 +43,7 @@ Nanoseconds MulticastOperation::tick_interval() const {
   const Nanoseconds floor = context().settings().reorder_delay;
   if (neighbour_finished_) return floor;
   const double seconds =
-      static_cast<double>(buffer_.size()) / static_cast<double>(context().bytes_per_second());
+      static_cast<double>(data_bytes_) / static_cast<double>(context().bytes_per_second());
   const Nanoseconds share(static_cast<std::int64_t>(seconds * 1e9 / kScansPerCollective));
   return std::clamp(share, floor, floor * kMaxTickFactor);
 }

@@ -208,6 +208,9 @@ Result<std::unique_ptr<engine::Operation>> CollectiveCalls::make(const PlannedCa
     std::unique_ptr<engine::Operation> operation;
     if (call.collective == Collective::broadcast) {
       operation = engine::MulticastOperation::broadcast(call.receive, call.root);
+    } else if (call.collective == Collective::allgatherv) {
+      operation = engine::MulticastOperation::allgatherv(call.send, call.receive, call.sizes_bytes,
+                                                         call.offsets_bytes);
     } else {
       operation = engine::MulticastOperation::allgather(call.send, call.receive);
     }

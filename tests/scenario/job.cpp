@@ -138,6 +138,26 @@ bool Member::allgather(std::size_t block_bytes, std::uint64_t seed) {
   return true;
 }
 
+bool Member::allgatherv(const std::vector<std::uint64_t>& sizes_bytes, std::uint64_t seed) {
+  constexpr std::uint64_t kGapBytes = 7;
+  const Bytes own = pattern(sizes_bytes[rank()], draw(seed, rank()));
+  std::vector<std::uint64_t> offsets;
+  Bytes expected;
+  for (std::uint32_t r = 0; r < size(); ++r) {
+    expected.resize(expected.size() + kGapBytes);
+    offsets.push_back(expected.size());
+    const Bytes block = pattern(sizes_bytes[r], draw(seed, r));
+    expected.insert(expected.end(), block.begin(), block.end());
+  }
+  Bytes all(expected.size());
+  auto request = communicator_->allgatherv(own, all, sizes_bytes, offsets,
+                                           {.algorithm = Algorithm::multicast, .will_wait = true});
+  EXPECT_TRUE(request.ok()) << request.status().to_string();
+  if (!request || !finish(*request, "allgatherv")) return false;
+  EXPECT_TRUE(all == expected) << "rank " << rank() << " has wrong bytes";
+  return all == expected;
+}
+
 bool Member::broadcast(std::size_t bytes, std::uint32_t root, std::uint64_t seed) {
   const Bytes expected = pattern(bytes, seed);
   Bytes buffer = rank() == root ? expected : Bytes(bytes);

@@ -62,6 +62,8 @@ class Member {
   /// Runs a collective and checks every byte of the result. False, with a failed expectation, where
   /// it does not end well.
   bool allgather(std::size_t block_bytes, std::uint64_t seed);
+  /// Blocks of `sizes_bytes`, by rank, with gaps between them that must stay as they are.
+  bool allgatherv(const std::vector<std::uint64_t>& sizes_bytes, std::uint64_t seed);
   bool broadcast(std::size_t bytes, std::uint32_t root, std::uint64_t seed);
 
  private:

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "job.hpp"
@@ -123,6 +124,49 @@ TEST_P(EachChunk, LostAtEveryReceiverIsRepairedByItsRoot) {
 
 INSTANTIATE_TEST_SUITE_P(Chains, EachChunk, testing::Values(1u, 2u, 4u),
                          [](const auto& one) { return fmt::format("{}", one.param); });
+
+/// Allgatherv: ranks without a block pass the turn on, and what is lost before them is missed.
+class SomeEmpty : public testing::TestWithParam<std::tuple<std::uint32_t, std::uint32_t>> {};
+
+TEST_P(SomeEmpty, BlocksOfAnySizeAreRecovered) {
+  const std::vector<std::vector<std::uint64_t>> shapes = {{0, kBlock, 0, 0, 2 * kChunk},
+                                                          {kBlock, 0, 0, 0, 0},
+                                                          {1, 0, 3 * kChunk, 0, 0},
+                                                          {0, 0, 0, 0, kBlock}};
+  Cases cases;
+  std::vector<std::vector<std::uint64_t>> calls;
+  std::uint64_t expected = 0;
+  for (const auto& sizes : shapes) {
+    std::uint32_t chunks = 0;
+    for (const std::uint64_t bytes : sizes) {
+      chunks += static_cast<std::uint32_t>((bytes + kChunk - 1) / kChunk);
+    }
+    for (std::uint32_t psn = 0; psn < chunks; ++psn) {
+      for (const char* where : {"receiver", "sender"}) {
+        cases.add(fmt::format("drop {} chunk psn={}", where, psn));
+        calls.push_back(sizes);
+        expected += std::uint64_t{chunks} * 4;
+      }
+    }
+  }
+  JobSpec spec = job(5, cases.faults);
+  std::tie(spec.options.chains, spec.options.receive_workers) = GetParam();
+  if (spec.options.receive_workers > 0) spec.options.subgroups = spec.options.receive_workers;
+  const Outcome outcome = run_job(spec, [&](Member& member) {
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      if (!member.allgatherv(calls[i], i)) return;
+    }
+  });
+  expect_recovered(outcome, expected);
+  EXPECT_GE(outcome.injected.chunks_dropped_at_sender, cases.count / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Recovery, SomeEmpty,
+                         testing::Combine(testing::Values(1u, 2u, 5u), testing::Values(0u, 2u)),
+                         [](const auto& one) {
+                           return fmt::format("Chains{}Workers{}", std::get<0>(one.param),
+                                              std::get<1>(one.param));
+                         });
 
 struct Named {
   const char* name;
