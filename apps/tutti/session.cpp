@@ -75,6 +75,10 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
                       "ud: a chunk is a datagram; uc: a message of several, placed as it arrives "
                       "(otherwise TUTTI_MULTICAST, else ud)")
           ->check(CLI::IsMember({"ud", "uc"})));
+  add(command.add_option(
+      "--hierarchy", communicator.hierarchy,
+      "How hosts of several ranks are joined: leaders, leaders=N a host, groups, "
+      "flat (otherwise TUTTI_HIERARCHY, else leaders)"));
   add(command.add_option("--chunk-bytes", communicator.chunk_bytes,
                          "Payload of a chunk; 0: what the smallest MTU allows, by uc: the longest "
                          "message"));

@@ -102,6 +102,11 @@ struct CommunicatorOptions {
   /// How chunks travel by multicast over ip: "ud", one datagram each, or "uc", a message of several
   /// datagrams that is placed as it arrives (K10); "": TUTTI_MULTICAST, else ud. (all)
   std::string multicast;
+  /// How ranks of several hosts with several ranks each are joined where the device is left to
+  /// choose (C6): "leaders", one a host; "leaders=N", N for equal parts of it; "groups", where long
+  /// blocks of an Allgather are exchanged by every rank with those of its place on the other hosts;
+  /// "flat". "": TUTTI_HIERARCHY, else leaders. (all)
+  std::string hierarchy;
   std::uint32_t chunk_bytes =
       0;  ///< 0: what the smallest MTU allows; uc: the longest message (all)
   std::uint32_t segment_bytes = 0;  ///< payload of a uc datagram; 0: what the smallest MTU allows

@@ -98,10 +98,15 @@ typedef struct tutti_comm_options {
   uint64_t segment_bytes; /* payload of a uc datagram; default: what the smallest MTU allows */
   uint64_t keep_bytes;    /* (all) up to this a Broadcast by multicast ends at its root when it has
                            * left, and the root keeps a copy; default 256 KiB, 1: none */
+  const char* hierarchy; /* (all) hosts of several ranks: "leaders", "leaders=N" a host, "groups" or
+                          * "flat"; default: TUTTI_HIERARCHY, else leaders */
 } tutti_comm_options_t;
 
-#define TUTTI_COMM_OPTIONS_INIT \
-  { sizeof(tutti_comm_options_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0 }
+#define TUTTI_COMM_OPTIONS_INIT                                                                  \
+  {                                                                                              \
+    sizeof(tutti_comm_options_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, \
+        NULL                                                                                     \
+  }
 
 /* Creates a communicator of the job that the environment names (torchrun, Open MPI, MPICH, Slurm,
  * `tutti run`, or TUTTI_BOOTSTRAP; of one rank where it names none). Collective: returns when every

@@ -202,6 +202,9 @@ Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& 
   auto multicast = wanted_multicast(options);
   if (!multicast) return multicast.status();
   own.multicast = std::move(*multicast);
+  const auto shape = HierarchyShape::wanted(options);
+  if (!shape) return shape.status();
+  own.hierarchy = shape->text();
   own.network_wanted = wants_network(options, workers, own.multicast);
   own.traced = traces.ok() && !traces->empty();
   if (!traces.ok()) own.trace_error = traces.status().message();
@@ -377,12 +380,27 @@ Status CommunicatorState::join_aggregators(Bootstrap& bootstrap,
 Status CommunicatorState::join_hosts(Bootstrap& bootstrap, const CommunicatorOptions& options) {
   // Below those of aggregators, above those of duplicates.
   constexpr std::uint32_t kFirstSideNumber = 0x4000;
-  const HostLayout layout = HostLayout::of(greetings_);
+  constexpr std::uint32_t kLastSideNumber = 0x7fff;
+  const auto shape = HierarchyShape::parse(greetings_.front().hierarchy);
+  if (!shape) return shape.status();
+  const HostLayout hosts = HostLayout::of(greetings_);
+  HostLayout layout = hosts.divided(shape->leaders_per_host);
+  if (hosts.hierarchical() && !layout.hierarchical()) {
+    layout = hosts;
+    hierarchy_note_ = fmt::format("one leader a host: {} ranks have no {} that lead equal parts",
+                                  hosts.ranks_per_host, shape->leaders_per_host);
+  }
   const bool chosen_freely = !options.device && greetings_.front().device == "auto";
-  if (!chosen_freely || !layout.hierarchical()) return {};
-  auto made =
-      Hierarchy::create(bootstrap, options, layout, !calls_->choices().prefers_anywhere(),
-                        progress_, static_cast<std::uint16_t>(kFirstSideNumber + 2 * number_));
+  if (!chosen_freely || !layout.hierarchical() || shape->flat) return {};
+  const std::uint32_t numbers = Hierarchy::numbers(layout, shape->groups);
+  const std::uint32_t first = kFirstSideNumber + numbers * number_;
+  if (first + numbers - 1 > kLastSideNumber) {
+    hierarchy_note_ = "flat: no numbers are left for side communicators";
+    return {};
+  }
+  auto made = Hierarchy::create(bootstrap, options, layout, shape->groups,
+                                !calls_->choices().prefers_anywhere(), progress_,
+                                static_cast<std::uint16_t>(first));
   if (made) {
     hierarchy_ = std::move(*made);
   } else {

@@ -66,6 +66,7 @@ std::vector<std::byte> Greeting::encode() const {
                                {"first_sequence", first_sequence},
                                {"aggregators", aggregators},
                                {"algorithms", algorithms},
+                               {"hierarchy", hierarchy},
                                {"traced", traced},
                                {"trace_error", trace_error},
                                {"secret", secret_bytes}};
@@ -111,6 +112,7 @@ Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
     read("first_sequence", greeting.first_sequence);
     json.at("aggregators").get_to(greeting.aggregators);
     json.at("algorithms").get_to(greeting.algorithms);
+    json.at("hierarchy").get_to(greeting.hierarchy);
     json.at("traced").get_to(greeting.traced);
     json.at("trace_error").get_to(greeting.trace_error);
     for (const auto& byte : json.at("secret")) {
@@ -201,6 +203,10 @@ Status check_agreement(const std::vector<Greeting>& greetings) {
     if (first.algorithms != other.algorithms) {
       return differ("TUTTI_ALGORITHMS or the file TUTTI_ALGORITHM_FILE",
                     "\"" + first.algorithms + "\"", "\"" + other.algorithms + "\"");
+    }
+    if (first.hierarchy != other.hierarchy) {
+      return differ("how hosts are joined (the option hierarchy, or TUTTI_HIERARCHY)",
+                    first.hierarchy, other.hierarchy);
     }
     if (first.communicator != other.communicator) {
       return differ("the number of the communicator (created in another order?)",

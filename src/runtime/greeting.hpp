@@ -32,11 +32,12 @@ struct Greeting {
   bool authenticate = true;
   bool always_barrier = false;
   std::uint32_t first_sequence = 0;
-  bool aggregators = false;       ///< whether any are named
-  std::string algorithms;         ///< what the environment prefers
-  bool traced = false;            ///< by TUTTI_TRACE
-  std::string trace_error;        ///< why that cannot be; "": it can, or was not asked for
-  std::vector<std::byte> secret;  ///< rank 0's counts
+  bool aggregators = false;           ///< whether any are named
+  std::string algorithms;             ///< what the environment prefers
+  std::string hierarchy = "leaders";  ///< HierarchyShape::text
+  bool traced = false;                ///< by TUTTI_TRACE
+  std::string trace_error;            ///< why that cannot be; "": it can, or was not asked for
+  std::vector<std::byte> secret;      ///< rank 0's counts
 
   std::vector<std::byte> encode() const;
   static Result<Greeting> decode(std::span<const std::byte> bytes);

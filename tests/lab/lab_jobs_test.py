@@ -129,6 +129,19 @@ class LabJobs(unittest.TestCase):
             self.assertGreaterEqual(completed["4000000"] - completed["100K"],
                                     (repetitions - spoilt) * (16 - 1) * (ranks + leaders), f"root {root}")
 
+    def test_hosts_are_joined_as_they_are_told(self):
+        # Calls of the sides for one Allgather of 256 KiB among 2 hosts of 4 ranks, whose blocks are 4 segments: by leaders 6
+        # of each rank and 4 of each leader, by groups 3 of each rank, who is one. Less those of repetitions that a late rank
+        # has spoilt, as above.
+        by_leaders, by_groups, repetitions, spoilt = 8 * 6 + 2 * 4, 8 * 3, 6 + 2, 4
+        completed = {}
+        for hierarchy in ("leaders", "leaders=2", "groups", "flat"):
+            results = self.bench(["--ranks-per-host", "4", "--env", f"TUTTI_HIERARCHY={hierarchy}"], "allgather", "-b", "256K",
+                                 "-e", "256K", hosts=2)
+            completed[hierarchy] = self.total(results, "collectives_completed")
+            self.assertEqual(self.total(results, "hierarchical_calls") > 0, hierarchy != "flat", hierarchy)
+        self.assertGreaterEqual(completed["leaders"] - completed["groups"], (repetitions - spoilt) * (by_leaders - by_groups))
+
     def test_short_messages_of_hosts_with_several_ranks_go_by_their_leaders(self):
         results = self.bench(["--ranks-per-host", "2"], "allgather", "-b", "64", "-e", "64", hosts=2)
         for result in results:

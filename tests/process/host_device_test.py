@@ -133,6 +133,17 @@ class HostDevice(unittest.TestCase):
             self.assertEqual(rank.process.returncode, 3, text)
             self.assertIn('TUTTI_MULTICAST is "rd"; there are ud, uc', text)
 
+    def test_ranks_that_would_join_hosts_differently_are_told(self):
+        for rank in self.job(2, "allgather", "8", "10",
+                             of_rank=lambda rank: {"TUTTI_HIERARCHY": "groups" if rank == 1 else "leaders"}):
+            text = rank.end()
+            self.assertEqual(rank.process.returncode, 3, text)
+            self.assertIn("how hosts are joined (the option hierarchy, or TUTTI_HIERARCHY)", text)
+        for rank in self.job(2, "allgather", "8", "10", of_rank=lambda rank: {"TUTTI_HIERARCHY": "leaders=0"}):
+            text = rank.end()
+            self.assertEqual(rank.process.returncode, 3, text)
+            self.assertIn('TUTTI_HIERARCHY is "leaders=0"; there are leaders, leaders=N a host, groups, flat', text)
+
 
 if __name__ == "__main__":
     TUTTI, LOOP = sys.argv[1:3]

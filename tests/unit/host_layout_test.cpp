@@ -5,7 +5,7 @@
 
 #include "runtime/bootstrap_local.hpp"
 #include "runtime/bootstrap_part.hpp"
-#include "runtime/hierarchy.hpp"
+#include "runtime/host_layout.hpp"
 
 namespace tutti::runtime {
 namespace {
@@ -35,6 +35,17 @@ TEST(HostLayout, WhatIsNotSoIsFlat) {
   for (const char* hosts :
        {"a", "aaaa", "abcd", "aabbb", "abab", "aabbaa", "aab", "abb", "aabbab"}) {
     EXPECT_FALSE(HostLayout::of(ranks_on(hosts)).hierarchical()) << hosts;
+  }
+}
+
+TEST(HostLayout, AHostIsDividedOnlyWhereAllRanksKeepCompany) {
+  const HostLayout layout{2, 6};
+  EXPECT_EQ(layout.divided(1).hosts, 2u);
+  EXPECT_EQ(layout.divided(2).hosts, 4u);
+  EXPECT_EQ(layout.divided(2).ranks_per_host, 3u);
+  EXPECT_EQ(layout.divided(3).ranks_per_host, 2u);
+  for (const std::uint32_t parts : {0u, 4u, 5u, 6u, 7u}) {
+    EXPECT_FALSE(layout.divided(parts).hierarchical()) << parts;
   }
 }
 
