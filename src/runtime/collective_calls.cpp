@@ -134,8 +134,8 @@ Result<CollectiveCalls::Chosen> CollectiveCalls::choose(const CollectiveCall& ca
     return failure(
         Code::unsupported,
         "{} cannot be hierarchical here: that serves barrier, broadcast and allgather "
-        "where several hosts have as many consecutive ranks each and the device was left "
-        "to choose",
+        "where several hosts have as many consecutive ranks each, the device was left to "
+        "choose, and TUTTI_HIERARCHY is not flat",
         to_string(call.collective));
   }
   auto entry = collectives::find_algorithm(call.collective, name);

@@ -169,7 +169,9 @@ void Hierarchy::begin(const std::shared_ptr<Job>& job, std::size_t stage) {
   call.sizes_bytes = plan.sizes;
   call.offsets_bytes = plan.offsets;
   auto operation = side.calls().make(call);
-  if (!operation) return on_stage_end(job, stage, operation.status());
+  if (!operation) {
+    return progress_->exclusive([&] { on_stage_end(job, stage, operation.status()); });
+  }
   engine::CommunicatorContext& context = side.context();
   // Who waits for the job looks at the board where it is.
   job->completion->meets_in = (*operation)->meets() ? &context : nullptr;

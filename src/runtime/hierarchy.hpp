@@ -62,7 +62,7 @@ class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
   /// One round of the side communicators.
   void poll();
 
-  /// "2 hosts of 4 ranks each".
+  /// "2 hosts of 4 ranks each, joined by shared memory".
   std::string describe() const;
   /// Calls that went this way.
   std::uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }
@@ -115,10 +115,9 @@ class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
   Rank rank_;
   std::shared_ptr<Progress> progress_;
   std::shared_ptr<CommunicatorState> host_;
-  std::shared_ptr<CommunicatorState>
-      across_;                             ///< null where this rank neither leads nor is a group
-  std::mutex mutex_;                       ///< guards the jobs
-  std::deque<std::shared_ptr<Job>> jobs_;  ///< the first runs
+  std::shared_ptr<CommunicatorState> across_;  ///< null where this rank speaks for nobody
+  std::mutex mutex_;                           ///< guards the jobs
+  std::deque<std::shared_ptr<Job>> jobs_;      ///< the first runs
   std::atomic<std::uint64_t> calls_{0};
 };
 
