@@ -107,7 +107,8 @@ std::vector<std::pair<std::string, std::uint64_t>> Hierarchy::counters() const {
 bool Hierarchy::serves(const CollectiveCall& call) const {
   if (!goes_by_hosts(call.collective)) return false;
   if (call.options.algorithm == kHierarchical) return true;
-  return by_choice_ && call.options.algorithm == Algorithm::automatic;
+  return by_choice_ && call.options.algorithm == Algorithm::automatic &&
+         better_by_hosts(call, layout_);
 }
 
 Hierarchy::Outcome Hierarchy::start(const CollectiveCall& call) {

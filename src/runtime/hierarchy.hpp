@@ -50,8 +50,8 @@ class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
   Hierarchy(const Hierarchy&) = delete;
   Hierarchy& operator=(const Hierarchy&) = delete;
 
-  /// Whether a call goes this way: it asks for it, or leaves the choice to us. The same at all
-  /// ranks.
+  /// Whether a call goes this way: it asks for it, or leaves the choice to us and is no slower so.
+  /// The same at all ranks.
   bool serves(const CollectiveCall& call) const;
   /// Starts a call that it serves and that has been checked. The buffers are Tutti's until the
   /// completion.

@@ -52,6 +52,8 @@ struct HierarchyStage {
 
 /// Barrier, Broadcast and Allgather go so.
 bool goes_by_hosts(Collective collective);
+/// Whether such a call is no slower so than flat.
+bool better_by_hosts(const CollectiveCall& call, const HostLayout& layout);
 
 /// The stages of a call at `rank`, in the order in which each side begins its own: the same order
 /// at all ranks of that side.

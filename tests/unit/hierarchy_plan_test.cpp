@@ -237,6 +237,16 @@ TEST(HierarchyPlanWays, GroupsExchangeLongBlocksAtEveryRankAndLeadersAtOne) {
   EXPECT_EQ(is_short.calls(HierarchySide::across, Collective::allgather), 2u);
 }
 
+TEST(HierarchyPlanWays, PairsOfRanksAreFlatForWhatIsLong) {
+  const Bytes some(64);
+  Bytes buffer(2 * 1024 * 1024 + 1);
+  CollectiveCall call{.collective = Collective::broadcast, .send = some, .receive = buffer};
+  EXPECT_FALSE(better_by_hosts(call, {4, 2}));
+  EXPECT_TRUE(better_by_hosts(call, {4, 3}));
+  call.receive = std::span(buffer).first(buffer.size() - 1);
+  EXPECT_TRUE(better_by_hosts(call, {4, 2}));
+}
+
 TEST(HierarchyPlanWays, AreNamed) {
   for (const char* text : {"leaders", "leaders=3", "groups", "flat"}) {
     const auto shape = HierarchyShape::parse(text);
