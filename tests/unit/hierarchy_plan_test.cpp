@@ -237,6 +237,20 @@ TEST(HierarchyPlanWays, GroupsExchangeLongBlocksAtEveryRankAndLeadersAtOne) {
   EXPECT_EQ(is_short.calls(HierarchySide::across, Collective::allgather), 2u);
 }
 
+TEST(HierarchyPlanWays, ABroadcastOfOneSegmentIsCutFiner) {
+  const auto shared = [](std::size_t bytes) {
+    const Job job({2, 4}, false, Collective::broadcast, bytes, 0);
+    return job.calls(HierarchySide::host, Collective::broadcast) / 8;
+  };
+  constexpr std::size_t k64 = 64 * 1024;
+  EXPECT_EQ(shared(k64), 1u);
+  EXPECT_EQ(shared(k64 + 1), 2u);
+  EXPECT_EQ(shared(4 * k64), 4u);
+  EXPECT_EQ(shared(4 * k64 + 1), 2u);
+  EXPECT_EQ(shared(16 * 4 * k64), 16u);
+  EXPECT_EQ(shared(16 * 4 * k64 + 1), 9u);
+}
+
 TEST(HierarchyPlanWays, PairsOfRanksAreFlatForWhatIsLong) {
   const Bytes some(64);
   Bytes buffer(2 * 1024 * 1024 + 1);
