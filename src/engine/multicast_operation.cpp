@@ -203,6 +203,23 @@ void MulticastOperation::on_malformed(Rank source) {
   if (sure_) context().fail_without_slow_path(source);
 }
 
+/// A chunk that has no place here: a header that was damaged or forged or, where the chunk is
+/// whole, a peer that calls with other sizes. Nobody would ever send what this rank waits for.
+void MulticastOperation::on_misfit(const device::ReceivedChunk& chunk,
+                                   device::MulticastQueuePair& queue_pair) {
+  on_malformed(chunk.source);
+  if (sure_ || !fetch_) return;
+  std::vector<std::byte> aside(chunk.payload.size());
+  if (queue_pair.place(chunk, aside.data())) on_other_sizes(chunk.source, aside.size());
+}
+
+void MulticastOperation::on_other_sizes(Rank source, std::size_t bytes) {
+  context().fail(failure(Code::invalid_argument,
+                         "{} multicast {} bytes for which there is no place here: do all ranks "
+                         "call with the same sizes and root?",
+                         context().name_of(source), bytes));
+}
+
 /// Where a chunk belongs that may be written; null, and `counted` by the reason: it may not.
 std::byte* MulticastOperation::place_of(std::uint32_t psn, Rank source, std::size_t bytes,
                                         bool counted) {
@@ -221,6 +238,10 @@ std::byte* MulticastOperation::place_of(std::uint32_t psn, Rank source, std::siz
 }
 
 device::Landing MulticastOperation::landing(const device::MessageHead& chunk, bool begins) {
+  // What has no place here is looked at once it is known to be whole (on_misfit).
+  if (!sure_ && !belongs(chunk.psn, chunk.source, chunk.bytes)) {
+    return {device::Landing::Where::staging};
+  }
   std::byte* const place = place_of(chunk.psn, chunk.source, chunk.bytes, begins);
   if (place == nullptr) return {};
   return {device::Landing::Where::buffer, place};
@@ -229,6 +250,10 @@ device::Landing MulticastOperation::landing(const device::MessageHead& chunk, bo
 void MulticastOperation::on_chunk(Instant now, const device::ReceivedChunk& chunk,
                                   device::MulticastQueuePair& queue_pair) {
   observe::Counters& counters = context().counters();
+  if (!belongs(chunk.psn, chunk.source, chunk.payload.size())) {
+    on_misfit(chunk, queue_pair);
+    return;
+  }
   std::byte* const place = place_of(chunk.psn, chunk.source, chunk.payload.size(), true);
   if (place == nullptr) return;
   if (!queue_pair.place(chunk, place)) {
@@ -283,6 +308,7 @@ void MulticastOperation::on_early_chunk(Instant now, std::uint32_t psn, Rank sou
                                         std::span<const std::byte> payload) {
   if (!belongs(psn, source, payload.size())) {
     on_malformed(source);
+    if (!sure_ && fetch_) on_other_sizes(source, payload.size());
     return;
   }
   const std::uint32_t b = last_block_;

@@ -94,6 +94,8 @@ class MulticastOperation final : public Operation {
   // Receiving.
   bool belongs(std::uint32_t psn, Rank source, std::size_t bytes);
   void on_malformed(Rank source);
+  void on_misfit(const device::ReceivedChunk& chunk, device::MulticastQueuePair& queue_pair);
+  void on_other_sizes(Rank source, std::size_t bytes);
   std::byte* place_of(std::uint32_t psn, Rank source, std::size_t bytes, bool counted);
   void on_marked(Instant now, std::uint32_t block_index);
   void begin_block(std::uint32_t block_index);

@@ -482,6 +482,55 @@ TEST(Collectives, RanksThatCallDifferentlyAllHearOfIt) {
   }
 }
 
+TEST(Collectives, RanksThatMulticastOtherSizesAllHearOfIt) {
+  constexpr std::size_t kPlace = 100'000;
+  struct Case {
+    Collective collective;
+    std::vector<std::uint64_t> sizes[2];  ///< as each rank gives them
+  };
+  const std::vector<Case> cases = {
+      {Collective::allgather, {{50'000, 50'000}, {60'000, 60'000}}},
+      {Collective::allgatherv, {{50'000, 60'000}, {50'000, 50'000}}},
+      {Collective::allgatherv, {{0, 60'000}, {50'000, 60'000}}},
+      {Collective::broadcast, {{70'000, 0}, {80'000, 0}}},
+  };
+  for (const Case& one : cases) {
+    auto bootstraps = runtime::make_local_bootstraps(2);
+    std::vector<std::string> said(2);
+    std::vector<std::thread> threads;
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank] {
+        auto communicator = Communicator::create(*bootstraps[rank], patient());
+        ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
+        const std::vector<std::uint64_t>& sizes = one.sizes[rank];
+        const std::vector<std::uint64_t> offsets{0, kPlace};
+        const Bytes own(sizes[rank]);
+        Bytes all(2 * kPlace);
+        CollectiveCall call{.collective = one.collective,
+                            .send = own,
+                            .receive = all,
+                            .options = {.algorithm = Algorithm::multicast, .will_wait = true}};
+        if (one.collective == Collective::broadcast) call.send = {};
+        if (one.collective == Collective::allgatherv) {
+          call.sizes_bytes = sizes;
+          call.offsets_bytes = offsets;
+        } else {
+          call.receive = std::span(all).first(sizes[0] + sizes[1]);
+        }
+        auto request = communicator->start(call);
+        ASSERT_TRUE(request.ok()) << request.status().to_string();
+        said[rank] = request->wait_for(kLong).to_string();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_NE((said[0] + said[1]).find("do all ranks call"), std::string::npos)
+        << to_string(one.collective) << "\n"
+        << said[0] << "\n"
+        << said[1];
+    for (const std::string& text : said) EXPECT_EQ(text.find("timeout"), std::string::npos) << text;
+  }
+}
+
 TEST(Collectives, CallsThatCannotBeAreRefusedByName) {
   on_ranks(2, [](Communicator& communicator) {
     Bytes large(100);
