@@ -6,6 +6,7 @@
 #include <barrier>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -451,34 +452,44 @@ TEST(Collectives, APreparedCallRunsAgainAndAgain) {
   });
 }
 
+/// What came of a call at each of two ranks.
+std::vector<std::string> said_by_two(
+    const std::function<std::string(Communicator&, std::uint32_t rank)>& call) {
+  auto bootstraps = runtime::make_local_bootstraps(2);
+  std::vector<std::string> said(2);
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      auto communicator = Communicator::create(*bootstraps[rank], patient());
+      ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
+      said[rank] = call(*communicator, rank);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return said;
+}
+
+std::string outcome_of(Result<Request> request) {
+  return request ? request->wait_for(kLong).to_string() : request.status().to_string();
+}
+
+void expect_both_heard(const std::vector<std::string>& said) {
+  EXPECT_NE((said[0] + said[1]).find("do all ranks call"), std::string::npos) << said[0] << "\n"
+                                                                              << said[1];
+  for (const std::string& one : said) EXPECT_EQ(one.find("timeout"), std::string::npos) << one;
+}
+
 TEST(Collectives, RanksThatCallDifferentlyAllHearOfIt) {
-  const auto on_two = [](const char* first, const char* second) {
-    auto bootstraps = runtime::make_local_bootstraps(2);
-    std::vector<std::string> said(2);
-    std::vector<std::thread> threads;
-    for (std::uint32_t rank = 0; rank < 2; ++rank) {
-      threads.emplace_back([&, rank] {
-        auto communicator = Communicator::create(*bootstraps[rank], patient());
-        ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
-        Bytes own(1'000);
-        Bytes all(2'000);
-        auto request = communicator->allgather(
-            own, all, {.algorithm = rank == 0 ? first : second, .will_wait = true});
-        ASSERT_TRUE(request.ok());
-        said[rank] = request->wait_for(kLong).to_string();
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    return said;
-  };
   for (const auto& [first, second] : {std::pair("multicast", "ring"), {"ring", "multicast"}}) {
-    const std::vector<std::string> said = on_two(first, second);
-    EXPECT_NE((said[0] + said[1]).find("do all ranks call"), std::string::npos) << said[0] << "\n"
-                                                                                << said[1];
-    for (const std::string& one : said) {
-      EXPECT_NE(one, "ok");
-      EXPECT_EQ(one.find("timeout"), std::string::npos) << one;
-    }
+    const auto said = said_by_two(
+        [&, one = first, other = second](Communicator& communicator, std::uint32_t rank) {
+          const Bytes own(1'000);
+          Bytes all(2'000);
+          return outcome_of(communicator.allgather(
+              own, all, {.algorithm = rank == 0 ? one : other, .will_wait = true}));
+        });
+    expect_both_heard(said);
+    for (const std::string& one : said) EXPECT_NE(one, "ok");
   }
 }
 
@@ -495,39 +506,25 @@ TEST(Collectives, RanksThatMulticastOtherSizesAllHearOfIt) {
       {Collective::broadcast, {{70'000, 0}, {80'000, 0}}},
   };
   for (const Case& one : cases) {
-    auto bootstraps = runtime::make_local_bootstraps(2);
-    std::vector<std::string> said(2);
-    std::vector<std::thread> threads;
-    for (std::uint32_t rank = 0; rank < 2; ++rank) {
-      threads.emplace_back([&, rank] {
-        auto communicator = Communicator::create(*bootstraps[rank], patient());
-        ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
-        const std::vector<std::uint64_t>& sizes = one.sizes[rank];
-        const std::vector<std::uint64_t> offsets{0, kPlace};
-        const Bytes own(sizes[rank]);
-        Bytes all(2 * kPlace);
-        CollectiveCall call{.collective = one.collective,
-                            .send = own,
-                            .receive = all,
-                            .options = {.algorithm = Algorithm::multicast, .will_wait = true}};
-        if (one.collective == Collective::broadcast) call.send = {};
-        if (one.collective == Collective::allgatherv) {
-          call.sizes_bytes = sizes;
-          call.offsets_bytes = offsets;
-        } else {
-          call.receive = std::span(all).first(sizes[0] + sizes[1]);
-        }
-        auto request = communicator->start(call);
-        ASSERT_TRUE(request.ok()) << request.status().to_string();
-        said[rank] = request->wait_for(kLong).to_string();
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_NE((said[0] + said[1]).find("do all ranks call"), std::string::npos)
-        << to_string(one.collective) << "\n"
-        << said[0] << "\n"
-        << said[1];
-    for (const std::string& text : said) EXPECT_EQ(text.find("timeout"), std::string::npos) << text;
+    SCOPED_TRACE(to_string(one.collective));
+    expect_both_heard(said_by_two([&](Communicator& communicator, std::uint32_t rank) {
+      const std::vector<std::uint64_t>& sizes = one.sizes[rank];
+      const std::vector<std::uint64_t> offsets{0, kPlace};
+      const Bytes own(sizes[rank]);
+      Bytes all(2 * kPlace);
+      CollectiveCall call{.collective = one.collective,
+                          .send = own,
+                          .receive = all,
+                          .options = {.algorithm = Algorithm::multicast, .will_wait = true}};
+      if (one.collective == Collective::broadcast) call.send = {};
+      if (one.collective == Collective::allgatherv) {
+        call.sizes_bytes = sizes;
+        call.offsets_bytes = offsets;
+      } else {
+        call.receive = std::span(all).first(sizes[0] + sizes[1]);
+      }
+      return outcome_of(communicator.start(call));
+    }));
   }
 }
 
