@@ -134,9 +134,10 @@ void MulticastOperation::start(Instant now, bool barrier) {
                       : protocol::Handshake(me, size, epoch()));
   begun_.resize(layout_.blocks().size());
   for (std::uint32_t b = 0; b < senders; ++b) {
-    if (b != own_block_ && !layout_.blocks()[b].psns.empty()) open_blocks_.push_back(b);
+    if (b == own_block_ || layout_.blocks()[b].psns.empty()) continue;
+    ++ends_expected_;
+    if (context().team() != nullptr) open_blocks_.push_back(b);
   }
-  ends_expected_ = static_cast<std::uint32_t>(open_blocks_.size());
   if (context().team() != nullptr) kept_off_ = SharedBitmap(layout_.chunk_count());
   meter_ = std::make_unique<ArrivalMeter>(senders, chains_ == 1);
   trace_.start(context().trace(), epoch(), layout_);
@@ -220,29 +221,25 @@ void MulticastOperation::on_other_sizes(Rank source, std::size_t bytes) {
                          context().name_of(source), bytes));
 }
 
-/// Where a chunk belongs that may be written; null, and `counted` by the reason: it may not.
-std::byte* MulticastOperation::place_of(std::uint32_t psn, Rank source, std::size_t bytes,
-                                        bool counted) {
-  observe::Counters& counters = context().counters();
-  if (!belongs(psn, source, bytes)) {
-    if (counted) on_malformed(source);
-    return nullptr;
-  }
+/// Where a chunk that `belongs` here may be written; null, and `counted`: it may not.
+std::byte* MulticastOperation::place_of(std::uint32_t psn, bool counted) {
   // A chunk that is being read may be in place in part, verified: a datagram that turns out damaged
   // must not overwrite it.
   if (map_->has(last_block_, psn) || fetch_->reading(psn)) {
-    if (counted) ++counters.chunks_duplicate;
+    if (counted) ++context().counters().chunks_duplicate;
     return nullptr;
   }
   return buffer_.data() + layout_.offset_of(layout_.blocks()[last_block_], psn);
 }
 
 device::Landing MulticastOperation::landing(const device::MessageHead& chunk, bool begins) {
-  // What has no place here is looked at once it is known to be whole (on_misfit).
-  if (!sure_ && !belongs(chunk.psn, chunk.source, chunk.bytes)) {
-    return {device::Landing::Where::staging};
+  if (!belongs(chunk.psn, chunk.source, chunk.bytes)) {
+    // Looked at once it is known to be whole (on_misfit).
+    if (!sure_) return {device::Landing::Where::staging};
+    if (begins) on_malformed(chunk.source);
+    return {};
   }
-  std::byte* const place = place_of(chunk.psn, chunk.source, chunk.bytes, begins);
+  std::byte* const place = place_of(chunk.psn, begins);
   if (place == nullptr) return {};
   return {device::Landing::Where::buffer, place};
 }
@@ -254,7 +251,7 @@ void MulticastOperation::on_chunk(Instant now, const device::ReceivedChunk& chun
     on_misfit(chunk, queue_pair);
     return;
   }
-  std::byte* const place = place_of(chunk.psn, chunk.source, chunk.payload.size(), true);
+  std::byte* const place = place_of(chunk.psn, true);
   if (place == nullptr) return;
   if (!queue_pair.place(chunk, place)) {
     ++counters.chunks_damaged;

@@ -96,7 +96,7 @@ class MulticastOperation final : public Operation {
   void on_malformed(Rank source);
   void on_misfit(const device::ReceivedChunk& chunk, device::MulticastQueuePair& queue_pair);
   void on_other_sizes(Rank source, std::size_t bytes);
-  std::byte* place_of(std::uint32_t psn, Rank source, std::size_t bytes, bool counted);
+  std::byte* place_of(std::uint32_t psn, bool counted);
   void on_marked(Instant now, std::uint32_t block_index);
   void begin_block(std::uint32_t block_index);
   void end_blocks_before(std::uint32_t block_index);

@@ -384,14 +384,14 @@ Status CommunicatorState::join_hosts(Bootstrap& bootstrap, const CommunicatorOpt
   const auto shape = HierarchyShape::parse(greetings_.front().hierarchy);
   if (!shape) return shape.status();
   const HostLayout hosts = HostLayout::of(greetings_);
+  const bool chosen_freely = !options.device && greetings_.front().device == "auto";
+  if (!chosen_freely || !hosts.hierarchical() || shape->flat) return {};
   HostLayout layout = hosts.divided(shape->leaders_per_host);
-  if (hosts.hierarchical() && !layout.hierarchical()) {
+  if (!layout.hierarchical()) {
     layout = hosts;
     hierarchy_note_ = fmt::format("one leader a host: {} ranks have no {} that lead equal parts",
                                   hosts.ranks_per_host, shape->leaders_per_host);
   }
-  const bool chosen_freely = !options.device && greetings_.front().device == "auto";
-  if (!chosen_freely || !layout.hierarchical() || shape->flat) return {};
   const std::uint32_t numbers = Hierarchy::numbers(layout, shape->groups);
   const std::uint32_t first = kFirstSideNumber + numbers * number_;
   if (first + numbers - 1 > kLastSideNumber) {

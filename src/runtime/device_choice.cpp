@@ -8,20 +8,11 @@
 #include "base/error.hpp"
 #include "device/host/host_device.hpp"
 #include "device/ip/ip_device.hpp"
+#include "runtime/asked_for.hpp"
 
 namespace tutti::runtime {
 
 namespace {
-
-/// The option's text, else the variable's, else "".
-std::string wanted(const std::string& option, const char* option_name, const char* variable,
-                   std::string& source) {
-  source = option_name;
-  const char* text = std::getenv(variable);
-  if (!option.empty() || text == nullptr) return option;
-  source = variable;
-  return text;
-}
 
 std::shared_ptr<device::Device> make_ip(const CommunicatorOptions& options,
                                         const std::string& multicast, bool local_only) {
@@ -58,7 +49,7 @@ bool suits_host(const std::vector<Greeting>& greetings) {
 Result<std::string> wanted_device(const CommunicatorOptions& options) {
   std::string source;
   const std::string name =
-      wanted(options.device_name, "the option device_name", "TUTTI_DEVICE", source);
+      asked_for(options.device_name, "the option device_name", "TUTTI_DEVICE", source);
   if (name.empty()) return std::string("auto");
   if (name == "auto" || name == "ip" || name == "host") return name;
   return failure(Code::invalid_argument, "{} is \"{}\"; there are auto, ip, host", source, name);
@@ -67,7 +58,7 @@ Result<std::string> wanted_device(const CommunicatorOptions& options) {
 Result<std::string> wanted_multicast(const CommunicatorOptions& options) {
   std::string source;
   const std::string name =
-      wanted(options.multicast, "the option multicast", "TUTTI_MULTICAST", source);
+      asked_for(options.multicast, "the option multicast", "TUTTI_MULTICAST", source);
   if (name.empty()) return std::string("ud");
   if (name == "ud" || name == "uc") return name;
   return failure(Code::invalid_argument, "{} is \"{}\"; there are ud, uc", source, name);

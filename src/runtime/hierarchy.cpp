@@ -84,8 +84,11 @@ Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
 Hierarchy::~Hierarchy() = default;
 
 std::string Hierarchy::describe() const {
-  return fmt::format("{} hosts of {} ranks each, joined by shared memory{}", layout_.hosts,
-                     layout_.ranks_per_host, groups_ ? ", long blocks by groups" : "");
+  const std::uint32_t parts = layout_.parts;
+  return fmt::format("{} hosts of {} ranks each, joined by shared memory{}{}",
+                     layout_.hosts / parts, layout_.ranks_per_host * parts,
+                     parts > 1 ? fmt::format(", {} leaders a host", parts) : "",
+                     groups_ ? ", long blocks by groups" : "");
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> Hierarchy::counters() const {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "base/error.hpp"
+#include "runtime/asked_for.hpp"
 
 namespace tutti::runtime {
 
@@ -87,6 +87,8 @@ class Planner {
   HierarchyStage share(std::span<std::byte> part) const;
   HierarchyStage exchange(Side side, std::uint32_t blocks, Rank first, std::uint32_t step,
                           const Segment& segment) const;
+  template <typename Each>
+  void for_each_heard(const std::vector<Segment>& segments, const Each& each) const;
 
   const CollectiveCall& call_;
   const HostLayout& layout_;
@@ -172,6 +174,16 @@ HierarchyStage Planner::exchange(Side side, std::uint32_t blocks, Rank first, st
   return made;
 }
 
+/// Calls `each(s, host)` for what the other hosts send, segment s of each before the next.
+template <typename Each>
+void Planner::for_each_heard(const std::vector<Segment>& segments, const Each& each) const {
+  for (std::size_t s = 0; s < segments.size(); ++s) {
+    for (std::uint32_t host = 0; host < layout_.hosts; ++host) {
+      if (host != here_) each(s, host);
+    }
+  }
+}
+
 /// The same in segments: a host's ranks have its own blocks at once, and each segment of the
 /// others' as soon as it is here.
 Stages Planner::allgather_in_segments() const {
@@ -182,20 +194,18 @@ Stages Planner::allgather_in_segments() const {
     if (leads()) added.after = after;
     stages.push_back(std::move(added));
   };
-  for (const Segment& segment : segments) {
-    if (!leads()) break;
-    HierarchyStage across =
-        exchange(Side::across, layout_.hosts, rank_of(0), layout_.ranks_per_host, segment);
-    across.call.send = region_of(here_).subspan(segment.offset, segment.size);
-    add(std::move(across), kUp);
-  }
-  add(share(region_of(here_)), kUp);
-  for (std::size_t s = 0; s < segments.size(); ++s) {
-    for (std::uint32_t host = 0; host < layout_.hosts; ++host) {
-      if (host == here_) continue;
-      add(share(region_of(host).subspan(segments[s].offset, segments[s].size)), kUp + 1 + s);
+  if (leads()) {
+    for (const Segment& segment : segments) {
+      HierarchyStage across =
+          exchange(Side::across, layout_.hosts, rank_of(0), layout_.ranks_per_host, segment);
+      across.call.send = region_of(here_).subspan(segment.offset, segment.size);
+      add(std::move(across), kUp);
     }
   }
+  add(share(region_of(here_)), kUp);
+  for_each_heard(segments, [&](std::size_t s, std::uint32_t host) {
+    add(share(region_of(host).subspan(segments[s].offset, segments[s].size)), kUp + 1 + s);
+  });
   return stages;
 }
 
@@ -212,16 +222,13 @@ Stages Planner::allgather_by_groups() const {
   HierarchyStage within = stage(Side::host, Collective::allgather);
   within.call.receive = region_of(here_);
   stages.push_back(std::move(within));
-  for (std::size_t s = 0; s < segments.size(); ++s) {
-    for (std::uint32_t host = 0; host < layout_.hosts; ++host) {
-      if (host == here_) continue;
-      HierarchyStage shared =
-          exchange(Side::host, layout_.ranks_per_host, layout_.rank_at(host, 0), 1, segments[s]);
-      shared.call.send = call_.receive.subspan(shared.offsets[place_], segments[s].size);
-      shared.after = s;
-      stages.push_back(std::move(shared));
-    }
-  }
+  for_each_heard(segments, [&](std::size_t s, std::uint32_t host) {
+    HierarchyStage shared =
+        exchange(Side::host, layout_.ranks_per_host, layout_.rank_at(host, 0), 1, segments[s]);
+    shared.call.send = call_.receive.subspan(shared.offsets[place_], segments[s].size);
+    shared.after = s;
+    stages.push_back(std::move(shared));
+  });
   return stages;
 }
 
@@ -250,12 +257,9 @@ std::string HierarchyShape::text() const {
 }
 
 Result<HierarchyShape> HierarchyShape::wanted(const CommunicatorOptions& options) {
-  const char* source = "the option hierarchy";
-  std::string text = options.hierarchy;
-  if (const char* named = std::getenv("TUTTI_HIERARCHY"); text.empty() && named != nullptr) {
-    source = "TUTTI_HIERARCHY";
-    text = named;
-  }
+  std::string source;
+  const std::string text =
+      asked_for(options.hierarchy, "the option hierarchy", "TUTTI_HIERARCHY", source);
   if (text.empty()) return HierarchyShape{};
   auto shape = parse(text);
   if (shape) return shape;
@@ -268,7 +272,8 @@ bool goes_by_hosts(Collective collective) {
 }
 
 bool better_by_hosts(const CollectiveCall& call, const HostLayout& layout) {
-  return layout.ranks_per_host > 2 || call.receive.size() <= kMostOfPairsBytes;
+  const bool pairs = layout.ranks_per_host * layout.parts == 2;
+  return !pairs || call.receive.size() <= kMostOfPairsBytes;
 }
 
 std::vector<HierarchyStage> stages_by_hosts(const CollectiveCall& call, const HostLayout& layout,

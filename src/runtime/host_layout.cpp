@@ -24,9 +24,9 @@ HostLayout HostLayout::of(const std::vector<Greeting>& greetings) {
   return layout;
 }
 
-HostLayout HostLayout::divided(std::uint32_t parts) const {
-  if (parts == 0 || ranks_per_host % parts != 0 || ranks_per_host / parts < 2) return {};
-  return {hosts * parts, ranks_per_host / parts};
+HostLayout HostLayout::divided(std::uint32_t into) const {
+  if (into == 0 || ranks_per_host % into != 0 || ranks_per_host / into < 2) return {};
+  return {hosts * into, ranks_per_host / into, parts * into};
 }
 
 std::vector<Rank> HostLayout::ranks_of_host(std::uint32_t host) const {

@@ -9,10 +9,12 @@
 
 namespace tutti::runtime {
 
-/// A partition of all ranks into runs of equal length: those of one host each, or of a part of one.
+/// A partition of all ranks into runs of equal length: those of one host each, or of a part of one,
+/// which counts for a host of its own.
 struct HostLayout {
   std::uint32_t hosts = 1;
   std::uint32_t ranks_per_host = 1;
+  std::uint32_t parts = 1;  ///< of each real host
 
   /// Nothing where the ranks of a host are not consecutive, are not as many on every host, or may
   /// not share memory.
@@ -20,7 +22,7 @@ struct HostLayout {
 
   bool hierarchical() const { return hosts > 1 && ranks_per_host > 1; }
   /// Each host as so many. Nothing where its ranks cannot be so divided that all have company.
-  HostLayout divided(std::uint32_t parts) const;
+  HostLayout divided(std::uint32_t into) const;
 
   std::uint32_t ranks() const { return hosts * ranks_per_host; }
   std::uint32_t host_of(Rank rank) const { return index(rank) / ranks_per_host; }

@@ -27,6 +27,10 @@ class LabJobs(unittest.TestCase):
             self.skipTest("this machine makes no network namespaces: see `tutti lab check`")
 
     def bench(self, lab_options, operation, *options, hosts=3):
+        report = self.report(lab_options, operation, *options, hosts=hosts)
+        return [row[place] for row in report["rows"] for place in ("out_of_place", "in_place") if row.get(place)]
+
+    def report(self, lab_options, operation, *options, hosts):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "bench.json")
             done = subprocess.run([TUTTI, "lab", "run", "--hosts", str(hosts), *lab_options, "--", TUTTI, "bench",
@@ -36,7 +40,7 @@ class LabJobs(unittest.TestCase):
             with open(path, encoding="utf-8") as file:
                 report = json.load(file)
         self.assertEqual(report["wrong_bytes"], 0)
-        return [row[place] for row in report["rows"] for place in ("out_of_place", "in_place") if row.get(place)]
+        return report
 
     def total(self, results, counter):
         return sum(result["counters"].get(counter, 0) for result in results)
@@ -131,9 +135,9 @@ class LabJobs(unittest.TestCase):
 
     def test_hosts_are_joined_as_they_are_told(self):
         # Calls of the sides for one Allgather of 256 KiB among 2 hosts of 4 ranks, whose blocks are 4 segments: by leaders 6
-        # of each rank and 4 of each leader, by groups 3 of each rank, who is one. Less those of repetitions that a late rank
-        # has spoilt, as above.
-        by_leaders, by_groups, repetitions, spoilt = 8 * 6 + 2 * 4, 8 * 3, 6 + 2, 4
+        # of each rank and 4 of each leader, by groups 3 of each rank, who is one; of two leaders a host each has too little
+        # to cut, 2 of each rank and one of each leader. Less those of repetitions that a late rank has spoilt, as above.
+        by_leaders, by_groups, by_two, repetitions, spoilt = 8 * 6 + 2 * 4, 8 * 3, 8 * 2 + 4, 6 + 2, 4
         completed = {}
         for hierarchy in ("leaders", "leaders=2", "groups", "flat"):
             results = self.bench(["--ranks-per-host", "4", "--env", f"TUTTI_HIERARCHY={hierarchy}"], "allgather", "-b", "256K",
@@ -141,6 +145,18 @@ class LabJobs(unittest.TestCase):
             completed[hierarchy] = self.total(results, "collectives_completed")
             self.assertEqual(self.total(results, "hierarchical_calls") > 0, hierarchy != "flat", hierarchy)
         self.assertGreaterEqual(completed["leaders"] - completed["groups"], (repetitions - spoilt) * (by_leaders - by_groups))
+        self.assertGreaterEqual(completed["leaders"] - completed["leaders=2"], (repetitions - spoilt) * (by_leaders - by_two))
+
+    def test_how_hosts_are_joined_is_said(self):
+        for hierarchy, said in (("leaders", "2 hosts of 4 ranks each, joined by shared memory"),
+                                ("leaders=2", "2 hosts of 4 ranks each, joined by shared memory, 2 leaders a host"),
+                                ("leaders=3", "one leader a host: 4 ranks have no 3 that lead equal parts"),
+                                ("groups", "2 hosts of 4 ranks each, joined by shared memory, long blocks by groups")):
+            report = self.report(["--ranks-per-host", "4"], "barrier", "--hierarchy", hierarchy, hosts=2)
+            self.assertIn(said, report["communicator"].splitlines(), hierarchy)
+        alone = self.report(["--ranks-per-host", "4"], "barrier", "--hierarchy", "leaders=3", "--device", "ip", hosts=2)
+        self.assertNotIn("joined", alone["communicator"])
+        self.assertNotIn("one leader a host", alone["communicator"])
 
     def test_short_messages_of_hosts_with_several_ranks_go_by_their_leaders(self):
         results = self.bench(["--ranks-per-host", "2"], "allgather", "-b", "64", "-e", "64", hosts=2)

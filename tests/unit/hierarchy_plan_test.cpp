@@ -257,6 +257,8 @@ TEST(HierarchyPlanWays, PairsOfRanksAreFlatForWhatIsLong) {
   CollectiveCall call{.collective = Collective::broadcast, .send = some, .receive = buffer};
   EXPECT_FALSE(better_by_hosts(call, {4, 2}));
   EXPECT_TRUE(better_by_hosts(call, {4, 3}));
+  // Two that share a leader, of four on their host, are no pair.
+  EXPECT_TRUE(better_by_hosts(call, HostLayout{4, 4}.divided(2)));
   call.receive = std::span(buffer).first(buffer.size() - 1);
   EXPECT_TRUE(better_by_hosts(call, {4, 2}));
 }

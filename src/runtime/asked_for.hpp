@@ -1,0 +1,19 @@
+// What an option asks for or, where it is left open, an environment variable.
+#pragma once
+
+#include <cstdlib>
+#include <string>
+
+namespace tutti::runtime {
+
+/// The option's text, else the variable's, else "". `source`: which of the two, for messages.
+inline std::string asked_for(const std::string& option, const char* option_name,
+                             const char* variable, std::string& source) {
+  source = option_name;
+  const char* text = std::getenv(variable);
+  if (!option.empty() || text == nullptr) return option;
+  source = variable;
+  return text;
+}
+
+}  // namespace tutti::runtime
