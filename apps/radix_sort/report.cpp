@@ -60,8 +60,7 @@ void print_header(const Options& options, const tutti::Communicator& communicato
       "# allgather: starting and waiting for the histograms of all passes, mean of the ranks, "
       "blocking;\n"
       "#   share: of the blocking sort; least: at the rank that spent least in it, pass by pass, "
-      "so "
-      "without\n"
+      "so without\n"
       "#   the wait for late ranks; local: keys moved within the rank, what can hide that\n"
       "# exposed: the same, overlapped; exchange: keys to their owners, overlapped\n"
       "# padding: bytes that the exchange carried for each byte that had to move\n#\n",

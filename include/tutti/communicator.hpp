@@ -1,11 +1,11 @@
 // Tutti's C++ interface: a communicator, nonblocking collectives on it, and requests to wait for.
 //
-//   auto comm = tutti::Communicator::create();             // finds its ranks from the environment
+//   auto comm = tutti::Communicator::create();           // finds its ranks from the environment
 //   if (!comm) { std::cerr << comm.status().to_string(); return 1; }
-//   auto request = comm->allgather(mine, all);              // returns at once
+//   auto request = comm->allgather(mine, all);           // returns at once
+//   if (!request) { ... }
 //   ...compute...
-//   if (auto status = request.wait(); !status) { ... }      // names rank, phase and what is
-//   missing
+//   if (auto status = request->wait(); !status) { ... }  // names rank, phase and what is missing
 //
 // Thread safety: a communicator may be used by several threads, but the collectives must be called
 // in the same order on all ranks. No exception crosses this interface.

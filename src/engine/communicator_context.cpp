@@ -103,8 +103,7 @@ bool CommunicatorContext::poll(Instant now) {
   return worked;
 }
 
-// ---- meetings at the board
-// ------------------------------------------------------------------------------------
+// ---- meetings at the board ----------------------------------------------------------------------
 
 /// The rest of the engine, cold by then, costs a short collective more than all that it does.
 bool CommunicatorContext::only_meets() const {
@@ -126,8 +125,7 @@ bool CommunicatorContext::look_at_board(Instant now) {
   return failing_.ok();
 }
 
-// ---- receive workers
-// ------------------------------------------------------------------------------------
+// ---- receive workers ----------------------------------------------------------------------------
 
 Status CommunicatorContext::receive_apart(std::uint32_t workers) {
   const std::uint32_t most = endpoint_->subgroup_count();

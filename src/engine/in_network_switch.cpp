@@ -26,8 +26,7 @@ ZeroedBytes zeroed_bytes(std::size_t size) {
 
 }  // namespace
 
-// ---- window
-// ------------------------------------------------------------------------------------------
+// ---- window -------------------------------------------------------------------------------------
 
 std::uint64_t InNetworkWindow::memory_bytes(std::uint32_t ranks, const InNetworkTerms& terms) {
   const std::uint64_t slots = std::uint64_t{terms.slots} * terms.segment_bytes;
@@ -74,8 +73,7 @@ void InNetworkWindow::give_back(std::uint32_t first, std::uint32_t count) {
   std::fill_n(busy_.begin() + first, count, false);
 }
 
-// ---- the call
-// ----------------------------------------------------------------------------------------
+// ---- the call -----------------------------------------------------------------------------------
 
 InNetworkSwitch::InNetworkSwitch(std::shared_ptr<InNetworkWindow> window)
     : Operation({"aggregation", "in_network", kNoRank, 0}), window_(std::move(window)) {
@@ -199,8 +197,7 @@ void InNetworkSwitch::submit_successor() {
   context().submit(std::make_unique<InNetworkSwitch>(window_));
 }
 
-// ---- reducing
-// ----------------------------------------------------------------------------------------
+// ---- reducing -----------------------------------------------------------------------------------
 
 bool InNetworkSwitch::poll(Instant now) {
   if (!call_ || refused_) return false;
@@ -347,8 +344,7 @@ void InNetworkSwitch::return_credits(Instant now) {
   context().send(now, outbox);
 }
 
-// ---- state
-// -------------------------------------------------------------------------------------------
+// ---- state --------------------------------------------------------------------------------------
 
 bool InNetworkSwitch::locally_complete() const {
   if (over_) return true;

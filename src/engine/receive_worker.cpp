@@ -203,8 +203,7 @@ void ReceiveWorker::tell(bool urgent) {
   if (urgent || board_.eager.load(std::memory_order_seq_cst)) board_.wake_driver();
 }
 
-// ---- chunks that come before their collective has begun here
-// ------------------------------------
+// ---- chunks that come before their collective has begun here ------------------------------------
 
 void ReceiveWorker::keep(Stream& stream, const device::ReceivedChunk& chunk) {
   bool damaged = false;

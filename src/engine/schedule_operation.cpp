@@ -62,8 +62,7 @@ std::uint64_t early_bound(const schedule::Schedule& schedule, const schedule::Sh
 
 }  // namespace
 
-// ---- One call
-// ----------------------------------------------------------------------------------------
+// ---- One call -----------------------------------------------------------------------------------
 
 Result<std::unique_ptr<ScheduleOperation>> ScheduleOperation::create(
     ScheduleCall call, std::shared_ptr<WorkspacePool> pool) {
@@ -261,8 +260,7 @@ void ScheduleOperation::complete(TaskIndex task) {
   if (!issued_at_.empty()) trace_task(task);
 }
 
-// ---- Sending
-// -----------------------------------------------------------------------------------------
+// ---- Sending ------------------------------------------------------------------------------------
 
 void ScheduleOperation::send(Instant now, TaskIndex at) {
   const Task& task = call_.schedule->tasks()[at];
@@ -302,8 +300,7 @@ void ScheduleOperation::on_completion(Instant, const device::Completion& complet
   complete(static_cast<TaskIndex>(completion.work_id));
 }
 
-// ---- Receiving
-// ---------------------------------------------------------------------------------------
+// ---- Receiving ----------------------------------------------------------------------------------
 
 void ScheduleOperation::receive(Instant now, TaskIndex at, std::size_t arrival) {
   ArrivalState& state = space_->arrivals[arrival];
@@ -453,8 +450,7 @@ void ScheduleOperation::reject(Rank from, std::uint32_t slot, const std::string&
                          slot, what));
 }
 
-// ---- Computing
-// ---------------------------------------------------------------------------------------
+// ---- Computing ----------------------------------------------------------------------------------
 
 void ScheduleOperation::reduce(const Task& task, std::span<const std::byte> source,
                                std::span<std::byte> target) {
@@ -492,8 +488,7 @@ void ScheduleOperation::finish_reduction() {
                    context().size());
 }
 
-// ---- Memory
-// ------------------------------------------------------------------------------------------
+// ---- Memory -------------------------------------------------------------------------------------
 
 std::span<std::byte> ScheduleOperation::memory(Buffer buffer) {
   switch (buffer) {
@@ -534,8 +529,7 @@ void ScheduleOperation::finish() {
   for (auto& key : space_->keyed_keys) let_go(key);
 }
 
-// ---- Observation
-// -------------------------------------------------------------------------------------
+// ---- Observation --------------------------------------------------------------------------------
 
 void ScheduleOperation::trace_task(TaskIndex at) {
   const Task& task = call_.schedule->tasks()[at];

@@ -61,8 +61,7 @@ std::vector<std::string> AggregationOptions::list_of(std::string_view text) {
   return addresses;
 }
 
-// ---- joining
-// -----------------------------------------------------------------------------------------
+// ---- joining ------------------------------------------------------------------------------------
 
 Result<std::shared_ptr<Aggregation>> Aggregation::create(Bootstrap& bootstrap,
                                                          const CommunicatorOptions& options,
@@ -165,8 +164,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Aggregation::counters() const
   return {total.begin(), total.end()};
 }
 
-// ---- calls
-// -------------------------------------------------------------------------------------------
+// ---- calls --------------------------------------------------------------------------------------
 
 /// One completion for the operations that a call is made of, which end in any order.
 class Aggregation::Gathered {

@@ -128,8 +128,7 @@ Result<ServiceKey> key_in_file(const std::string& path) {
 
 }  // namespace
 
-// ---- frames
-// ------------------------------------------------------------------------------------------
+// ---- frames -------------------------------------------------------------------------------------
 
 Bytes encode_control(ControlKind kind, std::span<const std::byte> payload) {
   Bytes frame(kControlHeaderBytes + payload.size());
@@ -157,8 +156,7 @@ std::optional<ControlHeader> decode_control_header(std::span<const std::byte> by
   return ControlHeader{static_cast<ControlKind>(kind), size};
 }
 
-// ---- messages
-// ----------------------------------------------------------------------------------------
+// ---- messages -----------------------------------------------------------------------------------
 
 Bytes encode(const JoinRequest& request) {
   return pack({{"unique_id", request.unique_id},
@@ -225,8 +223,7 @@ Result<JoinReply> decode_join_reply(std::span<const std::byte> bytes) {
   return reply;
 }
 
-// ---- key
-// ---------------------------------------------------------------------------------------------
+// ---- key ----------------------------------------------------------------------------------------
 
 Result<ServiceKey> find_service_key(const std::string& file) {
   if (!file.empty()) return key_in_file(file);

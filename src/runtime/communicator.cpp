@@ -65,8 +65,7 @@ auto guarded(Work&& work) -> decltype(work()) {
 
 }  // namespace
 
-// ---- Request
-// --------------------------------------------------------------------------------------
+// ---- Request ------------------------------------------------------------------------------------
 
 bool Request::test() {
   if (!state_) return true;
@@ -105,8 +104,7 @@ ProgressReport Request::progress() const {
           completion.done.load(std::memory_order_acquire)};
 }
 
-// ---- Communicator
-// ---------------------------------------------------------------------------------
+// ---- Communicator -------------------------------------------------------------------------------
 
 Communicator::Communicator(std::shared_ptr<runtime::CommunicatorState> state)
     : state_(std::move(state)) {}
@@ -143,8 +141,7 @@ Result<Communicator> Communicator::duplicate(runtime::Bootstrap& bootstrap,
 Rank Communicator::rank() const { return state_->rank(); }
 std::uint32_t Communicator::size() const { return state_->size(); }
 
-// ---- Collectives
-// ---------------------------------------------------------------------------------
+// ---- Collectives --------------------------------------------------------------------------------
 
 Result<Request> Communicator::start(const CollectiveCall& call) {
   return guarded([&]() -> Result<Request> {
@@ -254,8 +251,7 @@ Result<Request> Communicator::allreduce(std::span<const std::byte> own, std::spa
                 .options = options});
 }
 
-// ---- Observation
-// ---------------------------------------------------------------------------------
+// ---- Observation --------------------------------------------------------------------------------
 
 Status Communicator::on_completion(Request& request, std::function<void(const Status&)> callback) {
   if (!request.state_) return no_request();

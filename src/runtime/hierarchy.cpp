@@ -25,8 +25,7 @@ Bytes bytes_of(const std::string& text) {
 
 }  // namespace
 
-// ---- making
-// ------------------------------------------------------------------------------------------
+// ---- making -------------------------------------------------------------------------------------
 
 Result<std::shared_ptr<Hierarchy>> Hierarchy::create(
     Bootstrap& bootstrap, const CommunicatorOptions& options, const HostLayout& layout, bool groups,
@@ -104,8 +103,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Hierarchy::counters() const {
   return {total.begin(), total.end()};
 }
 
-// ---- calls
-// -------------------------------------------------------------------------------------------
+// ---- calls --------------------------------------------------------------------------------------
 
 bool Hierarchy::serves(const CollectiveCall& call) const {
   if (!goes_by_hosts(call.collective)) return false;

@@ -42,8 +42,7 @@ class Builder {
  public:
   explicit Builder(Purpose purpose);
 
-  // ---- Places
-  // ------------------------------------------------------------------------------------
+  // ---- Places -----------------------------------------------------------------------------------
   Segment send_block(std::uint32_t block = 0) const { return block_of(Buffer::send, block); }
   Segment receive_block(std::uint32_t block = 0) const { return block_of(Buffer::receive, block); }
   Segment receive_blocks(std::uint32_t first, std::uint32_t count) const {
@@ -52,8 +51,7 @@ class Builder {
   /// Reserves scratch blocks; the segment is theirs alone.
   Segment scratch(std::uint32_t blocks = 1);
 
-  // ---- Settings of the tasks that follow
-  // ---------------------------------------------------------
+  // ---- Settings of the tasks that follow --------------------------------------------------------
   Builder& round(std::uint32_t number);
   /// The next task also waits for these.
   Builder& after(std::initializer_list<TaskRef> tasks);
@@ -65,8 +63,7 @@ class Builder {
   /// Switches the derivation of dependencies off (a lowering gets them from elsewhere).
   Builder& explicit_only();
 
-  // ---- Tasks
-  // -------------------------------------------------------------------------------------
+  // ---- Tasks ------------------------------------------------------------------------------------
   TaskRef send(Rank to, const Segment& source);
   TaskRef recv(Rank from, const Segment& target);
   /// A send that waits at the receiver under its key until wait_keys asks for it.

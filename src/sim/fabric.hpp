@@ -113,9 +113,8 @@ class PortObserver {
 enum class Forwarding : std::uint8_t { store_and_forward, cut_through };
 enum class FlowControl : std::uint8_t {
   /// Credits: a packet leaves only when the next switch has room for it. Nothing is dropped for
-  /// lack
-  /// of room. Free of deadlock on fat trees, and for unicast on dragonfly+; on other networks a
-  /// deadlock shows as an empty queue with packets in flight.
+  /// lack of room. Free of deadlock on fat trees, and for unicast on dragonfly+; on other networks
+  /// a deadlock shows as an empty queue with packets in flight.
   lossless,
   lossy,  ///< a packet that does not fit the port's queue is dropped
 };

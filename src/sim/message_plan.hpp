@@ -79,8 +79,8 @@ MessagePlan plan_allgather_bruck(std::uint32_t ranks, std::uint64_t bytes);
 MessagePlan plan_allgather_multicast(std::uint32_t ranks, std::uint64_t bytes,
                                      std::uint32_t chains);
 
-// ---- Reduce-Scatter with a result of `bytes` per rank, alone and beside an Allgather (row K14)
-// ---- Additions take no time.
+// ---- Reduce-Scatter, alone and beside an Allgather ----------------------------------------------
+// Each result has `bytes` per rank. Additions take no time.
 
 /// Each partial result once around the ring: the messages of a ring Allgather.
 MessagePlan plan_reduce_scatter_ring(std::uint32_t ranks, std::uint64_t bytes);

@@ -46,8 +46,7 @@ class UnitBank {
 
   explicit UnitBank(const Settings& settings);
 
-  // ---- The host's side
-  // ---------------------------------------------------------------------------
+  // ---- The host's side --------------------------------------------------------------------------
   /// Registers memory of a job, for as long as the job is open.
   Result<Address> add_memory(JobId job, std::span<std::byte> memory) {
     return memory_.add(job, memory);
@@ -63,8 +62,7 @@ class UnitBank {
   Ring<Completion>& completions() { return completions_; }
   Ring<Message>& messages() { return messages_; }
 
-  // ---- The network's side
-  // ------------------------------------------------------------------------
+  // ---- The network's side -----------------------------------------------------------------------
   Delivered deliver(const PacketHeader& header, std::span<const std::byte> payload);
   /// The outbox whose front goes next; null where nothing is to be sent.
   PacketOutbox* next_outbox();

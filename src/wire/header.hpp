@@ -12,8 +12,8 @@
 //   |                psn                |  chunk: index in the whole receive buffer
 //   |                                   |  reliable, probe: destination rank
 //   +-----------------------------------+
-//   |                tag                |  keyed tag, or CRC, over the 16 bytes above and the
-//   payload |                                   |
+//   |                tag                |  keyed tag, or CRC, over the 16 bytes above
+//   |                                   |  and the payload
 //   +-----------------------------------+
 //
 // All fields are little-endian. A chunk sent again carries the same bytes; a reliable frame sent

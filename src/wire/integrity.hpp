@@ -5,8 +5,8 @@
 //   keys    HKDF-SHA-256 of the job's secret, with the communicator's identifier as context, gives
 //           an NH key of 2080 bytes, a Poly1305 key r (clamped) and an AES-128 key k.
 //   blocks  The payload is cut into blocks of 2048 bytes, the last one zero padded to 32 bytes.
-//   NH      A block is pairs (x_i, y_i) of 32-bit words, the NH key is pairs (p_i, q_i). Pass t =
-//   0, 1:
+//   NH      A block is pairs (x_i, y_i) of 32-bit words, the NH key is pairs (p_i, q_i).
+//           Pass t = 0, 1:
 //             N_t = sum over i of (x_i + p_{i+4t} mod 2^32) * (y_i + q_{i+4t} mod 2^32)   mod 2^64
 //           A block's value is the 16 bytes N_0 || N_1. To N_1 of the last block `size` is added.
 //   H       One block or none: its value (none counts as zeros). More: Poly1305 with r, and s = 0,

@@ -26,8 +26,7 @@ Words split(std::string_view text, std::string_view separators) {
   return words;
 }
 
-// ---- values
-// ------------------------------------------------------------------------------------------
+// ---- values -------------------------------------------------------------------------------------
 
 template <typename T>
 bool read(std::string_view text, T& value) {
@@ -86,8 +85,7 @@ std::string write(sim::Routing value) {
              : (value == sim::Routing::adaptive ? "adaptive" : "destination");
 }
 
-// ---- the words that are numbers
-// ----------------------------------------------------------------------
+// ---- the words that are numbers -----------------------------------------------------------------
 
 template <typename Visit>
 void visit_fields(Visit&& field, Scenario*) {
@@ -160,8 +158,7 @@ bool parse_field(std::string_view name, std::string_view value, T& to) {
   return good;
 }
 
-// ---- the other words
-// ---------------------------------------------------------------------------------
+// ---- the other words ----------------------------------------------------------------------------
 
 constexpr std::array<const char*, 4> kPlacements{"packed", "even", "spread", "random"};
 

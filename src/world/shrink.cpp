@@ -62,8 +62,7 @@ Scenario with_atoms(const Scenario& bare, const std::vector<FaultAtom>& atoms) {
   return scenario;
 }
 
-// ---- each fault by itself
-// --------------------------------------------------------------------------
+// ---- each fault by itself -----------------------------------------------------------------------
 
 /// The chunks that a communicator's collectives are cut into, by epoch, and who sends each.
 struct ChunkOf {
@@ -141,8 +140,7 @@ Scenario itemised(const Scenario& scenario) {
   return items;
 }
 
-// ---- fewer faults
-// ----------------------------------------------------------------------------------
+// ---- fewer faults -------------------------------------------------------------------------------
 
 class Shrinker {
  public:

@@ -80,8 +80,7 @@ World::~World() {
   members_.clear();
 }
 
-// ---- opening
-// ----------------------------------------------------------------------------------------
+// ---- opening ------------------------------------------------------------------------------------
 
 Status World::open() {
   if (config_.topology == nullptr) {
@@ -199,8 +198,7 @@ void World::schedule_script() {
   if (config_.healed != kNever) at(kHeal, config_.healed, 0);
 }
 
-// ---- running
-// ----------------------------------------------------------------------------------------
+// ---- running ------------------------------------------------------------------------------------
 
 WorldReport World::run() {
   Event event;
@@ -363,8 +361,7 @@ Nanoseconds World::cost_of(Host& host, const Work& work) {
   return std::max(cost, Nanoseconds(1));
 }
 
-// ---- the application
-// --------------------------------------------------------------------------------
+// ---- the application ----------------------------------------------------------------------------
 
 void World::submit(std::uint32_t at) {
   Member& member = members_[at];
@@ -445,8 +442,7 @@ void World::on_end(std::uint32_t at, std::uint32_t number, const Status& status)
                .argument = number});
 }
 
-// ---- judging
-// ----------------------------------------------------------------------------------------
+// ---- judging ------------------------------------------------------------------------------------
 
 void World::fail(const Status& status) {
   if (report_.verdict.ok()) report_.verdict = status;

@@ -80,8 +80,7 @@ bool empties(const AggregatorService& service) {
   return service.jobs() == 0;
 }
 
-// ---- coming together
-// ---------------------------------------------------------------------------------
+// ---- coming together ----------------------------------------------------------------------------
 
 TEST_F(Aggregator, AWrongKeyIsNamedAtEveryRank) {
   const auto service = start_service();
@@ -190,8 +189,7 @@ TEST_F(Aggregator, TheEnvironmentNamesThem) {
   EXPECT_EQ(own.aggregators, std::vector<std::string>{"h:1"});
 }
 
-// ---- parting
-// -----------------------------------------------------------------------------------------
+// ---- parting ------------------------------------------------------------------------------------
 
 TEST_F(Aggregator, OneThatEndsInTheMiddleIsNamedAtEveryRank) {
   auto service = start_service();
@@ -301,8 +299,7 @@ TEST_F(Aggregator, CallsThatCannotBeAreRefusedBeforeAnythingIsSent) {
   });
 }
 
-// ---- credits
-// -----------------------------------------------------------------------------------------
+// ---- credits ------------------------------------------------------------------------------------
 
 /// A rank that says to have written everything at once, whatever its credit.
 class Greedy final : public engine::Operation {
@@ -381,8 +378,7 @@ TEST_F(Aggregator, ARankThatWritesWithoutCreditIsRefusedAndNamed) {
   EXPECT_TRUE(names(at_aggregator, "rank 1 wrote without credit")) << at_aggregator.to_string();
 }
 
-// ---- control connection
-// ------------------------------------------------------------------------------
+// ---- control connection -------------------------------------------------------------------------
 
 JoinRequest sample_request() {
   return {.unique_id = "tutti1/x",

@@ -71,8 +71,7 @@ TEST(InterfaceBytes, AreRead) {
   EXPECT_NE(absent.status().message().find("nosuch0"), std::string::npos);
 }
 
-// ---- findings
-// -------------------------------------------------------------------------------------
+// ---- findings -----------------------------------------------------------------------------------
 
 HostFacts healthy() {
   HostFacts facts;
@@ -159,8 +158,7 @@ TEST(Findings, FirewallAndLabWorstFirst) {
   EXPECT_NE(findings[1].command.find("kernel.unprivileged_userns_clone=1"), std::string::npos);
 }
 
-// ---- plans and choices
-// ----------------------------------------------------------------------------
+// ---- plans and choices --------------------------------------------------------------------------
 
 PlanInput plan_input(Operation operation, std::uint32_t ranks, std::uint64_t bytes) {
   return {.operation = operation,

@@ -45,8 +45,7 @@ Message message(MessageKind kind, std::vector<Range> ranges, std::uint64_t argum
   return made;
 }
 
-// ---- one rank, message by message
-// -----------------------------------------------------------------
+// ---- one rank, message by message ---------------------------------------------------------------
 
 class FetchRingTest : public testing::Test {
  protected:
@@ -369,8 +368,7 @@ TEST_F(FetchRingTest, OnlyARootIsToldToMulticastAgain) {
   EXPECT_TRUE(again.empty());
 }
 
-// ---- all ranks together
-// ---------------------------------------------------------------------------
+// ---- all ranks together -------------------------------------------------------------------------
 
 /// P ranks that recover by messages and reads alone; time passes where nothing else happens.
 class Rings {

@@ -21,8 +21,7 @@ FaultPlan plan(const std::string& text) {
   return parsed ? *parsed : FaultPlan{};
 }
 
-// ---- the text form
-// --------------------------------------------------------------------------------
+// ---- the text form ------------------------------------------------------------------------------
 
 TEST(FaultPlan, ReadsEveryCondition) {
   const FaultPlan read = plan(
@@ -98,8 +97,7 @@ TEST(FaultPlan, RefusesWhatItCannotCarryOutAndNamesIt) {
   }
 }
 
-// ---- decisions
-// ------------------------------------------------------------------------------------
+// ---- decisions ----------------------------------------------------------------------------------
 
 std::set<std::uint32_t> struck(const FaultPlan& by, std::uint32_t receiver, std::uint32_t count) {
   std::set<std::uint32_t> psns;
@@ -164,8 +162,7 @@ TEST(OccurrenceCounter, CountsCopiesOfAChunkAndForgetsOldOnesOnly) {
   EXPECT_EQ(counter.of(2, (1u << 18) + 9, rank_of(0)), 1u);
 }
 
-// ---- the queue pair
-// -------------------------------------------------------------------------------
+// ---- the queue pair -----------------------------------------------------------------------------
 
 /// A network of one: what arrives is put in by the test, what is posted is remembered.
 class FakeQueuePair final : public MulticastQueuePair {

@@ -278,8 +278,7 @@ TEST(Recovery, GoesOnUnderCredits) {
   EXPECT_GT(outcome.of("credit_stalls"), 0u);
 }
 
-// ---- what is no loss
-// ------------------------------------------------------------------------------
+// ---- what is no loss ----------------------------------------------------------------------------
 
 TEST(Disorder, DuplicatesAreCountedAndChangeNothing) {
   for (const char* place : {"sender", "receiver"}) {
@@ -329,8 +328,7 @@ TEST_P(Corruption, IsFoundAndRepaired) {
 INSTANTIATE_TEST_SUITE_P(Recovery, Corruption, testing::Bool(),
                          [](const auto& one) { return one.param ? "KeyedTag" : "Crc"; });
 
-// ---- the reliable connections
-// ---------------------------------------------------------------------
+// ---- the reliable connections -------------------------------------------------------------------
 
 class FrameLoss : public testing::TestWithParam<int> {};
 
@@ -374,8 +372,7 @@ TEST(Membership, IsConfirmedThoughProbesAreLost) {
   EXPECT_GT(outcome.injected.probes_dropped, 4u);
 }
 
-// ---- epochs
-// ---------------------------------------------------------------------------------------
+// ---- epochs -------------------------------------------------------------------------------------
 
 TEST(Epochs, ChunksOfFinishedCollectivesAreDropped) {
   const Outcome outcome =

@@ -97,8 +97,7 @@ std::vector<Schedule> parse_all(std::initializer_list<const char*> tasks, const 
   return schedules;
 }
 
-// ---- Ring Allgather of 4: tasks 0 copy, then send, recv by round
-// ---------------------------------
+// ---- Ring Allgather of 4: tasks 0 copy, then send, recv by round --------------------------------
 
 TEST(PlantedFault, ForwardsABlockWithoutWaitingForIt) {
   Planted ring(purpose_of(Collective::allgather, "ring", 4));
@@ -166,8 +165,7 @@ TEST(PlantedFault, ReceivesMoreThanIsSent) {
   bruck.expect(Fault::message, 0, second);
 }
 
-// ---- Bruck's rotation
-// ----------------------------------------------------------------------------
+// ---- Bruck's rotation ---------------------------------------------------------------------------
 
 TEST(PlantedFault, RotatesByOneTooFew) {
   Planted bruck(purpose_of(Collective::allgather, "bruck", 5));
@@ -193,8 +191,7 @@ TEST(PlantedFault, RotatesBeforeTheLastRoundIsIn) {
   bruck.expect(Fault::race, 3, rotation);
 }
 
-// ---- Reductions
-// ----------------------------------------------------------------------------------
+// ---- Reductions ---------------------------------------------------------------------------------
 
 TEST(PlantedFault, CountsAContributionTwice) {
   Planted doubling(purpose_of(Collective::allreduce, "recursive_doubling", 4));
@@ -242,8 +239,7 @@ TEST(PlantedFault, SwapsPartsOfABlock) {
   ring.expect(Fault::place, 1, reduce);
 }
 
-// ---- Order over all ranks
-// ------------------------------------------------------------------------
+// ---- Order over all ranks -----------------------------------------------------------------------
 
 TEST(PlantedFault, EverybodyReceivesBeforeSending) {
   Planted ring(purpose_of(Collective::allgather, "ring", 3));
@@ -275,8 +271,7 @@ TEST(PlantedFault, LeavesABarrierTooEarly) {
   barrier.expect(Fault::result, 0, kNoTask);
 }
 
-// ---- Queues
-// --------------------------------------------------------------------------------------
+// ---- Queues -------------------------------------------------------------------------------------
 
 /// Standard Exchange of 4 ranks with management queues.
 Planted lowered_exchange(Transfer transfer = Transfer::eager) {
@@ -397,8 +392,7 @@ TEST(PlantedFault, PostsReceivesInAnotherOrderThanTheConnectionDelivers) {
   }());
 }
 
-// ---- Multicast and one-sided accesses
-// ------------------------------------------------------------
+// ---- Multicast and one-sided accesses -----------------------------------------------------------
 
 TEST(PlantedFault, MulticastsBeforeTheReceivesArePosted) {
   Purpose purpose = purpose_of(Collective::allgather, "multicast", 4);

@@ -51,8 +51,7 @@ Schedule built(const Purpose& purpose) {
   return schedule ? std::move(*schedule) : Schedule();
 }
 
-// ---- Places
-// --------------------------------------------------------------------------------------
+// ---- Places -------------------------------------------------------------------------------------
 
 TEST(Parts, CoverABlockWithoutGapOrOverlapAndDifferByOneElementAtMost) {
   for (std::uint64_t elements : {0u, 1u, 7u, 64u, 1000003u}) {
@@ -99,8 +98,7 @@ TEST(Segments, OfSegmentsAreSegments) {
   EXPECT_FALSE(overlap(half, block_of(Buffer::scratch, 2)));
 }
 
-// ---- Text
-// ----------------------------------------------------------------------------------------
+// ---- Text ---------------------------------------------------------------------------------------
 
 TEST(Text, OfEveryAlgorithmReadsBackAsTheSameSchedule) {
   for (const collectives::AlgorithmEntry& entry : collectives::algorithms()) {
@@ -195,8 +193,7 @@ TEST(Text, SurvivesDamageAnywhere) {
   }
 }
 
-// ---- Filling
-// -------------------------------------------------------------------------------------
+// ---- Filling ------------------------------------------------------------------------------------
 
 TEST(Fill, AllocatesNothing) {
   for (const collectives::AlgorithmEntry& entry : collectives::algorithms()) {
@@ -283,8 +280,7 @@ TEST(Fill, RefusesWhatTheScheduleCannotServe) {
   EXPECT_FALSE(fill(alltoall, in_place, own).ok());
 }
 
-// ---- Cache
-// ---------------------------------------------------------------------------------------
+// ---- Cache --------------------------------------------------------------------------------------
 
 TEST(TemplateCache, BuildsOncePerKeyAndForgetsTheLeastRecentlyUsed) {
   TemplateCache cache(2, build);
@@ -325,8 +321,7 @@ TEST(TemplateCache, PassesAFailureOnAndKeepsNothing) {
   EXPECT_EQ(cache.size(), 0u);
 }
 
-// ---- Builder and registry
-// ------------------------------------------------------------------------
+// ---- Builder and registry -----------------------------------------------------------------------
 
 TEST(Builder, DerivesWhatTheDataDemandAndNoMore) {
   Builder b({Collective::allreduce, "test", 2, rank_of(0), rank_of(0), {}});

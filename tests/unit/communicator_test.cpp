@@ -365,8 +365,7 @@ TEST(Communicator, EightDuplicatesFromEightThreads) {
   eight_duplicates_from_eight_threads(patient());
 }
 
-// ---- receive workers
-// ------------------------------------------------------------------------------------
+// ---- receive workers ----------------------------------------------------------------------------
 
 std::uint64_t counter(const Communicator& communicator, const std::string& name) {
   for (const auto& [one, value] : communicator.counters()) {

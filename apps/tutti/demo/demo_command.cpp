@@ -172,8 +172,8 @@ int demonstrate_loopback() {
   print_results(*results, kLoopbackRanks);
   fmt::print(
       "\n  KiB: handed to the network in one operation, by one rank and by all. By multicast a "
-      "block "
-      "is sent\n  once, whatever the number of ranks; from rank to rank, once for every other "
+      "block is sent\n"
+      "  once, whatever the number of ranks; from rank to rank, once for every other "
       "rank.\n\n");
   return all_right(*results) ? kExitOk : kExitFailed;
 }

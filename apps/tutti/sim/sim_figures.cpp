@@ -63,12 +63,10 @@ Status run(const SimFiguresOptions& options) {
                            : "";
   const std::string about = fmt::format(
       "Simulated packet by packet on this machine, with the library's own protocol where a figure "
-      "is "
-      "about it. {}Dashed lines and open marks are the source's: what its text and tables print, "
-      "as "
-      "its plots are not published as numbers. Source: Khalilov, Di Girolamo, Chrapek, Nudelman, "
-      "Bloch, Hoefler: Network-Offloaded Bandwidth-Optimal Broadcast and Allgather for Distributed "
-      "AI, SC 2024.",
+      "is about it. {}Dashed lines and open marks are the source's: what its text and tables "
+      "print, as its plots are not published as numbers. Source: Khalilov, Di Girolamo, Chrapek, "
+      "Nudelman, Bloch, Hoefler: Network-Offloaded Bandwidth-Optimal Broadcast and Allgather for "
+      "Distributed AI, SC 2024.",
       extent);
   std::ofstream out(options.output);
   out << write_page(about, sections);

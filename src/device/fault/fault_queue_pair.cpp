@@ -23,8 +23,7 @@ FaultQueuePair::FaultQueuePair(MulticastQueuePair& inner, FaultContext& context)
       sends_(context.plan.concerns(Place::sender, Packet::chunk)),
       receives_(context.plan.concerns(Place::receiver, Packet::chunk)) {}
 
-// ---- sender
-// ---------------------------------------------------------------------------------------
+// ---- sender -------------------------------------------------------------------------------------
 
 Result<std::uint32_t> FaultQueuePair::post_part(const ChunkRun& run, std::uint32_t first,
                                                 std::uint32_t count) {
@@ -90,8 +89,7 @@ Status FaultQueuePair::post_probe(std::uint32_t attempt) {
   return {};
 }
 
-// ---- receiver
-// -------------------------------------------------------------------------------------
+// ---- receiver -----------------------------------------------------------------------------------
 
 std::size_t FaultQueuePair::poll(std::span<ReceivedChunk> chunks) {
   if (!receives_) return inner_->poll(chunks);

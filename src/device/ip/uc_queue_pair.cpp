@@ -27,8 +27,7 @@ UcQueuePair::UcQueuePair(const GroupSettings& settings, std::uint32_t subgroup,
       flat_(kFlatSlots),
       aside_(std::make_unique<std::byte[]>(kAsideBytes)) {}
 
-// ---- sending
-// ----------------------------------------------------------------------------------------
+// ---- sending ------------------------------------------------------------------------------------
 
 Result<std::uint32_t> UcQueuePair::post(const ChunkRun& run) {
   if (run.chunk_bytes == 0 || run.chunk_bytes > message_bytes_for_segment(segment_bytes_)) {
@@ -89,8 +88,7 @@ void UcQueuePair::add_message(std::uint32_t epoch, std::uint32_t psn,
   }
 }
 
-// ---- receiving
-// --------------------------------------------------------------------------------------
+// ---- receiving ----------------------------------------------------------------------------------
 
 bool UcQueuePair::Batch::holds(const wire::Header& message) const {
   return std::any_of(chunks.begin(), chunks.begin() + static_cast<std::ptrdiff_t>(filled),

@@ -69,8 +69,7 @@ Status SimEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
   return {};
 }
 
-// ---- the connections
-// ------------------------------------------------------------------------------
+// ---- the connections ----------------------------------------------------------------------------
 
 std::uint32_t SimEndpoint::connection(Rank peer) {
   const auto at = std::lower_bound(peers_.begin(), peers_.end(), peer,
@@ -137,8 +136,7 @@ Instant SimEndpoint::next_chunk() const {
   return visible;
 }
 
-// ---- sending
-// ----------------------------------------------------------------------------------------
+// ---- sending ------------------------------------------------------------------------------------
 
 bool SimEndpoint::sends_from(std::span<const std::byte> memory) const {
   return std::any_of(groups_.begin(), groups_.end(),
@@ -202,8 +200,7 @@ void SimEndpoint::inject_reliable(NicPacket& packet) {
   for (unsigned copy = 0; copy < copies; ++copy) network_->unicast(*this, packet);
 }
 
-// ---- arrivals
-// ---------------------------------------------------------------------------------------
+// ---- arrivals -----------------------------------------------------------------------------------
 
 void SimEndpoint::network_wake(Instant visible, bool chunk) {
   network_->wake(*this, visible, chunk);
@@ -242,8 +239,7 @@ void SimEndpoint::serve(const NicPacket& packet) {
   connection_ready(at);
 }
 
-// ---- time
-// -------------------------------------------------------------------------------------------
+// ---- time ---------------------------------------------------------------------------------------
 
 void SimEndpoint::arm_timer(Instant deadline) {
   deadline = std::max(deadline, now());

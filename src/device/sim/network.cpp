@@ -104,8 +104,7 @@ void SimNetwork::kill(HostId host) {
   }
 }
 
-// ---- the ports
-// ------------------------------------------------------------------------------------
+// ---- the ports ----------------------------------------------------------------------------------
 
 bool SimNetwork::handle(const Event& event) {
   const tutti::sim::EventKind kind = kind_of(event);
@@ -170,8 +169,7 @@ void SimNetwork::departed(Picoseconds when, HostId from, const Packet& packet) {
   queue_->push({.time = when, .key = event_key(kNicTransmit, index(from)), .argument = 0});
 }
 
-// ---- sending
-// --------------------------------------------------------------------------------------
+// ---- sending ------------------------------------------------------------------------------------
 
 Picoseconds SimNetwork::inject_group(SimEndpoint& from, const wire::Header& header,
                                      std::uint64_t cookie, std::uint32_t bytes,
@@ -231,8 +229,7 @@ void SimNetwork::unicast(SimEndpoint& from, const NicPacket& nic_packet) {
   sent(ports_[from.host()], fabric_.inject(queue_->now(), HostId{from.host()}, packet));
 }
 
-// ---- arrivals
-// -------------------------------------------------------------------------------------
+// ---- arrivals -----------------------------------------------------------------------------------
 
 void SimNetwork::deliver_group(const Arrival& arrival, HostId at, const Packet& packet,
                                const GroupOwner& owner) {

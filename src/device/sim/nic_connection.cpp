@@ -31,8 +31,7 @@ std::uint64_t placement_check(const std::byte* at, std::uint64_t bytes) {
   return mix(first + bytes) - mix(first);
 }
 
-// ---- posting
-// ----------------------------------------------------------------------------------------
+// ---- posting ------------------------------------------------------------------------------------
 
 Status NicConnection::post(NicShared& nic, Instant now, const WorkRequest& request) {
   if (failed_) {
@@ -72,8 +71,7 @@ void NicConnection::watch(NicShared&, Instant now, bool on) {
   watched_ = on;
 }
 
-// ---- sending
-// ----------------------------------------------------------------------------------------
+// ---- sending ------------------------------------------------------------------------------------
 
 bool NicConnection::may_cut(const NicShared& nic) const {
   if (flights_.size() >= nic.settings.window_packets) return false;
@@ -243,8 +241,7 @@ void NicConnection::stamp(NicPacket& packet) {
   }
 }
 
-// ---- receiving
-// --------------------------------------------------------------------------------------
+// ---- receiving ----------------------------------------------------------------------------------
 
 void NicConnection::on_packet(NicShared& nic, Instant now, const NicPacket& packet) {
   if (failed_) {
@@ -437,8 +434,7 @@ void NicConnection::complete_finished(NicShared& nic, Instant now) {
   }
 }
 
-// ---- time
-// -------------------------------------------------------------------------------------------
+// ---- time ---------------------------------------------------------------------------------------
 
 Nanoseconds NicConnection::timeout(const NicShared& nic) const {
   return std::min(

@@ -186,8 +186,7 @@ Result<FigureSection> chunk_rate(const FigureOptions& options) {
       .ours = last,
       .why =
           "The same cycles a completion whatever its size. Above 128 threads the link of 200 "
-          "Gbit/s "
-          "itself ends it: a chunk of 64 bytes carries 76 to 84 bytes of headers.",
+          "Gbit/s itself ends it: a chunk of 64 bytes carries 76 to 84 bytes of headers.",
       .pictures = draw_chart(chart),
       .command = "tutti sim datapath ud --chunk-bytes 64 -t 128 --rate 1600gbit"};
 }
