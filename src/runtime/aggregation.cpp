@@ -77,7 +77,7 @@ Result<std::shared_ptr<Aggregation>> Aggregation::create(Bootstrap& bootstrap,
   auto plans = bootstrap.allgather(encode(own), options.create_timeout);
   if (!plans) return plans.status();
   auto plan = decode_aggregation_plan(plans->front());
-  if (!plan) return plan.status();
+  if (!plan) return failure(plan.status().code(), "rank 0: {}", plan.status().message());
   Status status = plan->status;
   for (const AggregationPlan::Side& side : plan->sides) {
     if (!status.ok()) break;

@@ -11,6 +11,7 @@
 #include "runtime/aggregator_frame.hpp"
 #include "runtime/bootstrap_unique_id.hpp"
 #include "runtime/greeting.hpp"
+#include "runtime/packed_json.hpp"
 #include "runtime/packed_number.hpp"
 
 namespace tutti::runtime {
@@ -66,7 +67,7 @@ void give_up(AggregationPlan& plan, const Status& status) {
 
 Status damaged() {
   return failure(Code::invalid_argument,
-                 "rank 0's words about the aggregators are damaged: use one version of Tutti");
+                 "the aggregation plan is damaged: use one version of Tutti on all ranks");
 }
 
 }  // namespace
@@ -123,8 +124,12 @@ Bytes encode(const AggregationPlan& plan) {
 }
 
 Result<AggregationPlan> decode_aggregation_plan(std::span<const std::byte> bytes) {
-  const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  const Json json = Json::from_msgpack(first, first + bytes.size(), true, false);
+  const auto unpacked = unpack(bytes);
+  if (!unpacked) {
+    return failure(Code::invalid_argument, "the aggregation plan is damaged: {}",
+                   unpacked.status().message());
+  }
+  const Json& json = *unpacked;
   AggregationPlan plan;
   try {
     const auto code = whole<std::uint32_t>(json.at("code"), "code");

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "runtime/packed_json.hpp"
 #include "runtime/packed_number.hpp"
 
 namespace tutti::runtime {
@@ -61,11 +62,6 @@ Bytes pack(const Json& json) {
   const std::vector<std::uint8_t> packed = Json::to_msgpack(json);
   const auto* first = reinterpret_cast<const std::byte*>(packed.data());
   return {first, first + packed.size()};
-}
-
-Json unpack(std::span<const std::byte> bytes) {
-  const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  return Json::from_msgpack(first, first + bytes.size(), true, /*allow_exceptions=*/false);
 }
 
 Status damaged(const char* what) {
@@ -171,8 +167,9 @@ Bytes encode(const JoinRequest& request) {
 }
 
 Result<JoinRequest> decode_join_request(std::span<const std::byte> bytes) {
-  const Json json = unpack(bytes);
-  if (!json.is_object()) return damaged("request");
+  const auto unpacked = unpack(bytes);
+  if (!unpacked || !unpacked->is_object()) return damaged("request");
+  const Json& json = *unpacked;
   JoinRequest request;
   try {
     request.unique_id = text(json, "unique_id", 128);
@@ -201,8 +198,9 @@ Bytes encode(const JoinReply& reply) {
 }
 
 Result<JoinReply> decode_join_reply(std::span<const std::byte> bytes) {
-  const Json json = unpack(bytes);
-  if (!json.is_object()) return damaged("reply");
+  const auto unpacked = unpack(bytes);
+  if (!unpacked || !unpacked->is_object()) return damaged("reply");
+  const Json& json = *unpacked;
   JoinReply reply;
   try {
     const auto code = number(json, "code", 0, static_cast<std::uint64_t>(Code::internal));

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "runtime/identity.hpp"
+#include "runtime/packed_json.hpp"
 #include "runtime/packed_number.hpp"
 
 namespace tutti::runtime {
@@ -76,9 +77,12 @@ std::vector<std::byte> Greeting::encode() const {
 }
 
 Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
-  const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  const nlohmann::json json =
-      nlohmann::json::from_msgpack(first, first + bytes.size(), true, /*allow_exceptions=*/false);
+  const auto unpacked = unpack(bytes);
+  if (!unpacked) {
+    return failure(Code::invalid_argument, "the greeting is damaged: {}",
+                   unpacked.status().message());
+  }
+  const nlohmann::json& json = *unpacked;
   if (!json.is_object())
     return failure(Code::invalid_argument, "the greeting is not one of Tutti's");
   Greeting greeting;

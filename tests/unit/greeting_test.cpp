@@ -5,8 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "runtime/aggregation_plan.hpp"
+#include "runtime/aggregator_frame.hpp"
+#include "runtime/bootstrap_local.hpp"
+#include "runtime/packed_json.hpp"
+#include "tutti/communicator.hpp"
 
 namespace tutti::test {
 namespace {
@@ -67,6 +72,103 @@ TEST(AggregationPlan, ANumberThatItsMemberDoesNotHoldIsDamage) {
       EXPECT_FALSE(runtime::decode_aggregation_plan(pack(damaged)).ok()) << term << " " << value;
     }
   }
+}
+
+Packed packed_text(std::size_t size) { return pack(Json(std::string(size, 'x'))); }
+
+/// `levels` arrays, each the only element of the one around it.
+Packed nested_arrays(std::size_t levels) {
+  Packed bytes(levels, std::byte{0x91});
+  bytes.push_back(std::byte{0xc0});
+  return bytes;
+}
+
+/// `levels` objects, each the only member "a" of the one around it.
+Packed nested_objects(std::size_t levels) {
+  Packed bytes;
+  for (std::size_t level = 0; level < levels; ++level) {
+    for (const int byte : {0x81, 0xa1, 0x61}) bytes.push_back(static_cast<std::byte>(byte));
+  }
+  bytes.push_back(std::byte{0xc0});
+  return bytes;
+}
+
+void expect_refused_by_all_decoders(const Packed& bytes, const std::string& why) {
+  for (const Status& status :
+       {runtime::unpack(bytes).status(), runtime::Greeting::decode(bytes).status(),
+        runtime::decode_aggregation_plan(bytes).status()}) {
+    EXPECT_EQ(status.code(), Code::invalid_argument);
+    EXPECT_NE(status.message().find(why), std::string::npos) << status.message();
+  }
+  EXPECT_FALSE(runtime::decode_join_request(bytes).ok());
+  EXPECT_FALSE(runtime::decode_join_reply(bytes).ok());
+}
+
+TEST(PackedJson, NestedContainers_beyondDepthLimit_areRefused) {
+  const std::string why = "nests deeper than 4 levels";
+  for (const std::size_t levels : {std::size_t{5}, std::size_t{20'000}}) {
+    expect_refused_by_all_decoders(nested_arrays(levels), why);
+    expect_refused_by_all_decoders(nested_objects(levels), why);
+  }
+  expect_refused_by_all_decoders(nested_arrays(runtime::kMaxPackedBytes - 1), why);
+  expect_refused_by_all_decoders(nested_arrays(200'000), "it has 200001 bytes");
+  expect_refused_by_all_decoders(nested_objects(200'000), "it has 600001 bytes");
+}
+
+TEST(PackedJson, NestedContainers_atDepthLimit_decode) {
+  EXPECT_EQ(runtime::unpack(nested_arrays(4)).value(), Json::parse("[[[[null]]]]"));
+  EXPECT_EQ(runtime::unpack(nested_objects(4)).value(),
+            Json::parse(R"({"a": {"a": {"a": {"a": null}}}})"));
+  const Json siblings = Json::parse("[[[1], [2]], [[3]], {}, [[[4]]]]");
+  EXPECT_EQ(runtime::unpack(pack(siblings)).value(), siblings);
+}
+
+TEST(PackedJson, Size_beyondLimit_isRefused) {
+  constexpr std::size_t kTextHeaderBytes = 3;
+  constexpr std::size_t kLongest = 0xffff;
+  static_assert(runtime::kMaxPackedBytes == kLongest + 1);
+  const Packed at_limit = pack(Json::array({std::string(kLongest - kTextHeaderBytes, 'x')}));
+  ASSERT_EQ(at_limit.size(), runtime::kMaxPackedBytes);
+  EXPECT_TRUE(runtime::unpack(at_limit).ok());
+  const Packed beyond = pack(Json::array({std::string(kLongest - kTextHeaderBytes + 1, 'x')}));
+  expect_refused_by_all_decoders(beyond, "it has 65537 bytes, at most 65536 are allowed");
+}
+
+TEST(PackedJson, DamagedBytes_areRefused) {
+  const std::string why = "it is not msgpack";
+  Packed trailing = packed_text(5);
+  trailing.push_back(std::byte{0xc0});
+  expect_refused_by_all_decoders(trailing, why);
+  expect_refused_by_all_decoders({}, why);
+  const Packed claims_too_much{std::byte{0xdd}, std::byte{0xff}, std::byte{0xff},
+                               std::byte{0xff}, std::byte{0xff}, std::byte{0xc0}};
+  expect_refused_by_all_decoders(claims_too_much, why);
+  const Packed greeting = runtime::make_greeting({}, 3).encode();
+  for (std::size_t size = 0; size < greeting.size(); ++size) {
+    EXPECT_FALSE(runtime::Greeting::decode(std::span(greeting).first(size)).ok()) << size;
+  }
+}
+
+TEST(Greeting, LongestLegitimateFields_decode) {
+  runtime::Greeting greeting = runtime::make_greeting({}, 3, std::string(32 * 1024, 'a'));
+  for (int core = 0; core < 1024; ++core) greeting.processors += ":" + std::to_string(core);
+  greeting.trace_error = std::string(4096, 'p');
+  const auto decoded = runtime::Greeting::decode(greeting.encode());
+  ASSERT_TRUE(decoded.ok()) << decoded.status().to_string();
+  EXPECT_EQ(decoded->processors, greeting.processors);
+  EXPECT_EQ(decoded->algorithms, greeting.algorithms);
+}
+
+TEST(Greeting, HostileContribution_failsCreation_andNamesItsRank) {
+  auto bootstraps = runtime::make_local_bootstraps(2);
+  std::thread hostile([&] {
+    EXPECT_TRUE(bootstraps[1]->allgather(nested_arrays(60'000), std::chrono::seconds(60)).ok());
+  });
+  const auto created = Communicator::create(*bootstraps[0], {});
+  hostile.join();
+  ASSERT_FALSE(created.ok());
+  EXPECT_EQ(created.status().message(),
+            "rank 1: the greeting is damaged: it nests deeper than 4 levels");
 }
 
 }  // namespace
