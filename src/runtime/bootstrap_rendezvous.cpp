@@ -9,11 +9,24 @@
 
 namespace tutti::runtime {
 
-Rendezvous::Rendezvous(std::string where, const JobToken& token, std::optional<std::uint32_t> size)
-    : where_(std::move(where)), token_(token), members_(size.value_or(0)) {}
+namespace {
+
+bool same(const JobToken& a, const JobToken& b) {
+  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+}  // namespace
+
+Rendezvous::Rendezvous(std::string where, const JobToken& token, const JobToken& owner_token,
+                       std::optional<std::uint32_t> size)
+    : where_(std::move(where)),
+      token_(token),
+      owner_token_(owner_token),
+      members_(size.value_or(0)) {}
 
 Status Rendezvous::check(const Hello& hello) const {
-  if (CRYPTO_memcmp(hello.token.data(), token_.data(), token_.size()) != 0) {
+  const bool owner = hello.rank == 0 && same(hello.token, owner_token_);
+  if (!owner && !same(hello.token, token_)) {
     return failure(Code::invalid_argument,
                    "the store at {} belongs to another job: give every job its own address and "
                    "port, or the same TUTTI_RUN_ID to all ranks of this one",
@@ -29,6 +42,19 @@ Status Rendezvous::check(const Hello& hello) const {
     return failure(Code::invalid_argument,
                    "rank {} of {} cannot be: a job has 1 to {} ranks, counted from 0", hello.rank,
                    hello.size, kMaxBootstrapRanks);
+  }
+  if (hello.rank == 0 && !owner) {
+    return failure(Code::invalid_argument,
+                   "rank 0 of the job at {} is the process that runs the store there: give every "
+                   "process a rank of its own",
+                   where_);
+  }
+  if (hello.remaining_ms == 0) {
+    return failure(Code::timeout,
+                   "rank {} came to {} after its time-out of {} had passed: start it earlier, or "
+                   "give it a longer time-out",
+                   hello.rank, where_,
+                   describe_duration(std::chrono::milliseconds(hello.timeout_ms)));
   }
   return {};
 }
@@ -90,7 +116,7 @@ void Rendezvous::wait(Member& member, Nanoseconds timeout, Nanoseconds remaining
 void Rendezvous::leave(std::uint32_t rank) {
   Member& member = members_[rank];
   if (!joined_) {
-    // It may come again while the others still wait.
+    // The rank may come again while the others still wait.
     if (member.waiting) --waiting_;
     member = Member();
     return;
@@ -127,15 +153,40 @@ void Rendezvous::expire(Deadline now) {
   for (std::uint32_t rank = 0; rank < members_.size(); ++rank) {
     const Member& member = members_[rank];
     if (!member.waiting || member.deadline > now) continue;
-    const std::string missing = describe_ranks(ranks_that_do_not_wait());
-    const std::string within = describe_duration(member.timeout);
     if (joined_) {
       return fail(failure(Code::timeout,
-                          "{} did not join exchange {} of the bootstrap at {} within {}", missing,
-                          exchange_, where_, within));
+                          "{} did not join exchange {} of the bootstrap at {} within {}",
+                          describe_ranks(ranks_that_do_not_wait()), exchange_, where_,
+                          describe_duration(member.timeout)));
     }
-    return fail(failure(Code::timeout, "{} did not come to {} within {}", missing, where_, within));
+    if (rank == 0) return fail(missing_ranks(member.timeout));
+    give_up(rank);
   }
+}
+
+void Rendezvous::give_up(std::uint32_t rank) {
+  Member& member = members_[rank];
+  const Status status = missing_ranks(member.timeout);
+  member = Member();
+  member.presence = Presence::gave_up;
+  --waiting_;
+  messages_.push_back({rank, std::make_shared<Bytes>(encode_failed(status)), true});
+}
+
+Status Rendezvous::missing_ranks(Nanoseconds timeout) const {
+  std::vector<std::uint32_t> absent;
+  std::vector<std::uint32_t> gave_up;
+  for (const std::uint32_t rank : ranks_that_do_not_wait()) {
+    (members_[rank].presence == Presence::gave_up ? gave_up : absent).push_back(rank);
+  }
+  if (!absent.empty()) {
+    return failure(Code::timeout, "{} did not come to {} within {}", describe_ranks(absent), where_,
+                   describe_duration(timeout));
+  }
+  return failure(Code::timeout,
+                 "{} came to {} but did not wait until all ranks were there, within {}: give all "
+                 "ranks the same time-out",
+                 describe_ranks(gave_up), where_, describe_duration(timeout));
 }
 
 Deadline Rendezvous::next_deadline() const {

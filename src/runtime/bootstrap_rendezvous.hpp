@@ -14,13 +14,15 @@
 namespace tutti::runtime {
 
 /// The state of one job. First every rank says hello and waits for the others; then exchanges
-/// follow one another. The first failure is final: everyone who waits, and everyone who comes
-/// later, is told the same sentence.
+/// follow one another. A rank whose time-out ends before all have come fails alone and may come
+/// again. Any other failure is final, as is rank 0's time-out, because the store ends with rank 0:
+/// every rank that waits or comes later gets the same error.
 class Rendezvous {
  public:
   struct Message {
     std::uint32_t rank = 0;
     std::shared_ptr<const Bytes> frame;
+    bool ends = false;  ///< the rank is no member any more: close its connection
   };
   enum class Admission { joined, busy, refused };
   struct Verdict {
@@ -28,8 +30,10 @@ class Rendezvous {
     Status why;  ///< where refused
   };
 
-  /// `where` names the store in messages. Without a `size` the first rank that comes sets it.
-  Rendezvous(std::string where, const JobToken& token, std::optional<std::uint32_t> size);
+  /// `where` names the store in messages. Rank 0 says hello with `owner_token`, which only the
+  /// process of the store knows. Without a `size` the first rank that comes sets it.
+  Rendezvous(std::string where, const JobToken& token, const JobToken& owner_token,
+             std::optional<std::uint32_t> size);
 
   /// A rank comes. It waits for the others from now on.
   Verdict hello(const Hello& hello, Deadline now);
@@ -39,7 +43,7 @@ class Rendezvous {
   /// The connection of a rank that had joined has ended.
   void leave(std::uint32_t rank);
   bool failed() const { return failure_.has_value(); }
-  /// Fails the job where a rank has waited longer than it was willing to.
+  /// Fails the ranks, or the job, whose deadline has passed.
   void expire(Deadline now);
   /// When expire() has something to do; Deadline::max() for never.
   Deadline next_deadline() const;
@@ -47,7 +51,7 @@ class Rendezvous {
   std::vector<Message> take_messages();
 
  private:
-  enum class Presence : std::uint8_t { absent, present, left };
+  enum class Presence : std::uint8_t { absent, present, gave_up, left };
   struct Member {
     Presence presence = Presence::absent;
     bool waiting = false;  ///< for the others to come, or for the exchange to complete
@@ -59,12 +63,15 @@ class Rendezvous {
   Status check(const Hello& hello) const;
   void wait(Member& member, Nanoseconds timeout, Nanoseconds remaining, Deadline now);
   void complete();
+  void give_up(std::uint32_t rank);
+  Status missing_ranks(Nanoseconds timeout) const;
   void fail(const Status& status);
   void tell_waiting(const std::shared_ptr<const Bytes>& frame);
   std::vector<std::uint32_t> ranks_that_do_not_wait() const;
 
   std::string where_;
   JobToken token_;
+  JobToken owner_token_;
   std::vector<Member> members_;  ///< empty until the size is known
   std::uint32_t waiting_ = 0;
   std::size_t contributed_bytes_ = 0;

@@ -17,6 +17,7 @@
 
 #include "base/error.hpp"
 #include "runtime/bootstrap_rendezvous.hpp"
+#include "runtime/bootstrap_text.hpp"
 
 namespace tutti::runtime {
 namespace {
@@ -74,7 +75,8 @@ class BootstrapServer::Loop {
         port_(port),
         listener_(std::move(listener)),
         wake_(std::move(wake)),
-        rendezvous_(options_.name, options_.token, options_.size) {}
+        owner_token_(make_job_token(random_hex(32))),
+        rendezvous_(options_.name, options_.token, owner_token_, options_.size) {}
 
   /// The program's signals are not for this thread.
   void start() {
@@ -94,6 +96,7 @@ class BootstrapServer::Loop {
   }
 
   std::uint16_t port() const { return port_; }
+  const JobToken& owner_token() const { return owner_token_; }
 
  private:
   void run();
@@ -115,6 +118,7 @@ class BootstrapServer::Loop {
   std::uint16_t port_;
   Socket listener_;
   Socket wake_;
+  JobToken owner_token_;
   Rendezvous rendezvous_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::unordered_map<std::uint32_t, Connection*> members_;
@@ -262,7 +266,13 @@ void BootstrapServer::Loop::admit(Connection& connection, const Hello& hello) {
 void BootstrapServer::Loop::deliver() {
   for (Rendezvous::Message& message : rendezvous_.take_messages()) {
     const auto member = members_.find(message.rank);
-    if (member != members_.end()) member->second->tell(std::move(message.frame));
+    if (member == members_.end()) continue;
+    Connection& connection = *member->second;
+    connection.tell(std::move(message.frame));
+    if (!message.ends) continue;
+    connection.closing = true;
+    connection.rank.reset();
+    members_.erase(member);
   }
   for (const auto& connection : connections_) flush(*connection);
 }
@@ -296,6 +306,8 @@ BootstrapServer::BootstrapServer(std::unique_ptr<Loop> loop) : loop_(std::move(l
 BootstrapServer::~BootstrapServer() { loop_->stop(); }
 
 std::uint16_t BootstrapServer::port() const { return loop_->port(); }
+
+const JobToken& BootstrapServer::owner_token() const { return loop_->owner_token(); }
 
 Result<std::unique_ptr<BootstrapServer>> BootstrapServer::start(Options options) {
   const auto size = options.size.value_or(1);

@@ -30,6 +30,8 @@ class BootstrapServer {
   BootstrapServer& operator=(const BootstrapServer&) = delete;
 
   std::uint16_t port() const;
+  /// The token of rank 0's hello. Random, and known to this process only.
+  const JobToken& owner_token() const;
 
  private:
   class Loop;

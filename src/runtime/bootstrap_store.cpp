@@ -142,8 +142,10 @@ std::optional<StoreConnection> try_to_join(const StoreOptions& options, Deadline
     return std::nullopt;
   }
   StoreConnection connection(std::move(*socket), max_answer_bytes(options.size));
+  const bool owner = index(options.rank) == 0;
   const Hello hello{index(options.rank), options.size, to_ms(options.timeout),
-                    to_ms(deadline - SteadyClock::now()), options.token};
+                    to_ms(deadline - SteadyClock::now()),
+                    owner ? options.server->owner_token() : options.token};
   // A failed send shows again, with the store's own reason, in the receive.
   [[maybe_unused]] const Status sent = connection.send(encode(hello), deadline);
   auto frame = connection.receive(deadline + kAnswerTime);

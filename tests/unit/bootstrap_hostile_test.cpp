@@ -15,9 +15,10 @@ namespace tutti::runtime::test {
 namespace {
 
 const JobToken kToken = make_job_token("a job");
+const JobToken kOwner = make_job_token("the process of rank 0");
 
-Hello hello_of(std::uint32_t rank, std::uint32_t size) {
-  return {rank, size, 60000, 60000, kToken};
+Hello hello_of(std::uint32_t rank, std::uint32_t size, std::uint32_t remaining_ms = 60000) {
+  return {rank, size, 60000, remaining_ms, rank == 0 ? kOwner : kToken};
 }
 
 Bytes with_byte(Bytes frame, std::size_t position, int value) {
@@ -106,7 +107,7 @@ TEST(BootstrapFrame, RandomBytesNeverMakeAFrame) {
 
 TEST(BootstrapRendezvous, CompletesExchangesInOrder) {
   const Deadline now = SteadyClock::now();
-  Rendezvous job("here", kToken, std::nullopt);
+  Rendezvous job("here", kToken, kOwner, std::nullopt);
   EXPECT_EQ(job.hello(hello_of(1, 2), now).admission, Rendezvous::Admission::joined);
   EXPECT_TRUE(job.take_messages().empty());
   EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
@@ -120,12 +121,12 @@ TEST(BootstrapRendezvous, CompletesExchangesInOrder) {
 
 TEST(BootstrapRendezvous, EndsTheJobWhenARankIsOutOfStep) {
   const Deadline now = SteadyClock::now();
-  Rendezvous job("here", kToken, 2);
+  Rendezvous job("here", kToken, kOwner, 2);
   EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
   EXPECT_EQ(job.contribute(0, {0, 1000, {}}, now).code(), Code::internal);  // before all have come
   EXPECT_EQ(job.hello(hello_of(1, 2), now).admission, Rendezvous::Admission::refused);
 
-  Rendezvous other("here", kToken, 2);
+  Rendezvous other("here", kToken, kOwner, 2);
   EXPECT_EQ(other.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
   EXPECT_EQ(other.hello(hello_of(1, 2), now).admission, Rendezvous::Admission::joined);
   EXPECT_EQ(other.take_messages().size(), 2u);
@@ -136,7 +137,7 @@ TEST(BootstrapRendezvous, EndsTheJobWhenARankIsOutOfStep) {
 
 TEST(BootstrapRendezvous, RefusesImpossiblePlaces) {
   const Deadline now = SteadyClock::now();
-  Rendezvous job("here", kToken, std::nullopt);
+  Rendezvous job("here", kToken, kOwner, std::nullopt);
   for (const auto& [rank, size] :
        {std::pair{0u, 0u}, {2u, 2u}, {0u, kMaxBootstrapRanks + 1}, {0xffffffffu, 0xffffffffu}}) {
     EXPECT_EQ(job.hello(hello_of(rank, size), now).admission, Rendezvous::Admission::refused);
@@ -149,15 +150,87 @@ TEST(BootstrapRendezvous, RefusesImpossiblePlaces) {
 
 TEST(BootstrapRendezvous, TimesOutByItsOwnClock) {
   const Deadline now = SteadyClock::now();
-  Rendezvous job("here", kToken, 4);
-  EXPECT_EQ(job.hello(hello_of(2, 4), now).admission, Rendezvous::Admission::joined);
+  Rendezvous job("here", kToken, kOwner, 4);
+  EXPECT_EQ(job.hello(hello_of(0, 4), now).admission, Rendezvous::Admission::joined);
   EXPECT_EQ(job.next_deadline(), now + std::chrono::seconds(60));
   job.expire(now + std::chrono::seconds(59));
   EXPECT_TRUE(job.take_messages().empty());
   job.expire(now + std::chrono::seconds(60));
   EXPECT_EQ(job.take_messages().size(), 1u);
-  const auto late = job.hello(hello_of(0, 4), now + std::chrono::seconds(61));
-  EXPECT_EQ(late.why.message(), "ranks 0, 1, 3 did not come to here within 60 s");
+  EXPECT_TRUE(job.failed());
+  const auto late = job.hello(hello_of(2, 4), now + std::chrono::seconds(61));
+  EXPECT_EQ(late.why.message(), "ranks 1-3 did not come to here within 60 s");
+}
+
+TEST(BootstrapRendezvous, Hello_withoutTimeLeft_isRefusedAlone) {
+  const Deadline now = SteadyClock::now();
+  Rendezvous job("here", kToken, kOwner, std::nullopt);
+  const auto late = job.hello(hello_of(1, 7, 0), now);
+  EXPECT_EQ(late.admission, Rendezvous::Admission::refused);
+  EXPECT_EQ(late.why.to_string(),
+            "timeout: rank 1 came to here after its time-out of 60 s had passed: start it earlier, "
+            "or give it a longer time-out");
+  EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(1, 2), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.take_messages().size(), 2u);
+}
+
+TEST(BootstrapRendezvous, Hello_asRank0WithTheJobsToken_isRefused) {
+  const Deadline now = SteadyClock::now();
+  Rendezvous job("here", kToken, kOwner, 2);
+  Hello stranger = hello_of(0, 2);
+  stranger.token = kToken;
+  const auto refused = job.hello(stranger, now);
+  EXPECT_EQ(refused.admission, Rendezvous::Admission::refused);
+  EXPECT_EQ(refused.why.message(),
+            "rank 0 of the job at here is the process that runs the store there: give every "
+            "process a rank of its own");
+  EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
+}
+
+TEST(BootstrapRendezvous, OwnersToken_doesNotAdmitAnotherRank) {
+  Rendezvous job("here", kToken, kOwner, 2);
+  Hello stranger = hello_of(1, 2);
+  stranger.token = kOwner;
+  EXPECT_EQ(job.hello(stranger, SteadyClock::now()).admission, Rendezvous::Admission::refused);
+}
+
+TEST(BootstrapRendezvous, RankThatTimesOutBeforeTheJobBegins_failsAloneAndMayComeAgain) {
+  const Deadline now = SteadyClock::now();
+  const auto seconds = [](int count) { return std::chrono::seconds(count); };
+  Rendezvous job("here", kToken, kOwner, 4);
+  EXPECT_EQ(job.hello(hello_of(0, 4), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(1, 4, 5000), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(2, 4), now + seconds(1)).admission, Rendezvous::Admission::joined);
+  job.expire(now + seconds(5));
+  const auto told = job.take_messages();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].rank, 1u);
+  EXPECT_TRUE(told[0].ends);
+  const Bytes& frame = *told[0].frame;
+  EXPECT_EQ(decode_failed(std::span(frame).subspan(kFrameHeaderBytes)).message(),
+            "rank 3 did not come to here within 60 s");
+  EXPECT_FALSE(job.failed());
+  EXPECT_EQ(job.next_deadline(), now + seconds(60));
+  EXPECT_EQ(job.hello(hello_of(1, 4), now + seconds(6)).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(3, 4), now + seconds(7)).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.take_messages().size(), 4u);
+}
+
+TEST(BootstrapRendezvous, Rank0sTimeOut_namesTheRanksThatGaveUp_whereAllCame) {
+  const Deadline now = SteadyClock::now();
+  Rendezvous job("here", kToken, kOwner, 3);
+  EXPECT_EQ(job.hello(hello_of(1, 3, 1), now).admission, Rendezvous::Admission::joined);
+  job.expire(now + std::chrono::seconds(1));
+  EXPECT_EQ(job.hello(hello_of(0, 3), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(2, 3), now).admission, Rendezvous::Admission::joined);
+  job.take_messages();
+  job.expire(now + std::chrono::seconds(60));
+  const auto told = job.take_messages();
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(decode_failed(std::span(*told[0].frame).subspan(kFrameHeaderBytes)).message(),
+            "rank 1 came to here but did not wait until all ranks were there, within 60 s: give "
+            "all ranks the same time-out");
 }
 
 /// A live store of `size` ranks, and connections to it that say what they like.
@@ -197,6 +270,21 @@ class LiveStore : public testing::Test {
     return decode_failed((*frame)->payload);
   }
 
+  /// Both ranks of the store's job join and exchange; "" or a problem for each.
+  std::vector<std::string> problems_of_the_job() {
+    const std::uint16_t port = server_->port();
+    return exchange_problems(2, [&](std::uint32_t rank) {
+      StoreOptions options;
+      options.endpoint = {"127.0.0.1", port};
+      options.rank = rank_of(rank);
+      options.size = 2;
+      options.token = kToken;
+      options.timeout = kLong;
+      if (rank == 0) options.server = std::move(server_);
+      return connect_store(std::move(options));
+    });
+  }
+
   std::unique_ptr<BootstrapServer> server_;
 };
 
@@ -219,12 +307,12 @@ TEST_F(LiveStore, TellsRanksWhatIsWrong) {
   stranger.token = make_job_token("another job");
   EXPECT_NE(failure_in(answer_to(encode(stranger))).message().find("another job"),
             std::string::npos);
-  EXPECT_NE(failure_in(answer_to(encode(hello_of(0, 3)))).message().find("counts 3 ranks"),
+  EXPECT_NE(failure_in(answer_to(encode(hello_of(1, 3)))).message().find("counts 3 ranks"),
             std::string::npos);
 }
 
 TEST_F(LiveStore, AMemberThatClaimsTooMuchIsToldAndDropped) {
-  Bytes bytes = encode(hello_of(0, 2));
+  Bytes bytes = encode(hello_of(1, 2));
   const Bytes huge = with_byte(encode_gather(0, 0, {}), 11, 0x7f);
   bytes.insert(bytes.end(), huge.begin(), huge.end());
   EXPECT_EQ(failure_in(answer_to(bytes)).code(), Code::invalid_argument);
@@ -238,17 +326,22 @@ TEST_F(LiveStore, ServesItsJobAmongStrangers) {
     silent.push_back(std::move(*socket));
   }
   EXPECT_EQ(answer_to(bytes_of("noise, and more than a header of it")), Bytes());
-  const std::uint16_t port = server_->port();
-  EXPECT_EQ(no_problems(2), exchange_problems(2, [&](std::uint32_t rank) {
-              StoreOptions options;
-              options.endpoint = {"127.0.0.1", port};
-              options.rank = rank_of(rank);
-              options.size = 2;
-              options.token = kToken;
-              options.timeout = kLong;
-              if (rank == 0) options.server = std::move(server_);
-              return connect_store(std::move(options));
-            }));
+  EXPECT_EQ(no_problems(2), problems_of_the_job());
+}
+
+TEST_F(LiveStore, Hello_withoutTimeLeft_doesNotEndTheJob) {
+  EXPECT_EQ(failure_in(answer_to(encode(hello_of(1, 2, 0)))).code(), Code::timeout);
+  EXPECT_EQ(failure_in(answer_to(encode(hello_of(1, 2, 1)))).message(),
+            "rank 0 did not come to the store within 60 s");
+  EXPECT_EQ(no_problems(2), problems_of_the_job());
+}
+
+TEST_F(LiveStore, Hello_asRank0FromOutside_doesNotEndTheJob) {
+  Hello stranger = hello_of(0, 2);
+  stranger.token = kToken;
+  EXPECT_NE(failure_in(answer_to(encode(stranger))).message().find("runs the store"),
+            std::string::npos);
+  EXPECT_EQ(no_problems(2), problems_of_the_job());
 }
 
 TEST(BootstrapRank, SaysThatWhatAnswersIsNoStore) {

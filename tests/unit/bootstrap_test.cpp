@@ -136,6 +136,21 @@ TEST(BootstrapStore, NamesTheRanksThatDidNotCome) {
   }
 }
 
+TEST(BootstrapStore, RankWithAShortTimeOut_failsAlone_andTheOthersNameTheMissing) {
+  const std::uint16_t port = free_port();
+  const auto problems = on_ranks(3, [&](std::uint32_t rank) {
+    return connect_store(store_options(port, rank, 4, rank == 1 ? kShort : kPatience)).status();
+  });
+  const std::string store = "127.0.0.1:" + std::to_string(port);
+  EXPECT_EQ(problems[1].code(), Code::timeout);
+  EXPECT_NE(problems[1].message().find("within 300 ms"), std::string::npos)
+      << problems[1].message();
+  for (const std::size_t rank : {0, 2}) {
+    EXPECT_EQ(problems[rank].to_string(),
+              "timeout: rank 3 did not come to " + store + " within 2 s");
+  }
+}
+
 TEST(BootstrapStore, SaysThatRank0CannotBeReached) {
   const auto made = connect_store(store_options(free_port(), 1, 2, kShort));
   EXPECT_EQ(made.status().code(), Code::timeout);
