@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "device/ip/address_record.hpp"
 #include "device/ip/group.hpp"
 #include "wire/segment.hpp"
 
@@ -18,9 +19,6 @@ namespace {
 constexpr std::uint32_t kUdpBytes = 8;
 constexpr std::uint32_t kIpv4Bytes = 20;
 constexpr std::uint32_t kIpv6Bytes = 40;
-constexpr std::uint32_t kMaxUdpPayload = 65507;
-constexpr std::uint32_t kChunkGranule = 32;  // chunks start on a vector register's boundary
-constexpr std::size_t kAddressFixedBytes = 26;
 
 // What of the receive buffer is payload where datagrams come one by one (measured: 0.43 of it for
 // 1000-byte datagrams, 0.9 for offloaded ones); the rest is the kernel's overhead.
@@ -257,18 +255,14 @@ std::string IpEndpoint::description() const {
 }
 
 std::vector<std::byte> IpEndpoint::address() const {
-  std::vector<std::byte> bytes(kAddressFixedBytes);
-  std::memcpy(bytes.data(), &capabilities_.max_chunk_bytes, 4);
-  std::memcpy(bytes.data() + 4, &incarnation_, 4);
-  std::memcpy(bytes.data() + 8, &capabilities_.receive_window_bytes, 8);
-  std::memcpy(bytes.data() + 16, &datagram_payload_, 4);
-  const auto multicast = static_cast<std::uint32_t>(ip_.multicast);
-  std::memcpy(bytes.data() + 20, &multicast, 4);
-  const std::uint16_t port_alone = board_pair_ ? board_pair_->port_alone() : std::uint16_t{0};
-  std::memcpy(bytes.data() + 24, &port_alone, 2);
-  const std::vector<std::byte> socket = interface_.address.encode();
-  bytes.insert(bytes.end(), socket.begin(), socket.end());
-  return bytes;
+  return encode(
+      AddressRecord{.chunk_bytes = capabilities_.max_chunk_bytes,
+                    .incarnation = incarnation_,
+                    .receive_window_bytes = capabilities_.receive_window_bytes,
+                    .datagram_bytes = datagram_payload_,
+                    .multicast = ip_.multicast,
+                    .board_port = board_pair_ ? board_pair_->port_alone() : std::uint16_t{0},
+                    .socket = interface_.address});
 }
 
 Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
@@ -276,44 +270,27 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
     return failure(Code::invalid_argument, "{} addresses for {} ranks", addresses.size(),
                    peers_.size());
   }
-  for (std::size_t r = 0; r < addresses.size(); ++r) {
-    const std::vector<std::byte>& bytes = addresses[r];
-    if (bytes.size() < kAddressFixedBytes) {
-      return failure(Code::invalid_argument, "rank {}'s address has only {} bytes", r,
-                     bytes.size());
+  std::vector<std::uint16_t> board_ports(peers_.size());
+  for (std::uint32_t r = 0; r < peers_.size(); ++r) {
+    const auto record = decode_address_record(addresses[r]);
+    if (!record) {
+      return failure(Code::invalid_argument, "rank {}: {}", r, record.status().message());
     }
-    std::uint32_t chunk = 0;
-    std::uint64_t window = 0;
-    std::memcpy(&chunk, bytes.data(), 4);
-    std::uint32_t incarnation = 0;
-    std::memcpy(&incarnation, bytes.data() + 4, 4);
-    channels_.set_incarnation(rank_of(static_cast<std::uint32_t>(r)), incarnation);
-    std::memcpy(&window, bytes.data() + 8, 8);
-    auto socket = SocketAddress::decode(std::span(bytes).subspan(kAddressFixedBytes));
-    if (!socket)
-      return failure(Code::invalid_argument, "rank {}: {}", r, socket.status().message());
-    if (socket->family() != ip_.family) {
+    if (record->socket.family() != ip_.family) {
       return failure(Code::invalid_argument, "rank {} uses {}, we another IP version", r,
-                     socket->to_string());
+                     record->socket.to_string());
     }
-    if (chunk < kChunkGranule || chunk > kMaxUdpPayload) {
-      return failure(Code::invalid_argument, "rank {} announces chunks of {} bytes", r, chunk);
-    }
-    std::uint32_t payload = 0;
-    std::uint32_t multicast = 0;
-    std::memcpy(&payload, bytes.data() + 16, 4);
-    std::memcpy(&multicast, bytes.data() + 20, 4);
-    if (multicast != static_cast<std::uint32_t>(ip_.multicast)) {
+    if (record->multicast != ip_.multicast) {
       return failure(Code::invalid_argument, "rank {} multicasts by {}, we by {}", r,
                      uc() ? "UD" : "UC", uc() ? "UC" : "UD");
     }
-    if (payload < kChunkGranule || payload > kMaxUdpPayload) {
-      return failure(Code::invalid_argument, "rank {} announces datagrams of {} bytes", r, payload);
-    }
-    peers_[r].address = *socket;
-    datagram_payload_ = std::min(datagram_payload_, payload);
-    capabilities_.max_chunk_bytes = std::min(capabilities_.max_chunk_bytes, chunk);
-    capabilities_.receive_window_bytes = std::min(capabilities_.receive_window_bytes, window);
+    channels_.set_incarnation(rank_of(r), record->incarnation);
+    peers_[r].address = record->socket;
+    board_ports[r] = record->board_port;
+    datagram_payload_ = std::min(datagram_payload_, record->datagram_bytes);
+    capabilities_.max_chunk_bytes = std::min(capabilities_.max_chunk_bytes, record->chunk_bytes);
+    capabilities_.receive_window_bytes =
+        std::min(capabilities_.receive_window_bytes, record->receive_window_bytes);
   }
   // A link-local peer is reached by our own interface.
   if (ip_.family == AF_INET6) {
@@ -322,7 +299,7 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
           reinterpret_cast<const sockaddr_in6*>(interface_.address.get())->sin6_scope_id;
     }
   }
-  if (board_pair_) set_up_board(addresses);
+  if (board_pair_) set_up_board(board_ports);
   if (uc()) agree_on_messages();
   rc::RcConfig config;
   config.max_frame_bytes = std::max<std::uint32_t>(datagram_payload_, rc::kMinFrameBytes);
@@ -332,13 +309,11 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
   return channels_.configure(config);
 }
 
-void IpEndpoint::set_up_board(std::span<const std::vector<std::byte>> addresses) {
-  for (std::uint32_t r = 0; r < addresses.size(); ++r) {
-    std::uint16_t port_alone = 0;
-    std::memcpy(&port_alone, addresses[r].data() + 24, 2);
-    if (port_alone == 0) continue;
+void IpEndpoint::set_up_board(std::span<const std::uint16_t> ports) {
+  for (std::uint32_t r = 0; r < ports.size(); ++r) {
+    if (ports[r] == 0) continue;
     SocketAddress alone = peers_[r].address;
-    alone.set_port(port_alone);
+    alone.set_port(ports[r]);
     board_pair_->set_alone(rank_of(r), alone);
   }
   board_ = std::make_unique<IpBoard>(options_.rank, options_.size, *board_pair_, datagram_payload_);

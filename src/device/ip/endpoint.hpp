@@ -71,7 +71,7 @@ class IpEndpoint final : public Endpoint {
   void transmit_to(Instant now, Rank rank, Peer& peer);
   bool flush(Peer& peer, rc::RcChannel& channel);
   void collect_probes();
-  void set_up_board(std::span<const std::vector<std::byte>> addresses);
+  void set_up_board(std::span<const std::uint16_t> ports);
   void agree_on_messages();
 
   IpOptions ip_;

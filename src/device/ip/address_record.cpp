@@ -1,0 +1,77 @@
+#include "device/ip/address_record.hpp"
+
+#include <cstring>
+
+#include "base/error.hpp"
+
+namespace tutti::device::ip {
+
+namespace {
+
+// Byte offsets; the socket's address follows the fixed part.
+constexpr std::size_t kChunkAt = 0;
+constexpr std::size_t kIncarnationAt = 4;
+constexpr std::size_t kWindowAt = 8;
+constexpr std::size_t kDatagramAt = 16;
+constexpr std::size_t kMulticastAt = 20;
+constexpr std::size_t kBoardPortAt = 24;
+constexpr std::size_t kFixedBytes = 26;
+
+template <typename Value>
+Value load(std::span<const std::byte> bytes, std::size_t at) {
+  Value value;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+template <typename Value>
+void store(std::vector<std::byte>& bytes, std::size_t at, Value value) {
+  std::memcpy(bytes.data() + at, &value, sizeof value);
+}
+
+bool is_payload(std::uint32_t bytes) { return bytes >= kChunkGranule && bytes <= kMaxUdpPayload; }
+
+}  // namespace
+
+std::vector<std::byte> encode(const AddressRecord& record) {
+  std::vector<std::byte> bytes(kFixedBytes);
+  store(bytes, kChunkAt, record.chunk_bytes);
+  store(bytes, kIncarnationAt, record.incarnation);
+  store(bytes, kWindowAt, record.receive_window_bytes);
+  store(bytes, kDatagramAt, record.datagram_bytes);
+  store(bytes, kMulticastAt, static_cast<std::uint32_t>(record.multicast));
+  store(bytes, kBoardPortAt, record.board_port);
+  const std::vector<std::byte> socket = record.socket.encode();
+  bytes.insert(bytes.end(), socket.begin(), socket.end());
+  return bytes;
+}
+
+Result<AddressRecord> decode_address_record(std::span<const std::byte> bytes) {
+  if (bytes.size() < kFixedBytes) {
+    return failure(Code::invalid_argument, "an endpoint's address has only {} bytes", bytes.size());
+  }
+  auto socket = SocketAddress::decode(bytes.subspan(kFixedBytes));
+  if (!socket) return socket.status();
+  AddressRecord record;
+  record.chunk_bytes = load<std::uint32_t>(bytes, kChunkAt);
+  record.incarnation = load<std::uint32_t>(bytes, kIncarnationAt);
+  record.receive_window_bytes = load<std::uint64_t>(bytes, kWindowAt);
+  record.datagram_bytes = load<std::uint32_t>(bytes, kDatagramAt);
+  const auto multicast = load<std::uint32_t>(bytes, kMulticastAt);
+  record.board_port = load<std::uint16_t>(bytes, kBoardPortAt);
+  record.socket = *socket;
+  if (!is_payload(record.chunk_bytes)) {
+    return failure(Code::invalid_argument, "it announces chunks of {} bytes", record.chunk_bytes);
+  }
+  if (!is_payload(record.datagram_bytes)) {
+    return failure(Code::invalid_argument, "it announces datagrams of {} bytes",
+                   record.datagram_bytes);
+  }
+  if (multicast > static_cast<std::uint32_t>(Multicast::uc)) {
+    return failure(Code::invalid_argument, "its kind of multicast, {}, is unknown", multicast);
+  }
+  record.multicast = static_cast<Multicast>(multicast);
+  return record;
+}
+
+}  // namespace tutti::device::ip
