@@ -13,7 +13,8 @@ namespace tutti::lab {
 ///
 /// With as many cores as places, each gets as many, next to one another. With fewer, each gets one
 /// core, where it weighs what it takes and sends in an Allreduce of N bytes: a host 2 N; the
-/// aggregators together take N of every host and send N (docs/decisions/013).
+/// aggregators together take N of every host and send N
+/// (docs/decisions/013-core-shares-of-aggregators.md).
 ///
 /// Empty where there are fewer than two places: one alone has what its caller has.
 std::vector<cpu_set_t> shares_of_cores(int hosts, int aggregators);
