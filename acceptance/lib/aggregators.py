@@ -9,34 +9,34 @@ import sys
 import common
 
 PORT = 7600
-AGGREGATOR = f"10.77.0.251:{PORT}"  # the first one's
+AGGREGATOR = f"10.77.0.251:{PORT}"  # address of the first aggregator
 
 
-def at_place(lab, place):
-    """What a command is put behind that runs at a place of the lab, h0 or a0, on its share of the cores."""
-    name = f"tutti-{lab}-{place}"
-    status, said, complaint = common.output_of([common.TUTTI, "lab", "cores", "--name", lab])
-    shares = dict(line.split("=") for line in said.split())
+def in_namespace(lab, host):
+    """The command prefix that runs a program on `host` of the lab (h0, a0, ...), on that host's share of the cores."""
+    name = f"tutti-{lab}-{host}"
+    status, output, errors = common.output_of([common.TUTTI, "lab", "cores", "--name", lab])
+    shares = dict(line.split("=") for line in output.split())
     if status != 0 or name not in shares:
-        sys.exit(f"no share of the cores for {name}: {said}{complaint}")
+        sys.exit(f"tutti lab cores lists no share for {name}: {output}{errors}")
     return ["taskset", "--cpu-list", shares[name], "ip", "netns", "exec", name]
 
 
 class Aggregator:
-    """`tutti aggregator`, number `number` of the lab, at its own port of the switch."""
+    """`tutti aggregator` on host `a<number>` of the lab, at its own port of the switch."""
 
     def __init__(self, lab, number, options):
         self.address = f"10.77.0.{251 + number}:{PORT}"
         os.environ.setdefault("TUTTI_AGGREGATOR_KEY", secrets.token_hex(16))
-        command = [*at_place(lab, f"a{number}"), common.TUTTI, "aggregator", "--listen", self.address, "--interface", "eth0",
-                   *options]
+        command = [*in_namespace(lab, f"a{number}"), common.TUTTI, "aggregator", "--listen", self.address,
+                   "--interface", "eth0", *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        said = self.process.stdout.readline()
-        if "listening" not in said:
-            sys.exit(f"the aggregator did not start: {said}")
+        output = self.process.stdout.readline()
+        if "listening" not in output:
+            sys.exit(f"the aggregator did not start: {output}")
 
-    def end(self):
-        """Ends it; returns what it said."""
+    def stop(self):
+        """Terminates the aggregator; returns its output."""
         if self.process.poll() is None:
             self.process.terminate()
         return self.process.communicate(timeout=10)[0]
@@ -44,9 +44,9 @@ class Aggregator:
 
 @contextlib.contextmanager
 def aggregator(lab, number=0, *options):
-    one = Aggregator(lab, number, options)
+    started = Aggregator(lab, number, options)
     try:
-        yield one
+        yield started
     finally:
-        if not one.process.stdout.closed:
-            one.end()
+        if not started.process.stdout.closed:
+            started.stop()

@@ -1,6 +1,7 @@
-"""What the acceptance programs share: a built tree, the machine's lock, labs, and a verdict that is printed last."""
+"""Shared parts of the acceptance programs: the built tree, the machine lock, labs, and the verdict."""
 
 import contextlib
+import datetime
 import fcntl
 import json
 import os
@@ -11,40 +12,114 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# TUTTI_BUILD names another folder that is configured already.
+# TUTTI_BUILD names another build folder, already configured.
 BUILD = os.path.abspath(os.environ.get("TUTTI_BUILD") or os.path.join(ROOT, "build", "release"))
-# What is measured on one host is the network unless a line says otherwise.
+# Without this, ranks of one host would use shared memory instead of the network.
 os.environ.setdefault("TUTTI_DEVICE", "ip")
 TUTTI = os.path.join(BUILD, "apps", "tutti", "tutti")
+SCHEMA = "tutti.acceptance/1"
+
+
+def shown(value, unit=""):
+    """A measured value as text."""
+    if value is None:
+        return "not measured"
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{text} {unit}".rstrip()
 
 
 class Verdict:
-    """Collects figures against their bars; `finish` prints them, after everything else, and exits."""
+    """Collects bars and figures. `finish` prints them, writes them to the file that TUTTI_ACCEPTANCE_JSON names, and
+    exits: with 0 if there is a bar and every bar held."""
 
     def __init__(self, title):
         self.title = title
+        self.bars = []
+        self.figures = []
         self.lines = []
-        self.held = True
-        self.begun = time.monotonic()
+        self.start = time.monotonic()
 
     def figure(self, text):
+        """A measurement that no bar depends on."""
+        self.figures.append(text)
         self.lines.append(("     ", text))
 
-    def bar(self, text, holds):
-        """One thing that must hold, with its figure in the text."""
-        self.lines.append(("held " if holds else "MISS ", text))
-        self.held = self.held and bool(holds)
-        return holds
+    def bar(self, text, held, value=None, bound="", unit=""):
+        """A condition that must hold, with the measured value and the bound it was compared with."""
+        held = bool(held)
+        self.bars.append({"text": text, "value": value, "unit": unit, "bound": bound, "held": held})
+        measured = f": {shown(value, unit)}" if value is not None else ""
+        self.lines.append(("held " if held else "MISS ", f"{text}{measured}{f' ({bound})' if bound else ''}"))
+        return held
+
+    def at_most(self, text, value, bound, unit=""):
+        """A bar: the value is measured and is `bound` or less."""
+        return self.bar(text, value is not None and value <= bound, value, f"at most {shown(bound, unit)}", unit)
+
+    def at_least(self, text, value, bound, unit=""):
+        """A bar: the value is measured and is `bound` or more."""
+        return self.bar(text, value is not None and value >= bound, value, f"at least {shown(bound, unit)}", unit)
+
+    def equal(self, text, value, wanted, unit=""):
+        """A bar: the value is exactly `wanted`."""
+        return self.bar(text, value == wanted, value, f"exactly {shown(wanted, unit)}", unit)
+
+    def tests(self, text, result):
+        """Bars for one GoogleTest program: it ran, no test failed, and none was skipped."""
+        for name in result.failed:
+            self.bar(f"failed: {name}", False)
+        self.bar(f"{text}: {result.passed} passed in {result.seconds:.1f} s, {len(result.failed)} failed, "
+                 f"{result.skipped} skipped", result.ok and result.skipped == 0, result.passed,
+                 "all pass, none is skipped", "tests")
 
     def finish(self):
-        took = time.monotonic() - self.begun
+        wall_seconds = time.monotonic() - self.start
+        held = bool(self.bars) and all(bar["held"] for bar in self.bars)
         sys.stderr.flush()
-        print(f"\n{self.title} ({took:.0f} s)")
+        print(f"\n{self.title} ({wall_seconds:.0f} s)")
         for mark, text in self.lines:
             print(f"  {mark} {text}")
-        held = self.held and any(mark == "held " for mark, _ in self.lines)
-        print(f"{os.path.basename(sys.argv[0])}: {'holds' if held else 'DOES NOT HOLD'}", flush=True)
+        print(f"{program_name()}: {'holds' if held else 'DOES NOT HOLD'}", flush=True)
+        self._write_json(held, wall_seconds)
         sys.exit(0 if held else 1)
+
+    def _write_json(self, held, wall_seconds):
+        path = os.environ.get("TUTTI_ACCEPTANCE_JSON")
+        if not path:
+            return
+        record = {"schema": SCHEMA, "program": program_name(), "title": self.title, "held": held, "bars": self.bars,
+                  "figures": self.figures, "exit_status": 0 if held else 1, "wall_seconds": round(wall_seconds, 1),
+                  "machine": machine_facts(), "commit": commit(), "arguments": sys.argv[1:],
+                  "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
+        with open(path + ".part", "w", encoding="utf-8") as file:
+            json.dump(record, file, indent=1)
+        os.replace(path + ".part", path)
+
+
+def program_name():
+    """GROUP/NAME of the running acceptance program."""
+    path = os.path.abspath(sys.argv[0])
+    return f"{os.path.basename(os.path.dirname(path))}/{os.path.basename(path)}"
+
+
+def commit():
+    """The commit of the tree, marked if files differ from it; empty outside git."""
+    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--abbrev=40", "--match=", "--dirty"],
+                          capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def machine_facts():
+    """Processor model, cores, memory and kernel of this machine."""
+    def field(path, key):
+        with contextlib.suppress(OSError), open(path, encoding="utf-8") as file:
+            for line in file:
+                if line.startswith(key):
+                    return line.partition(":")[2].strip()
+        return ""
+    kib = field("/proc/meminfo", "MemTotal").split(" ")[0]
+    return {"cpu": field("/proc/cpuinfo", "model name"), "cores": os.cpu_count(),
+            "memory_gib": round(int(kib) / (1 << 20), 1) if kib else None, "kernel": os.uname().release}
 
 
 def call(command, timeout=600, **options):
@@ -62,8 +137,8 @@ def output_of(command, timeout=600, **options):
     try:
         done = subprocess.run(command, timeout=timeout, cwd=options.pop("cwd", ROOT), check=False, text=True,
                               errors="replace", capture_output=True, **options)
-    except subprocess.TimeoutExpired as late:
-        return 124, _text(late.stdout), _text(late.stderr)
+    except subprocess.TimeoutExpired as expired:
+        return 124, _text(expired.stdout), _text(expired.stderr)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -73,40 +148,41 @@ def _text(captured):
 
 def need_root():
     if os.geteuid() != 0:
-        sys.exit("this needs root: it builds labs that stay between several programs")
+        sys.exit("this program needs root: it keeps a lab of network namespaces across several commands")
 
 
 def build(*targets, definitions=()):
-    """Configures and builds what is absent or old: build/release by its preset, unless TUTTI_BUILD names another."""
+    """Configures and builds the targets: in build/release by its preset, unless TUTTI_BUILD names another folder."""
     command = ["cmake", "-B", BUILD] if os.environ.get("TUTTI_BUILD") else ["cmake", "--preset", "release"]
     if shutil.which("ccache"):
         command.append("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache")
     configured = os.path.exists(os.path.join(BUILD, "build.ninja"))
     if (not configured or definitions) and call([*command, *definitions], stdout=subprocess.DEVNULL) != 0:
-        sys.exit("the tree cannot be configured: tools/setup.sh installs what it needs")
-    if call(["cmake", "--build", BUILD, "--target", *targets], timeout=3600) != 0:
+        sys.exit("cmake cannot configure the tree: run tools/setup.sh --all")
+    if call(["cmake", "--build", BUILD, "--target", *targets], timeout=7200) != 0:
         sys.exit("the tree does not build")
 
 
 @contextlib.contextmanager
 def machine():
-    """Holds the machine for a measurement, among everything that takes build/bench.lock."""
-    os.makedirs(os.path.join(ROOT, "build"), exist_ok=True)
-    with open(os.path.join(ROOT, "build", "bench.lock"), "w", encoding="utf-8") as lock:
+    """Holds the machine lock during a measurement. TUTTI_BENCH_LOCK names the lock file of another tree."""
+    path = os.environ.get("TUTTI_BENCH_LOCK") or os.path.join(ROOT, "build", "bench.lock")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 @contextlib.contextmanager
 def lab(name, hosts, **options):
-    """A lab that other programs find by name; taken down at the end."""
+    """A lab that other programs find by its name; removed at the end."""
     arguments = [f"--{key.replace('_', '-')}={value}" for key, value in options.items() if value is not None]
     with contextlib.suppress(Exception):
         subprocess.run([TUTTI, "lab", "down", "--name", name], capture_output=True, check=False)
     command = [TUTTI, "lab", "up", "--name", name, "--hosts", str(hosts), *arguments]
-    status, said, complaint = output_of(command)
+    status, output, errors = output_of(command)
     if status != 0:
-        sys.exit(f"the lab cannot be built: {said}{complaint}")
+        sys.exit(f"tutti lab up failed: {output}{errors}")
     try:
         yield name
     finally:
@@ -127,18 +203,36 @@ def read_json(path):
         return json.load(file)
 
 
+class GtestResult:
+    """Outcome of one GoogleTest program."""
+
+    def __init__(self, ok, passed, failed, skipped, seconds, output):
+        self.ok = ok  # exit status 0 and at least one test passed
+        self.passed = passed
+        self.failed = failed  # names
+        self.skipped = skipped
+        self.seconds = seconds
+        self.output = output
+
+    def figures(self):
+        """The lines that the tests print as figures."""
+        mark = "[ figures  ]"
+        return [line[len(mark):].strip() for line in self.output.splitlines() if line.startswith(mark)]
+
+
 def gtest(binary, *arguments, timeout=900):
-    """Runs a GoogleTest program; returns (all passed, passed, failed names, skipped, seconds, output)."""
+    """Runs a GoogleTest program."""
     with folder() as place:
         report = os.path.join(place, "report.json")
-        status, said, complaint = output_of([binary, f"--gtest_output=json:{report}", *arguments], timeout=timeout)
-        print(said + complaint)
+        status, output, errors = output_of([binary, f"--gtest_output=json:{report}", *arguments], timeout=timeout)
+        print(output + errors)
         if not os.path.exists(report):
-            return False, 0, [f"{os.path.basename(binary)} ended with {status} before its report"], 0, 0.0, said
+            missing = f"{os.path.basename(binary)} exited with {status} before it wrote its report"
+            return GtestResult(False, 0, [missing], 0, 0.0, output)
         suites = read_json(report)["testsuites"]
     tests = [test for suite in suites for test in suite["testsuite"] if test["status"] == "RUN"]
     failed = [f"{test['classname']}.{test['name']}" for test in tests if "failures" in test]
     skipped = sum(1 for test in tests if test["result"] == "SKIPPED")
     seconds = sum(float(test["time"].rstrip("s")) for test in tests)
     passed = len(tests) - len(failed) - skipped
-    return status == 0 and passed > 0, passed, failed, skipped, seconds, said
+    return GtestResult(status == 0 and passed > 0, passed, failed, skipped, seconds, output)

@@ -25,6 +25,7 @@ constexpr std::int64_t kLongestLeadNs = 100'000'000;
 constexpr std::size_t kLargestSize = std::size_t{1} << 30;  // counts of MPI are int
 constexpr int kAttemptsPerIteration = 3;
 constexpr int kCallsPerLoop = 100;
+constexpr std::int64_t kWorkCalibrationNs = 100'000'000;
 
 /// One line to the orchestrator, one line back: it reads the switch's counters in between.
 class Gate {
@@ -190,6 +191,7 @@ class Part {
 struct Attempt {
   bool late = false;             ///< some rank learnt the start instant after it had passed
   std::int64_t time_ns = 0;      ///< the slowest rank's; rank 0 only
+  std::int64_t work_ns = 0;      ///< of it, do_work of the rank where that is longest; rank 0 only
   std::int64_t wrong_bytes = 0;  ///< this rank's
 };
 
@@ -209,6 +211,10 @@ class Measurement {
     const std::int64_t time_ns = loops(operation_) ? run_loop() : run_since(start_ns);
     stand_aside();
     const auto times_ns = contender_.gather(late ? -time_ns : time_ns);
+    if (work_rounds_ > 0) {
+      const auto work_ns = contender_.gather(work_ns_);
+      if (!work_ns.empty()) attempt.work_ns = *std::max_element(work_ns.begin(), work_ns.end());
+    }
     // A rank that checks takes the core from one that has not finished.
     contender_.barrier();
     attempt.wrong_bytes = check();
@@ -224,10 +230,10 @@ class Measurement {
     for (Part& part : parts_) part.fill(repetition_ + 1);
   }
 
-  /// From now on computes for so long between start and wait; `only`: and does nothing else.
-  void compute(std::int64_t duration_ns, bool only) {
-    compute_ns_ = duration_ns;
-    only_compute_ = only;
+  /// From now on does this much work between start and wait; `only`: and no collective.
+  void set_work(std::uint64_t rounds, bool only) {
+    work_rounds_ = rounds;
+    only_work_ = only;
   }
 
  private:
@@ -255,14 +261,20 @@ class Measurement {
       run_blocking(parts_.front().work());
       return;
     }
-    if (only_compute_) {
-      compute_for(compute_ns_);
+    if (only_work_) {
+      work();
       return;
     }
     int lane = 0;
     for (Part& part : parts_) contender_.start(part.work(), lane++);
-    if (compute_ns_ > 0) compute_for(compute_ns_);
+    if (work_rounds_ > 0) work();
     contender_.finish();
+  }
+
+  void work() {
+    const std::int64_t start_ns = now_ns();
+    do_work(work_rounds_);
+    work_ns_ = now_ns() - start_ns;
   }
 
   void run_blocking(const Work& work) {
@@ -279,7 +291,7 @@ class Measurement {
   }
 
   std::int64_t check() const {
-    if (only_compute_) return 0;
+    if (only_work_) return 0;
     std::int64_t wrong = 0;
     for (const Part& part : parts_) wrong += part.count_wrong(repetition_);
     return wrong;
@@ -288,22 +300,23 @@ class Measurement {
   Contender& contender_;
   Operation operation_;
   std::uint64_t repetition_ = 0;
-  std::int64_t compute_ns_ = 0;
-  bool only_compute_ = false;
+  std::uint64_t work_rounds_ = 0;
+  std::int64_t work_ns_ = 0;  ///< this rank's, in the last repetition
+  bool only_work_ = false;
   std::vector<Part> parts_;
 };
 
+std::int64_t median(std::vector<std::int64_t> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[values.size() / 2];
+}
+
 struct Samples {
   std::vector<std::int64_t> times_ns;
+  std::vector<std::int64_t> work_ns;  ///< of each time, the slowest rank's do_work
   int attempts = 0;
   int late_starts = 0;
   std::int64_t wrong_bytes = 0;  ///< this rank's
-
-  std::int64_t median_ns() const {
-    std::vector<std::int64_t> sorted = times_ns;
-    std::sort(sorted.begin(), sorted.end());
-    return sorted.empty() ? 0 : sorted[sorted.size() / 2];
-  }
 };
 
 /// Repeats until `wanted` repetitions had a common start. Rank 0 decides; an instant of 0 means
@@ -326,6 +339,7 @@ Samples sample(Measurement& measurement, Contender& contender, int wanted, std::
       lead_ns = std::min(lead_ns * 2, kLongestLeadNs);
     } else {
       samples.times_ns.push_back(attempt.time_ns);
+      samples.work_ns.push_back(attempt.work_ns);
     }
   }
 }
@@ -333,19 +347,33 @@ Samples sample(Measurement& measurement, Contender& contender, int wanted, std::
 /// The two halves of an overlapped operation, each without the other (NBCBench).
 struct Alone {
   std::int64_t collective_ns = 0;
-  std::int64_t compute_ns = 0;  ///< for as long, by the clock; more where ranks share cores
+  std::int64_t compute_ns = 0;  ///< the fixed work of the slowest rank
 };
+
+/// The rate of this process, measured once while every rank works: ranks that share a core get the
+/// same share of it in the measurement.
+double work_rate(Contender& contender) {
+  static double rate = 0;
+  if (rate == 0) {
+    contender.barrier();
+    rate = measure_work_rate(kWorkCalibrationNs);
+    contender.barrier();
+  }
+  return rate;
+}
 
 Alone measure_alone(Measurement& measurement, Contender& contender, const Options& options,
                     std::int64_t& lead_ns, std::int64_t& wrong_bytes) {
   Alone alone;
   const Samples collective = sample(measurement, contender, options.iterations, lead_ns);
   wrong_bytes += collective.wrong_bytes;
-  alone.collective_ns = contender.share(collective.median_ns());
-  measurement.compute(alone.collective_ns, /*only=*/true);
-  alone.compute_ns =
-      contender.share(sample(measurement, contender, options.iterations, lead_ns).median_ns());
-  measurement.compute(alone.collective_ns, /*only=*/false);
+  alone.collective_ns = contender.share(median(collective.times_ns));
+  const double rounds = work_rate(contender) * static_cast<double>(alone.collective_ns);
+  const auto work = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(rounds));
+  measurement.set_work(work, /*only=*/true);
+  const Samples compute = sample(measurement, contender, options.iterations, lead_ns);
+  alone.compute_ns = contender.share(median(compute.times_ns));
+  measurement.set_work(work, /*only=*/false);
   return alone;
 }
 
@@ -371,11 +399,13 @@ void print_line(const Options& options, const Contender& contender, const std::s
       "1\",\"contender\":\"%s\",\"version\":\"%s\",\"operation\":\"%s\","
       "\"size_bytes\":%zu,\"ranks\":%d,\"warmup\":%d,\"attempts\":%d,\"late_starts\":%d,\"wrong_"
       "bytes\":%lld,"
-      "\"alone_ns\":%lld,\"compute_ns\":%lld,\"times_ns\":[%s]}\n",
+      "\"alone_ns\":%lld,\"compute_ns\":%lld,\"compute_overlapped_ns\":%lld,"
+      "\"times_ns\":[%s]}\n",
       escape(options.name).c_str(), escape(contender.version()).c_str(), operation.c_str(), bytes,
       contender.ranks(), options.warmup, samples.attempts, samples.late_starts,
       static_cast<long long>(wrong_bytes), static_cast<long long>(alone.collective_ns),
-      static_cast<long long>(alone.compute_ns), times.c_str());
+      static_cast<long long>(alone.compute_ns), static_cast<long long>(median(samples.work_ns)),
+      times.c_str());
   std::fflush(stdout);
 }
 

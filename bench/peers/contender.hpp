@@ -52,8 +52,8 @@ struct Options {
   std::string name = "unnamed";  ///< the label in each printed line
   /// Also reduce_scatter, allreduce, barrier; `pair`: an allgather and a reduce_scatter started
   /// together; `loop_` and a barrier, broadcast or allgather: many calls, one after the other, and
-  /// the mean of them; `overlap_` and a collective: started, then computed for as long as it takes
-  /// alone, then waited for.
+  /// the mean of them; `overlap_` and a collective: started, then a fixed amount of work that takes
+  /// as long as the collective alone, then waited for.
   std::vector<std::string> operations = {"none", "broadcast", "allgather"};
   std::vector<std::size_t> sizes = {
       65536};  ///< bytes: the vector (broadcast), each rank's block (allgather)

@@ -94,13 +94,26 @@ inline std::int64_t count_wrong_sums(const std::byte* data, std::size_t bytes, s
   return wrong;
 }
 
-/// Computes without pause, and without a call into any library, for a time.
-inline void compute_for(std::int64_t duration_ns) {
-  const std::int64_t end_ns = now_ns() + duration_ns;
+/// A fixed amount of computation without a call into any library: an overlap benchmark must not
+/// let the clock end it, or cycles that another thread takes would not lengthen it.
+inline void do_work(std::uint64_t rounds) {
   volatile double value = 1;
-  while (now_ns() < end_ns) {
+  for (std::uint64_t round = 0; round < rounds; ++round) {
     for (int i = 0; i < 200; ++i) value = value * 1.0000001 + 0.0000001;
   }
+}
+
+/// Rounds of `do_work` a nanosecond, measured over `duration_ns`.
+inline double measure_work_rate(std::int64_t duration_ns) {
+  const std::int64_t start_ns = now_ns();
+  std::uint64_t rounds = 0;
+  std::int64_t elapsed_ns = 0;
+  while (elapsed_ns < duration_ns) {
+    do_work(16);
+    rounds += 16;
+    elapsed_ns = now_ns() - start_ns;
+  }
+  return static_cast<double>(rounds) / static_cast<double>(elapsed_ns);
 }
 
 }  // namespace tutti::bench

@@ -41,12 +41,9 @@ def summarise(contender, fabric, operation, size, launches, pace=None):
                p90_ns=percentile(times, 0.9), max_ns=max(times), repetitions=len(times),
                round_p50_ns=[percentile(launch.line["times_ns"], 0.5) for launch in good],
                late_starts=sum(launch.line.get("late_starts", 0) for launch in good))
-    alone = [launch.line["alone_ns"] for launch in good if launch.line.get("alone_ns")]
-    if alone:  # NBCBench's: 1 - (both together - computing alone) / the collective alone
-        row["alone_ns"] = statistics.median(alone)
-        row["overlap"] = statistics.median(
-            1 - (percentile(launch.line["times_ns"], 0.5) - launch.line["compute_ns"]) / launch.line["alone_ns"]
-            for launch in good)
+    overlapped = [launch.line for launch in good if launch.line.get("alone_ns")]
+    if overlapped:
+        row.update(_overlap(overlapped))
     if pace and all(launch.pace for launch in good):
         row["round_slowness"] = [pace.slowness(launch.pace) for launch in good]
     idle = [time for launch in good for time in launch.idle_times_ns]
@@ -58,6 +55,14 @@ def summarise(contender, fabric, operation, size, launches, pace=None):
         if size > 0:
             row["link_bytes_to_ideal"] = row["link_bytes"] / fabric.ideal_link_bytes(operation, size)
     return row
+
+
+def _overlap(lines):
+    """NBCBench's figure: 1 - (both together - the work alone) / the collective alone. Above 1 it is noise: the raw value
+    stays beside the limited one. Lost work: how much longer the same work takes beside the collective."""
+    raw = statistics.median(1 - (percentile(line["times_ns"], 0.5) - line["compute_ns"]) / line["alone_ns"] for line in lines)
+    return {"alone_ns": statistics.median(line["alone_ns"] for line in lines), "overlap": min(1.0, raw), "overlap_raw": raw,
+            "lost_work": statistics.median(line["compute_overlapped_ns"] / line["compute_ns"] - 1 for line in lines)}
 
 
 def relate(rows, fabric, reference):
@@ -95,7 +100,8 @@ def _size(size):
 
 
 def _best(rows):
-    timed = [row for row in rows if row["status"] == "ok"]
+    """The fastest row. One that failed in some rounds stays in the comparison by its good ones."""
+    timed = [row for row in rows if "p50_ns" in row]
     return min(timed, key=lambda row: row["p50_ns"]) if timed else None
 
 
@@ -108,7 +114,8 @@ def _cell(rows, variant):
         return chosen["status"]
     label = f" ({chosen['variant']})" if variant == "best" and chosen["variant"] != "default" else ""
     ratio = f" x{chosen['to_reference']:.2f}" if "to_reference" in chosen else ""
-    return _ms(chosen["p50_ns"]) + ratio + label
+    incomplete = f" [{chosen['status']}]" if chosen["status"] != "ok" else ""
+    return _ms(chosen["p50_ns"]) + ratio + label + incomplete
 
 
 def _limit(row):
@@ -142,12 +149,19 @@ def _details(rows):
     for row in rows:
         limit = _ratio(row.get("to_limit")) + ("*" if row.get("within_burst") and "to_limit" in row else "")
         traffic = f"{row['link_bytes']:.0f}" if "link_bytes" in row else "-"
-        status = "; ".join([row["status"], *dict.fromkeys(row["notes"])])
+        status = "; ".join([row["status"], *_overlap_text(row), *dict.fromkeys(row["notes"])])
         lines.append(f"| {row['operation']} | {_size(row['size_bytes'])} | {row['contender']} | "
                      f"{_ms(row.get('p50_ns'))} | {_ms(row.get('p90_ns'))} | {_ms(row.get('max_ns'))} | {limit} | "
                      f"{_ratio(row.get('to_reference'))} | {traffic} | {_ratio(row.get('link_bytes_to_ideal'))} | "
                      f"{status} |")
     return lines
+
+
+def _overlap_text(row):
+    if "overlap" not in row:
+        return []
+    raw = f" (raw {row['overlap_raw']:.1%})" if row["overlap_raw"] > 1 else ""
+    return [f"overlap {row['overlap']:.1%}{raw}, work {row['lost_work']:+.1%} longer"]
 
 
 def _start_cost(rows):

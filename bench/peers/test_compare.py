@@ -118,6 +118,38 @@ class Launches(unittest.TestCase):
         self.assertEqual(row["status"], "hung in 1 of 2")
         self.assertEqual(row["p50_ns"], 2000)
 
+    def test_peer_with_a_failed_round_stays_in_the_summary(self):
+        contender, good = launch(OBEDIENT, "{operations}", "{sizes}", "{gate}", "0")
+        row = report.summarise(contender, CountedFabric(), "broadcast", 500, [good, runner.Launch("failed", "exit 1")])
+        slower = {**row, "variant": "slower", "status": "ok", "p50_ns": 9000}
+        self.assertEqual(report._cell([row, slower], "best"), "0.002 [failed in 1 of 2]")
+
+
+class Overlap(unittest.TestCase):
+    def row(self, *rounds):
+        contender = contenders.Template("tutti", "true")
+        launches = [runner.Launch("ok", "", {"times_ns": [both], "alone_ns": 1000, "compute_ns": 1000,
+                                             "compute_overlapped_ns": work}) for both, work in rounds]
+        return report.summarise(contender, CountedFabric(), "overlap_broadcast", 500, launches)
+
+    def test_overlap_compares_with_the_fixed_work_alone(self):
+        row = self.row((1250, 1100))
+        self.assertAlmostEqual(row["overlap"], 0.75)
+        self.assertAlmostEqual(row["overlap_raw"], 0.75)
+        self.assertAlmostEqual(row["lost_work"], 0.1)
+
+    def test_serial_execution_overlaps_nothing(self):
+        self.assertAlmostEqual(self.row((2000, 1000))["overlap"], 0)
+
+    def test_overlap_above_one_is_limited_and_its_raw_value_kept(self):
+        row = self.row((700, 1000))
+        self.assertEqual(row["overlap"], 1)
+        self.assertAlmostEqual(row["overlap_raw"], 1.3)
+        self.assertEqual(report._overlap_text(row), ["overlap 100.0% (raw 130.0%), work +0.0% longer"])
+
+    def test_rounds_give_their_median(self):
+        self.assertAlmostEqual(self.row((1100, 1000), (1500, 1000), (1200, 1000))["overlap"], 0.8)
+
 
 class MachinePace(unittest.TestCase):
     @staticmethod
