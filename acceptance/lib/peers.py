@@ -1,4 +1,4 @@
-"""Tutti beside its peers in one run, by bench/peers/compare.py, and the bars that acceptance programs set it."""
+"""Tutti beside its peers in one run of bench/peers/compare.py, and the bars on the result."""
 
 import os
 import sys
@@ -9,47 +9,54 @@ K, M = 1 << 10, 1 << 20
 COLUMNS = ("--rank {rank} --ranks {ranks} --master {addresses} --interface {interface}")
 CONTEND = (common.TUTTI + " contend --name {name} --operations {operations} --sizes {sizes} --iterations {iterations} "
            "--warmup {warmup} --gate {gate} " + COLUMNS)
-OUT = os.path.join(common.ROOT, "build", "acceptance")
+OUT = os.path.join(common.ROOT, "build", "peers")
 
 
 class Rows:
-    """What compare.py measured on one fabric for one operation."""
+    """Result of compare.py for one operation on one fabric."""
 
     def __init__(self, rows, pace=None):
         self.rows = rows
-        self.pace = pace  # the machine's, best and worst, as compare.py read it before each launch
+        self.pace = pace  # pace of the machine, best and worst, as compare.py read it before each launch
 
     def of(self, contender, size, key="p50_ns"):
+        """A figure of a contender that gave a result in every round; None if it did not."""
         return next((row.get(key) for row in self.rows
                      if row["contender"] == contender and row["size_bytes"] == size and row["status"] == "ok"), None)
 
     def tutti(self, size, key="p50_ns"):
         return self.of("tutti default", size, key)
 
+    def _peers(self, size, variants):
+        return [row for row in self.rows if row["peer"] != "tutti" and row["size_bytes"] == size
+                and (variants is None or row["variant"] in variants)]
+
     def fastest_peer(self, size, variants=None):
-        """(time, name) of the fastest row that is not Tutti's."""
-        timed = [(row["p50_ns"], row["contender"]) for row in self.rows
-                 if row["peer"] != "tutti" and row["size_bytes"] == size and row["status"] == "ok"
-                 and (variants is None or row["variant"] in variants)]
+        """(time, name) of the fastest peer. A peer that failed in some rounds takes part with its good ones."""
+        timed = [(row["p50_ns"], row["contender"]) for row in self._peers(size, variants) if row.get("p50_ns")]
         return min(timed, default=None)
+
+    def incomplete_peers(self, size, variants=None):
+        """Peers without a result in every round. A comparison that lacks one of them is not passed."""
+        return [f"{row['contender']}: {row['status']}" for row in self._peers(size, variants) if row["status"] != "ok"]
 
     def limit(self, size):
         return next(row["limit_ns"] for row in self.rows if row["size_bytes"] == size)
 
-    def troubles(self):
+    def failures(self):
         return sorted({f"{row['contender']}: {row['status']}" for row in self.rows if row["status"] != "ok"})
 
 
 def compare(lab, tag, operation, sizes, options, peers="openmpi,mpich,gloo", variants=None, tutti="", others=(), ranks=0,
             per_host=1):
-    """Measures one operation at some sizes. `lab`: its name, with `per_host` ranks a host; None: `ranks` processes on this
-    host. `tutti`: options of ours; `others`: (name, options) of further columns of ours. `options`: rounds and
-    iterations, and seconds of patience with a machine that is slower than it was in this run."""
+    """Measures one operation. `lab`: its name, with `per_host` ranks a host; None: `ranks` processes on this host.
+    `tutti`: our options; `others`: (name, options) of our further columns. `options`: rounds, iterations, and seconds
+    to wait for a machine that is slower than it was before in this run (patience)."""
     os.makedirs(OUT, exist_ok=True)
     out = os.path.join(OUT, tag)
     patience = getattr(options, "patience", 0)
-    place = ["--lab", f"tutti-{lab}", "--ranks-per-host", str(per_host)] if lab else ["--loopback", "--ranks", str(ranks)]
-    command = ["bench/peers/compare.py", *place, "--operations", operation, "--sizes",
+    fabric = ["--lab", f"tutti-{lab}", "--ranks-per-host", str(per_host)] if lab else ["--loopback", "--ranks", str(ranks)]
+    command = ["bench/peers/compare.py", *fabric, "--operations", operation, "--sizes",
                ",".join(map(str, sizes)), "--rounds", str(options.rounds), "--iterations", str(options.iterations),
                "--warmup", "10", "--programs", os.path.join(common.BUILD, "bench", "peers"), "--tutti", f"{CONTEND} {tutti}",
                "--peers", peers, "--lock", "build/peers.lock", "--out", out,
@@ -72,36 +79,44 @@ def ms(nanoseconds):
     return "-" if nanoseconds is None else f"{nanoseconds / 1e6:.2f} ms"
 
 
+def us(nanoseconds):
+    return "-" if nanoseconds is None else f"{nanoseconds / 1e3:.1f} us"
+
+
 def name_of(size):
-    return f"{size // M} MiB" if size >= M else f"{size // K} KiB"
+    return f"{size // M} MiB" if size >= M else f"{size // K} KiB" if size >= K else f"{size} B"
 
 
-def bar_to_limit(verdict, rows, where, operation, size, most=1.08):
+def bar_to_limit(verdict, rows, where, operation, size, max_ratio=1.08):
     time = rows.tutti(size)
-    ratio = time / rows.limit(size) if time else None
-    verdict.bar(f"{where} {operation} {name_of(size)}: {ms(time)}, {ratio or 0:.3f} of the link's limit (at most {most})",
-                ratio is not None and ratio <= most)
+    verdict.at_most(f"{where} {operation} {name_of(size)}: {ms(time)} over the link's limit",
+                    time / rows.limit(size) if time else None, max_ratio)
 
 
-def bar_to_peers(verdict, rows, where, operation, size, least, variants=None):
+def bar_to_peers(verdict, rows, where, operation, size, min_speedup, variants=None):
+    """Our time against the fastest peer's; missed if any of the peers lacks a round."""
     time, peer = rows.tutti(size), rows.fastest_peer(size, variants)
-    ratio = peer[0] / time if time and peer else None
-    whom = "default" if variants else "hand-picked or default"
-    verdict.bar(f"{where} {operation} {name_of(size)}: {ms(time)}, {ratio or 0:.2f}x the fastest peer, {whom} "
-                f"({peer[1] + ' ' + ms(peer[0]) if peer else 'none measured'}; at least {least})",
-                ratio is not None and ratio >= least)
+    incomplete = rows.incomplete_peers(size, variants)
+    speedup = peer[0] / time if time and peer else None
+    kind = "default" if variants else "hand-picked or default"
+    fastest = f"{peer[1]} {ms(peer[0])}" if peer else "none measured"
+    text = f"{where} {operation} {name_of(size)}: {ms(time)}, speed over the fastest peer, {kind} ({fastest})"
+    if incomplete:
+        text += f"; incomplete: {', '.join(incomplete)}"
+    verdict.bar(text, speedup is not None and speedup >= min_speedup and not incomplete, speedup,
+                f"at least {min_speedup}, every peer in every round")
 
 
-def tell_pace(verdict, rows):
-    """How evenly the machine ran: the sizes that two cores just carry follow it."""
+def report_pace(verdict, rows):
+    """How evenly the machine ran: times of sizes that need both cores follow its pace."""
     if not rows.pace:
         return
     best, worst = rows.pace["best"], rows.pace["worst"]
-    verdict.figure(f"the machine meanwhile: a system call {best['system_call_ns']:.0f} to {worst['system_call_ns']:.0f} ns, a "
-                   f"copy {best['copy_ns_per_kib']:.0f} to {worst['copy_ns_per_kib']:.0f} ns a KiB; waited "
-                   f"{rows.pace['waited_s']:.0f} s for it")
+    verdict.figure(f"machine pace: a system call {best['system_call_ns']:.0f} to {worst['system_call_ns']:.0f} ns, a copy "
+                   f"{best['copy_ns_per_kib']:.0f} to {worst['copy_ns_per_kib']:.0f} ns a KiB; waited "
+                   f"{rows.pace['waited_s']:.0f} s for a quiet moment")
 
 
-def tell_troubles(verdict, where, *tables):
-    for trouble in sorted({trouble for rows in tables for trouble in rows.troubles()}):
-        verdict.figure(f"{where} {trouble}")
+def report_failures(verdict, where, *tables):
+    for failure in sorted({failure for rows in tables for failure in rows.failures()}):
+        verdict.figure(f"{where} {failure}")
