@@ -76,7 +76,8 @@ def compare(lab, tag, operation, sizes, options, peers="openmpi,mpich,gloo", var
 
 
 def ms(nanoseconds):
-    return "-" if nanoseconds is None else f"{nanoseconds / 1e6:.2f} ms"
+    """A time in ms, a short one in us."""
+    return us(nanoseconds) if nanoseconds is None or nanoseconds < 1e6 else f"{nanoseconds / 1e6:.2f} ms"
 
 
 def us(nanoseconds):
