@@ -146,6 +146,20 @@ def _text(captured):
     return captured.decode(errors="replace") if isinstance(captured, bytes) else captured or ""
 
 
+BASELINE = "23731bf"  # the commit before the sources were split and reworded
+
+
+def worktree(revision):
+    """A checkout of another commit, in build/compare/REVISION; kept for the next run."""
+    path = os.path.join(ROOT, "build", "compare", revision)
+    if not os.path.exists(os.path.join(path, "CMakeLists.txt")):
+        subprocess.run(["git", "-C", ROOT, "worktree", "prune"], check=False)
+        status, _, errors = output_of(["git", "-C", ROOT, "worktree", "add", "--detach", "--force", path, revision])
+        if status != 0:
+            sys.exit(f"git cannot check out {revision}: {errors}")
+    return path
+
+
 def need_root():
     if os.geteuid() != 0:
         sys.exit("this program needs root: it keeps a lab of network namespaces across several commands")
