@@ -109,7 +109,7 @@ def measure(arguments, fabric, chosen, pace):
 
 
 def rotated(chosen, number):
-    """Nobody always follows the same neighbour's leftovers."""
+    """Another order in each round, so that no contender always follows the same one."""
     start = number % len(chosen)
     return chosen[start:] + chosen[:start]
 

@@ -1,5 +1,5 @@
-// What every measured program does, whatever library moves its bytes: the common start, the data
-// check, the counter window and the printed line. README.md in this folder is the definition.
+// Shared by every measured program, for any library: the common start, the data check, the counter
+// window and the printed line. README.md in this folder is the definition.
 #pragma once
 
 #include <cstddef>
@@ -63,7 +63,7 @@ struct Options {
   std::string gate;             ///< path of the orchestrator's socket; empty: no counter window
 };
 
-/// What may be measured.
+/// The operations that can be measured.
 std::vector<std::string> operation_names();
 
 /// Takes the options it knows out of the command line; the rest is left in `rest` for the program.

@@ -1,4 +1,4 @@
-"""Who is measured and how each is started: the peers with their variants, and Tutti by a command template."""
+"""The contenders and how each is started: the peers with their variants, and Tutti by a command template."""
 
 import os
 import shlex
@@ -87,11 +87,11 @@ class Job:
         self.folder = folder
 
     def sizes(self):
-        """For programs that want a size for what has none, a barrier, too."""
+        """The size as programs take it, which want one for a barrier too."""
         return str(max(self.size, 1))
 
     def options(self, name):
-        """What every program that is built on contender.hpp understands."""
+        """Options of every program that is built on contender.hpp."""
         return ["--name", name, "--operations", f"none,{self.operation}", "--sizes", self.sizes(), "--iterations",
                 str(self.iterations), "--warmup", str(self.warmup), "--gate", self.gate]
 

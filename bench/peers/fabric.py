@@ -1,4 +1,4 @@
-"""Where the measurement runs: a lab of network namespaces behind one switch, or the loopback interface."""
+"""The fabric of a measurement: a lab of network namespaces behind one switch, or the loopback interface."""
 
 import json
 import re
@@ -37,8 +37,8 @@ class Lab:
         self._cores = {aggregated: self._shares_of_cores(tutti, aggregated) for aggregated in (False, True)}
 
     def _shares_of_cores(self, tutti, aggregated):
-        """What enter_host reads: each host's share of the cores, whoever runs there, as `tutti lab run` gives it to them.
-        An aggregator has its share only where the contender uses one."""
+        """Input of enter_host: each host's share of the cores, the same as `tutti lab run` gives, for every contender. An
+        aggregator has a share only if the contender uses one."""
         command = [tutti, "lab", "cores", "--name", self.name.removeprefix("tutti-"), "--hosts", str(len(set(self.hosts)))]
         done = subprocess.run(command + ([] if aggregated else ["--aggregators", "0"]), capture_output=True, text=True,
                               check=False)
@@ -47,7 +47,7 @@ class Lab:
         return " ".join(done.stdout.split())
 
     def environment(self, contender):
-        """What a contender's processes are started with beside ours."""
+        """Variables of a contender's processes, added to ours."""
         return {"TUTTI_HOST_CORES": self._cores[contender.uses_aggregators]}
 
     @staticmethod

@@ -1,6 +1,6 @@
 // Measures Gloo's collectives over TCP on one interface; ranks meet through a shared folder. Gloo
-// has no nonblocking calls: what is started runs on a thread of its own, as its users do it. It has
-// no reduce_scatter.
+// has no nonblocking calls: each started collective runs on a thread of its own, as in its users'
+// programs. It has no reduce_scatter.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
@@ -159,8 +159,7 @@ int main(int argc, char** argv) {
     const Place place = parse_place(rest);
     GlooContender contender(place.rank, place.ranks, place.interface, place.folder);
     const std::int64_t wrong_bytes = tutti::bench::measure_all(contender, options);
-    contender
-        .barrier();  // nobody closes its connections while another still waits for the last bytes
+    contender.barrier();  // a rank must not close while another waits for its last bytes
     return wrong_bytes == 0 ? 0 : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "gloo_peer: %s\n", error.what());

@@ -1,6 +1,6 @@
-// What the machine gives at this moment, to anybody: prints, as one JSON object, the time of a
-// system call and of a copy of memory on each core, all cores at once. A shared machine's cores and
-// memory are others', too: the same program takes up to a third longer in some minutes.
+// The pace of the machine now: prints, as one JSON object, the time of a system call and of a copy
+// of memory on each core, all cores at once. Cores and memory may be shared with other machines, so
+// that the same program can take up to a third longer in some minutes.
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// What every measurement of Tutti shares: a common start on the host's clock, and data that tell
-// where and when they were sent.
+// Shared by every measurement of Tutti: a common start on the host's clock, and data that identify
+// their sender, repetition and offset.
 #pragma once
 
 #include <sched.h>
@@ -32,8 +32,8 @@ inline void wait_until(std::int64_t instant_ns) {
   while (now_ns() < instant_ns) sched_yield();
 }
 
-/// Leaves the core to ranks that share it and have not finished: what comes after a collective is
-/// no part of its time.
+/// Yields the core to ranks that share it and have not finished, since later work of this rank is
+/// not part of their time.
 inline void stand_aside() {
   constexpr std::int64_t kAsideNs = 200'000;
   const std::int64_t end_ns = now_ns() + kAsideNs;

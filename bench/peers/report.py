@@ -165,7 +165,7 @@ def _overlap_text(row):
 
 
 def _start_cost(rows):
-    """What the measurement itself takes: an error bar for short operations."""
+    """Time of the measurement itself: an error bar for short operations."""
     costs = {}
     for row in rows:
         if "none_p50_ns" in row:

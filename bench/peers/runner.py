@@ -75,7 +75,7 @@ class Gate:
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
-            pass  # nobody had connected
+            pass  # no program had connected
         self._socket.close()
         self._thread.join(timeout=5)
 
