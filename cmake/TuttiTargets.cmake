@@ -3,7 +3,7 @@
 # Flags that every target of Tutti is compiled with.
 add_library(tutti_flags INTERFACE)
 target_include_directories(tutti_flags INTERFACE
-  ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
 target_compile_options(tutti_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror
   -fvisibility=hidden -fno-omit-frame-pointer)
@@ -29,12 +29,23 @@ if(TUTTI_BUILD_FUZZERS)
   target_compile_options(tutti_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# tutti_layer(NAME SOURCES ... [USES other layers] [LINKS libraries])
-# Declares the layer src/NAME as library tutti_NAME (slashes become underscores).
+# tutti_layer(NAME [LAB] [FOLDERS sub-folders ...] [USES other layers] [LINKS libraries])
+# Declares the sources in a folder, and in its FOLDERS, as the layer NAME, library tutti_NAME (slashes
+# become underscores): src/NAME, or NAME itself where it is a folder of sim or studies. LAB: only
+# programs and tests of this repository link it; without, libtutti.so contains it.
 function(tutti_layer name)
-  cmake_parse_arguments(arg "" "" "SOURCES;USES;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "LAB" "" "FOLDERS;USES;LINKS" ${ARGN})
   string(REPLACE "/" "_" id ${name})
-  add_library(tutti_${id} OBJECT ${arg_SOURCES})
+  set(root ${PROJECT_SOURCE_DIR}/src/${name})
+  if(NOT EXISTS ${root})
+    set(root ${PROJECT_SOURCE_DIR}/${name})
+  endif()
+  set(patterns ${root}/*.cpp)
+  foreach(folder ${arg_FOLDERS})
+    list(APPEND patterns ${root}/${folder}/*.cpp)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
+  add_library(tutti_${id} OBJECT ${sources})
   target_link_libraries(tutti_${id} PUBLIC tutti_flags fmt::fmt)
   foreach(used ${arg_USES})
     string(REPLACE "/" "_" used_id ${used})
@@ -43,10 +54,14 @@ function(tutti_layer name)
   target_link_libraries(tutti_${id} PUBLIC ${arg_LINKS})
   # With sanitizers, and for the fuzzers, compiling is the longest part of testing: many files at
   # once, but in layers whose files use a short name each for its own.
-  if(TUTTI_SANITIZE AND NOT id MATCHES "^(wire|world)$")
+  if(TUTTI_SANITIZE AND NOT id MATCHES "^(wire|sim_simulation)$")
     set_target_properties(tutti_${id} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
   endif()
-  set_property(GLOBAL APPEND PROPERTY TUTTI_LAYERS tutti_${id})
+  if(arg_LAB)
+    set_property(GLOBAL APPEND PROPERTY TUTTI_LAB_LAYERS tutti_${id})
+  else()
+    set_property(GLOBAL APPEND PROPERTY TUTTI_LAYERS tutti_${id})
+  endif()
 endfunction()
 
 # tutti_python_test(NAME SCRIPT file [ARGUMENTS programs ...])

@@ -14,7 +14,7 @@
 
 #include "base/error.hpp"
 #include "child_process.hpp"
-#include "runtime/bootstrap_text.hpp"
+#include "runtime/bootstrap/text.hpp"
 
 namespace tutti::app {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "line_prefixer.hpp"
 #include "run.hpp"
-#include "runtime/bootstrap_socket.hpp"
+#include "runtime/bootstrap/store/socket.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::app {

@@ -14,8 +14,8 @@
 #include "base/error.hpp"
 #include "collectives/registry.hpp"
 #include "device/ip/interface.hpp"
-#include "runtime/bootstrap_detect.hpp"
-#include "runtime/identity.hpp"
+#include "runtime/bootstrap/detect.hpp"
+#include "runtime/diagnostics/identity.hpp"
 
 namespace tutti::app {
 namespace {

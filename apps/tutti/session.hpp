@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "runtime/bootstrap.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "tutti/communicator.hpp"
 
 namespace tutti::app {

@@ -25,9 +25,9 @@
 #include <vector>
 
 #include "datapath/staged_endpoint.hpp"
-#include "engine/communicator_context.hpp"
-#include "engine/multicast_operation.hpp"
-#include "runtime/clock.hpp"
+#include "engine/core/communicator_context.hpp"
+#include "engine/multicast/multicast_operation.hpp"
+#include "runtime/progress/clock.hpp"
 
 namespace tutti::bench {
 namespace {

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "sim/event_queue.hpp"
-#include "sim/fabric.hpp"
-#include "sim/message_plan.hpp"
-#include "sim/traffic_run.hpp"
+#include "sim/fabric/event_queue.hpp"
+#include "sim/fabric/fabric.hpp"
+#include "studies/traffic/message_plan.hpp"
+#include "studies/traffic/traffic_run.hpp"
 
 namespace {
 

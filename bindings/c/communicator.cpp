@@ -4,10 +4,10 @@
 #include <memory>
 
 #include "handles.hpp"
-#include "runtime/aggregation.hpp"
-#include "runtime/bootstrap_callback.hpp"
-#include "runtime/bootstrap_detect.hpp"
-#include "runtime/bootstrap_unique_id.hpp"
+#include "runtime/aggregator/aggregator_client.hpp"
+#include "runtime/bootstrap/callback_bootstrap.hpp"
+#include "runtime/bootstrap/detect.hpp"
+#include "runtime/bootstrap/unique_id.hpp"
 #include "support.hpp"
 
 namespace tutti::c {

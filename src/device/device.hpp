@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "device/board.hpp"
+#include "device/slot_exchange.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
 

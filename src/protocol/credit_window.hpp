@@ -13,7 +13,7 @@
 
 #include "protocol/chunk_map.hpp"
 #include "protocol/fetch_ring.hpp"
-#include "protocol/message.hpp"
+#include "protocol/codec/message.hpp"
 #include "protocol/sequencer.hpp"
 
 namespace tutti::protocol {

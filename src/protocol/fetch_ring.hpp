@@ -16,7 +16,7 @@
 
 #include "protocol/chunk_map.hpp"
 #include "protocol/loss_scanner.hpp"
-#include "protocol/message.hpp"
+#include "protocol/codec/message.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::protocol {

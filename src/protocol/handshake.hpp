@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "protocol/message.hpp"
+#include "protocol/codec/message.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::protocol {

@@ -8,8 +8,8 @@
 #include <array>
 #include <cstdint>
 
-#include "protocol/message.hpp"
-#include "protocol/turn_taking.hpp"
+#include "protocol/codec/message.hpp"
+#include "protocol/send_schedule.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::protocol {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "schedule/event_graph.hpp"
-#include "schedule/validate_parts.hpp"
-#include "schedule/values.hpp"
+#include "schedule/validate/validate_parts.hpp"
+#include "schedule/validate/values.hpp"
 
 namespace tutti::schedule {
 

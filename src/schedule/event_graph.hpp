@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "schedule/validate_parts.hpp"
+#include "schedule/validate/validate_parts.hpp"
 
 namespace tutti::schedule {
 

@@ -12,7 +12,7 @@
 #include <deque>
 #include <vector>
 
-#include "trigger/builders.hpp"
+#include "trigger/build/builders.hpp"
 #include "trigger/pulsed_credits.hpp"
 #include "trigger/unit_bank.hpp"
 

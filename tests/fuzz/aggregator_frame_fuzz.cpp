@@ -1,13 +1,13 @@
 // An aggregator listens on a port that anybody may reach, and ranks write call records into its
 // memory: whatever the bytes are, they decode to what they say, within the limits, or are refused.
-#include "runtime/aggregator_frame.hpp"
+#include "runtime/aggregator/aggregator_frame.hpp"
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <span>
 
-#include "engine/in_network_plan.hpp"
+#include "engine/aggregate/window_plan.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // The bootstrap's store listens on a port that anybody may reach: streams cut into frames as they
 // say or fail, and every payload decodes to what it says or is refused.
-#include "runtime/bootstrap_frame.hpp"
+#include "runtime/bootstrap/store/store_frame.hpp"
 
 #include <algorithm>
 #include <cstdint>

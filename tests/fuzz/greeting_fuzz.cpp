@@ -1,6 +1,6 @@
 // What a rank says of itself reaches the others through a bootstrap that anybody may have written
 // to: a greeting decodes to what it says or is refused, and what decoded can be compared.
-#include "runtime/greeting.hpp"
+#include "runtime/communicator/greeting.hpp"
 
 #include <cstdint>
 #include <cstdlib>

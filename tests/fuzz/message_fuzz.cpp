@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <span>
 
-#include "protocol/message.hpp"
+#include "protocol/codec/message.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::span input(reinterpret_cast<const std::byte*>(data), size);

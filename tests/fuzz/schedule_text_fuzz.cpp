@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "schedule/core_direct.hpp"
+#include "schedule/core_direct/core_direct.hpp"
 #include "schedule/shape.hpp"
 #include "schedule/text.hpp"
-#include "schedule/validate.hpp"
+#include "schedule/validate/validate.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   namespace schedule = tutti::schedule;

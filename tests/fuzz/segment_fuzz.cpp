@@ -8,7 +8,7 @@
 #include <cstring>
 #include <span>
 
-#include "device/ip/message_assembly.hpp"
+#include "device/ip/uc/message_assembly.hpp"
 #include "wire/segment.hpp"
 
 namespace {

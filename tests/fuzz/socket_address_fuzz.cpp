@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "device/ip/socket.hpp"
-#include "runtime/bootstrap_socket.hpp"
+#include "runtime/bootstrap/store/socket.hpp"
 
 namespace {
 

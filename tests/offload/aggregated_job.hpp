@@ -17,14 +17,14 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "device/fault/fault_device.hpp"
+#include "sim/fault/fault_device.hpp"
 #include "device/ip/ip_device.hpp"
 #include "reduction/reducer.hpp"
-#include "runtime/aggregation.hpp"
-#include "runtime/aggregator_service.hpp"
-#include "runtime/bootstrap_local.hpp"
-#include "runtime/clock.hpp"
-#include "runtime/progress.hpp"
+#include "runtime/aggregator/aggregator_client.hpp"
+#include "runtime/aggregator/aggregator_service.hpp"
+#include "runtime/bootstrap/local_bootstrap.hpp"
+#include "runtime/progress/clock.hpp"
+#include "runtime/progress/progress.hpp"
 
 namespace tutti::runtime {
 

@@ -14,11 +14,11 @@
 #include <set>
 
 #include "aggregated_job.hpp"
-#include "engine/communicator_context.hpp"
-#include "engine/in_network_child.hpp"
-#include "engine/in_network_switch.hpp"
-#include "runtime/aggregator_connection.hpp"
-#include "runtime/communicator_state.hpp"
+#include "engine/core/communicator_context.hpp"
+#include "engine/aggregate/contribute_operation.hpp"
+#include "engine/aggregate/reduce_operation.hpp"
+#include "runtime/aggregator/aggregator_connection.hpp"
+#include "runtime/communicator/communicator_impl.hpp"
 
 namespace tutti::runtime {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/random.hpp"
 #include "reduction/half_float.hpp"
 #include "reduction/reducer.hpp"
-#include "trigger/builders.hpp"
+#include "trigger/build/builders.hpp"
 
 namespace tutti::trigger {
 

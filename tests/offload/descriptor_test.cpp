@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "trigger/double_tree.hpp"
+#include "trigger/build/double_tree.hpp"
 #include "trigger/memory_map.hpp"
-#include "trigger/sequence_builder.hpp"
+#include "trigger/build/sequence_builder.hpp"
 #include "trigger/unit_directory.hpp"
 
 namespace tutti::trigger {

@@ -1,5 +1,5 @@
 // Schedules of src/collectives, lowered to descriptors and run by trigger units.
-#include "trigger/from_schedule.hpp"
+#include "trigger/build/from_schedule.hpp"
 
 #include <gtest/gtest.h>
 

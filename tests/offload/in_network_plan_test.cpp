@@ -1,6 +1,6 @@
 // How a reduction in the network is cut into segments, and the record that tells the aggregator of
 // it.
-#include "engine/in_network_plan.hpp"
+#include "engine/aggregate/window_plan.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "trigger/sequence_builder.hpp"
+#include "trigger/build/sequence_builder.hpp"
 #include "trigger/unit_bank.hpp"
 
 namespace tutti::trigger {

@@ -24,11 +24,11 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/multicast_operation.hpp"
-#include "runtime/aggregation.hpp"
-#include "runtime/bootstrap_detect.hpp"
-#include "runtime/clock.hpp"
-#include "runtime/communicator_state.hpp"
+#include "engine/multicast/multicast_operation.hpp"
+#include "runtime/aggregator/aggregator_client.hpp"
+#include "runtime/bootstrap/detect.hpp"
+#include "runtime/progress/clock.hpp"
+#include "runtime/communicator/communicator_impl.hpp"
 
 namespace {
 

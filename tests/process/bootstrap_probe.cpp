@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "runtime/bootstrap_detect.hpp"
+#include "runtime/bootstrap/detect.hpp"
 
 namespace {
 

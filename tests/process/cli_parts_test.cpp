@@ -16,7 +16,7 @@
 #include "explain/choice.hpp"
 #include "explain/plan.hpp"
 #include "info/findings.hpp"
-#include "runtime/bootstrap_local.hpp"
+#include "runtime/bootstrap/local_bootstrap.hpp"
 #include "size_text.hpp"
 
 namespace tutti::app::test {

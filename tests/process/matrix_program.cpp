@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "runtime/bootstrap_detect.hpp"
+#include "runtime/bootstrap/detect.hpp"
 #include "tutti/communicator.hpp"
 
 namespace {

@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "line_prefixer.hpp"
-#include "runtime/bootstrap_socket.hpp"
+#include "runtime/bootstrap/store/socket.hpp"
 
 namespace tutti::app::test {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "protocol/message.hpp"
+#include "protocol/codec/message.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::protocol {

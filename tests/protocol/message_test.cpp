@@ -1,4 +1,4 @@
-#include "protocol/message.hpp"
+#include "protocol/codec/message.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "device/fault/fault_device.hpp"
+#include "sim/fault/fault_device.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "device/fault/fault_queue_pair.hpp"
+#include "sim/fault/fault_queue_pair.hpp"
 #include "wire/header.hpp"
 
 namespace tutti::device::fault {

@@ -12,7 +12,7 @@
 
 #include "base/random.hpp"
 #include "device/ip/ip_device.hpp"
-#include "runtime/bootstrap_local.hpp"
+#include "runtime/bootstrap/local_bootstrap.hpp"
 
 namespace tutti::scenario {
 

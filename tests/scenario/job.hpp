@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "device/fault/fault_device.hpp"
+#include "sim/fault/fault_device.hpp"
 #include "device/frame_tap.hpp"
 #include "tutti/communicator.hpp"
 

@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "job.hpp"
-#include "protocol/message.hpp"
+#include "protocol/codec/message.hpp"
 #include "wrapped_device.hpp"
 
 namespace tutti::scenario {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "purposes.hpp"
-#include "schedule/validate.hpp"
+#include "schedule/validate/validate.hpp"
 
 namespace tutti::schedule {
 namespace {

@@ -1,12 +1,12 @@
 // Schedules in the form for a network interface with wait and enable (C1, C4, C5).
-#include "schedule/core_direct.hpp"
+#include "schedule/core_direct/core_direct.hpp"
 
 #include <gtest/gtest.h>
 
 #include "collective_call.hpp"
 #include "purposes.hpp"
 #include "schedule/resources.hpp"
-#include "schedule/validate.hpp"
+#include "schedule/validate/validate.hpp"
 
 namespace tutti::schedule {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "purposes.hpp"
 #include "schedule/builder.hpp"
-#include "schedule/core_direct.hpp"
+#include "schedule/core_direct/core_direct.hpp"
 #include "schedule/text.hpp"
-#include "schedule/validate.hpp"
+#include "schedule/validate/validate.hpp"
 
 namespace tutti::schedule {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/random.hpp"
 #include "purposes.hpp"
 #include "schedule/cache.hpp"
-#include "schedule/core_direct.hpp"
+#include "schedule/core_direct/core_direct.hpp"
 #include "schedule/shape.hpp"
 #include "schedule/text.hpp"
 

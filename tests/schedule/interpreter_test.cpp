@@ -4,9 +4,9 @@
 #include "base/random.hpp"
 #include "collective_call.hpp"
 #include "purposes.hpp"
-#include "schedule/core_direct.hpp"
+#include "schedule/core_direct/core_direct.hpp"
 #include "schedule/text.hpp"
-#include "schedule/validate.hpp"
+#include "schedule/validate/validate.hpp"
 
 namespace tutti::schedule {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "collectives/arithmetic.hpp"
 #include "purposes.hpp"
-#include "schedule/validate.hpp"
+#include "schedule/validate/validate.hpp"
 
 namespace tutti::schedule {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "collectives/registry.hpp"
 #include "schedule/builder.hpp"
-#include "schedule/core_direct.hpp"
+#include "schedule/core_direct/core_direct.hpp"
 
 namespace tutti::schedule {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/background.hpp"
+#include "sim/fabric/background.hpp"
 
 #include <gtest/gtest.h>
 

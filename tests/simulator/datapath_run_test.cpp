@@ -1,5 +1,5 @@
 // The offloaded receive datapath: what the kernel does to real bytes, and what its time is.
-#include "world/datapath_run.hpp"
+#include "studies/smartnic/datapath_run.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "device/sim/nic_connection.hpp"
+#include "sim/device/nic_connection.hpp"
 
 namespace tutti::device::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/event_queue.hpp"
+#include "sim/fabric/event_queue.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "sim/fabric.hpp"
+#include "sim/fabric/fabric.hpp"
 
 namespace tutti::sim {
 

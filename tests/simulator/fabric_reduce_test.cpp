@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "fabric_recorder.hpp"
-#include "sim/plan_catalog.hpp"
-#include "sim/traffic_run.hpp"
+#include "studies/traffic/plan_catalog.hpp"
+#include "studies/traffic/traffic_run.hpp"
 
 namespace tutti::sim {
 namespace {

@@ -1,5 +1,5 @@
 // Single mechanisms of the fabric, with times worked out by hand.
-#include "sim/fabric.hpp"
+#include "sim/fabric/fabric.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Where nothing is lost nothing is sent twice, however the timers fall.
 #include <gtest/gtest.h>
 
-#include "world/scenario_run.hpp"
+#include "sim/simulation/scenario_run.hpp"
 
 namespace tutti::world {
 namespace {

@@ -1,9 +1,9 @@
 // Table I after its calibration; everything else is predicted from it.
-#include "sim/nic_model.hpp"
+#include "studies/smartnic/nic_model.hpp"
 
 #include <gtest/gtest.h>
 
-#include "sim/event_queue.hpp"
+#include "sim/fabric/event_queue.hpp"
 
 namespace tutti::sim {
 namespace {

@@ -39,7 +39,7 @@ def inputs_of(rules, name):
 
 def layer_of(path):
     """The layer that an object was compiled from, or None: src/CMakeFiles/tutti_engine.dir/engine/x.cpp.o."""
-    match = re.match(r"src/CMakeFiles/tutti_\w+\.dir/(\w+)/", path)
+    match = re.match(r"src/CMakeFiles/tutti_(\w+)\.dir/", path)
     return match.group(1) if match else None
 
 
@@ -77,7 +77,7 @@ def main():
         linked = re.search(r"^build apps/tutti/tutti:.*?libtutti_all\.a", file.read(), re.M)
     if not linked:
         problems.append("the program does not link libtutti_all.a")
-    in_archive = archived(build, "src/libtutti_all.a")
+    in_archive = archived(build, "libtutti_all.a")
     for layer in LAYERS:
         production = sorted(one for one in library if layer_of(one) == layer)
         simulated = sorted(one for one in simulator if layer_of(one) == layer)
@@ -89,7 +89,7 @@ def main():
                     problems.append(f"{one} is not what the archive holds")
         # Nothing else is compiled from these sources.
         others = [outputs[0] for outputs, rule, inputs in rules
-                  if "COMPILER" in rule and any(re.search(rf"/src/{layer}/[^/]+\.cpp$", one) for one in inputs)
+                  if "COMPILER" in rule and any(re.search(rf"/src/{layer}/[\w/]+\.cpp$", one) for one in inputs)
                   and outputs[0] not in production and not COPIES.match(outputs[0])]
         problems += [f"{one} compiles {layer} again" for one in others]
         print(f"{layer}: {len(production)} objects, the same files in libtutti.so and in the simulator")

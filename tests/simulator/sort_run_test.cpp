@@ -1,6 +1,6 @@
 // The radix sort in virtual time: who carries out its Allgathers, what that costs, and what waiting
 // for them later cannot cost.
-#include "world/sort_run.hpp"
+#include "studies/radix_sort/sort_run.hpp"
 
 #include <gtest/gtest.h>
 

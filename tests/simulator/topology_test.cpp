@@ -1,4 +1,4 @@
-#include "sim/topology.hpp"
+#include "sim/fabric/topology.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "world/experiment.hpp"
-#include "world/traffic_experiment.hpp"
+#include "sim/simulation/experiment.hpp"
+#include "studies/traffic/traffic_experiment.hpp"
 
 namespace tutti::world {
 namespace {

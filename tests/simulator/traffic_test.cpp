@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/message_plan.hpp"
-#include "sim/traffic_run.hpp"
+#include "studies/traffic/message_plan.hpp"
+#include "studies/traffic/traffic_run.hpp"
 
 namespace tutti::sim {
 namespace {

@@ -1,6 +1,6 @@
 // Interfaces with trigger units in virtual time: what must hold in every run, and the shapes that
 // the source's table and figures have.
-#include "world/trigger_experiment.hpp"
+#include "studies/offload/trigger_experiment.hpp"
 
 #include <gtest/gtest.h>
 

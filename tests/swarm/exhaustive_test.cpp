@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "world/explorer.hpp"
+#include "sim/simulation/explorer.hpp"
 
 namespace tutti::world {
 namespace {

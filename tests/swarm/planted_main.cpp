@@ -11,7 +11,7 @@
 #include <cstring>
 #include <new>
 
-#include "world/swarm.hpp"
+#include "sim/simulation/swarm.hpp"
 
 /// There only where the bug could not be planted: why.
 extern "C" const char tutti_not_planted[] __attribute__((weak));

@@ -1,5 +1,5 @@
 // Seeds, one scenario each: all of them end well, and the same seed is the same run.
-#include "world/swarm.hpp"
+#include "sim/simulation/swarm.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "world/experiment.hpp"
+#include "sim/simulation/experiment.hpp"
 
 namespace tutti::world {
 namespace {

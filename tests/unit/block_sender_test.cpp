@@ -1,5 +1,5 @@
 // Who sends a block into a queue: what it does when the queue is full, and while it drains.
-#include "engine/block_sender.hpp"
+#include "engine/multicast/block_sender.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,11 +10,11 @@
 #include <mutex>
 
 #include "bootstrap_ranks.hpp"
-#include "runtime/bootstrap_detect.hpp"
-#include "runtime/bootstrap_env.hpp"
-#include "runtime/bootstrap_pmi.hpp"
-#include "runtime/bootstrap_slurm.hpp"
-#include "runtime/bootstrap_text.hpp"
+#include "runtime/bootstrap/detect.hpp"
+#include "runtime/bootstrap/env_bootstrap.hpp"
+#include "runtime/bootstrap/launchers/pmi.hpp"
+#include "runtime/bootstrap/launchers/slurm.hpp"
+#include "runtime/bootstrap/text.hpp"
 
 namespace tutti::runtime::test {
 namespace {

@@ -6,10 +6,10 @@
 #include <random>
 
 #include "bootstrap_ranks.hpp"
-#include "runtime/bootstrap_frame.hpp"
-#include "runtime/bootstrap_rendezvous.hpp"
-#include "runtime/bootstrap_server.hpp"
-#include "runtime/bootstrap_store.hpp"
+#include "runtime/bootstrap/store/store_frame.hpp"
+#include "runtime/bootstrap/store/store_state.hpp"
+#include "runtime/bootstrap/store/store_server.hpp"
+#include "runtime/bootstrap/store/store_client.hpp"
 
 namespace tutti::runtime::test {
 namespace {

@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/bootstrap.hpp"
-#include "runtime/bootstrap_environment.hpp"
-#include "runtime/bootstrap_socket.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "runtime/bootstrap/launchers/launcher_variables.hpp"
+#include "runtime/bootstrap/store/socket.hpp"
 
 namespace tutti::runtime::test {
 

@@ -7,14 +7,14 @@
 #include <mutex>
 
 #include "bootstrap_ranks.hpp"
-#include "runtime/bootstrap_callback.hpp"
-#include "runtime/bootstrap_env.hpp"
-#include "runtime/bootstrap_file.hpp"
-#include "runtime/bootstrap_frame.hpp"
-#include "runtime/bootstrap_local.hpp"
-#include "runtime/bootstrap_store.hpp"
-#include "runtime/bootstrap_text.hpp"
-#include "runtime/bootstrap_unique_id.hpp"
+#include "runtime/bootstrap/callback_bootstrap.hpp"
+#include "runtime/bootstrap/env_bootstrap.hpp"
+#include "runtime/bootstrap/file_bootstrap.hpp"
+#include "runtime/bootstrap/store/store_frame.hpp"
+#include "runtime/bootstrap/local_bootstrap.hpp"
+#include "runtime/bootstrap/store/store_client.hpp"
+#include "runtime/bootstrap/text.hpp"
+#include "runtime/bootstrap/unique_id.hpp"
 
 namespace tutti::runtime::test {
 namespace {

@@ -1,5 +1,5 @@
 // What came early is kept by collective, also where the collectives' numbers wrap.
-#include "engine/by_epoch.hpp"
+#include "engine/core/by_epoch.hpp"
 
 #include <gtest/gtest.h>
 

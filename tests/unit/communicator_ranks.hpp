@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "runtime/bootstrap_local.hpp"
+#include "runtime/bootstrap/local_bootstrap.hpp"
 #include "tutti/communicator.hpp"
 
 namespace tutti::test {

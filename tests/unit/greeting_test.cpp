@@ -1,16 +1,16 @@
 // What a rank says of itself, and rank 0 of the aggregators, comes through a bootstrap that anybody
 // may have written to.
-#include "runtime/greeting.hpp"
+#include "runtime/communicator/greeting.hpp"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "runtime/aggregation_plan.hpp"
-#include "runtime/aggregator_frame.hpp"
-#include "runtime/bootstrap_local.hpp"
-#include "runtime/packed_json.hpp"
+#include "runtime/aggregator/aggregation_plan.hpp"
+#include "runtime/aggregator/aggregator_frame.hpp"
+#include "runtime/bootstrap/local_bootstrap.hpp"
+#include "runtime/bootstrap/packed_json.hpp"
 #include "tutti/communicator.hpp"
 
 namespace tutti::test {

@@ -1,6 +1,6 @@
 // Plans of hierarchical collectives (C6), carried out on plain memory in many orders: every rank
 // ends with what the collective promises, whatever is slow.
-#include "runtime/hierarchy_plan.hpp"
+#include "runtime/hierarchy/hierarchy_plan.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -3,9 +3,9 @@
 
 #include <thread>
 
-#include "runtime/bootstrap_local.hpp"
-#include "runtime/bootstrap_part.hpp"
-#include "runtime/host_layout.hpp"
+#include "runtime/bootstrap/local_bootstrap.hpp"
+#include "runtime/hierarchy/subset_bootstrap.hpp"
+#include "runtime/hierarchy/host_layout.hpp"
 
 namespace tutti::runtime {
 namespace {

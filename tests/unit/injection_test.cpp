@@ -1,5 +1,5 @@
 // Reliable connections of a process hold back while its multicast waits for the same interface.
-#include "device/ip/injection.hpp"
+#include "device/ip/egress_priority.hpp"
 
 #include <gtest/gtest.h>
 #include <net/if.h>

@@ -1,6 +1,6 @@
 // A copy beside other work: slice by slice, for a quarter of the time, or as fast as it goes where
 // there is nothing else to do.
-#include "engine/paced_copy.hpp"
+#include "engine/schedule/paced_copy.hpp"
 
 #include <gtest/gtest.h>
 

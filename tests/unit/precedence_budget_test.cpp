@@ -1,5 +1,5 @@
 // Who goes before all does so for its share of the time, and for a limit at once.
-#include "runtime/precedence_budget.hpp"
+#include "runtime/progress/realtime_budget.hpp"
 
 #include <gtest/gtest.h>
 

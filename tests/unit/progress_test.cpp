@@ -1,6 +1,6 @@
 // Sharing the engine between threads: one that waits in a collective stands aside for one that
 // wants to look or to abort. Where that is broken these tests do not end.
-#include "runtime/progress.hpp"
+#include "runtime/progress/progress.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <optional>
 #include <thread>
 
-#include "runtime/bootstrap_local.hpp"
+#include "runtime/bootstrap/local_bootstrap.hpp"
 #include "tutti/communicator.hpp"
 
 namespace tutti {

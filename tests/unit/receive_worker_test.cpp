@@ -1,6 +1,6 @@
 // A receive worker and the driver's side of it, step by step: what happens in the middle of a batch
 // is done from within `place`, where another thread would be.
-#include "engine/receive_worker.hpp"
+#include "engine/receive/receive_worker.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/shared_bits.hpp"
-#include "engine/receive_team.hpp"
+#include "engine/receive/receive_team.hpp"
 #include "fake_endpoint.hpp"
 
 namespace tutti::engine {

@@ -1,5 +1,5 @@
 // Whether an application goes on to compute after a start is told by what it did last.
-#include "runtime/start_habit.hpp"
+#include "runtime/progress/overlap_predictor.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What threads of ours ask of the scheduler: they go before threads that compute where the process
 // may say so, as the counters tell; a nice value by name is heeded, or refused by name.
-#include "runtime/thread_wakeup.hpp"
+#include "runtime/progress/thread_priority.hpp"
 
 #include <gtest/gtest.h>
 #include <linux/capability.h>

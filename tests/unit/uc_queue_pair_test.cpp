@@ -1,6 +1,6 @@
 // UC multicast on loopback, segment by segment: what is missing, late, repeated, damaged or forged
 // never counts, and never touches what does.
-#include "device/ip/uc_queue_pair.hpp"
+#include "device/ip/uc/uc_queue_pair.hpp"
 
 #include <gtest/gtest.h>
 #include <netinet/udp.h>
@@ -11,7 +11,7 @@
 
 #include "base/random.hpp"
 #include "device/ip/group.hpp"
-#include "device/ip/message_assembly.hpp"
+#include "device/ip/uc/message_assembly.hpp"
 
 namespace tutti::device::ip {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 #include "exit_status.hpp"
-#include "runtime/aggregator_service.hpp"
+#include "runtime/aggregator/aggregator_service.hpp"
 
 namespace tutti::app {
 namespace {

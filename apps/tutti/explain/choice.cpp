@@ -1,6 +1,6 @@
 #include "explain/choice.hpp"
 
-#include "runtime/collective_calls.hpp"
+#include "runtime/communicator/call_planner.hpp"
 
 namespace tutti::app {
 

@@ -14,8 +14,8 @@
 #include "explain/plan.hpp"
 #include "explain/schedule_report.hpp"
 #include "lab/options.hpp"
-#include "protocol/turn_taking.hpp"
-#include "runtime/device_choice.hpp"
+#include "protocol/send_schedule.hpp"
+#include "runtime/communicator/device_choice.hpp"
 #include "session.hpp"
 #include "size_text.hpp"
 

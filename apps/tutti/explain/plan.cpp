@@ -8,7 +8,7 @@
 #include "device/ip/ip_device.hpp"
 #include "device/rc/rc_channel.hpp"
 #include "device/rc/rc_frame.hpp"
-#include "engine/settings.hpp"
+#include "engine/core/settings.hpp"
 #include "protocol/sequencer.hpp"
 #include "wire/header.hpp"
 #include "wire/segment.hpp"

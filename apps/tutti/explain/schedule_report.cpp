@@ -11,10 +11,10 @@
 #include "collectives/registry.hpp"
 #include "explain/choice.hpp"
 #include "explain/timeline.hpp"
-#include "schedule/core_direct.hpp"
+#include "schedule/core_direct/core_direct.hpp"
 #include "schedule/resources.hpp"
 #include "schedule/text.hpp"
-#include "schedule/validate.hpp"
+#include "schedule/validate/validate.hpp"
 #include "size_text.hpp"
 
 namespace tutti::app {

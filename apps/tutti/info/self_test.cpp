@@ -5,8 +5,8 @@
 
 #include "base/error.hpp"
 #include "bench/exercise.hpp"
-#include "runtime/bootstrap_local.hpp"
-#include "runtime/clock.hpp"
+#include "runtime/bootstrap/local_bootstrap.hpp"
+#include "runtime/progress/clock.hpp"
 
 namespace tutti::app {
 namespace {

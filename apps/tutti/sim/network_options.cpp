@@ -10,7 +10,7 @@
 
 #include "lab/options.hpp"
 #include "size_text.hpp"
-#include "world/experiment.hpp"
+#include "sim/simulation/experiment.hpp"
 
 namespace tutti::app {
 namespace {

@@ -9,10 +9,10 @@
 #include <string>
 
 #include "observe/trace.hpp"
-#include "sim/background.hpp"
-#include "sim/fabric.hpp"
+#include "sim/fabric/background.hpp"
+#include "sim/fabric/fabric.hpp"
 #include "tutti/status.hpp"
-#include "world/scenario.hpp"
+#include "sim/simulation/scenario.hpp"
 
 namespace tutti::app {
 

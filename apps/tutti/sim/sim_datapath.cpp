@@ -11,7 +11,7 @@
 #include "sim/network_options.hpp"
 #include "sim/sim_command.hpp"
 #include "size_text.hpp"
-#include "world/datapath_run.hpp"
+#include "studies/smartnic/datapath_run.hpp"
 
 namespace tutti::app {
 namespace {

@@ -9,7 +9,7 @@
 #include "exit_status.hpp"
 #include "sim/sim_command.hpp"
 #include "size_text.hpp"
-#include "world/trigger_experiment.hpp"
+#include "studies/offload/trigger_experiment.hpp"
 
 namespace tutti::app {
 namespace {

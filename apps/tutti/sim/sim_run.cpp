@@ -10,7 +10,7 @@
 #include "exit_status.hpp"
 #include "sim/network_options.hpp"
 #include "sim/sim_command.hpp"
-#include "world/experiment.hpp"
+#include "sim/simulation/experiment.hpp"
 
 namespace tutti::app {
 namespace {

@@ -11,7 +11,7 @@
 #include "exit_status.hpp"
 #include "lab/options.hpp"
 #include "sim/sim_command.hpp"
-#include "world/sort_run.hpp"
+#include "studies/radix_sort/sort_run.hpp"
 
 namespace tutti::app {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "exit_status.hpp"
 #include "sim/sim_command.hpp"
-#include "world/swarm.hpp"
+#include "sim/simulation/swarm.hpp"
 
 namespace tutti::app {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "exit_status.hpp"
 #include "sim/network_options.hpp"
-#include "sim/plan_catalog.hpp"
+#include "studies/traffic/plan_catalog.hpp"
 #include "sim/sim_command.hpp"
-#include "world/experiment.hpp"
-#include "world/traffic_experiment.hpp"
+#include "sim/simulation/experiment.hpp"
+#include "studies/traffic/traffic_experiment.hpp"
 
 namespace tutti::app {
 namespace {

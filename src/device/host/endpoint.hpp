@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "device/host/board.hpp"
+#include "device/host/slot_exchange.hpp"
 #include "device/host/multicast_queue_pair.hpp"
 #include "device/host/segment.hpp"
 #include "device/rc/channel_set.hpp"

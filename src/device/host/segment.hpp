@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "device/host/shared_board.hpp"
+#include "device/host/shared_slots.hpp"
 #include "device/host/shared_ring.hpp"
 #include "device/posix/descriptor.hpp"
 #include "tutti/status.hpp"

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "device/ip/board.hpp"
+#include "device/ip/slot_exchange.hpp"
 #include "device/ip/datagram_batch.hpp"
 #include "device/ip/datagram_sender.hpp"
-#include "device/ip/injection.hpp"
+#include "device/ip/egress_priority.hpp"
 #include "device/ip/interface.hpp"
 #include "device/ip/ip_device.hpp"
 #include "device/ip/multicast_queue_pair.hpp"

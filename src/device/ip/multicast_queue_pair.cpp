@@ -13,7 +13,7 @@
 
 #include "base/error.hpp"
 #include "device/ip/datagram_batch.hpp"
-#include "device/ip/uc_queue_pair.hpp"
+#include "device/ip/uc/uc_queue_pair.hpp"
 #include "device/ip/ud_queue_pair.hpp"
 
 namespace tutti::device::ip {

@@ -13,7 +13,7 @@
 #include "base/tally.hpp"
 #include "device/device.hpp"
 #include "device/ip/datagram_sender.hpp"
-#include "device/ip/injection.hpp"
+#include "device/ip/egress_priority.hpp"
 #include "device/ip/interface.hpp"
 #include "device/ip/ip_device.hpp"
 #include "device/ip/socket.hpp"

@@ -7,8 +7,8 @@
 
 #include "sim/figures/chart.hpp"
 #include "sim/figures/figures.hpp"
-#include "sim/nic_model.hpp"
-#include "world/datapath_run.hpp"
+#include "studies/smartnic/nic_model.hpp"
+#include "studies/smartnic/datapath_run.hpp"
 
 namespace tutti::app {
 namespace {

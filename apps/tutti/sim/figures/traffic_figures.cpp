@@ -7,8 +7,8 @@
 
 #include "sim/figures/chart.hpp"
 #include "sim/figures/figures.hpp"
-#include "world/experiment.hpp"
-#include "world/traffic_experiment.hpp"
+#include "sim/simulation/experiment.hpp"
+#include "studies/traffic/traffic_experiment.hpp"
 
 namespace tutti::app {
 namespace {

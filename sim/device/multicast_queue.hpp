@@ -1,0 +1,81 @@
+// UD multicast as a simulated NIC does it: sends wait in the NIC, arrivals take a posted receive
+// each, and what finds none posted is lost (receiver not ready).
+#pragma once
+
+#include <cstdint>
+
+#include "device/device.hpp"
+#include "sim/device/payload_store.hpp"
+#include "sim/device/ring_queue.hpp"
+
+namespace tutti::device::sim {
+
+class SimEndpoint;
+
+/// A chunk in staging.
+struct StagedChunk {
+  std::uint32_t epoch = 0;
+  std::uint32_t psn = 0;
+  Rank source = kNoRank;
+  std::uint32_t size_bytes = 0;
+  Payload* payload = nullptr;  ///< wire header and bytes; null where bytes are not carried
+  Instant visible{};
+};
+
+/// What leaves next: some packets of equal size, but for the last.
+struct MulticastBurst {
+  std::uint32_t epoch = 0;
+  std::uint32_t first_psn = 0;
+  std::uint32_t count = 0;  ///< 0: a probe
+  std::uint32_t chunk_bytes = 0;
+  std::span<const std::byte> data;
+};
+
+class SimMulticastQueuePair final : public MulticastQueuePair {
+ public:
+  SimMulticastQueuePair(SimEndpoint& endpoint, std::uint32_t subgroup)
+      : endpoint_(&endpoint), subgroup_(subgroup) {}
+
+  Result<std::uint32_t> post(const ChunkRun& run) override;
+  std::uint64_t unsent_bytes() override;
+  bool reads_posted() override { return queued_bytes_ > 0; }  ///< read as a burst leaves
+  std::size_t poll(std::span<ReceivedChunk> chunks) override;
+  bool place(const ReceivedChunk& chunk, std::byte* destination) override;
+  void release() override;
+  Status post_probe(std::uint32_t attempt) override;
+
+  std::uint32_t subgroup() const { return subgroup_; }
+
+  // For the NIC.
+  bool has_output() const { return !sends_.empty(); }
+  /// Whether a send that waits names any of this memory.
+  bool sends_from(std::span<const std::byte> memory) const;
+  /// Takes up to `limit` packets off the send queue.
+  MulticastBurst next_burst(std::uint32_t limit);
+  /// The burst taken last is on the wire until `end`.
+  void departs(std::uint64_t bytes, Instant end) {
+    departing_bytes_ = bytes;
+    departs_at_ = end;
+  }
+  void departed(Instant when) {
+    if (departs_at_ == kNever) departs_at_ = when;
+  }
+  /// Takes a chunk and its reference; false where no receive is posted, which loses it.
+  bool arrive(const StagedChunk& chunk);
+  Instant next_visible() const { return lent_ < staged_.size() ? staged_[lent_].visible : kNever; }
+  /// Lets go of all payloads.
+  void clear();
+
+ private:
+  RingQueue<MulticastBurst> sends_;
+  std::uint32_t queued_chunks_ = 0;
+  std::uint64_t queued_bytes_ = 0;
+  std::uint64_t departing_bytes_ = 0;
+  Instant departs_at_{};
+  RingQueue<StagedChunk> staged_;
+  std::uint32_t lent_ = 0;  ///< staged chunks that the last polls handed out
+  SimEndpoint* endpoint_;
+  std::uint32_t subgroup_;
+};
+
+}  // namespace tutti::device::sim

@@ -1,0 +1,132 @@
+// All NICs of a simulation: they share the fabric's ports among their queues, one burst a turn, and
+// take what the fabric delivers to the endpoint that it is for.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sim/device/endpoint.hpp"
+#include "sim/device/nic_packet.hpp"
+#include "sim/device/payload_store.hpp"
+#include "sim/device/ring_queue.hpp"
+#include "sim/fabric/event_queue.hpp"
+#include "sim/fabric/fabric.hpp"
+#include "sim/fabric/topology.hpp"
+
+namespace tutti::device::sim {
+
+/// Whoever runs the hosts: hears when a worker that sleeps would find something.
+class HostWaker {
+ public:
+  virtual ~HostWaker() = default;
+  /// `chunk`: it is multicast data, which may wait for more; else a completion.
+  virtual void wake(tutti::sim::HostId host, Instant visible, bool chunk) = 0;
+};
+
+/// Kinds of the NICs' own events; the world's are above.
+inline constexpr auto kNicTransmit = static_cast<tutti::sim::EventKind>(16);
+inline constexpr auto kNicTimer = static_cast<tutti::sim::EventKind>(17);
+inline constexpr auto kFirstWorldKind = static_cast<tutti::sim::EventKind>(24);
+
+class SimNetwork final : public tutti::sim::Sink {
+ public:
+  /// `queue`, `topology` and `waker` outlive the network.
+  SimNetwork(tutti::sim::EventQueue& queue, const tutti::sim::Topology& topology,
+             const tutti::sim::FabricSettings& settings, HostWaker& waker);
+
+  tutti::sim::Fabric& fabric() { return fabric_; }
+  const tutti::sim::Fabric& fabric() const { return fabric_; }
+  tutti::sim::Picoseconds now() const { return queue_->now(); }
+  PayloadStore& payloads() { return payloads_; }
+
+  /// A communicator of ranks on these hosts, one rank a host, with a group for each subgroup.
+  /// Returns its number here.
+  Result<std::uint32_t> add_communicator(std::span<const tutti::sim::HostId> hosts,
+                                         std::uint32_t subgroups);
+  Result<std::unique_ptr<Endpoint>> open(std::uint32_t communicator, const EndpointOptions& options,
+                                         const NicSettings& settings,
+                                         std::shared_ptr<FrameTap> tap);
+
+  /// Handles an event of the fabric's or the NICs' kinds; false for any other.
+  bool handle(const tutti::sim::Event& event);
+  /// A host is gone with everything on it.
+  void kill(tutti::sim::HostId host);
+  /// The endpoint of a communicator on a host, or null.
+  SimEndpoint* endpoint_at(std::uint32_t communicator, tutti::sim::HostId host);
+  /// Packets of reliable connections that are in the fabric.
+  std::size_t reliable_in_flight() const { return packets_.in_flight(); }
+
+  // For endpoints.
+  void ready(SimEndpoint& endpoint, std::uint32_t queue);
+  void wake(SimEndpoint& endpoint, Instant visible, bool chunk) {
+    waker_->wake(tutti::sim::HostId{endpoint.host()}, visible, chunk);
+  }
+  void schedule_timer(SimEndpoint& endpoint, Instant deadline);
+  /// Sends; returns when the last bit leaves the host, kForever where that is not known yet.
+  tutti::sim::Picoseconds multicast(SimEndpoint& from, const wire::Header& header,
+                                    const MulticastBurst& burst);
+  void unicast(SimEndpoint& from, const NicPacket& packet);
+  void closed(SimEndpoint& endpoint);
+
+  // From the fabric.
+  void arrived(const tutti::sim::Arrival& arrival, tutti::sim::HostId at,
+               const tutti::sim::Packet& packet) override;
+  void arrived_on_leaf(const tutti::sim::Arrival& arrival, tutti::sim::HostId first,
+                       std::uint64_t hosts, const tutti::sim::Packet& packet) override;
+  void dropped(const tutti::sim::Arrival& lost, tutti::sim::LinkId link,
+               const tutti::sim::Packet& packet, tutti::sim::DropReason reason) override;
+  void departed(tutti::sim::Picoseconds when, tutti::sim::HostId from,
+                const tutti::sim::Packet& packet) override;
+
+  /// Hears of every loss in the fabric, for records; may be null.
+  void observe_drops(tutti::sim::Sink* observer) { drop_observer_ = observer; }
+
+ private:
+  struct Turn {
+    SimEndpoint* endpoint = nullptr;
+    std::uint32_t queue = 0;
+  };
+  /// A host's port: whose turn it is.
+  struct Port {
+    tutti::sim::Picoseconds busy_until{};
+    std::uint32_t departures = 0;  ///< packets that wait for credits
+    bool scheduled = false;
+    bool dead = false;
+    RingQueue<Turn> turns;
+  };
+  struct Communicator {
+    std::vector<tutti::sim::HostId> hosts;  ///< by rank
+    std::vector<std::uint32_t> rank_at;     ///< by host; kNone: none
+    std::vector<SimEndpoint*> endpoint_at;  ///< by host
+    std::vector<tutti::sim::GroupId> groups;
+  };
+  struct GroupOwner {
+    std::uint32_t communicator = 0;
+    std::uint32_t subgroup = 0;
+  };
+  static constexpr std::uint32_t kNone = 0xffff'ffffu;
+
+  void pump(std::uint32_t host);
+  void sent(Port& port, tutti::sim::Picoseconds end);
+  tutti::sim::Picoseconds inject_group(SimEndpoint& from, const wire::Header& header,
+                                       std::uint64_t cookie, std::uint32_t bytes,
+                                       std::uint32_t count);
+  void deliver_group(const tutti::sim::Arrival& arrival, tutti::sim::HostId at,
+                     const tutti::sim::Packet& packet, const GroupOwner& owner);
+  void deliver_reliable(const tutti::sim::Packet& packet);
+
+  tutti::sim::EventQueue* queue_;
+  HostWaker* waker_;
+  tutti::sim::Fabric fabric_;
+  PayloadStore payloads_;
+  NicPacketPool packets_;
+  std::vector<Port> ports_;
+  std::vector<Communicator> communicators_;
+  std::vector<GroupOwner> groups_;       ///< by GroupId
+  std::vector<SimEndpoint*> endpoints_;  ///< by number
+  tutti::sim::Sink* drop_observer_ = nullptr;
+};
+
+}  // namespace tutti::device::sim

@@ -1,0 +1,504 @@
+#include "sim/device/nic_connection.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+
+namespace tutti::device::sim {
+
+Status check(const NicSettings& settings) {
+  if (settings.chunk_bytes < 32 || settings.chunk_bytes > (1u << 30)) {
+    return failure(Code::invalid_argument, "a NIC with packets of {} bytes; use 32 or more",
+                   settings.chunk_bytes);
+  }
+  if (settings.staging_chunks == 0 || settings.send_queue_chunks == 0 ||
+      settings.max_send_batch == 0 || settings.burst_packets == 0 || settings.window_packets == 0 ||
+      settings.acknowledge_every == 0) {
+    return failure(Code::invalid_argument, "a NIC's queues hold one packet at least");
+  }
+  if (settings.retransmit_timeout.count() <= 0 ||
+      settings.retransmit_timeout_max < settings.retransmit_timeout) {
+    return failure(Code::invalid_argument, "a retransmission time-out of {} to {} ns",
+                   settings.retransmit_timeout.count(), settings.retransmit_timeout_max.count());
+  }
+  return {};
+}
+
+std::uint64_t placement_check(const std::byte* at, std::uint64_t bytes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(at);
+  return mix(first + bytes) - mix(first);
+}
+
+// ---- posting ------------------------------------------------------------------------------------
+
+Status NicConnection::post(NicShared& nic, Instant now, const WorkRequest& request) {
+  if (failed_) {
+    return failure(Code::peer_failed, "the connection to rank {} is lost; abort the communicator",
+                   index(peer_));
+  }
+  const bool send = request.opcode == Opcode::send;
+  if (!send && request.opcode != Opcode::write && request.opcode != Opcode::write_immediate &&
+      request.opcode != Opcode::read) {
+    return failure(Code::invalid_argument, "opcode {} to rank {} cannot be posted",
+                   static_cast<int>(request.opcode), index(peer_));
+  }
+  if (send && request.local.size() > nic.settings.chunk_bytes) {
+    return failure(Code::invalid_argument, "a message of {} bytes to rank {}; {} at most",
+                   request.local.size(), index(peer_), nic.settings.chunk_bytes);
+  }
+  if (!attentive()) attentive_since_ = now;
+  Work work{.opcode = request.opcode,
+            .signaled = request.signaled,
+            .work_id = request.work_id,
+            .local = request.local,
+            .key = request.remote_key.key,
+            .offset = request.remote_offset,
+            .immediate = request.immediate};
+  if (send) {
+    work.message = nic.payloads->allocate(request.local.size(), 1);
+    if (!request.local.empty()) {
+      std::memcpy(work.message->data(), request.local.data(), request.local.size());
+    }
+  }
+  works_.push_back(work);
+  return {};
+}
+
+void NicConnection::watch(NicShared&, Instant now, bool on) {
+  if (on && !attentive()) attentive_since_ = now;
+  watched_ = on;
+}
+
+// ---- sending ------------------------------------------------------------------------------------
+
+bool NicConnection::may_cut(const NicShared& nic) const {
+  if (flights_.size() >= nic.settings.window_packets) return false;
+  return !responses_.empty() || cut_works_ < works_.size();
+}
+
+bool NicConnection::has_output(const NicShared& nic) const {
+  if (failed_) return false;
+  return acknowledge_ || ping_ || lost_ > 0 || may_cut(nic);
+}
+
+bool NicConnection::next_packet(NicShared& nic, Instant now, NicPacket& packet) {
+  if (failed_) return false;
+  packet = {};
+  packet.destination = peer_;
+  if (lost_ > 0 && next_resend(nic, now, packet)) return true;
+  Flight flight;
+  if (may_cut(nic) && cut(nic, flight)) {
+    flight.sent = now;
+    flights_.push_back(flight);
+    packet.sequence = first_flight_ + flights_.size() - 1;
+    fill(nic, flights_.back(), packet);
+    packet.acknowledge = flight.last || packet.sequence % nic.settings.acknowledge_every == 0 ||
+                         flights_.size() >= nic.settings.window_packets;
+    stamp(packet);
+    return true;
+  }
+  if (!ping_ && !acknowledge_) return false;
+  packet.kind = ping_ ? NicPacketKind::ping : NicPacketKind::acknowledgement;
+  if (!ping_) ++nic.acknowledgements_sent;
+  ping_ = false;
+  stamp(packet);
+  return true;
+}
+
+bool NicConnection::next_resend(NicShared& nic, Instant now, NicPacket& packet) {
+  for (std::uint32_t i = 0; i < flights_.size(); ++i) {
+    Flight& flight = flights_[i];
+    if (!flight.lost) continue;
+    flight.lost = false;
+    --lost_;
+    flight.sent = now;
+    if (flight.resent < 255) ++flight.resent;
+    packet.sequence = first_flight_ + i;
+    fill(nic, flight, packet);
+    packet.acknowledge = true;
+    stamp(packet);
+    ++nic.counters.reliable_frames_resent;
+    return true;
+  }
+  lost_ = 0;
+  return false;
+}
+
+bool NicConnection::cut(const NicShared& nic, Flight& flight) {
+  // Answers go first: a peer waits for them.
+  if (!responses_.empty()) {
+    cut_response(nic, flight);
+  } else {
+    cut_work(nic, flight);
+  }
+  return true;
+}
+
+void NicConnection::cut_response(const NicShared& nic, Flight& flight) {
+  Response& response = responses_.front();
+  flight.operation = response.operation;
+  if (response.refused) {
+    flight.kind = NicPacketKind::refusal;
+    flight.last = true;
+    responses_.pop_front();
+    return;
+  }
+  const std::uint64_t left = response.total - response.position;
+  flight.kind = NicPacketKind::read_response;
+  flight.length =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(left, nic.settings.chunk_bytes));
+  flight.position = response.position;
+  flight.key = response.key;
+  flight.offset = response.offset + response.position;
+  response.position += flight.length;
+  flight.last = response.position == response.total;
+  if (flight.last) responses_.pop_front();
+}
+
+void NicConnection::cut_work(const NicShared& nic, Flight& flight) {
+  Work& work = works_[cut_works_];
+  flight.operation = first_work_ + cut_works_;
+  flight.last = true;
+  ++work.unacknowledged;
+  if (work.opcode == Opcode::send) {
+    flight.kind = NicPacketKind::send;
+    flight.length = work.message->size_bytes;
+  } else if (work.opcode == Opcode::read) {
+    flight.kind = NicPacketKind::read_request;
+  } else {
+    const std::uint64_t left = work.local.size() - cut_bytes_;
+    flight.kind = NicPacketKind::write;
+    flight.length =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(left, nic.settings.chunk_bytes));
+    flight.position = cut_bytes_;
+    cut_bytes_ += flight.length;
+    flight.last = cut_bytes_ == work.local.size();
+  }
+  if (!flight.last) return;
+  cut_bytes_ = 0;
+  ++cut_works_;
+}
+
+void NicConnection::fill(NicShared& nic, Flight& flight, NicPacket& packet) {
+  packet.sequenced = true;
+  packet.kind = flight.kind;
+  packet.last = flight.last;
+  packet.operation = flight.operation;
+  packet.length = flight.length;
+  if (flight.kind == NicPacketKind::read_response) {
+    fill_response(nic, flight, packet);
+  } else if (flight.kind != NicPacketKind::refusal) {
+    fill_work(nic, flight, packet);
+  }
+  ++nic.counters.reliable_frames_sent;
+  nic.counters.reliable_bytes_sent += packet.length;
+}
+
+void NicConnection::fill_work(NicShared& nic, const Flight& flight, NicPacket& packet) {
+  Work& work = works_[flight.operation - first_work_];
+  packet.key = work.key;
+  packet.offset = work.offset + flight.position;
+  packet.argument = work.immediate;
+  packet.immediate = work.opcode == Opcode::write_immediate && flight.last;
+  if (flight.kind == NicPacketKind::read_request) packet.total = work.local.size();
+  if (flight.kind == NicPacketKind::send) {
+    packet.payload = work.message;
+    ++packet.payload->references;
+  } else if (flight.kind == NicPacketKind::write && nic.settings.carry_bytes && flight.length > 0) {
+    packet.payload = nic.payloads->allocate(flight.length, 1);
+    std::memcpy(packet.payload->data(), work.local.data() + flight.position, flight.length);
+  }
+}
+
+// Read when it is sent, and again when it is sent again: a region that is gone refuses the READ.
+void NicConnection::fill_response(NicShared& nic, Flight& flight, NicPacket& packet) {
+  packet.position = flight.position;
+  if (flight.length == 0) return;
+  const auto memory = nic.regions.resolve(flight.key, flight.offset, flight.length);
+  if (!memory) {
+    flight.kind = packet.kind = NicPacketKind::refusal;
+    flight.length = packet.length = 0;
+    if (refusals_++ == 0) refused_sequence_ = expected_;
+    return;
+  }
+  nic.counters.read_bytes_served += flight.length;
+  if (!nic.settings.carry_bytes) return;
+  packet.payload = nic.payloads->allocate(flight.length, 1);
+  std::memcpy(packet.payload->data(), memory->data(), flight.length);
+}
+
+void NicConnection::stamp(NicPacket& packet) {
+  // A WRITE that was refused must not look acknowledged before the refusal is there.
+  packet.acknowledged = refusals_ > 0 ? refused_sequence_ : expected_;
+  acknowledge_ = false;
+  unacknowledged_arrivals_ = 0;
+  if (refusals_ > 0) return;
+  for (const NicPacket& early : early_) {
+    const std::uint32_t ahead = early.sequence - expected_;
+    if (ahead >= 1 && ahead <= 64) packet.selective |= std::uint64_t{1} << (ahead - 1);
+  }
+}
+
+// ---- receiving ----------------------------------------------------------------------------------
+
+void NicConnection::on_packet(NicShared& nic, Instant now, const NicPacket& packet) {
+  if (failed_) {
+    nic.payloads->release(packet.payload);
+    return;
+  }
+  last_heard_ = now;
+  ++nic.counters.reliable_frames_received;
+  on_acknowledged(nic, now, packet);
+  if (packet.kind == NicPacketKind::ping) acknowledge_ = true;
+  if (!packet.sequenced) return;
+  const auto ahead = static_cast<std::int32_t>(packet.sequence - expected_);
+  if (ahead == 0) {
+    ++expected_;
+    acknowledge_ = acknowledge_ || packet.acknowledge ||
+                   ++unacknowledged_arrivals_ >= nic.settings.acknowledge_every;
+    accept(nic, now, packet);
+    if (!early_.empty()) run_early(nic, now);
+  } else {
+    acknowledge_ = true;
+    if (ahead > 0) {
+      keep_early(nic, packet);
+    } else {
+      ++nic.counters.reliable_frames_duplicate;
+      nic.payloads->release(packet.payload);
+    }
+  }
+  complete_finished(nic, now);
+}
+
+void NicConnection::on_acknowledged(NicShared& nic, Instant now, const NicPacket& packet) {
+  const std::uint32_t count = packet.acknowledged - first_flight_;
+  if (count > flights_.size()) return;  // an old one
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Flight& flight = flights_[i];
+    if (flight.lost) --lost_;
+    if (flight.kind == NicPacketKind::refusal && refusals_ > 0 && --refusals_ == 0) {
+      acknowledge_ = true;
+    }
+    const bool own = flight.kind == NicPacketKind::send || flight.kind == NicPacketKind::write ||
+                     flight.kind == NicPacketKind::read_request;
+    if (own) --works_[flight.operation - first_work_].unacknowledged;
+  }
+  if (count > 0) {
+    flights_.drop_front(count);
+    first_flight_ += count;
+    backoff_ = 0;
+    complete_finished(nic, now);
+  }
+  if (packet.selective != 0) note_gaps(nic, now, packet.selective);
+}
+
+void NicConnection::note_gaps(NicShared& nic, Instant now, std::uint64_t selective) {
+  const auto highest = static_cast<std::uint32_t>(std::bit_width(selective));
+  for (std::uint32_t i = 0; i <= highest && i < flights_.size(); ++i) {
+    Flight& flight = flights_[i];
+    if (i > 0 && (selective >> (i - 1) & 1) != 0) {
+      if (flight.lost) --lost_;
+      flight.arrived = true;
+      flight.lost = false;
+    } else if (!flight.lost && !nic.settings.expect_reordering &&
+               (flight.resent == 0 || now - flight.sent >= timeout(nic))) {
+      flight.lost = true;
+      ++lost_;
+    }
+  }
+}
+
+void NicConnection::keep_early(NicShared& nic, const NicPacket& packet) {
+  const bool known = std::any_of(early_.begin(), early_.end(), [&](const NicPacket& one) {
+    return one.sequence == packet.sequence;
+  });
+  if (!known && packet.sequence - expected_ <= 2 * nic.settings.window_packets) {
+    early_.push_back(packet);
+    return;
+  }
+  ++nic.counters.reliable_frames_duplicate;
+  nic.payloads->release(packet.payload);
+}
+
+void NicConnection::run_early(NicShared& nic, Instant now) {
+  for (std::size_t i = 0; i < early_.size();) {
+    if (early_[i].sequence != expected_) {
+      ++i;
+      continue;
+    }
+    const NicPacket packet = early_[i];
+    early_[i] = early_.back();
+    early_.pop_back();
+    ++expected_;
+    accept(nic, now, packet);
+    i = 0;
+  }
+}
+
+void NicConnection::accept(NicShared& nic, Instant now, const NicPacket& packet) {
+  switch (packet.kind) {
+    case NicPacketKind::send:
+      nic.completions.push({.opcode = Opcode::receive, .peer = peer_},
+                           now + nic.settings.receive_latency, packet.payload);
+      return;  // the completion queue has the reference now
+    case NicPacketKind::write:
+      accept_write(nic, now, packet);
+      break;
+    case NicPacketKind::read_request:
+      accept_read(nic, packet);
+      break;
+    case NicPacketKind::read_response:
+      accept_answer(nic, packet);
+      break;
+    case NicPacketKind::refusal:
+      if (Work* work = open_work(packet.operation)) {
+        work->code = Code::invalid_argument;
+        work->answered = true;
+      }
+      break;
+    case NicPacketKind::acknowledgement:
+    case NicPacketKind::ping:
+      break;
+  }
+  nic.payloads->release(packet.payload);
+}
+
+void NicConnection::place(NicShared& nic, const NicPacket& packet, std::span<std::byte> to) {
+  if (packet.payload != nullptr) {
+    std::memcpy(to.data(), packet.payload->data(), to.size());
+  } else if (!nic.settings.carry_bytes) {
+    nic.placed_check += placement_check(to.data(), to.size());
+  }
+}
+
+void NicConnection::accept_write(NicShared& nic, Instant now, const NicPacket& packet) {
+  const bool refused = refused_any_ && packet.operation == refused_operation_;
+  const auto memory = packet.length == 0
+                          ? std::span<std::byte>{}
+                          : nic.regions.resolve(packet.key, packet.offset, packet.length);
+  if (!memory && !refused) {
+    refused_any_ = true;
+    refused_operation_ = packet.operation;
+    if (refusals_++ == 0) refused_sequence_ = packet.sequence;
+    responses_.push_back({.refused = true, .operation = packet.operation});
+  }
+  if (!memory || refused) return;
+  place(nic, packet, *memory);
+  if (packet.immediate) {
+    nic.completions.push({.opcode = Opcode::receive, .peer = peer_, .immediate = packet.argument},
+                         now + nic.settings.receive_latency);
+  }
+}
+
+void NicConnection::accept_read(NicShared& nic, const NicPacket& packet) {
+  Response response{.operation = packet.operation,
+                    .key = packet.key,
+                    .offset = packet.offset,
+                    .total = packet.total};
+  response.refused =
+      packet.total > 0 && !nic.regions.resolve(packet.key, packet.offset, packet.total);
+  if (response.refused && refusals_++ == 0) refused_sequence_ = packet.sequence;
+  responses_.push_back(response);
+}
+
+NicConnection::Work* NicConnection::open_work(std::uint32_t operation) {
+  const std::uint32_t at = operation - first_work_;
+  return at < works_.size() ? &works_[at] : nullptr;
+}
+
+void NicConnection::accept_answer(NicShared& nic, const NicPacket& packet) {
+  Work* work = open_work(packet.operation);
+  if (work == nullptr || work->opcode != Opcode::read || work->answered) return;
+  if (packet.position + packet.length > work->local.size()) return;
+  place(nic, packet, work->local.subspan(packet.position, packet.length));
+  work->answered_bytes += packet.length;
+  work->answered = work->answered_bytes == work->local.size();
+}
+
+void NicConnection::complete_finished(NicShared& nic, Instant now) {
+  while (cut_works_ > 0) {
+    Work& work = works_.front();
+    const bool read = work.opcode == Opcode::read;
+    if (work.unacknowledged > 0 || (read && !work.answered)) return;
+    if (work.signaled || read || work.code != Code::ok) {
+      nic.completions.push(
+          {.opcode = work.opcode, .code = work.code, .peer = peer_, .work_id = work.work_id},
+          now + nic.settings.receive_latency);
+    }
+    nic.payloads->release(work.message);
+    works_.pop_front();
+    ++first_work_;
+    --cut_works_;
+  }
+}
+
+// ---- time ---------------------------------------------------------------------------------------
+
+Nanoseconds NicConnection::timeout(const NicShared& nic) const {
+  return std::min(
+      nic.settings.retransmit_timeout * (std::int64_t{1} << std::min<int>(backoff_, 20)),
+      nic.settings.retransmit_timeout_max);
+}
+
+Instant NicConnection::next_deadline(const NicShared& nic) const {
+  if (failed_ || !attentive()) return kNever;
+  Instant deadline = silent_since() + nic.peer_timeout;
+  // A packet that is to be sent again waits for the port, not for the clock.
+  if (!flights_.empty() && !flights_[0].lost) {
+    deadline = std::min(deadline, flights_[0].sent + timeout(nic));
+  }
+  if (watched_)
+    deadline = std::min(deadline, std::max(silent_since(), last_ping_) + ping_interval(nic));
+  return deadline;
+}
+
+void NicConnection::on_timer(NicShared& nic, Instant now) {
+  if (failed_ || !attentive()) return;
+  if (now - silent_since() >= nic.peer_timeout) {
+    fail(nic, now);
+    return;
+  }
+  if (watched_ && now - std::max(silent_since(), last_ping_) >= ping_interval(nic)) {
+    ping_ = true;
+    last_ping_ = now;
+  }
+  if (flights_.empty() || flights_[0].lost || now - flights_[0].sent < timeout(nic)) return;
+  for (std::uint32_t i = 0; i < flights_.size(); ++i) {
+    Flight& flight = flights_[i];
+    if (flight.lost || flight.arrived || now - flight.sent < timeout(nic)) continue;
+    flight.lost = true;
+    ++lost_;
+  }
+  if (backoff_ < 20) ++backoff_;
+}
+
+void NicConnection::fail(NicShared& nic, Instant now) {
+  const Instant visible = now + nic.settings.receive_latency;
+  for (std::uint32_t i = 0; i < works_.size(); ++i) {
+    const Work& work = works_[i];
+    nic.completions.push({.opcode = work.opcode,
+                          .code = work.code == Code::ok ? Code::peer_failed : work.code,
+                          .peer = peer_,
+                          .work_id = work.work_id},
+                         visible);
+  }
+  clear(nic);
+  failed_ = true;
+  nic.completions.push({.opcode = Opcode::failure, .code = Code::peer_failed, .peer = peer_},
+                       visible);
+}
+
+void NicConnection::clear(NicShared& nic) {
+  for (std::uint32_t i = 0; i < works_.size(); ++i) nic.payloads->release(works_[i].message);
+  for (const NicPacket& packet : early_) nic.payloads->release(packet.payload);
+  works_.clear();
+  flights_.clear();
+  responses_.clear();
+  early_.clear();
+  cut_works_ = lost_ = 0;
+  acknowledge_ = ping_ = false;
+}
+
+}  // namespace tutti::device::sim

@@ -1,0 +1,34 @@
+// Every port of a simulated fabric in a trace.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "observe/trace.hpp"
+#include "sim/fabric/fabric.hpp"
+#include "sim/fabric/time.hpp"
+#include "sim/fabric/topology.hpp"
+
+namespace tutti::sim {
+
+constexpr observe::TraceTime to_trace_time(Picoseconds time) {
+  return observe::TraceTime(time.count);
+}
+
+/// Puts every port of a fabric into a trace: hosts' ports and switch ports, a track each.
+class PortTrace final : public PortObserver {
+ public:
+  /// Both outlive it.
+  PortTrace(observe::Trace& trace, const Topology& topology);
+  void sent(LinkId link, Picoseconds begin, Picoseconds each, std::uint32_t count,
+            const Packet& packet) override;
+
+ private:
+  observe::Trace& trace_;
+  const Topology& topology_;
+  std::uint32_t host_ports_;
+  std::uint32_t switch_ports_;
+  std::vector<bool> named_;  ///< by link
+};
+
+}  // namespace tutti::sim

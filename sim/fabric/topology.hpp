@@ -1,0 +1,240 @@
+// What is connected to what: hosts, switches, directed links, and which links lead to a host.
+//
+// Routes are computed from positions in the tree (fat trees) or from tables per switch and region
+// (dragonfly+, text files), never from tables over pairs of hosts, so that 100,000 hosts fit.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/fabric/time.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::sim {
+
+/// A host: 0 .. hosts-1. The hosts of one switch are consecutive.
+enum class HostId : std::uint32_t {};
+/// A switch: 0 .. switches-1; those with hosts ("leaves") come first, in the order of their hosts.
+enum class SwitchId : std::uint32_t {};
+/// A directed link. Link h leads from host h to its leaf, link hosts+h from the leaf to host h; the
+/// links between switches follow.
+enum class LinkId : std::uint32_t {};
+
+constexpr std::uint32_t index(HostId host) { return static_cast<std::uint32_t>(host); }
+constexpr std::uint32_t index(SwitchId at) { return static_cast<std::uint32_t>(at); }
+constexpr std::uint32_t index(LinkId link) { return static_cast<std::uint32_t>(link); }
+
+inline constexpr LinkId kNoLink = static_cast<LinkId>(0xffff'ffffu);
+
+/// Where a link lies: what traffic is summed by. Levels count from the hosts: up1 leaves a leaf.
+enum class LinkClass : std::uint8_t {
+  host_up,
+  host_down,
+  up1,
+  down1,
+  up2,
+  down2,
+  up3,
+  down3,
+  up4,
+  down4,
+  up5,
+  down5,
+  up6,
+  down6,
+  side,  ///< between switches of one level: dragonfly+ global links
+};
+inline constexpr std::size_t kLinkClasses = 15;
+/// "host_up", "up1", ...
+const char* to_string(LinkClass link_class);
+constexpr LinkClass up_class(std::uint32_t level) { return static_cast<LinkClass>(2 * level); }
+constexpr LinkClass down_class(std::uint32_t level) {
+  return static_cast<LinkClass>(2 * level + 1);
+}
+
+/// The physics of a kind of link.
+struct LinkSpec {
+  std::uint64_t bits_per_second = 200'000'000'000;
+  Picoseconds latency = nanoseconds(50);  ///< propagation, first bit out to first bit in
+  double bit_error_rate = 0;
+
+  friend bool operator==(const LinkSpec&, const LinkSpec&) = default;
+};
+
+/// One direction of a cable.
+struct Link {
+  std::uint32_t from = 0;  ///< a HostId for host_up, else a SwitchId
+  std::uint32_t to = 0;    ///< a HostId for host_down, else a SwitchId
+  LinkClass link_class = LinkClass::host_up;
+  std::uint8_t spec = 0;  ///< index into Topology::specs()
+};
+
+/// A fat tree of any shape, by level from the hosts on: a switch of level i (1 ..) has down[i-1]
+/// children; a switch below level i has up[i-1] parents in it (up[0], of a host, is 1), each by
+/// parallel[i-1] links.
+struct FatTreeShape {
+  std::vector<std::uint32_t> down;
+  std::vector<std::uint32_t> up;
+  std::vector<std::uint32_t> parallel;  ///< empty: 1 everywhere
+  std::uint32_t hosts = 0;              ///< populated places, leaf by leaf; 0: all
+  LinkSpec host_link{};
+  LinkSpec trunk{};
+};
+
+/// Dragonfly+: groups of leaves and spines, each leaf connected to each spine of its group, spines
+/// connected to other groups' spines; every pair of groups gets the same number of global links.
+struct DragonflyShape {
+  std::uint32_t groups = 0;
+  std::uint32_t leaves_per_group = 0;
+  std::uint32_t spines_per_group = 0;
+  std::uint32_t hosts_per_leaf = 0;
+  std::uint32_t global_ports_per_spine = 0;
+  LinkSpec host_link{};
+  LinkSpec trunk{};
+  LinkSpec global{.latency = nanoseconds(500)};
+};
+
+/// Links that lead one hop nearer to a destination; all are equally short.
+class NextLinks {
+ public:
+  NextLinks(LinkId first, std::uint32_t count) : first_(index(first)), count_(count) {}
+  explicit NextLinks(std::span<const LinkId> list)
+      : list_(list.data()), count_(static_cast<std::uint32_t>(list.size())) {}
+
+  std::uint32_t size() const { return count_; }
+  LinkId operator[](std::uint32_t i) const {
+    return list_ != nullptr ? list_[i] : static_cast<LinkId>(first_ + i);
+  }
+
+ private:
+  const LinkId* list_ = nullptr;
+  std::uint32_t first_ = 0;
+  std::uint32_t count_ = 0;
+};
+
+class Topology {
+ public:
+  /// Refused where a list's length or a number does not fit (message: which).
+  static Result<Topology> fat_tree(const FatTreeShape& shape);
+  /// The fat tree that switches of `radix` ports make: each level but the top has as many ports up
+  /// as down, leaves have `oversubscription` times as many down as up.
+  static Result<Topology> fat_tree(std::uint32_t radix, std::uint32_t levels,
+                                   std::uint32_t oversubscription = 1, LinkSpec spec = {});
+  /// The system of row K16: 12 leaves of 18 hosts, 6 spines of 36 ports, 3 links a trunk, 216
+  /// places.
+  static Topology cluster188(LinkSpec spec = {.bits_per_second = 56'000'000'000});
+  /// Two hosts on one switch, as every link ends at a switch. With a switch latency of 0, no link
+  /// latency on one side and cutting through it behaves as a cable, but for the second counter.
+  static Topology back_to_back(LinkSpec spec = {});
+  static Topology single_switch(std::uint32_t hosts, LinkSpec spec = {});
+  static Result<Topology> dragonfly_plus(const DragonflyShape& shape);
+  /// Reads the text format (docs in topology_text.cpp). An error names `name`, the line and the
+  /// remedy.
+  static Result<Topology> parse(std::string_view text, std::string_view name = "topology");
+
+  std::uint32_t hosts() const { return hosts_; }
+  std::uint32_t switches() const { return static_cast<std::uint32_t>(positions_.size()); }
+  std::uint32_t leaves() const { return leaves_; }
+  std::uint32_t levels() const { return levels_; }
+  std::uint32_t links() const { return static_cast<std::uint32_t>(links_.size()); }
+  std::span<const LinkSpec> specs() const { return specs_; }
+
+  const Link& link(LinkId link) const { return links_[index(link)]; }
+  LinkId host_up(HostId host) const { return static_cast<LinkId>(index(host)); }
+  LinkId host_down(HostId host) const { return static_cast<LinkId>(hosts_ + index(host)); }
+  bool is_host_down(LinkId link) const { return index(link) - hosts_ < hosts_; }
+  SwitchId leaf_of(HostId host) const {
+    return static_cast<SwitchId>(hosts_per_leaf_ != 0 ? index(host) / hosts_per_leaf_
+                                                      : links_[index(host)].to);
+  }
+  /// First host of a leaf; first_host(leaves) is hosts().
+  HostId first_host(SwitchId leaf) const { return static_cast<HostId>(first_hosts_[index(leaf)]); }
+  std::uint32_t host_count(SwitchId leaf) const {
+    return first_hosts_[index(leaf) + 1] - first_hosts_[index(leaf)];
+  }
+  /// Level of a switch, 1 for those next to the hosts.
+  std::uint32_t level(SwitchId at) const { return positions_[index(at)].level; }
+  /// Links from a switch to other switches: all of them, in order of their number.
+  std::span<const LinkId> trunks(SwitchId at) const {
+    const std::uint32_t first = first_trunks_[index(at)];
+    return {trunks_.data() + first, first_trunks_[index(at) + 1] - first};
+  }
+  /// The other direction of the same cable.
+  LinkId reverse(LinkId link) const { return reverse_[index(link)]; }
+
+  /// Links from a switch towards a host; at its leaf the one link down to it.
+  NextLinks next(SwitchId at, HostId destination) const {
+    return computed_ ? next_in_tree(at, destination) : next_in_table(at, destination);
+  }
+
+ private:
+  friend class TopologyBuilder;
+
+  /// Fat tree: the place of a switch. `subtree` counts the subtrees of its level.
+  struct Position {
+    std::uint32_t level = 0;
+    std::uint32_t subtree = 0;
+    std::uint32_t first_up = 0;    ///< link
+    std::uint32_t first_down = 0;  ///< link
+  };
+  /// Fat tree: what one level's arithmetic needs.
+  struct Level {
+    std::uint32_t hosts_below = 1;  ///< of a switch of this level
+    std::uint32_t children = 0;     ///< down
+    std::uint32_t parallel = 1;     ///< links to each child
+    std::uint32_t up_links = 0;     ///< parents times parallel links
+    std::uint32_t child_hosts_below = 1;
+  };
+
+  Topology() = default;
+  NextLinks next_in_tree(SwitchId at, HostId destination) const {
+    const Position& position = positions_[index(at)];
+    const Level& level = level_[position.level - 1];
+    if (index(destination) / level.hosts_below != position.subtree) {
+      return {static_cast<LinkId>(position.first_up), level.up_links};
+    }
+    if (position.level == 1) return {host_down(destination), 1};
+    const std::uint32_t child = index(destination) / level.child_hosts_below % level.children;
+    return {static_cast<LinkId>(position.first_down + child * level.parallel), level.parallel};
+  }
+  NextLinks next_in_table(SwitchId at, HostId destination) const;
+
+  std::uint32_t hosts_ = 0;
+  std::uint32_t leaves_ = 0;
+  std::uint32_t levels_ = 1;
+  std::uint32_t hosts_per_leaf_ = 0;  ///< 0: leaves differ
+  bool computed_ = false;
+  std::vector<Link> links_;
+  std::vector<LinkId> reverse_;
+  std::vector<LinkSpec> specs_;
+  std::vector<Position> positions_;
+  std::vector<Level> level_;
+  std::vector<std::uint32_t> first_hosts_;
+  std::vector<std::uint32_t> first_trunks_;
+  std::vector<LinkId> trunks_;
+
+  // Tables: routes_[first_routes_[at * regions_ + region] ..], where the regions of a switch are
+  // the leaves of its own group, then the groups.
+  std::uint32_t groups_ = 0;
+  std::uint32_t regions_ = 0;
+  std::uint32_t leaves_per_group_ = 0;
+  std::vector<std::uint32_t> group_of_;  ///< of a switch
+  std::vector<std::uint32_t> first_routes_;
+  std::vector<LinkId> routes_;
+};
+
+/// Which host a rank runs on (`hosts[rank]`).
+enum class PlacementKind : std::uint8_t {
+  packed,       ///< leaf by leaf, each leaf full
+  even_blocks,  ///< consecutive ranks together, the leaves filled evenly
+  spread,       ///< round robin over the leaves
+  random,       ///< ranks on hosts drawn without replacement
+};
+/// The hosts of ranks 0 .. ranks-1. Refused where there are more ranks than hosts.
+Result<std::vector<HostId>> place(const Topology& topology, std::uint32_t ranks, PlacementKind kind,
+                                  std::uint64_t seed = 1);
+
+}  // namespace tutti::sim

@@ -1,0 +1,46 @@
+// A device that misbehaves by plan: it decorates any other one.
+//
+//   auto plan = FaultPlan::parse("drop receiver chunk rate=1%");
+//   auto faults = std::make_shared<FaultDevice>(*plan);
+//   ip::IpOptions ip{.tap = faults->frame_tap()};      // reliable frames pass below the endpoint
+//   faults->decorate(std::make_shared<ip::IpDevice>(ip));
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "device/device.hpp"
+#include "sim/fault/fault_injector.hpp"
+#include "sim/fault/fault_plan.hpp"
+#include "device/frame_tap.hpp"
+
+namespace tutti::device::fault {
+
+class FaultDevice final : public Device {
+ public:
+  explicit FaultDevice(FaultPlan plan)
+      : plan_(std::move(plan)),
+        counters_(std::make_shared<InjectedCounters>()),
+        tap_(std::make_shared<PlannedFrameTap>(plan_, counters_)) {}
+
+  /// For the options of the device below: carries out the rules about reliable frames.
+  std::shared_ptr<FrameTap> frame_tap() const { return tap_; }
+  /// Sets the device that moves the bytes; before `open`.
+  void decorate(std::shared_ptr<Device> inner) { inner_ = std::move(inner); }
+
+  std::string name() const override;
+  Result<std::unique_ptr<Endpoint>> open(const EndpointOptions& options) override;
+
+  const FaultPlan& plan() const { return plan_; }
+  /// What was injected so far, at all endpoints of this device.
+  Injected injected() const { return counters_->snapshot(); }
+
+ private:
+  FaultPlan plan_;
+  std::shared_ptr<InjectedCounters> counters_;
+  std::shared_ptr<PlannedFrameTap> tap_;
+  std::shared_ptr<Device> inner_;
+};
+
+}  // namespace tutti::device::fault

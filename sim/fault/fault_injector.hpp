@@ -1,0 +1,101 @@
+// Decides, packet by packet, what a plan does to it. The same plan decides the same for the same
+// packet, whatever else is sent: each decision is a draw of its own, keyed by what the packet is.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "device/device.hpp"
+#include "sim/fault/fault_plan.hpp"
+#include "device/frame_tap.hpp"
+
+namespace tutti::device::fault {
+
+/// What was done to the traffic so far.
+struct Injected {
+  std::uint64_t chunks_dropped_at_sender = 0;
+  std::uint64_t bytes_dropped_at_sender = 0;  ///< payload; no receiver got it
+  std::uint64_t chunks_dropped_at_receiver = 0;
+  std::uint64_t bytes_dropped_at_receiver = 0;
+  std::uint64_t chunks_delayed = 0;
+  std::uint64_t chunks_reordered = 0;
+  std::uint64_t chunks_duplicated = 0;
+  std::uint64_t chunks_corrupted = 0;
+  std::uint64_t bytes_corrupted = 0;  ///< payload of the damaged chunks
+  std::uint64_t frames_dropped = 0;
+  std::uint64_t frames_duplicated = 0;
+  std::uint64_t probes_dropped = 0;
+};
+
+/// The counts of all endpoints of a decorated device. Thread-safe.
+class InjectedCounters {
+ public:
+  void add(std::uint64_t Injected::*counter, std::uint64_t amount = 1);
+  Injected snapshot() const;
+
+ private:
+  mutable std::mutex mutex_;
+  Injected sum_;
+};
+
+/// What a decision depends on.
+struct Subject {
+  Place place = Place::receiver;
+  Packet packet = Packet::chunk;
+  std::uint32_t epoch = 0;
+  std::uint32_t psn = 0;
+  Rank source = kNoRank;
+  Rank receiver = kNoRank;       ///< kNoRank where it is for all
+  std::uint32_t occurrence = 0;  ///< copies of the packet that passed here before
+};
+
+/// The first rule of `plan` that strikes, or null.
+const FaultRule* decide(const FaultPlan& plan, const Subject& subject);
+/// A draw for the details of a fault, independent of whether it strikes.
+std::uint64_t detail(const FaultPlan& plan, const Subject& subject);
+
+/// Counts the copies of each chunk that pass one queue pair.
+class OccurrenceCounter {
+ public:
+  std::uint32_t of(std::uint32_t epoch, std::uint32_t psn, Rank source) const;
+  /// Counts one more; returns how many there were before it.
+  std::uint32_t count(std::uint32_t epoch, std::uint32_t psn, Rank source);
+
+ private:
+  struct Key {
+    std::uint32_t epoch;
+    std::uint32_t psn;
+    Rank source;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const;
+  };
+  using Counts = std::unordered_map<Key, std::uint32_t, Hash>;
+
+  // Two generations bound the memory: a chunk's copies come close together.
+  Counts recent_;
+  Counts older_;
+};
+
+/// Loses and duplicates frames of the reliable connections. Thread-safe.
+class PlannedFrameTap final : public FrameTap {
+ public:
+  PlannedFrameTap(FaultPlan plan, std::shared_ptr<InjectedCounters> counters)
+      : plan_(std::move(plan)), counters_(std::move(counters)) {}
+  unsigned copies(Rank from, Rank to) override;
+
+ private:
+  FaultPlan plan_;
+  std::shared_ptr<InjectedCounters> counters_;
+  std::mutex mutex_;
+  std::map<std::pair<Rank, Rank>, std::uint32_t> sent_;
+};
+
+}  // namespace tutti::device::fault

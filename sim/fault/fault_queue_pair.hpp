@@ -1,0 +1,77 @@
+// A multicast queue pair that loses, holds back, repeats and damages chunks by plan.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "device/device.hpp"
+#include "sim/fault/fault_injector.hpp"
+#include "sim/fault/fault_plan.hpp"
+
+namespace tutti::device::fault {
+
+/// What the queue pairs of an endpoint share with it.
+struct FaultContext {
+  FaultPlan plan{};
+  Rank rank = kNoRank;
+  std::shared_ptr<InjectedCounters> counters{};
+  std::atomic<std::int64_t> now_ns{0};  ///< as the endpoint was last told
+};
+
+class FaultQueuePair final : public MulticastQueuePair {
+ public:
+  /// `inner` and `context` outlive the decorator.
+  FaultQueuePair(MulticastQueuePair& inner, FaultContext& context);
+
+  Result<std::uint32_t> post(const ChunkRun& run) override;
+  std::uint64_t unsent_bytes() override { return inner_->unsent_bytes(); }
+  bool reads_posted() override { return inner_->reads_posted(); }
+  std::size_t poll(std::span<ReceivedChunk> chunks) override;
+  bool place(const ReceivedChunk& chunk, std::byte* destination) override {
+    return inner_->place(chunk, destination);
+  }
+  void release() override;
+  bool land_by(LandingGuide* guide) override { return inner_->land_by(guide); }
+  Instant next_arrival(Instant now) override;
+  int receive_descriptor() const override { return inner_->receive_descriptor(); }
+  Status post_probe(std::uint32_t attempt) override;
+
+  /// When the first chunk held back is due; kNever where none is.
+  Instant next_due() const { return Instant{next_due_ns_.load(std::memory_order_relaxed)}; }
+
+ private:
+  /// A chunk with a copy of its header and payload.
+  struct Held {
+    ReceivedChunk chunk;
+    std::vector<std::byte> bytes;
+    Instant due{};
+    std::uint64_t due_count = 0;  ///< or when so many chunks have passed
+  };
+
+  const FaultRule* fate(const Subject& subject) const { return decide(context_->plan, subject); }
+  Result<std::uint32_t> post_part(const ChunkRun& run, std::uint32_t first, std::uint32_t count);
+  std::size_t let_go(Instant now, std::span<ReceivedChunk> chunks);
+  /// Applies the plan to an arrival; whether it passes now.
+  bool pass(Instant now, ReceivedChunk& chunk);
+  void hold(const ReceivedChunk& chunk, Instant due, std::uint64_t due_count);
+  void damage(const Subject& subject, ReceivedChunk& chunk);
+  void note_due();
+
+  MulticastQueuePair* inner_;
+  FaultContext* context_;
+  bool sends_ = false;     ///< a rule concerns chunks at the sender
+  bool receives_ = false;  ///< a rule concerns chunks at the receiver
+  OccurrenceCounter sent_;
+  OccurrenceCounter received_;
+  std::uint32_t probes_sent_ = 0;
+  std::uint64_t passed_ = 0;
+  std::vector<Held> held_;
+  std::vector<Held> out_;  ///< let go by the last poll: their bytes are needed until `release`
+  std::atomic<std::int64_t> next_due_ns_{kNever.nanoseconds};
+};
+
+}  // namespace tutti::device::fault

@@ -1,0 +1,197 @@
+#include "sim/simulation/collective_run.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "collectives/choice.hpp"
+#include "collectives/registry.hpp"
+#include "engine/multicast/multicast_operation.hpp"
+#include "engine/schedule/schedule_operation.hpp"
+#include "schedule/cache.hpp"
+
+namespace tutti::world {
+
+namespace {
+
+bool is_gather(CollectiveKind kind) {
+  return kind == CollectiveKind::allgather || kind == CollectiveKind::ring_allgather;
+}
+
+/// The first position that is not `value`; the end where all are.
+std::size_t first_other(std::span<const std::byte> bytes, std::byte value) {
+  // All are equal to the first where each is equal to the next.
+  if (!bytes.empty() && bytes[0] == value &&
+      std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0) {
+    return bytes.size();
+  }
+  const auto at = std::find_if(bytes.begin(), bytes.end(), [&](std::byte b) { return b != value; });
+  return static_cast<std::size_t>(at - bytes.begin());
+}
+
+/// What point-to-point kinds are run by.
+schedule::TemplateKey template_of(const CollectiveSpec& spec, std::uint32_t ranks, Rank rank) {
+  schedule::TemplateKey key{.collective = Collective::barrier,
+                            .algorithm = "dissemination",
+                            .ranks = ranks,
+                            .rank = rank,
+                            .root = Rank{0},
+                            .parameters = {}};
+  if (spec.kind == CollectiveKind::ring_allgather) {
+    key.collective = Collective::allgather;
+    key.algorithm = "ring";
+  } else if (spec.kind == CollectiveKind::chain_broadcast) {
+    key.collective = Collective::broadcast;
+    key.algorithm = "chain";
+    key.root = spec.root;
+    key.parameters.segments = collectives::pipeline_segments(ranks, spec.bytes);
+  }
+  return key;
+}
+
+/// Templates never change, so all worlds of a process share them: a swarm of small worlds would
+/// else spend its time on writing them.
+std::shared_ptr<const schedule::Schedule> find_template(const schedule::TemplateKey& key) {
+  constexpr std::size_t kTemplates = 4096;
+  static std::mutex mutex;
+  static schedule::TemplateCache cache(kTemplates, collectives::build);
+  const std::lock_guard lock(mutex);
+  auto found = cache.get(key);
+  return found ? std::move(*found) : nullptr;
+}
+
+/// Below the shortest message of a simulated device, so that small cases take both protocols.
+constexpr std::uint64_t kEagerLimitBytes = 64;
+
+}  // namespace
+
+const char* to_string(CollectiveKind kind) {
+  static constexpr const char* kNames[] = {"allgather", "broadcast", "ring-allgather",
+                                           "chain-broadcast", "barrier"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::uint64_t result_bytes(const CollectiveSpec& spec, std::uint32_t ranks) {
+  if (spec.kind == CollectiveKind::barrier) return 0;
+  return is_gather(spec.kind) ? spec.bytes * ranks : spec.bytes;
+}
+
+Bytes expected_result(const CollectiveSpec& spec, std::uint32_t ranks, std::uint64_t seed) {
+  Bytes bytes(result_bytes(spec, ranks));
+  for (std::size_t at = 0; at < bytes.size(); at += 8) {
+    const std::uint64_t word = draw(seed, at);
+    std::memcpy(bytes.data() + at, &word, std::min<std::size_t>(8, bytes.size() - at));
+  }
+  return bytes;
+}
+
+std::unique_ptr<engine::Operation> make_operation(const CollectiveSpec& spec, std::uint32_t ranks,
+                                                  Rank rank, std::span<const std::byte> own,
+                                                  std::span<std::byte> result) {
+  if (spec.kind == CollectiveKind::allgather)
+    return engine::MulticastOperation::allgather(own, result);
+  if (spec.kind == CollectiveKind::broadcast)
+    return engine::MulticastOperation::broadcast(result, spec.root);
+  thread_local const auto pool = std::make_shared<engine::WorkspacePool>();
+  const schedule::TemplateKey key = template_of(spec, ranks, rank);
+  engine::ScheduleCall call{
+      .description = {tutti::to_string(key.collective), key.algorithm.data(),
+                      spec.kind == CollectiveKind::chain_broadcast ? spec.root : kNoRank,
+                      result.size()},
+      .schedule = find_template(key),
+      .shape = schedule::Shape::uniform(spec.kind == CollectiveKind::barrier ? 0 : spec.bytes),
+      .send = own,
+      .receive = result,
+      .reduction = std::nullopt};
+  call.shape.eager_limit_bytes = kEagerLimitBytes;
+  call.shape.in_place = spec.kind == CollectiveKind::ring_allgather && !own.empty() &&
+                        own.data() == result.data() + index(rank) * spec.bytes;
+  auto operation = engine::ScheduleOperation::create(std::move(call), pool);
+  return operation ? std::move(*operation) : nullptr;
+}
+
+CollectiveRun::CollectiveRun(const CollectiveSpec& spec, std::uint32_t ranks, Rank rank,
+                             const Bytes& expected)
+    : spec_(&spec),
+      expected_(&expected),
+      ranks_(ranks),
+      rank_(rank),
+      result_bytes_(result_bytes(spec, ranks)) {
+  if (spec.kind == CollectiveKind::barrier) return;
+  result_.assign(result_bytes_ + 2 * kGuardBytes, kGuard);
+  std::span<std::byte> all = result();
+  std::fill(all.begin(), all.end(), kBefore);
+  if (!is_gather(spec.kind)) {
+    if (spec.root == rank) std::copy(expected.begin(), expected.end(), all.begin());
+    return;
+  }
+  const auto own = std::span(expected).subspan(index(rank) * spec.bytes, spec.bytes);
+  if (spec.in_place) {
+    std::copy(own.begin(), own.end(),
+              all.begin() + static_cast<std::ptrdiff_t>(index(rank) * spec.bytes));
+    return;
+  }
+  own_.assign(spec.bytes + 2 * kGuardBytes, kGuard);
+  std::copy(own.begin(), own.end(), own_.begin() + kGuardBytes);
+}
+
+std::unique_ptr<engine::Operation> CollectiveRun::operation() {
+  std::span<std::byte> all = result_.empty() ? std::span<std::byte>{} : result();
+  std::span<std::byte> own;
+  if (is_gather(spec_->kind)) {
+    own = spec_->in_place ? all.subspan(index(rank_) * spec_->bytes, spec_->bytes)
+                          : std::span(own_).subspan(kGuardBytes, spec_->bytes);
+  }
+  return make_operation(*spec_, ranks_, rank_, own, all);
+}
+
+Status CollectiveRun::finish(bool succeeded) {
+  finished_ = true;
+  if (result_.empty()) return {};
+  std::span<std::byte> all = result();
+  Status status;
+  if (succeeded && !std::equal(all.begin(), all.end(), expected_->begin())) {
+    const auto [wrong, right] = std::mismatch(all.begin(), all.end(), expected_->begin());
+    const char* kind = *wrong == kAfterwards ? ", read from a buffer after its completion"
+                       : *wrong == kBefore   ? ", never written"
+                                             : "";
+    status = failure(Code::internal, "byte {} of {} is 0x{:02x} where 0x{:02x} belongs{}",
+                     wrong - all.begin(), all.size(), static_cast<unsigned>(*wrong),
+                     static_cast<unsigned>(*right), kind);
+  }
+  // The application uses its buffers again: whoever still reads or writes them gives itself away.
+  std::fill(all.begin(), all.end(), kAfterwards);
+  if (!own_.empty()) {
+    std::fill(own_.begin() + kGuardBytes, own_.end() - kGuardBytes, kAfterwards);
+  }
+  return status;
+}
+
+Status CollectiveRun::check_untouched() const {
+  for (const Bytes* buffer : {&result_, &own_}) {
+    if (buffer->empty()) continue;
+    const char* which = buffer == &result_ ? "receive" : "send";
+    const std::span<const std::byte> all(*buffer);
+    const std::size_t before = first_other(all.first(kGuardBytes), kGuard);
+    const std::size_t behind = first_other(all.last(kGuardBytes), kGuard);
+    if (before < kGuardBytes) {
+      return failure(Code::internal, "a write {} bytes before the {} buffer", kGuardBytes - before,
+                     which);
+    }
+    if (behind < kGuardBytes) {
+      return failure(Code::internal, "a write {} bytes behind the {} buffer", behind, which);
+    }
+    if (!finished_) continue;
+    const auto inner = all.subspan(kGuardBytes, all.size() - 2 * kGuardBytes);
+    const std::size_t later = first_other(inner, kAfterwards);
+    if (later < inner.size()) {
+      return failure(Code::internal, "a write to byte {} of the {} buffer after completion", later,
+                     which);
+    }
+  }
+  return {};
+}
+
+}  // namespace tutti::world

@@ -1,0 +1,72 @@
+// One collective on a simulated network, for its time and its traffic rather than its faults.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/fabric/background.hpp"
+#include "sim/fabric/fabric.hpp"
+#include "tutti/status.hpp"
+#include "sim/simulation/config.hpp"
+#include "sim/simulation/scenario.hpp"
+
+namespace tutti::world {
+
+struct ExperimentSpec {
+  CollectiveSpec collective{
+      .kind = CollectiveKind::allgather, .bytes = 64 * 1024, .in_place = true};
+  std::uint32_t ranks = 8;
+  std::uint32_t iterations = 1;
+  std::uint64_t seed = 1;
+  Place place{};
+  std::string
+      topology_text;  ///< in Topology::parse's format; not empty: instead of `place`'s shape
+  std::uint32_t subgroups = 1;
+  std::uint32_t chains = 1;  ///< 0: learned
+  std::uint32_t chunk_bytes = 4096;
+  std::uint32_t staging_chunks = 8192;
+  bool lossless = true;
+  sim::Routing routing = sim::Routing::ecmp;
+  std::uint32_t loss_ppm = 0;
+  bool carry_bytes = false;  ///< else bytes are only accounted for
+  bool per_packet = false;   ///< an event for each packet at each host: no trains, no leaf groups
+  sim::BackgroundSettings background{};  ///< none without streams; its seed is drawn
+  observe::Trace* trace = nullptr;       ///< null: none
+  HostModel host{.moderation = Nanoseconds(4'000)};
+};
+
+/// Nanoseconds that ranks spent in a phase, on average.
+struct PhaseTimes {
+  double ready_ns = 0;
+  double data_ns = 0;
+  double handshake_ns = 0;
+};
+
+struct ExperimentReport {
+  std::vector<Nanoseconds> times;   ///< of each iteration: first call to last end
+  std::vector<Nanoseconds> finish;  ///< by rank, of the first iteration: its call to its end
+  PhaseTimes phases;                ///< of an iteration
+  std::array<sim::TrafficCount, sim::kLinkClasses> classes{};
+  std::uint64_t links = 0;
+  sim::FabricCounters fabric{};
+  std::uint64_t bytes_fetched = 0;
+  std::uint64_t events = 0;
+  std::uint64_t polls = 0;
+  std::uint64_t digest = 0;
+};
+
+/// The smallest usual network for so many ranks: one switch up to 36, the 188-node system up to
+/// 216, beyond it a fat tree of three levels.
+Place default_place(std::uint32_t ranks);
+/// Reads "single:8", "tree:LEAVESxHOSTSxSPINES", "cluster188", "radix:RxLEVELS[xHOSTS]".
+Result<Place> parse_place(std::string_view text);
+/// The text that parse_place() reads.
+std::string to_string(const Place& place);
+
+/// Runs it. Fails where it cannot be put up, or where a check fails.
+Result<ExperimentReport> run_experiment(const ExperimentSpec& spec);
+
+}  // namespace tutti::world

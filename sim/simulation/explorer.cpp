@@ -1,0 +1,305 @@
+#include "sim/simulation/explorer.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <unordered_set>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "engine/core/communicator_context.hpp"
+#include "sim/simulation/model_check_network.hpp"
+#include "sim/simulation/collective_run.hpp"
+
+namespace tutti::world {
+
+namespace {
+
+constexpr Instant kStart{1'000};
+constexpr std::uint32_t kMostWaits = 400;  // times that time passes in one run
+
+/// One run: the ranks, and what each has been brought so far.
+class Execution {
+ public:
+  Execution(const ExplorerSpec& spec, const std::vector<Bytes>& expected)
+      : network_(spec.ranks, spec.chunk_bytes, spec.lost), histories_(spec.ranks) {
+    engine::Settings settings;
+    settings.chains = spec.chains;
+    settings.first_epoch = spec.first_epoch;
+    settings.always_barrier = spec.always_barrier;
+    settings.keep_bytes = spec.keep_bytes;
+    runs_.resize(spec.ranks);
+    for (std::uint32_t r = 0; r < spec.ranks; ++r) {
+      contexts_.push_back(std::make_unique<engine::CommunicatorContext>(
+          rank_of(r), spec.ranks, settings, network_.open(rank_of(r)), std::vector<std::string>{}));
+      for (std::size_t i = 0; i < spec.collectives.size(); ++i) {
+        runs_[r].emplace_back(spec.collectives[i], spec.ranks, rank_of(r), expected[i]);
+      }
+    }
+    for (std::uint32_t r = 0; r < spec.ranks; ++r) submit(r);
+    for (std::uint32_t r = 0; r < spec.ranks; ++r) settle(r);
+  }
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
+
+  std::vector<ChoiceNetwork::Choice> choices() const { return network_.choices(); }
+  /// Whether a chunk like this one has been brought to its rank before.
+  bool is_repeated(const ChoiceNetwork::Choice& choice) const {
+    if (choice.from != kNoRank) return false;
+    const std::vector<std::uint64_t>& seen = histories_[index(choice.at)].chunks;
+    return std::find(seen.begin(), seen.end(), choice.name) != seen.end();
+  }
+  /// Returns whether it changed anything.
+  bool deliver(const ChoiceNetwork::Choice& choice) {
+    const std::uint32_t rank = index(choice.at);
+    const bool chunk = choice.from == kNoRank;
+    const Effects before = effects(rank);
+    network_.deliver(choice);
+    settle(rank);
+    const Effects after = effects(rank);
+    History& history = histories_[rank];
+    if (chunk) history.chunks.push_back(choice.name);
+    if (chunk && after.same(before)) {
+      history.idle += mix(choice.name);
+      return false;
+    }
+    if (chunk && after.same_beside_marks(before)) {
+      history.marks += mix(choice.name);
+    } else {
+      history.close_marks();
+      history.ordered = mix(history.ordered ^ choice.name);
+    }
+    return true;
+  }
+  /// Lets time pass to the next deadline; false where there is none.
+  bool wait() {
+    Instant deadline = kNever;
+    for (const auto& context : contexts_) deadline = std::min(deadline, context->next_deadline());
+    if (deadline == kNever || ++waits_ > kMostWaits) return false;
+    now_ = std::max(deadline, now_ + Nanoseconds(1));
+    for (std::uint32_t r = 0; r < contexts_.size(); ++r) {
+      histories_[r].close_marks();
+      histories_[r].ordered =
+          mix(histories_[r].ordered ^ static_cast<std::uint64_t>(now_.nanoseconds));
+      settle(r);
+    }
+    return true;
+  }
+  /// Names the state: what each rank has seen.
+  std::uint64_t state() const {
+    std::uint64_t state = 0;
+    for (const History& one : histories_) {
+      state = mix(mix(mix(state ^ one.ordered) ^ one.marks) ^ one.idle);
+    }
+    return state;
+  }
+  bool over() const { return left_ == 0; }
+  const Status& verdict() const { return verdict_; }
+  Status check_end() const {
+    for (const auto& of_rank : runs_) {
+      for (const CollectiveRun& run : of_rank) {
+        if (Status status = run.check_untouched(); !status) return status;
+      }
+    }
+    return {};
+  }
+
+ private:
+  /// What a rank has been brought.
+  struct History {
+    std::uint64_t ordered = 0;          ///< what mattered in this order
+    std::uint64_t marks = 0;            ///< sum over chunks since that caused no more than a mark
+    std::uint64_t idle = 0;             ///< sum over chunks that changed nothing
+    std::vector<std::uint64_t> chunks;  ///< names
+
+    void close_marks() {
+      ordered = mix(ordered ^ marks);
+      marks = 0;
+    }
+  };
+  /// What can be seen of a rank from outside.
+  struct Effects {
+    std::uint64_t chunks_received = 0;
+    observe::Counters others{};
+    std::uint64_t sent = 0;
+    std::uint64_t left = 0;
+    Instant deadline{};
+
+    bool same_beside_marks(const Effects& other) const {
+      static_assert(std::has_unique_object_representations_v<observe::Counters>);
+      return sent == other.sent && left == other.left && deadline == other.deadline &&
+             std::memcmp(&others, &other.others, sizeof others) == 0;
+    }
+    bool same(const Effects& other) const {
+      return chunks_received == other.chunks_received && same_beside_marks(other);
+    }
+  };
+
+  Effects effects(std::uint32_t rank) const {
+    const engine::CommunicatorContext& context = *contexts_[rank];
+    const observe::Counters& counters = context.counters();
+    Effects effects{counters.chunks_received, counters, network_.sent(), left_,
+                    context.next_deadline()};
+    // These say that a chunk came, not what it led to.
+    observe::Counters& others = effects.others;
+    others.chunks_received = others.chunks_duplicate = others.chunks_stale = 0;
+    others.chunks_out_of_order = 0;
+    return effects;
+  }
+  void submit(std::uint32_t rank) {
+    for (std::size_t i = 0; i < runs_[rank].size(); ++i) {
+      auto operation = runs_[rank][i].operation();
+      ++left_;
+      operation->completion()->callback = [this, rank, i](const Status& status) {
+        --left_;
+        Status wrong = runs_[rank][i].finish(status.ok());
+        if (!status.ok()) wrong = status;
+        if (!wrong.ok() && verdict_.ok()) {
+          verdict_ = failure(wrong.code(), "rank {}: {}", rank, wrong.message());
+        }
+      };
+      contexts_[rank]->submit(std::move(operation));
+    }
+  }
+  void settle(std::uint32_t rank) {
+    while (contexts_[rank]->poll(now_) || contexts_[rank]->has_submissions()) {
+    }
+  }
+
+  ChoiceNetwork network_;
+  std::vector<std::vector<CollectiveRun>> runs_;
+  std::vector<std::unique_ptr<engine::CommunicatorContext>> contexts_;
+  std::vector<History> histories_;
+  Instant now_ = kStart;
+  std::uint32_t waits_ = 0;
+  std::uint32_t left_ = 0;
+  Status verdict_;
+};
+
+class Explorer {
+ public:
+  explicit Explorer(const ExplorerSpec& spec) : spec_(spec) {
+    for (std::size_t i = 0; i < spec.collectives.size(); ++i) {
+      expected_.push_back(expected_result(spec.collectives[i], spec.ranks, draw(1, i)));
+    }
+  }
+
+  ExplorerReport run() {
+    std::vector<std::vector<std::uint16_t>> open{{}};
+    while (!open.empty() && report_.verdict.ok() && report_.states < spec_.max_states) {
+      std::vector<std::uint16_t> path = std::move(open.back());
+      open.pop_back();
+      go_on(std::move(path), open);
+    }
+    report_.complete = open.empty() && report_.verdict.ok();
+    return report_;
+  }
+
+ private:
+  /// Goes a way again, then on to its end; what it passes by is left in `open`.
+  void go_on(std::vector<std::uint16_t> path, std::vector<std::vector<std::uint16_t>>& open) {
+    Execution execution(spec_, expected_);
+    for (const std::uint16_t choice : path) step(execution, choice);
+    for (;;) {
+      if (!execution.verdict().ok()) return fail(execution.verdict(), path);
+      const std::size_t count = execution.choices().size();
+      if (execution.over() && count == 0) break;
+      if (!seen_.insert(execution.state()).second) return;
+      ++report_.states;
+      if (count == 0 && !execution.wait()) {
+        return fail(
+            failure(Code::internal, "nothing happens any more, and a rank has not finished"), path);
+      }
+      // Waiting is no choice: a way that is gone again waits by itself.
+      if (count == 0) continue;
+      const std::uint16_t taken = first_choice(execution);
+      const std::size_t before = path.size();
+      path.push_back(taken);
+      if (!step(execution, taken)) continue;
+      for (std::size_t i = count; i-- > 0;) {
+        if (i == taken) continue;
+        open.emplace_back(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(before));
+        open.back().push_back(static_cast<std::uint16_t>(i));
+      }
+    }
+    ++report_.ends;
+    if (Status status = execution.check_end(); !status) fail(status, path);
+  }
+
+  /// A chunk that will not change anything, if there is one.
+  static std::uint16_t first_choice(const Execution& execution) {
+    const auto choices = execution.choices();
+    const auto found = std::find_if(choices.begin(), choices.end(), [&](const auto& choice) {
+      return execution.is_repeated(choice);
+    });
+    return static_cast<std::uint16_t>(found == choices.end() ? 0 : found - choices.begin());
+  }
+
+  /// Returns whether it changed anything.
+  bool step(Execution& execution, std::uint16_t choice) {
+    auto choices = execution.choices();
+    while (choices.empty() && execution.wait()) choices = execution.choices();
+    ++report_.steps;
+    if (choice >= choices.size() || execution.deliver(choices[choice])) return true;
+    ++report_.idle_steps;
+    return false;
+  }
+
+  void fail(const Status& status, const std::vector<std::uint16_t>& path) {
+    report_.verdict = status;
+    Execution execution(spec_, expected_);
+    for (const std::uint16_t choice : path) {
+      auto choices = execution.choices();
+      while (choices.empty() && execution.wait()) choices = execution.choices();
+      if (choice >= choices.size()) break;
+      report_.path += ChoiceNetwork::describe(choices[choice]) + "; ";
+      execution.deliver(choices[choice]);
+    }
+  }
+
+  const ExplorerSpec& spec_;
+  std::vector<Bytes> expected_;
+  std::unordered_set<std::uint64_t> seen_;  ///< asked, never walked through
+  ExplorerReport report_;
+};
+
+}  // namespace
+
+ExplorerReport explore(const ExplorerSpec& spec) { return Explorer(spec).run(); }
+
+ExplorerReport explore_all_losses(ExplorerSpec spec, std::uint32_t chunks) {
+  ExplorerReport sum;
+  sum.complete = true;
+  const std::uint64_t sets = std::uint64_t{1} << (chunks * spec.ranks);
+  for (std::uint64_t set = 0; set < sets && sum.verdict.ok(); ++set) {
+    spec.lost.assign(chunks, 0);
+    for (std::uint32_t i = 0; i < chunks; ++i) {
+      spec.lost[i] = static_cast<std::uint32_t>(set >> (i * spec.ranks)) & ((1u << spec.ranks) - 1);
+    }
+    // A rank's own chunk does not come by the network: those sets are the same without it.
+    const CollectiveSpec& what = spec.collectives[0];
+    const bool gathers = what.kind == CollectiveKind::allgather;
+    const std::uint32_t block = std::max<std::uint32_t>(
+        1, static_cast<std::uint32_t>((what.bytes + spec.chunk_bytes - 1) / spec.chunk_bytes));
+    bool own = false;
+    for (std::uint32_t i = 0; i < chunks; ++i) {
+      const std::uint32_t sender = gathers ? i / block : index(what.root);
+      own = own || (spec.lost[i] >> sender & 1) != 0;
+    }
+    if (own) continue;
+    const ExplorerReport one = explore(spec);
+    sum.states += one.states;
+    sum.ends += one.ends;
+    sum.steps += one.steps;
+    sum.idle_steps += one.idle_steps;
+    sum.complete = sum.complete && one.complete;
+    sum.verdict = one.verdict;
+    sum.path = one.path;
+    if (!one.verdict.ok()) {
+      sum.verdict = failure(one.verdict.code(), "losses {:#x}: {}", set, one.verdict.message());
+    }
+  }
+  return sum;
+}
+
+}  // namespace tutti::world

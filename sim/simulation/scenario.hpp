@@ -1,0 +1,105 @@
+// A world in a few lines of text: what the swarm draws from a seed, what a failure shrinks to and
+// what `tutti sim replay` runs.
+//
+//   seed=7 topology=single:3 jitter=300ns
+//   communicator ranks=3 chunk=64 chains=2 epoch=4294967295
+//   run allgather:100 broadcast:64:1
+//   fault drop receiver chunk psn=3 ranks=2 occurrences=1
+//   frame drop 1>2 #5
+//   pause 2 at=1ms for=3ms
+//
+// Words of one line may come in any order; what is left out has its default. `run`, `fault` and
+// `frame` belong to the communicator above them; hosts are numbers of the topology.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/fabric/topology.hpp"
+#include "tutti/status.hpp"
+#include "sim/simulation/config.hpp"
+
+namespace tutti::world {
+
+/// What happens to the n-th frame (from 0) that one rank sends another on a reliable connection.
+struct FrameFault {
+  bool duplicate = false;  ///< else lost
+  Rank from = kNoRank;
+  Rank to = kNoRank;
+  std::uint32_t number = 0;
+
+  friend bool operator==(const FrameFault&, const FrameFault&) = default;
+};
+
+/// Where the hosts are.
+struct Place {
+  enum class Shape : std::uint8_t { single_switch, two_levels, cluster188, radix };
+  Shape shape = Shape::single_switch;
+  std::uint32_t hosts = 8;   ///< single_switch; two_levels: of a leaf; radix: ports of a switch
+  std::uint32_t leaves = 0;  ///< radix: hosts that are there, leaf by leaf; 0: all
+  std::uint32_t spines = 1;  ///< radix: levels
+  std::uint64_t bits_per_second = 56'000'000'000;
+  sim::PlacementKind placement = sim::PlacementKind::packed;
+
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+struct ScenarioCommunicator {
+  std::uint32_t ranks = 2;
+  std::uint32_t rotated = 0;  ///< rank r is on the place of r + rotated
+  std::uint32_t subgroups = 1;
+  std::uint32_t chains = 1;
+  std::uint32_t chunk_bytes = 64;
+  std::uint32_t staging_chunks = 256;
+  std::uint64_t window_bytes = 0;  ///< 0: what staging holds
+  std::uint32_t pulses_in_flight = 4;
+  bool always_barrier = false;
+  std::uint64_t keep_bytes = 0;
+  std::uint32_t first_epoch = 1;
+  Nanoseconds reorder_delay{100'000};
+  Nanoseconds alpha{300'000};
+  Nanoseconds patience{3'000'000};
+  Nanoseconds linger{200'000};
+  Nanoseconds peer_timeout{200'000'000};
+  std::uint32_t submitted_ahead = 1;
+  Nanoseconds skew{0};
+  Nanoseconds compute{0};
+  std::vector<CollectiveSpec> collectives{};
+  device::fault::FaultPlan faults{};
+  std::vector<FrameFault> frames{};
+
+  friend bool operator==(const ScenarioCommunicator&, const ScenarioCommunicator&) = default;
+};
+
+struct Scenario {
+  std::uint64_t seed = 1;
+  Place place{};
+  bool lossless = false;
+  bool cut_through = false;
+  sim::Routing routing = sim::Routing::ecmp;
+  std::uint64_t queue_bytes = 1u << 20;
+  bool host_serviced = false;
+  bool carry_bytes = true;
+  std::uint32_t send_queue_chunks = 256;
+  std::uint32_t loss_ppm = 0;  ///< on every link, until `healed`
+  HostModel host{};
+  Nanoseconds healed{50'000'000};
+  Nanoseconds limit{30'000'000'000};
+  std::vector<ScenarioCommunicator> communicators{};
+  std::vector<Pause> pauses{};
+  std::vector<Death> deaths{};
+  std::vector<Outage> outages{};
+  std::vector<FabricLoss> toggled_losses{};
+
+  /// The text form; parse() reads it back to an equal scenario.
+  std::string to_string() const;
+  /// Fails with invalid_argument, naming the line and what would be accepted.
+  static Result<Scenario> parse(std::string_view text);
+};
+
+/// The fabric's shape of a scenario.
+Result<sim::Topology> make_topology(const Place& place);
+
+}  // namespace tutti::world

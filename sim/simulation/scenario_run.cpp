@@ -1,0 +1,266 @@
+#include "sim/simulation/scenario_run.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "sim/fault/fault_injector.hpp"
+
+namespace tutti::world {
+
+namespace {
+
+// A scenario that goes on for longer goes round in circles.
+constexpr std::uint64_t kMaxEvents = 50'000'000;
+
+}  // namespace
+
+/// Loses and duplicates the frames that the scenario lists, and those that its plan draws; notes
+/// what it did.
+class ScenarioWorld::ScriptedTap final : public device::FrameTap {
+ public:
+  ScriptedTap(const ScenarioCommunicator& from)
+      : plan_(from.faults),
+        planned_(
+            from.faults.concerns(device::fault::Place::sender, device::fault::Packet::reliable)),
+        listed_(from.frames),
+        ranks_(from.ranks),
+        sent_(planned_ || !listed_.empty() ? std::size_t{ranks_} * ranks_ : 0) {}
+
+  unsigned copies(Rank from, Rank to) override {
+    if (sent_.empty()) return 1;
+    const std::uint32_t number = sent_[index(from) * ranks_ + index(to)]++;
+    FrameFault fault{.duplicate = false, .from = from, .to = to, .number = number};
+    if (!strikes(fault)) return 1;
+    happened.push_back(fault);
+    return fault.duplicate ? 2 : 0;
+  }
+
+  std::vector<FrameFault> happened;
+
+ private:
+  bool strikes(FrameFault& fault) const {
+    for (const FrameFault& one : listed_) {
+      if (one.from != fault.from || one.to != fault.to || one.number != fault.number) continue;
+      fault.duplicate = one.duplicate;
+      return true;
+    }
+    if (!planned_) return false;
+    const device::fault::FaultRule* rule =
+        device::fault::decide(plan_, {.place = device::fault::Place::sender,
+                                      .packet = device::fault::Packet::reliable,
+                                      .source = fault.from,
+                                      .receiver = fault.to,
+                                      .occurrence = fault.number});
+    if (rule == nullptr) return false;
+    fault.duplicate = rule->action == device::fault::Action::duplicate;
+    return true;
+  }
+
+  device::fault::FaultPlan plan_;
+  bool planned_;
+  std::vector<FrameFault> listed_;
+  std::uint32_t ranks_;
+  std::vector<std::uint32_t> sent_;
+};
+
+ScenarioWorld::~ScenarioWorld() = default;
+
+Result<std::unique_ptr<ScenarioWorld>> ScenarioWorld::create(const Scenario& scenario) {
+  auto topology = make_topology(scenario.place);
+  if (!topology) return topology.status();
+  std::unique_ptr<ScenarioWorld> made(new ScenarioWorld(scenario, std::move(*topology)));
+  if (Status status = made->open(); !status) return status;
+  return made;
+}
+
+CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& from,
+                                                  const std::vector<sim::HostId>& places) {
+  CommunicatorSpec to;
+  for (std::uint32_t r = 0; r < from.ranks; ++r) {
+    to.hosts.push_back(places[(r + from.rotated) % places.size()]);
+  }
+  to.subgroups = from.subgroups;
+  to.engine.chains = from.chains;
+  to.engine.window_bytes = from.window_bytes;
+  to.engine.pulses_in_flight = from.pulses_in_flight;
+  to.engine.always_barrier = from.always_barrier;
+  to.engine.keep_bytes = from.keep_bytes;
+  to.engine.reorder_delay = from.reorder_delay;
+  to.engine.cutoff.alpha_floor = from.alpha;
+  to.engine.cutoff.alpha_ceiling = from.alpha * 25;
+  to.engine.fetch.patience = from.patience;
+  to.engine.fetch.linger = from.linger;
+  to.engine.assumed_bytes_per_second = scenario_.place.bits_per_second / 8;
+  to.engine.first_epoch = from.first_epoch;
+  to.engine.activation_lead = Nanoseconds(0);
+  to.nic.chunk_bytes = std::max(from.chunk_bytes, 256u);  // a message has to fit a packet
+  to.engine.chunk_bytes = from.chunk_bytes;
+  to.nic.staging_chunks = from.staging_chunks;
+  to.nic.send_queue_chunks = scenario_.send_queue_chunks;
+  to.nic.host_serviced = scenario_.host_serviced;
+  to.nic.carry_bytes = scenario_.carry_bytes;
+  to.nic.lossless = scenario_.lossless;
+  to.nic.expect_reordering = scenario_.routing == sim::Routing::adaptive;
+  to.nic.retransmit_timeout = Nanoseconds(100'000);
+  // The engine counts bytes, the NIC receives: a short chunk takes a whole one.
+  const std::uint64_t posted = std::uint64_t{from.staging_chunks} * from.chunk_bytes;
+  to.engine.window_bytes = from.window_bytes == 0 ? posted : std::min(from.window_bytes, posted);
+  to.peer_timeout = from.peer_timeout;
+  to.faults = from.faults;
+  taps_.push_back(std::make_shared<ScriptedTap>(from));
+  to.tap = taps_.back();
+  to.collectives = from.collectives;
+  to.submitted_ahead = from.submitted_ahead;
+  to.skew = from.skew;
+  to.compute = from.compute;
+  return to;
+}
+
+Status ScenarioWorld::open() {
+  WorldConfig config;
+  config.seed = scenario_.seed;
+  config.topology = &topology_;
+  config.fabric.seed = scenario_.seed;
+  config.fabric.forwarding =
+      scenario_.cut_through ? sim::Forwarding::cut_through : sim::Forwarding::store_and_forward;
+  config.fabric.flow_control =
+      scenario_.lossless ? sim::FlowControl::lossless : sim::FlowControl::lossy;
+  config.fabric.routing = scenario_.routing;
+  config.fabric.queue_bytes = scenario_.queue_bytes;
+  config.host = scenario_.host;
+  config.pauses = scenario_.pauses;
+  config.deaths = scenario_.deaths;
+  config.outages = scenario_.outages;
+  config.toggled_losses = scenario_.toggled_losses;
+  if (scenario_.loss_ppm > 0) {
+    for (std::size_t c = 0; c < sim::kLinkClasses; ++c) {
+      config.loss.emplace_back(static_cast<sim::LinkClass>(c), scenario_.loss_ppm * 1e-6);
+    }
+  }
+  config.healed = Instant{scenario_.healed.count()};
+  config.end = Instant{scenario_.limit.count()};
+  config.max_events = kMaxEvents;
+  std::uint32_t most = 1;
+  for (const ScenarioCommunicator& one : scenario_.communicators) most = std::max(most, one.ranks);
+  auto places = sim::place(topology_, most, scenario_.place.placement, scenario_.seed);
+  if (!places) return places.status();
+  for (const ScenarioCommunicator& one : scenario_.communicators) {
+    if (one.ranks == 0) return failure(Code::invalid_argument, "a communicator of 0 ranks");
+    config.communicators.push_back(make_communicator(one, *places));
+  }
+  world_ = std::make_unique<World>(std::move(config));
+  return world_->open();
+}
+
+ScenarioResult ScenarioWorld::run() {
+  ScenarioResult result;
+  result.report = world_->run();
+  sum_up(result);
+  if (result.report.verdict.ok()) result.report.verdict = check_costs(result);
+  return result;
+}
+
+void ScenarioWorld::sum_up(ScenarioResult& result) {
+  for (const auto& tap : taps_) result.frames.push_back(tap->happened);
+  result.losses = world_->fabric_losses();
+  result.injected = world_->injected();
+  for (std::uint32_t c = 0; c < scenario_.communicators.size(); ++c) {
+    const ScenarioCommunicator& one = scenario_.communicators[c];
+    for (std::uint32_t r = 0; r < one.ranks; ++r) {
+      const observe::Counters& counters = world_->context(c, rank_of(r)).counters();
+      result.recovered_bytes += counters.bytes_fetched;
+      const std::uint64_t repeated = counters.tails_repeated * one.chunk_bytes;
+      result.recovered_bytes +=
+          counters.bytes_multicast_again - std::min(counters.bytes_multicast_again, repeated);
+      result.staging_drops += world_->endpoint(c, rank_of(r)).counters().kernel_drops;
+    }
+    result.lost_bytes += result.injected.bytes_dropped_at_sender * (one.ranks - 1);
+  }
+  result.lost_bytes += result.injected.bytes_dropped_at_receiver + result.injected.bytes_corrupted;
+}
+
+Status ScenarioWorld::check_costs(const ScenarioResult& result) {
+  const device::fault::Injected& injected = result.injected;
+  const bool frames_lost =
+      std::any_of(result.frames.begin(), result.frames.end(),
+                  [](const std::vector<FrameFault>& one) { return !one.empty(); });
+  if (!scenario_.pauses.empty() || !scenario_.deaths.empty() || !scenario_.outages.empty() ||
+      !result.losses.empty() || result.report.failed > 0 || frames_lost ||
+      injected.chunks_delayed > 0 || injected.chunks_reordered > 0) {
+    return {};
+  }
+  if (result.staging_drops == 0 && result.lost_bytes == 0) {
+    return check_nothing_was_recovered(result);
+  }
+  if (Status status = check_nobody_was_skipped(result); !status) return status;
+  // A datagram that comes twice takes two receives, and credits count one.
+  const bool once = result.lost_bytes == 0 && injected.chunks_duplicated == 0;
+  return once ? check_staging(result) : Status();
+}
+
+// One chunk was lost, at one rank: its neighbour has it, or is about to, and nobody is passed over
+// as silent.
+Status ScenarioWorld::check_nobody_was_skipped(const ScenarioResult& result) {
+  const device::fault::Injected& injected = result.injected;
+  const bool one_lost = injected.chunks_dropped_at_sender == 0 && result.staging_drops == 0 &&
+                        injected.chunks_dropped_at_receiver + injected.chunks_corrupted == 1;
+  for (std::uint32_t c = 0; one_lost && c < scenario_.communicators.size(); ++c) {
+    const ScenarioCommunicator& one = scenario_.communicators[c];
+    // Whoever starts late, or is slow to answer, looks silent.
+    if (one.skew + one.compute + 100 * scenario_.host.jitter > one.patience) continue;
+    for (std::uint32_t r = 0; r < one.ranks; ++r) {
+      const observe::Counters& counters = world_->context(c, rank_of(r)).counters();
+      if (counters.fetch_targets_skipped == 0) continue;
+      return failure(Code::internal, "rank {} passed over {} ranks that answer", r,
+                     counters.fetch_targets_skipped);
+    }
+  }
+  return {};
+}
+
+// Credits keep what is on its way below what is posted, within one collective that loses nothing.
+Status ScenarioWorld::check_staging(const ScenarioResult& result) {
+  for (std::uint32_t c = 0; c < scenario_.communicators.size(); ++c) {
+    const ScenarioCommunicator& one = scenario_.communicators[c];
+    for (std::uint32_t r = 0; r < one.ranks; ++r) {
+      if (one.collectives.size() > 1) return {};
+      if (world_->context(c, rank_of(r)).counters().tails_repeated > 0) return {};
+    }
+  }
+  return failure(Code::internal, "{} chunks found no receive posted though credits are kept",
+                 result.staging_drops);
+}
+
+// Where nothing is lost or late, recovery has nothing to do, and no chunk crosses a link twice.
+Status ScenarioWorld::check_nothing_was_recovered(const ScenarioResult& result) {
+  if (result.recovered_bytes > 0) {
+    return failure(Code::internal, "{} bytes were recovered though nothing was lost",
+                   result.recovered_bytes);
+  }
+  std::uint64_t sent = 0;
+  for (std::uint32_t c = 0; c < scenario_.communicators.size(); ++c) {
+    for (std::uint32_t r = 0; r < scenario_.communicators[c].ranks; ++r) {
+      const device::EndpointCounters counters = world_->endpoint(c, rank_of(r)).counters();
+      sent += counters.multicast_bytes_sent + counters.reliable_bytes_sent;
+    }
+  }
+  for (std::uint32_t l = 0; l < topology_.links(); ++l) {
+    const auto link = static_cast<sim::LinkId>(l);
+    const std::uint64_t crossed = world_->network().fabric().tx(link).payload_bytes;
+    if (crossed > sent) {
+      return failure(Code::internal, "{} bytes crossed link {} where {} were sent in all", crossed,
+                     l, sent);
+    }
+  }
+  return {};
+}
+
+ScenarioResult run_scenario(const Scenario& scenario) {
+  auto made = ScenarioWorld::create(scenario);
+  if (made) return (*made)->run();
+  ScenarioResult result;
+  result.report.verdict = made.status();
+  return result;
+}
+
+}  // namespace tutti::world

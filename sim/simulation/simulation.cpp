@@ -1,0 +1,493 @@
+#include "sim/simulation/simulation.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "sim/device/sim_device.hpp"
+
+namespace tutti::world {
+
+using device::sim::kFirstWorldKind;
+using sim::Event;
+using sim::EventKind;
+using sim::HostId;
+
+namespace {
+
+constexpr EventKind world_kind(unsigned number) {
+  return static_cast<EventKind>(static_cast<unsigned>(kFirstWorldKind) + number);
+}
+constexpr EventKind kPauseBegins = world_kind(0);
+constexpr EventKind kDeath = world_kind(1);
+constexpr EventKind kLinkDown = world_kind(2);
+constexpr EventKind kLinkUp = world_kind(3);
+constexpr EventKind kHeal = world_kind(4);
+constexpr EventKind kSubmit = world_kind(5);
+constexpr EventKind kWake = world_kind(6);
+
+// Time zero is "never" to the engine's records.
+constexpr Instant kStart{1'000};
+// What is still on its way when the last collective is over arrives within this.
+constexpr Nanoseconds kLinger{20'000'000};
+
+// Purposes of draws.
+constexpr std::uint64_t kSkew = 1;
+constexpr std::uint64_t kCompute = 2;
+constexpr std::uint64_t kJitter = 3;
+constexpr std::uint64_t kContents = 4;
+
+/// Passes frames on to a tap until the network is healed.
+class HealingTap final : public device::FrameTap {
+ public:
+  HealingTap(std::shared_ptr<FrameTap> inner, const sim::EventQueue& queue, Instant healed)
+      : inner_(std::move(inner)), queue_(queue), healed_(sim::from_instant(healed)) {}
+  unsigned copies(Rank from, Rank to) override {
+    return queue_.now() >= healed_ ? 1 : inner_->copies(from, to);
+  }
+
+ private:
+  std::shared_ptr<FrameTap> inner_;
+  const sim::EventQueue& queue_;
+  sim::Picoseconds healed_;
+};
+
+std::uint64_t mixed_into(std::uint64_t digest, std::uint64_t value) {
+  return mix(digest ^ mix(value));
+}
+
+}  // namespace
+
+/// Notes what the fabric loses.
+class World::DropRecorder final : public sim::Sink {
+ public:
+  explicit DropRecorder(std::vector<FabricLoss>& losses) : losses_(&losses) {}
+  void arrived(const sim::Arrival&, HostId, const sim::Packet&) override {}
+  void dropped(const sim::Arrival& lost, sim::LinkId link, const sim::Packet& packet,
+               sim::DropReason) override {
+    for (std::uint32_t i = 0; i < lost.count; ++i) {
+      losses_->push_back({link, packet.identity + lost.first + i});
+    }
+  }
+
+ private:
+  std::vector<FabricLoss>* losses_;
+};
+
+World::World(WorldConfig config) : config_(std::move(config)) {}
+World::~World() {
+  // Endpoints leave the network before it goes.
+  members_.clear();
+}
+
+// ---- opening ------------------------------------------------------------------------------------
+
+Status World::open() {
+  if (config_.topology == nullptr) {
+    return failure(Code::invalid_argument, "a world without a topology");
+  }
+  network_ =
+      std::make_unique<device::sim::SimNetwork>(queue_, *config_.topology, config_.fabric, *this);
+  drops_ = std::make_unique<DropRecorder>(losses_);
+  network_->observe_drops(drops_.get());
+  hosts_.resize(config_.topology->hosts());
+  std::size_t members = 0;
+  for (const CommunicatorSpec& spec : config_.communicators) members += spec.hosts.size();
+  members_.reserve(members);
+  shared_.resize(config_.communicators.size());
+  for (std::uint32_t c = 0; c < config_.communicators.size(); ++c) {
+    if (Status status = open_communicator(c); !status) return status;
+  }
+  for (const auto& [link_class, probability] : config_.loss) {
+    network_->fabric().set_loss(link_class, probability);
+  }
+  for (const FabricLoss& loss : config_.toggled_losses) {
+    network_->fabric().toggle_loss(loss.link, loss.identity);
+  }
+  schedule_script();
+  if (config_.background.streams > 0) {
+    background_ =
+        std::make_unique<sim::BackgroundTraffic>(queue_, network_->fabric(), config_.background);
+    background_->start({});
+  }
+  if (config_.trace != nullptr) begin_trace();
+  return {};
+}
+
+Status World::open_communicator(std::uint32_t number) {
+  const CommunicatorSpec& spec = config_.communicators[number];
+  Shared& shared = shared_[number];
+  auto added = network_->add_communicator(spec.hosts, spec.subgroups);
+  if (!added) return added.status();
+  std::shared_ptr<device::FrameTap> tap = spec.tap;
+  if (!spec.faults.rules.empty()) {
+    shared.faults = std::make_shared<device::fault::FaultDevice>(spec.faults);
+    if (!tap) tap = shared.faults->frame_tap();
+  }
+  if (tap && config_.healed != kNever) {
+    tap = std::make_shared<HealingTap>(std::move(tap), queue_, config_.healed);
+  }
+  shared.device =
+      std::make_shared<device::sim::SimDevice>(*network_, *added, spec.nic, std::move(tap));
+  if (shared.faults) {
+    shared.faults->decorate(shared.device);
+    shared.device = shared.faults;
+  }
+  shared.first_member = static_cast<std::uint32_t>(members_.size());
+  const auto ranks = static_cast<std::uint32_t>(spec.hosts.size());
+  for (std::size_t i = 0; i < spec.collectives.size(); ++i) {
+    const CollectiveSpec& one = spec.collectives[i];
+    if (spec.nic.carry_bytes) {
+      shared.expected.push_back(
+          expected_result(one, ranks, draw(config_.seed, kContents, number, i)));
+    } else {
+      shared.absent.push_back(std::make_unique_for_overwrite<std::byte[]>(
+          std::max<std::uint64_t>(result_bytes(one, ranks), 1)));
+    }
+  }
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    if (Status status = open_member(number, rank_of(r)); !status) return status;
+  }
+  return {};
+}
+
+Status World::open_member(std::uint32_t number, Rank rank) {
+  const CommunicatorSpec& spec = config_.communicators[number];
+  device::EndpointOptions options;
+  options.rank = rank;
+  options.size = static_cast<std::uint32_t>(spec.hosts.size());
+  options.communicator = static_cast<std::uint16_t>(number);
+  options.subgroups = spec.subgroups;
+  options.peer_timeout = spec.peer_timeout;
+  auto endpoint = shared_[number].device->open(options);
+  if (!endpoint) return endpoint.status();
+  const auto at = static_cast<std::uint32_t>(members_.size());
+  Member& member = members_.emplace_back();
+  member.communicator = number;
+  member.rank = rank;
+  member.host = index(spec.hosts[index(rank)]);
+  member.endpoint = network_->endpoint_at(number, HostId{member.host});
+  member.context = std::make_unique<engine::CommunicatorContext>(
+      rank, options.size, spec.engine, std::move(*endpoint), std::vector<std::string>{});
+  member.ends.resize(spec.collectives.size());
+  hosts_[member.host].members.push_back(at);
+  remaining_ += spec.collectives.size();
+  const auto skew =
+      static_cast<std::int64_t>(Random(draw(config_.seed, kSkew, number, index(rank)))
+                                    .below(static_cast<std::uint64_t>(spec.skew.count()) + 1));
+  queue_.push({.time = sim::from_instant(kStart + Nanoseconds(skew)),
+               .key = event_key(kSubmit, at),
+               .argument = 0});
+  return {};
+}
+
+void World::schedule_script() {
+  const auto at = [&](EventKind kind, Instant time, std::size_t which) {
+    queue_.push({.time = sim::from_instant(std::max(time, kStart)),
+                 .key = event_key(kind, static_cast<std::uint32_t>(which)),
+                 .argument = 0});
+  };
+  for (std::size_t i = 0; i < config_.pauses.size(); ++i) {
+    at(kPauseBegins, config_.pauses[i].from, i);
+  }
+  for (std::size_t i = 0; i < config_.deaths.size(); ++i) at(kDeath, config_.deaths[i].at, i);
+  for (std::size_t i = 0; i < config_.outages.size(); ++i) {
+    at(kLinkDown, config_.outages[i].from, i);
+    at(kLinkUp, config_.outages[i].from + config_.outages[i].length, i);
+  }
+  if (config_.healed != kNever) at(kHeal, config_.healed, 0);
+}
+
+// ---- running ------------------------------------------------------------------------------------
+
+WorldReport World::run() {
+  Event event;
+  Instant until = kNever;
+  while (report_.verdict.ok() && queue_.pop(event)) {
+    ++report_.events;
+    handle(event);
+    if (remaining_ == 0) {
+      if (background_) background_->stop();
+      if (until == kNever) until = now() + kLinger;
+      if (now() >= until) break;
+    } else if (report_.events >= config_.max_events) {
+      fail(failure(Code::timeout, "{} events are too many: {}", report_.events, describe_stuck()));
+    } else if (now() >= config_.end) {
+      fail(failure(Code::timeout, "not over after {} ns: {}", now().nanoseconds, describe_stuck()));
+    }
+  }
+  if (report_.verdict.ok() && remaining_ > 0) {
+    fail(failure(Code::internal, "deadlock at {} ns: {}", now().nanoseconds, describe_stuck()));
+  }
+  if (report_.verdict.ok()) fail(check_end());
+  report_.digest = mixed_into(report_.digest, queue_.digest());
+  return report_;
+}
+
+void World::handle(const Event& event) {
+  if (network_->handle(event)) return;
+  const EventKind kind = kind_of(event);
+  const std::uint32_t target = target_of(event);
+  if (kind == EventKind::background) {
+    background_->handle(event);
+  } else if (kind == kWake) {
+    // Only the earliest of the wakes that were asked for is meant.
+    if (hosts_[target].wake_at == now()) work(target);
+  } else if (kind == kSubmit) {
+    submit(target);
+  } else {
+    on_script(kind, target);
+  }
+}
+
+void World::on_script(EventKind kind, std::uint32_t target) {
+  if (kind == kPauseBegins) {
+    Host& host = hosts_[index(config_.pauses[target].host)];
+    host.paused_until = std::max(host.paused_until, now() + config_.pauses[target].length);
+  } else if (kind == kDeath) {
+    kill(config_.deaths[target].host);
+  } else if (kind == kLinkDown || kind == kLinkUp) {
+    const sim::LinkId link = config_.outages[target].link;
+    network_->fabric().set_link(link, kind == kLinkUp);
+    network_->fabric().set_link(config_.topology->reverse(link), kind == kLinkUp);
+  } else if (kind == kHeal) {
+    heal();
+  }
+}
+
+void World::heal() {
+  for (const auto& [link_class, probability] : config_.loss) {
+    network_->fabric().set_loss(link_class, 0);
+  }
+  for (const Outage& outage : config_.outages) {
+    network_->fabric().set_link(outage.link, true);
+    network_->fabric().set_link(config_.topology->reverse(outage.link), true);
+  }
+}
+
+void World::kill(HostId id) {
+  Host& host = hosts_[index(id)];
+  if (host.dead) return;
+  host.dead = true;
+  network_->kill(id);
+  for (const std::uint32_t at : host.members) {
+    remaining_ -= members_[at].ends.size() - members_[at].over;
+  }
+}
+
+void World::wake(HostId id, Instant visible, bool chunk) {
+  schedule_wake(index(id), chunk ? visible + config_.host.moderation : visible);
+}
+
+void World::schedule_wake(std::uint32_t at, Instant when) {
+  Host& host = hosts_[at];
+  when = std::max({when, host.busy_until, now()});
+  if (when >= host.wake_at || host.dead) return;
+  host.wake_at = when;
+  queue_.push({.time = sim::from_instant(when), .key = event_key(kWake, at), .argument = 0});
+}
+
+void World::work(std::uint32_t at) {
+  Host& host = hosts_[at];
+  host.wake_at = kNever;
+  if (host.dead) return;
+  const Instant now = this->now();
+  if (now < host.paused_until) {
+    schedule_wake(at, host.paused_until);
+    return;
+  }
+  bool worked = false;
+  Work sum;
+  for (const std::uint32_t m : host.members) {
+    Member& member = members_[m];
+    const Work before = work_of(member);
+    worked |= member.context->poll(now);
+    sum += work_of(member) - before;
+  }
+  ++report_.polls;
+  if (!worked) ++report_.idle_polls;
+  host.busy_until = now + cost_of(host, sum);
+  if (config_.trace != nullptr && worked) {
+    config_.trace->add({worker_tracks_, at}, "poll", Nanoseconds(now.nanoseconds),
+                       host.busy_until - now);
+  }
+  // What chunks lead to was done in the same poll, unless something was sent, begun or ended.
+  const bool only_chunks = sum.messages + sum.sends + sum.turns == 0;
+  if (only_chunks && config_.host.moderation.count() > 0) worked = false;
+  Instant next = kNever;
+  for (const std::uint32_t m : host.members) {
+    const Member& member = members_[m];
+    worked |= member.context->has_submissions();
+    const Instant chunk = member.endpoint->next_chunk();
+    if (chunk != kNever) next = std::min(next, chunk + config_.host.moderation);
+    next = std::min({next, member.context->next_deadline(), member.endpoint->next_completion()});
+  }
+  if (worked) next = host.busy_until;
+  if (next != kNever) schedule_wake(at, next);
+}
+
+World::Work& World::Work::operator+=(const Work& other) {
+  chunks += other.chunks;
+  messages += other.messages;
+  sends += other.sends;
+  turns += other.turns;
+  return *this;
+}
+
+World::Work World::Work::operator-(const Work& other) const {
+  return {chunks - other.chunks, messages - other.messages, sends - other.sends,
+          turns - other.turns};
+}
+
+World::Work World::work_of(const Member& member) const {
+  const observe::Counters& counters = member.context->counters();
+  const device::EndpointCounters& device = member.endpoint->nic().counters;
+  return {device.multicast_datagrams_received, counters.messages_received + counters.messages_sent,
+          device.send_calls, counters.collectives_started + counters.collectives_completed};
+}
+
+Nanoseconds World::cost_of(Host& host, const Work& work) {
+  const HostModel& model = config_.host;
+  Nanoseconds cost = model.poll * static_cast<std::int64_t>(host.members.size()) +
+                     model.chunk * static_cast<std::int64_t>(work.chunks) +
+                     model.message * static_cast<std::int64_t>(work.messages);
+  if (model.jitter.count() > 0) {
+    const auto which = static_cast<std::uint64_t>(&host - hosts_.data());
+    const std::uint64_t drawn = draw(config_.seed, kJitter, which, host.polls++);
+    cost += Nanoseconds(
+        static_cast<std::int64_t>(drawn % (static_cast<std::uint64_t>(model.jitter.count()) + 1)));
+  }
+  // Virtual time has to go on, whatever the model says.
+  return std::max(cost, Nanoseconds(1));
+}
+
+// ---- the application ----------------------------------------------------------------------------
+
+void World::submit(std::uint32_t at) {
+  Member& member = members_[at];
+  if (hosts_[member.host].dead) return;
+  const CommunicatorSpec& spec = config_.communicators[member.communicator];
+  while (member.submitted < spec.collectives.size() &&
+         member.submitted - member.over < std::max(1u, spec.submitted_ahead)) {
+    submit_one(member, member.submitted++);
+  }
+  schedule_wake(member.host, now());
+}
+
+void World::submit_one(Member& member, std::uint32_t number) {
+  const CommunicatorSpec& spec = config_.communicators[member.communicator];
+  const CollectiveSpec& what = spec.collectives[number];
+  const auto ranks = static_cast<std::uint32_t>(spec.hosts.size());
+  Shared& shared = shared_[member.communicator];
+  std::unique_ptr<engine::Operation> operation;
+  if (spec.nic.carry_bytes) {
+    member.runs.emplace_back(what, ranks, member.rank, shared.expected[number]);
+    operation = member.runs.back().operation();
+  } else {
+    const std::span<std::byte> all(shared.absent[number].get(), result_bytes(what, ranks));
+    const bool gathers =
+        what.kind == CollectiveKind::allgather || what.kind == CollectiveKind::ring_allgather;
+    const auto own =
+        gathers ? all.subspan(index(member.rank) * what.bytes, what.bytes) : std::span<std::byte>{};
+    operation = make_operation(what, ranks, member.rank, own, all);
+  }
+  member.ends[number].submitted = true;
+  member.ends[number].submitted_at = now();
+  const auto at = static_cast<std::uint32_t>(&member - members_.data());
+  operation->completion()->callback = [this, at, number](const Status& status) {
+    on_end(at, number, status);
+  };
+  member.context->submit(std::move(operation));
+}
+
+void World::on_end(std::uint32_t at, std::uint32_t number, const Status& status) {
+  Member& member = members_[at];
+  CollectiveEnd& end = member.ends[number];
+  if (end.done) {
+    fail(
+        failure(Code::internal, "rank {}'s collective {} ended twice", index(member.rank), number));
+    return;
+  }
+  end.done = true;
+  end.code = status.code();
+  end.ended_at = now();
+  ++member.over;
+  --remaining_;
+  ++(status.ok() ? report_.completed : report_.failed);
+  report_.ended = end.ended_at;
+  if (config_.trace != nullptr) {
+    trace_end(member, end, config_.communicators[member.communicator].collectives[number].kind);
+  }
+  report_.digest = mixed_into(report_.digest, std::uint64_t{at} << 32 | std::uint64_t{number} << 8 |
+                                                  static_cast<std::uint64_t>(status.code()));
+  if (!status.ok() && member.first_error.empty()) member.first_error = status.to_string();
+  if (!member.runs.empty()) {
+    if (status.ok() && member.endpoint->sends_from(member.runs[number].sent())) {
+      fail(failure(Code::internal,
+                   "rank {}, communicator {}, collective {}: complete while the NIC still sends "
+                   "from its buffer",
+                   index(member.rank), member.communicator, number));
+    }
+    if (Status wrong = member.runs[number].finish(status.ok()); !wrong.ok()) {
+      fail(failure(Code::internal, "rank {}, communicator {}, collective {}: {}",
+                   index(member.rank), member.communicator, number, wrong.message()));
+    }
+  }
+  const CommunicatorSpec& spec = config_.communicators[member.communicator];
+  if (member.submitted == spec.collectives.size()) return;
+  const std::uint64_t drawn = draw(config_.seed, kCompute, at, number) %
+                              (static_cast<std::uint64_t>(spec.compute.count()) + 1);
+  queue_.push({.time = queue_.now() + sim::nanoseconds(static_cast<std::int64_t>(drawn)),
+               .key = event_key(kSubmit, at),
+               .argument = number});
+}
+
+// ---- judging ------------------------------------------------------------------------------------
+
+void World::fail(const Status& status) {
+  if (report_.verdict.ok()) report_.verdict = status;
+}
+
+bool World::lives(std::uint32_t communicator, Rank rank) const {
+  return !hosts_[member(communicator, rank).host].dead;
+}
+
+device::fault::Injected World::injected() const {
+  device::fault::Injected sum;
+  for (const Shared& shared : shared_) {
+    if (!shared.faults) continue;
+    const device::fault::Injected one = shared.faults->injected();
+    sum.chunks_dropped_at_sender += one.chunks_dropped_at_sender;
+    sum.bytes_dropped_at_sender += one.bytes_dropped_at_sender;
+    sum.chunks_dropped_at_receiver += one.chunks_dropped_at_receiver;
+    sum.bytes_dropped_at_receiver += one.bytes_dropped_at_receiver;
+    sum.chunks_delayed += one.chunks_delayed;
+    sum.chunks_reordered += one.chunks_reordered;
+    sum.chunks_duplicated += one.chunks_duplicated;
+    sum.chunks_corrupted += one.chunks_corrupted;
+    sum.bytes_corrupted += one.bytes_corrupted;
+    sum.frames_dropped += one.frames_dropped;
+    sum.frames_duplicated += one.frames_duplicated;
+    sum.probes_dropped += one.probes_dropped;
+  }
+  return sum;
+}
+
+std::string World::describe_stuck() const {
+  constexpr int kMaxListed = 8;
+  std::string text;
+  int listed = 0;
+  for (const Member& member : members_) {
+    if (hosts_[member.host].dead || member.over == member.ends.size()) continue;
+    if (++listed > kMaxListed) return text + ", ...";
+    const CollectiveSpec& what =
+        config_.communicators[member.communicator].collectives[member.over];
+    text +=
+        fmt::format("{}rank {} of communicator {} has not finished collective {} ({}, {} bytes)",
+                    text.empty() ? "" : ", ", index(member.rank), member.communicator, member.over,
+                    to_string(what.kind), what.bytes);
+  }
+  return text;
+}
+
+}  // namespace tutti::world

@@ -1,0 +1,162 @@
+// Many ranks in one virtual time: the engine's communicators on simulated NICs, driven by events.
+//
+// A host is one worker that polls the communicators of its ranks, as the progress thread does. The
+// order of everything follows from the configuration: no clock, no thread, no address.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/fault/fault_device.hpp"
+#include "sim/device/network.hpp"
+#include "engine/core/communicator_context.hpp"
+#include "sim/fabric/event_queue.hpp"
+#include "sim/fabric/port_trace.hpp"
+#include "sim/simulation/collective_run.hpp"
+#include "sim/simulation/config.hpp"
+
+namespace tutti::world {
+
+/// How a collective ended at one rank.
+struct CollectiveEnd {
+  bool submitted = false;
+  bool done = false;
+  Code code = Code::ok;
+  Instant submitted_at{};
+  Instant ended_at{};
+};
+
+/// What a world came to.
+struct WorldReport {
+  Status verdict;   ///< the first check that failed; ok where all held
+  Instant ended{};  ///< of the last collective
+  std::uint64_t events = 0;
+  std::uint64_t polls = 0;
+  std::uint64_t idle_polls = 0;  ///< that found nothing though the worker was woken
+  std::uint64_t digest = 0;      ///< of all events and ends: equal runs have equal ones
+  std::uint64_t completed = 0;   ///< collectives times ranks
+  std::uint64_t failed = 0;
+};
+
+class World final : public device::sim::HostWaker {
+ public:
+  explicit World(WorldConfig config);
+  ~World() override;
+
+  /// Opens all endpoints. Once, before `run`.
+  Status open();
+  /// Runs to the end: until every collective is over at every rank that lives, and nothing is under
+  /// way any more; or until something is wrong.
+  WorldReport run();
+
+  const WorldConfig& config() const { return config_; }
+  device::sim::SimNetwork& network() { return *network_; }
+  const engine::CommunicatorContext& context(std::uint32_t communicator, Rank rank) const {
+    return *member(communicator, rank).context;
+  }
+  const device::sim::SimEndpoint& endpoint(std::uint32_t communicator, Rank rank) const {
+    return *member(communicator, rank).endpoint;
+  }
+  const CollectiveEnd& end_of(std::uint32_t communicator, Rank rank, std::uint32_t at) const {
+    return member(communicator, rank).ends[at];
+  }
+  /// What the fault decorators did.
+  device::fault::Injected injected() const;
+  bool lives(std::uint32_t communicator, Rank rank) const;
+  /// Packets lost in the fabric: link and identity, in the order in which they were lost.
+  const std::vector<FabricLoss>& fabric_losses() const { return losses_; }
+
+  void wake(sim::HostId host, Instant visible, bool chunk) override;
+
+ private:
+  class DropRecorder;
+  /// One rank of one communicator.
+  struct Member {
+    std::uint32_t communicator = 0;
+    Rank rank = kNoRank;
+    std::uint32_t host = 0;
+    std::uint32_t submitted = 0;
+    std::uint32_t over = 0;
+    device::sim::SimEndpoint* endpoint = nullptr;
+    std::unique_ptr<engine::CommunicatorContext> context;
+    std::vector<CollectiveEnd> ends;
+    std::deque<CollectiveRun> runs;     ///< where bytes are carried
+    std::uint64_t traced_ready_ns = 0;  ///< of the counters, what earlier spans tell of
+    std::uint64_t traced_data_ns = 0;
+    std::string first_error;
+  };
+  struct Host {
+    std::vector<std::uint32_t> members;
+    Instant busy_until{};
+    Instant wake_at = kNever;
+    Instant paused_until{};
+    std::uint64_t polls = 0;
+    bool dead = false;
+  };
+  struct Shared {
+    std::shared_ptr<device::fault::FaultDevice> faults;
+    std::shared_ptr<device::Device> device;
+    std::vector<Bytes> expected;                       ///< by collective; where bytes are carried
+    std::vector<std::unique_ptr<std::byte[]>> absent;  ///< else one buffer for all ranks
+    std::uint32_t first_member = 0;
+  };
+
+  const Member& member(std::uint32_t communicator, Rank rank) const {
+    return members_[shared_[communicator].first_member + index(rank)];
+  }
+  Instant now() const { return sim::to_instant(queue_.now()); }
+  Status open_communicator(std::uint32_t number);
+  Status open_member(std::uint32_t number, Rank rank);
+  void schedule_script();
+  void handle(const sim::Event& event);
+  void on_script(sim::EventKind kind, std::uint32_t target);
+  void heal();
+  void work(std::uint32_t host);
+  /// What a member has done so far, as far as its worker's time goes.
+  struct Work {
+    std::uint64_t chunks = 0;
+    std::uint64_t messages = 0;
+    std::uint64_t sends = 0;
+    std::uint64_t turns = 0;  ///< collectives begun and ended
+
+    Work& operator+=(const Work& other);
+    Work operator-(const Work& other) const;
+  };
+  Work work_of(const Member& member) const;
+  Nanoseconds cost_of(Host& host, const Work& work);
+  void schedule_wake(std::uint32_t host, Instant at);
+  void submit(std::uint32_t member);
+  void submit_one(Member& member, std::uint32_t number);
+  void on_end(std::uint32_t member, std::uint32_t collective, const Status& status);
+  void kill(sim::HostId host);
+  void begin_trace();
+  void trace_end(Member& member, const CollectiveEnd& end, CollectiveKind kind);
+  void fail(const Status& status);
+  Status check_end();
+  Status check_ports() const;
+  Status check_member(const Member& member) const;
+  bool error_names_the_lost(const Member& member, const std::string& message) const;
+  std::string describe_stuck() const;
+
+  WorldConfig config_;
+  sim::EventQueue queue_;
+  std::unique_ptr<device::sim::SimNetwork> network_;
+  std::unique_ptr<sim::BackgroundTraffic> background_;
+  std::unique_ptr<sim::PortTrace> port_trace_;
+  std::uint32_t rank_tracks_ = 0;
+  std::uint32_t worker_tracks_ = 0;
+  std::unique_ptr<DropRecorder> drops_;
+  std::vector<FabricLoss> losses_;
+  std::vector<Shared> shared_;
+  std::vector<Member> members_;
+  std::vector<Host> hosts_;
+  std::uint64_t remaining_ = 0;  ///< collectives times living ranks that are not over
+  WorldReport report_;
+};
+
+}  // namespace tutti::world

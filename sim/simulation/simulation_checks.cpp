@@ -1,0 +1,120 @@
+// What must hold when a world has come to its end.
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "sim/simulation/simulation.hpp"
+
+namespace tutti::world {
+
+namespace {
+
+std::uint64_t chunks_of(const CollectiveSpec& spec, std::uint32_t ranks, Rank rank,
+                        std::uint64_t chunk_bytes) {
+  const std::uint64_t block = (spec.bytes + chunk_bytes - 1) / chunk_bytes;
+  if (spec.kind == CollectiveKind::allgather) return block * (ranks - 1);
+  if (spec.kind == CollectiveKind::broadcast && spec.root != rank) return block;
+  return 0;
+}
+
+}  // namespace
+
+Status World::check_end() {
+  for (const Member& member : members_) {
+    if (Status status = check_member(member); !status) {
+      return failure(status.code(), "rank {} of communicator {}: {}", index(member.rank),
+                     member.communicator, status.message());
+    }
+  }
+  return check_ports();
+}
+
+bool World::error_names_the_lost(const Member& member, const std::string& message) const {
+  const CommunicatorSpec& spec = config_.communicators[member.communicator];
+  const auto names = [&](sim::HostId host) {
+    for (std::size_t r = 0; r < spec.hosts.size(); ++r) {
+      if (spec.hosts[r] != host) continue;
+      const std::string name = fmt::format("rank {}", r);
+      for (std::size_t at = message.find(name); at != std::string::npos;
+           at = message.find(name, at + 1)) {
+        const std::size_t end = at + name.size();
+        if (end == message.size() || message[end] < '0' || message[end] > '9') return true;
+      }
+    }
+    return false;
+  };
+  const auto dead = [&](const Death& one) { return names(one.host); };
+  if (std::any_of(config_.deaths.begin(), config_.deaths.end(), dead)) return true;
+  // A host that is paused for so long looks dead where its worker serves the connections.
+  return std::any_of(config_.pauses.begin(), config_.pauses.end(), [&](const Pause& one) {
+    return one.length >= spec.peer_timeout && spec.nic.host_serviced && names(one.host);
+  });
+}
+
+Status World::check_member(const Member& member) const {
+  if (hosts_[member.host].dead) return {};
+  const CommunicatorSpec& spec = config_.communicators[member.communicator];
+  for (const CollectiveRun& run : member.runs) {
+    if (Status status = run.check_untouched(); !status) return status;
+  }
+  if (!member.first_error.empty()) {
+    if (error_names_the_lost(member, member.first_error)) return {};
+    return failure(Code::internal, "an error that names no rank that is lost: {}",
+                   member.first_error);
+  }
+  const auto ranks = static_cast<std::uint32_t>(spec.hosts.size());
+  std::uint64_t chunks = 0;
+  std::uint64_t placed = 0;
+  for (std::size_t i = 0; i < spec.collectives.size(); ++i) {
+    const CollectiveSpec& what = spec.collectives[i];
+    chunks += chunks_of(what, ranks, member.rank, member.context->chunk_bytes());
+    if (spec.nic.carry_bytes) continue;
+    const std::byte* all = shared_[member.communicator].absent[i].get();
+    const bool gathers =
+        what.kind == CollectiveKind::allgather || what.kind == CollectiveKind::ring_allgather;
+    if (gathers || (what.kind != CollectiveKind::barrier && what.root != member.rank)) {
+      placed += device::sim::placement_check(all, result_bytes(what, ranks));
+    }
+    if (gathers) {
+      placed -= device::sim::placement_check(all + index(member.rank) * what.bytes, what.bytes);
+    }
+  }
+  const observe::Counters& counters = member.context->counters();
+  if (counters.chunks_received + counters.chunks_fetched != chunks) {
+    return failure(Code::internal,
+                   "{} chunks were received and {} fetched where {} make the result",
+                   counters.chunks_received, counters.chunks_fetched, chunks);
+  }
+  if (counters.messages_rejected != 0 || counters.chunks_malformed != 0) {
+    return failure(Code::internal, "{} messages and {} chunks of its peers were found illegal",
+                   counters.messages_rejected, counters.chunks_malformed);
+  }
+  // What was kept for later is placed by a copy that nobody counts.
+  if (!spec.nic.carry_bytes && counters.chunks_early == 0 &&
+      member.endpoint->nic().placed_check != placed) {
+    return failure(Code::internal, "data were placed elsewhere than where they belong");
+  }
+  return {};
+}
+
+Status World::check_ports() const {
+  const sim::Fabric& fabric = network_->fabric();
+  const sim::FabricCounters& counters = fabric.counters();
+  if (counters.in_flight != 0 && queue_.empty()) {
+    return failure(Code::internal, "{} packets are in the fabric though nothing happens any more",
+                   counters.in_flight);
+  }
+  if (counters.in_flight != 0) return {};
+  std::vector<std::uint64_t> lost(config_.topology->links());
+  for (const FabricLoss& loss : losses_) ++lost[index(loss.link)];
+  for (std::uint32_t l = 0; l < config_.topology->links(); ++l) {
+    const sim::TrafficCount sent = fabric.tx(static_cast<sim::LinkId>(l));
+    const sim::TrafficCount received = fabric.rx(static_cast<sim::LinkId>(l));
+    if (received.packets > sent.packets || sent.packets - received.packets > lost[l]) {
+      return failure(Code::internal, "link {}: {} packets went in, {} came out, {} were lost", l,
+                     sent.packets, received.packets, lost[l]);
+    }
+  }
+  return {};
+}
+
+}  // namespace tutti::world

@@ -1,0 +1,268 @@
+#include "sim/simulation/swarm.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "base/random.hpp"
+
+namespace tutti::world {
+
+namespace {
+
+using device::fault::Action;
+using device::fault::FaultRule;
+using device::fault::Packet;
+
+/// Draws, in an order that the scenario's shape does not depend on.
+class Drawer {
+ public:
+  Drawer(std::uint64_t seed, const SwarmOptions& options) : random_(mix(seed)), options_(options) {}
+
+  Scenario scenario(std::uint64_t seed) {
+    Scenario one;
+    one.seed = seed;
+    network(one);
+    const std::uint32_t communicators = chance(6) ? 2 : 1;
+    for (std::uint32_t c = 0; c < communicators; ++c) communicator(one, c);
+    network_faults(one);
+    return one;
+  }
+
+ private:
+  bool chance(std::uint64_t one_in) { return random_.below(one_in) == 0; }
+  std::uint32_t from_to(std::uint32_t first, std::uint32_t last) {
+    return first + static_cast<std::uint32_t>(random_.below(last - first + 1));
+  }
+  Nanoseconds time_up_to(std::int64_t nanoseconds) {
+    return Nanoseconds(
+        static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(nanoseconds) + 1)));
+  }
+  template <typename T, std::size_t N>
+  T one_of(const std::array<T, N>& choices) {
+    return choices[random_.below(N)];
+  }
+
+  void network(Scenario& one) {
+    ranks_ = options_.ranks;
+    if (ranks_ == 0) ranks_ = chance(400) ? 64 : (chance(3) ? from_to(9, 16) : from_to(2, 8));
+    if (chance(2)) {
+      one.place = {.shape = Place::Shape::single_switch, .hosts = ranks_};
+    } else {
+      const std::uint32_t per_leaf = from_to(1, 4);
+      one.place = {.shape = Place::Shape::two_levels,
+                   .hosts = per_leaf,
+                   .leaves = (ranks_ + per_leaf - 1) / per_leaf,
+                   .spines = from_to(1, 3)};
+      one.place.placement = one_of(std::array{
+          sim::PlacementKind::packed, sim::PlacementKind::spread, sim::PlacementKind::random});
+    }
+    one.lossless = chance(4);
+    one.cut_through = chance(3);
+    one.routing =
+        one_of(std::array{sim::Routing::ecmp, sim::Routing::adaptive, sim::Routing::destination});
+    if (!one.lossless && chance(6)) one.queue_bytes = 4096u << from_to(0, 4);
+    one.host_serviced = chance(2);
+    if (chance(4)) one.send_queue_chunks = from_to(1, 16);
+    if (chance(2)) one.host.jitter = time_up_to(20'000);
+    if (chance(8)) one.host.poll = time_up_to(20'000);
+  }
+
+  void communicator(Scenario& scenario, std::uint32_t number) {
+    ScenarioCommunicator one;
+    one.ranks = number == 0 || chance(2) ? ranks_ : from_to(1, ranks_);
+    one.rotated = number == 0 ? 0 : from_to(0, ranks_ - 1);
+    one.subgroups = chance(3) ? from_to(2, 4) : 1;
+    one.chains = chance(3) ? from_to(0, ranks_) : 1;
+    one.chunk_bytes = 32u << from_to(0, 3);
+    one.staging_chunks = chance(4) ? from_to(2, 24) : 256;
+    if (chance(4)) one.window_bytes = std::uint64_t{one.chunk_bytes} * from_to(1, 32);
+    one.pulses_in_flight = chance(4) ? from_to(1, 6) : 4;
+    one.always_barrier = chance(4);
+    if (chance(2)) one.keep_bytes = 1u << from_to(6, 16);
+    one.first_epoch = chance(4) ? 0xffff'ffffu - from_to(0, 3) : from_to(0, 3);
+    one.reorder_delay = one_of(std::array{Nanoseconds(20'000), Nanoseconds(100'000)});
+    if (chance(4)) one.alpha = Nanoseconds(20'000) + time_up_to(500'000);
+    if (chance(4)) one.patience = Nanoseconds(300'000) + time_up_to(5'000'000);
+    if (chance(3)) one.submitted_ahead = from_to(2, 4);
+    if (chance(2)) one.skew = time_up_to(chance(4) ? 5'000'000 : 100'000);
+    if (chance(3)) one.compute = time_up_to(300'000);
+    const std::uint32_t collectives = from_to(1, 3);
+    for (std::uint32_t i = 0; i < collectives; ++i) one.collectives.push_back(collective(one));
+    if (chance(8) && number == 0) return scenario.communicators.push_back(one);
+    one.faults.seed = random_.next();
+    chunk_faults(one);
+    frame_faults(one);
+    scenario.communicators.push_back(std::move(one));
+  }
+
+  CollectiveSpec collective(const ScenarioCommunicator& communicator) {
+    CollectiveSpec one;
+    const std::uint32_t kind = from_to(0, 15);
+    one.kind = kind < 8    ? CollectiveKind::allgather
+               : kind < 13 ? CollectiveKind::broadcast
+               : kind < 14 ? CollectiveKind::ring_allgather
+               : kind < 15 ? CollectiveKind::chain_broadcast
+                           : CollectiveKind::barrier;
+    if (one.kind == CollectiveKind::barrier) return one;
+    const std::uint32_t most = communicator.ranks > 16 ? 2 : (chance(8) ? 40 : 6);
+    one.bytes = random_.below(std::uint64_t{communicator.chunk_bytes} * most + 1);
+    const bool gathers = kind < 8 || one.kind == CollectiveKind::ring_allgather;
+    if (gathers) {
+      one.in_place = chance(2);
+    } else {
+      one.bytes *= chance(2) ? 1 : from_to(1, 4);
+      one.root = rank_of(from_to(0, communicator.ranks - 1));
+    }
+    return one;
+  }
+
+  /// A rule for a packet's first copies, so that it comes through in the end.
+  FaultRule bounded(Action action, device::fault::Place place) {
+    FaultRule rule{.action = action, .place = place, .packet = Packet::chunk};
+    rule.occurrences = from_to(1, 3);
+    static constexpr std::array<std::uint32_t, 5> kRates{10'000, 50'000, 200'000, 500'000,
+                                                         1'000'000};
+    rule.rate_ppm = one_of(kRates);
+    if (rule.rate_ppm == 1'000'000) {
+      const std::uint32_t first = from_to(0, 20);
+      rule.psns = device::fault::Interval{first, first + from_to(0, 6)};
+    }
+    if (chance(4)) rule.source = rank_of(from_to(0, ranks_ - 1));
+    if (place == device::fault::Place::receiver && chance(3)) {
+      rule.ranks.push_back(rank_of(from_to(0, ranks_ - 1)));
+    }
+    return rule;
+  }
+
+  void chunk_faults(ScenarioCommunicator& one) {
+    using device::fault::Place::receiver;
+    using device::fault::Place::sender;
+    auto& rules = one.faults.rules;
+    if (chance(2)) rules.push_back(bounded(Action::drop, receiver));
+    if (chance(4)) rules.push_back(bounded(Action::drop, sender));
+    if (chance(5)) {
+      rules.push_back(bounded(Action::delay, receiver));
+      rules.back().by = time_up_to(2'000'000);
+    }
+    if (chance(5)) {
+      rules.push_back(bounded(Action::reorder, receiver));
+      rules.back().distance = from_to(1, 8);
+      rules.back().by = time_up_to(300'000);
+    }
+    if (chance(5)) {
+      rules.push_back(bounded(Action::duplicate, chance(2) ? sender : receiver));
+      if (rules.back().place == receiver) rules.back().by = time_up_to(5'000'000);
+    }
+    if (chance(5)) rules.push_back(bounded(Action::corrupt, receiver));
+  }
+
+  void frame_faults(ScenarioCommunicator& one) {
+    static constexpr std::array<std::uint32_t, 3> kRates{10'000, 100'000, 300'000};
+    FaultRule rule{.place = device::fault::Place::sender, .packet = Packet::reliable};
+    if (chance(4)) {
+      rule.rate_ppm = one_of(kRates);
+      one.faults.rules.push_back(rule);
+    }
+    if (chance(6)) {
+      rule.action = Action::duplicate;
+      rule.rate_ppm = one_of(kRates);
+      one.faults.rules.push_back(rule);
+    }
+  }
+
+  void network_faults(Scenario& one) {
+    static constexpr std::array<std::uint32_t, 4> kLoss{100, 1'000, 10'000, 100'000};
+    if (chance(5)) one.loss_ppm = one_of(kLoss);
+    const std::uint32_t hosts = one.place.shape == Place::Shape::single_switch
+                                    ? one.place.hosts
+                                    : one.place.hosts * one.place.leaves;
+    const auto moment = [this] {
+      return Instant{time_up_to(chance(2) ? 50'000 : 3'000'000).count()};
+    };
+    if (chance(5)) {
+      for (std::uint32_t i = from_to(1, 3); i > 0; --i) {
+        one.pauses.push_back(
+            {sim::HostId{from_to(0, hosts - 1)}, moment(), time_up_to(10'000'000)});
+      }
+    }
+    if (chance(10)) {
+      one.outages.push_back(
+          {static_cast<sim::LinkId>(from_to(0, 2 * hosts - 1)), moment(), time_up_to(5'000'000)});
+    }
+    if (options_.deaths && chance(12)) {
+      one.deaths.push_back({sim::HostId{from_to(0, hosts - 1)}, moment()});
+    }
+  }
+
+  Random random_;
+  SwarmOptions options_;
+  std::uint32_t ranks_ = 2;
+};
+
+}  // namespace
+
+Scenario draw_scenario(std::uint64_t seed, const SwarmOptions& options) {
+  return Drawer(seed, options).scenario(seed);
+}
+
+namespace {
+
+/// Seeds whose results are added up together: enough for threads not to wait for each other.
+constexpr std::uint64_t kBatch = 256;
+
+/// Runs the seeds [first, first + reports.size()).
+void run_batch(std::uint64_t first, const SwarmOptions& options, unsigned jobs,
+               std::vector<WorldReport>& reports) {
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t at = next++; at < reports.size(); at = next++) {
+      reports[at] = run_scenario(draw_scenario(first + at, options)).report;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < jobs; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+SwarmSummary run_swarm(std::uint64_t first, std::uint64_t last, const SwarmOptions& options,
+                       const std::function<void(const SwarmSummary&)>& progress, unsigned jobs) {
+  SwarmSummary summary;
+  std::vector<WorldReport> reports;
+  for (std::uint64_t batch = first; batch <= last; batch += reports.size()) {
+    reports.assign(std::min(jobs > 1 ? kBatch : 1, last - batch + 1), {});
+    run_batch(batch, options, jobs, reports);
+    for (std::size_t i = 0; i < reports.size(); ++i) {
+      const WorldReport& report = reports[i];
+      ++summary.seeds;
+      summary.events += report.events;
+      summary.completed += report.completed;
+      summary.failed += report.failed;
+      summary.digest = mix(summary.digest ^ report.digest);
+      if (!report.verdict.ok()) {
+        summary.found = true;
+        summary.failing_seed = batch + i;
+        summary.failure = report.verdict;
+        return summary;
+      }
+    }
+    if (progress) progress(summary);
+  }
+  return summary;
+}
+
+std::string replay_command(std::uint64_t seed, const SwarmOptions& options) {
+  std::string text = fmt::format("tutti sim swarm --seeds {}..{}", seed, seed);
+  if (options.ranks != 0) text += fmt::format(" --ranks {}", options.ranks);
+  if (!options.deaths) text += " --no-deaths";
+  return text;
+}
+
+}  // namespace tutti::world

@@ -1,0 +1,309 @@
+#include "device/ip/uc/uc_queue_pair.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace tutti::device::ip {
+
+namespace {
+
+// The longest message that a socket gives, and a datagram that is not as long as was foreseen.
+constexpr std::size_t kAsideBytes = 2 * 65536;
+constexpr std::size_t kFlatSlots = 4;
+// Tags are taken while the bytes are in the second-level cache.
+constexpr std::size_t kBatchBytes = 128 * 1024;
+// A flood of what nobody wants must not keep the thread here.
+constexpr int kMaxReceives = 1024;
+
+}  // namespace
+
+UcQueuePair::UcQueuePair(const GroupSettings& settings, std::uint32_t subgroup,
+                         wire::Integrity integrity, bool offload)
+    : IpMulticastQueuePair(settings, subgroup, std::move(integrity), offload),
+      sources_(settings.size),
+      flat_(kFlatSlots),
+      aside_(std::make_unique<std::byte[]>(kAsideBytes)) {}
+
+// ---- sending ------------------------------------------------------------------------------------
+
+Result<std::uint32_t> UcQueuePair::post(const ChunkRun& run) {
+  if (run.chunk_bytes == 0 || run.chunk_bytes > message_bytes_for_segment(segment_bytes_)) {
+    return failure(Code::invalid_argument,
+                   "chunks of {} bytes in segments of {} are no UC messages", run.chunk_bytes,
+                   segment_bytes_);
+  }
+  const auto count =
+      static_cast<std::uint32_t>((run.data.size() + run.chunk_bytes - 1) / run.chunk_bytes);
+  std::uint32_t accepted = 0;
+  while (accepted < count) {
+    std::uint32_t messages = 0;
+    while (accepted + messages < count) {
+      const std::size_t at = std::size_t{accepted + messages} * run.chunk_bytes;
+      const std::size_t bytes = std::min<std::size_t>(run.chunk_bytes, run.data.size() - at);
+      if (messages > 0 && !joins(bytes)) break;
+      add_message(run.epoch, run.first_psn + accepted + messages, run.data.subspan(at, bytes));
+      ++messages;
+    }
+    const std::size_t segments = sender().count();
+    auto sent = sender().flush(send_fd(), nullptr);
+    if (!sent) return sent.status();
+    counters().multicast_datagrams_sent += *sent;
+    // A message of which a part was refused is sent again from its start.
+    const std::size_t a_message = segments_of(run.chunk_bytes);
+    const std::uint32_t whole =
+        *sent == segments ? messages : static_cast<std::uint32_t>(*sent / a_message);
+    const std::size_t from = std::size_t{accepted} * run.chunk_bytes;
+    accepted += whole;
+    counters().multicast_bytes_sent +=
+        std::min(run.data.size(), std::size_t{accepted} * run.chunk_bytes) - from;
+    if (*sent < segments) return posted(accepted, true);
+  }
+  return posted(accepted, false);
+}
+
+/// Whether one more message can leave with those that were added, as one segmented send.
+bool UcQueuePair::joins(std::size_t message_bytes) {
+  const std::size_t segments = segments_of(message_bytes);
+  const std::size_t first = std::min<std::size_t>(message_bytes, segment_bytes_);
+  return sender().fits(wire::kSegmentHeaderBytes + first) &&
+         sender().has_room(segments, message_bytes + segments * wire::kSegmentHeaderBytes);
+}
+
+void UcQueuePair::add_message(std::uint32_t epoch, std::uint32_t psn,
+                              std::span<const std::byte> message) {
+  std::byte* header = sender().header_slot();
+  write_header(wire::PacketKind::message, epoch, psn, message, header);
+  const auto encoded = wire::decode(std::span<const std::byte>(header, wire::kHeaderBytes));
+  if (!encoded) return;
+  wire::Segment segment{.message = *encoded,
+                        .message_bytes = static_cast<std::uint32_t>(message.size())};
+  while (segment.offset < message.size()) {
+    segment.bytes = std::min(segment_bytes_, segment.message_bytes - segment.offset);
+    wire::encode(segment, sender().header_slot());
+    sender().add(wire::kSegmentHeaderBytes, message.subspan(segment.offset, segment.bytes));
+    segment.offset += segment.bytes;
+  }
+}
+
+// ---- receiving ----------------------------------------------------------------------------------
+
+bool UcQueuePair::Batch::holds(const wire::Header& message) const {
+  return std::any_of(chunks.begin(), chunks.begin() + static_cast<std::ptrdiff_t>(filled),
+                     [&](const ReceivedChunk& one) {
+                       return one.epoch == message.epoch && one.psn == message.psn;
+                     });
+}
+
+std::size_t UcQueuePair::poll(std::span<ReceivedChunk> chunks) {
+  ++polls_;
+  Batch batch{.chunks = chunks.first(std::min(chunks.size(), kMaxMessages))};
+  take_aside(batch);
+  for (int i = 0; i < kMaxReceives && !batch.over; ++i) {
+    if (!receive(batch)) break;
+    take_aside(batch);
+  }
+  return batch.filled;
+}
+
+/// Receives what waits first; false: nothing does, or it has to wait for the next poll.
+bool UcQueuePair::receive(Batch& batch) {
+  ++received().calls;
+  const auto waiting = look(receive_descriptor());
+  if (!waiting) return false;
+  ++received().calls;
+  if (receive_in_place(*waiting, batch)) return true;
+  return !batch.over && flat_.receive(receive_descriptor()) > 0;
+}
+
+bool UcQueuePair::receive_in_place(const WaitingMessage& waiting, Batch& batch) {
+  if (waiting.head_bytes < wire::kSegmentHeaderBytes) return false;
+  const auto first =
+      wire::decode_segment(waiting.head(), waiting.datagram_bytes - wire::kSegmentHeaderBytes);
+  if (!first || !ours(first->message)) return false;
+  if (batch.holds(first->message)) {
+    batch.over = true;
+    return false;
+  }
+  std::byte* const at = admit(waiting.storage.data(), *first);
+  if (at == nullptr) return false;
+  const std::size_t foreseen = foresee(waiting, *first, at + first->offset);
+  if (foreseen == 0) return false;
+  const std::size_t bytes =
+      receive_scattered(receive_descriptor(), std::span(vectors_).first(2 * foreseen + 1));
+  check_foreseen(waiting, *first, foreseen, bytes, batch);
+  return true;
+}
+
+/// Lays out the receive and returns how many of the datagrams that wait are segments of the first
+/// one's message if none is missing; 0 where they are not worth a receive of their own: where most
+/// of what waits is something else, or what waits is one small piece of many.
+std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::Segment& first,
+                                 std::byte* at) {
+  const std::size_t left = first.message_bytes - first.offset;
+  const std::size_t step = first.bytes;
+  const std::size_t stride = waiting.datagram_bytes;
+  const std::size_t waits = (waiting.bytes + stride - 1) / stride;
+  const std::size_t count = std::min({waits, (left + step - 1) / step, kMaxSegments});
+  if (2 * count < waits || (count == 1 && left > step)) return 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    vectors_[2 * i] = {headers_[i].data(), wire::kSegmentHeaderBytes};
+    vectors_[2 * i + 1] = {at + i * step, std::min(step, left - i * step)};
+  }
+  // What follows comes to where it would lie if all came aside.
+  const std::size_t before =
+      (count - 1) * stride + wire::kSegmentHeaderBytes + vectors_[2 * count - 1].iov_len;
+  vectors_[2 * count] = {aside_.get() + before, kAsideBytes - before};
+  return count;
+}
+
+void UcQueuePair::check_foreseen(const WaitingMessage& waiting, const wire::Segment& first,
+                                 std::size_t foreseen, std::size_t received_bytes, Batch& batch) {
+  const std::size_t stride = waiting.datagram_bytes;
+  Source& source = source_of(first);
+  wire::Segment expected = first;
+  std::size_t right = 0;
+  for (; right < foreseen; ++right) {
+    const std::size_t begin = right * stride;
+    expected.bytes = static_cast<std::uint32_t>(vectors_[2 * right + 1].iov_len);
+    const std::size_t came = begin < received_bytes ? std::min(stride, received_bytes - begin) : 0;
+    if (came != wire::kSegmentHeaderBytes + expected.bytes) break;
+    if (wire::decode_segment(headers_[right], expected.bytes) != expected) break;
+    if (admit(headers_[right].data(), expected) == nullptr) break;
+    count_segment(!source.staged);
+    placed(source, expected, batch);
+    expected.offset += expected.bytes;
+  }
+  put_aside(right, foreseen, stride, received_bytes);
+}
+
+/// Moves the datagrams that were not as foreseen, from `from` on, to where they would lie if all
+/// had come aside; there they are taken like any others.
+void UcQueuePair::put_aside(std::size_t from, std::size_t foreseen, std::size_t stride,
+                            std::size_t received_bytes) {
+  for (std::size_t i = from; i < foreseen; ++i) {
+    std::byte* const at = aside_.get() + i * stride;
+    const iovec& payload = vectors_[2 * i + 1];
+    std::memcpy(at, headers_[i].data(), wire::kSegmentHeaderBytes);
+    std::memcpy(at + wire::kSegmentHeaderBytes, payload.iov_base, payload.iov_len);
+  }
+  const std::size_t begin = std::min(from * stride, received_bytes);
+  aside_left_ = {aside_.get() + begin, received_bytes - begin};
+  aside_datagram_ = stride;
+}
+
+std::span<const std::byte> UcQueuePair::next_aside() {
+  if (!held_.empty()) return std::exchange(held_, {});
+  if (aside_left_.empty()) return flat_.next();
+  const auto datagram = aside_left_.first(std::min(aside_datagram_, aside_left_.size()));
+  aside_left_ = aside_left_.subspan(datagram.size());
+  return datagram;
+}
+
+void UcQueuePair::take_aside(Batch& batch) {
+  while (!batch.over) {
+    const auto datagram = next_aside();
+    if (datagram.empty()) return;
+    take(datagram, batch);
+  }
+}
+
+void UcQueuePair::take(std::span<const std::byte> datagram, Batch& batch) {
+  const auto header = accept(wire::PacketKind::message, datagram);
+  if (!header) return;
+  if (batch.holds(*header)) {
+    held_ = datagram;
+    batch.over = true;
+    return;
+  }
+  const std::size_t front = std::min(datagram.size(), wire::kSegmentHeaderBytes);
+  const auto payload = datagram.subspan(front);
+  const auto segment = wire::decode_segment(datagram.first(front), payload.size());
+  if (!segment) {
+    ++received().rejected_foreign;
+    return;
+  }
+  count_segment(false);
+  std::byte* const at = admit(datagram.data(), *segment);
+  if (at == nullptr) return;
+  std::memcpy(at + segment->offset, payload.data(), payload.size());
+  placed(source_of(*segment), *segment, batch);
+}
+
+void UcQueuePair::count_segment(bool direct) {
+  ++received().datagrams;
+  ++counts_.segments;
+  if (direct) ++counts_.direct;
+}
+
+/// Where the segment's message goes; null: the segment is dropped.
+std::byte* UcQueuePair::admit(const std::byte* header, const wire::Segment& segment) {
+  Source& source = source_of(segment);
+  const std::uint64_t gaps = source.assembly.gaps();
+  const auto verdict = source.assembly.admit(header, segment);
+  counts_.gapped.add(source.assembly.gaps() - gaps);
+  const bool begins = verdict == MessageAssembly::Verdict::begins;
+  if (!begins && verdict != MessageAssembly::Verdict::continues) return nullptr;
+  std::byte* const at = place_of(source, segment, begins);
+  if (at == nullptr) source.assembly.refuse();
+  return at;
+}
+
+std::byte* UcQueuePair::place_of(Source& source, const wire::Segment& segment, bool begins) {
+  const wire::Header& message = segment.message;
+  if (!begins && source.asked_in == polls_) return source.at;
+  source.asked_in = polls_;
+  if (!begins && source.staged) {
+    Staging& staging = stagings_[source.staging];
+    return source.at = staging.owner == message.source ? staging.bytes.data() : nullptr;
+  }
+  const Landing landing =
+      guide_ == nullptr
+          ? Landing{}
+          : guide_->landing({message.epoch, message.psn, message.source, segment.message_bytes},
+                            begins);
+  source.staged = begins && landing.where == Landing::Where::staging;
+  source.at = landing.where == Landing::Where::buffer ? landing.at : nullptr;
+  if (source.staged) source.at = stage(source, segment);
+  return source.at;
+}
+
+std::byte* UcQueuePair::stage(Source& source, const wire::Segment& segment) {
+  if (stagings_[source.staging].owner != segment.message.source) {
+    source.staging = next_staging_++ % kStagings;
+    stagings_[source.staging].owner = segment.message.source;
+  }
+  std::vector<std::byte>& bytes = stagings_[source.staging].bytes;
+  bytes.resize(std::max<std::size_t>(bytes.size(), segment.message_bytes));
+  return bytes.data();
+}
+
+/// The segment's bytes are in place.
+void UcQueuePair::placed(Source& source, const wire::Segment& segment, Batch& batch) {
+  if (!source.assembly.advance(segment.bytes)) return;
+  ++counts_.completed;
+  auto& header = message_headers_[batch.filled];
+  std::memcpy(header.data(), source.assembly.header(), header.size());
+  const wire::Header& message = segment.message;
+  batch.chunks[batch.filled++] = {message.epoch,
+                                  message.psn,
+                                  message.source,
+                                  {source.at, segment.message_bytes},
+                                  header.data()};
+  batch.bytes += segment.message_bytes;
+  // The next message of this source may need the same staging.
+  batch.over = batch.over || source.staged || batch.bytes >= kBatchBytes ||
+               batch.filled == batch.chunks.size();
+}
+
+void UcQueuePair::add_to(EndpointCounters& counters) const {
+  IpMulticastQueuePair::add_to(counters);
+  counters.uc_messages_completed += counts_.completed.value();
+  counters.uc_messages_gapped += counts_.gapped.value();
+  counters.uc_segments_received += counts_.segments.value();
+  counters.uc_segments_direct += counts_.direct.value();
+}
+
+}  // namespace tutti::device::ip

@@ -1,0 +1,239 @@
+#include "engine/aggregate/contribute_operation.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "engine/core/communicator_context.hpp"
+
+namespace tutti::engine {
+
+using protocol::Message;
+using protocol::MessageKind;
+
+namespace {
+
+constexpr std::size_t kJoinBytes = 4096;  // a factor is applied to as much at a time
+
+Description describe_call(const InNetworkCall& call, std::uint64_t bytes) {
+  switch (call.kind) {
+    case InNetworkKind::allreduce:
+      return {"allreduce", "in_network", kNoRank, bytes};
+    case InNetworkKind::reduce_scatter:
+      return {"reduce_scatter", "in_network", kNoRank, bytes};
+    case InNetworkKind::reduce:
+      break;
+  }
+  return {"reduce", "in_network", call.root, bytes};
+}
+
+/// Work requests name memory that may be written; a WRITE only reads it.
+std::span<std::byte> readable(std::span<const std::byte> bytes) {
+  return {const_cast<std::byte*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+InNetworkChild::InNetworkChild(const InNetworkCall& call, const InNetworkTerms& terms,
+                               const InNetworkBuffers& buffers, const reduction::Reducer& reducer)
+    : Operation(describe_call(call, buffers.input.size())),
+      call_(call),
+      terms_(terms),
+      buffers_(buffers),
+      reducer_(reducer) {}
+
+void InNetworkChild::start(Instant now, bool) {
+  plan_ = InNetworkPlan(call_, context().size() - 1, terms_);
+  ++context().counters().in_network_calls;
+  completion()->chunks_total = expected();
+  context().recorder().enter(epoch(), observe::Phase::data, now);
+  context().watch(aggregator());
+  last_ = plan_.segments() - 1;
+  if (plan_.stays(last_, context().rank())) --last_;
+  if (receives() && !open_landing()) return;
+  record_ = encode(CallRecord{call_, landing_key_.key, buffers_.factor});
+}
+
+Rank InNetworkChild::aggregator() const { return rank_of(context().size() - 1); }
+
+// The partial results must not overwrite the contribution that is still to be joined to them.
+bool InNetworkChild::open_landing() {
+  landing_ = buffers_.result;
+  const std::byte* own = buffers_.input.data() + index(context().rank()) * buffers_.block_bytes +
+                         buffers_.part_offset_bytes;
+  if (joins() && buffers_.result.data() == own) {
+    scratch_.resize(buffers_.result.size());
+    landing_ = scratch_;
+  }
+  auto key = context().endpoint().register_memory(landing_);
+  if (!key) {
+    context().fail(key.status());
+    return false;
+  }
+  landing_key_ = *key;
+  registered_ = true;
+  return true;
+}
+
+void InNetworkChild::on_message(Instant, Rank from, const Message& message) {
+  if (from != aggregator()) {
+    ++context().counters().messages_rejected;
+    return;
+  }
+  switch (message.kind) {
+    case MessageKind::window:
+      window_key_ = message.argument;
+      granted_ = std::max(granted_, terms_.slots);
+      return;
+    case MessageKind::pulse:
+      granted_ = std::max(granted_, static_cast<std::uint32_t>(message.argument));
+      return;
+    case MessageKind::refused:
+      context().fail(refusal_status(context().name_of(aggregator()), message));
+      return;
+    default:
+      ++context().counters().messages_rejected;
+  }
+}
+
+std::span<const std::byte> InNetworkChild::contribution(std::uint32_t segment) const {
+  return buffers_.input.subspan(plan_.block(segment) * buffers_.block_bytes +
+                                    buffers_.part_offset_bytes + plan_.offset_bytes(segment),
+                                plan_.bytes(segment));
+}
+
+bool InNetworkChild::post_record(Instant now) {
+  const Status posted = context().endpoint().post(now, {.opcode = device::Opcode::write,
+                                                        .peer = aggregator(),
+                                                        .work_id = std::uint64_t{epoch()} << 32,
+                                                        .local = record_,
+                                                        .remote_key = {window_key_},
+                                                        .signaled = false});
+  told_ = posted.ok();
+  return told_;
+}
+
+bool InNetworkChild::post_segment(Instant now, std::uint32_t segment) {
+  const std::uint64_t slot = segment % terms_.slots;
+  const Status posted = context().endpoint().post(
+      now, {.opcode = device::Opcode::write_immediate,
+            .peer = aggregator(),
+            .work_id = std::uint64_t{epoch()} << 32 | segment,
+            .local = readable(contribution(segment)),
+            .remote_key = {window_key_},
+            .remote_offset = CallRecord::kBytes + slot * terms_.segment_bytes,
+            .immediate = std::uint64_t{epoch()} << 32 | (segment + 1),
+            .signaled = segment == last_});
+  if (!posted.ok()) return false;
+  ++context().counters().in_network_segments_sent;
+  context().counters().in_network_bytes_sent += plan_.bytes(segment);
+  return true;
+}
+
+bool InNetworkChild::post_some(Instant now) {
+  bool worked = false;
+  // One by one, where the others of this core are to begin, too.
+  const std::uint32_t end = begins_together() ? std::min(granted_, next_ + 1) : granted_;
+  while (next_ <= last_ && next_ < end) {
+    if (!told_ && !post_record(now)) return worked;
+    if (!plan_.stays(next_, context().rank()) && !post_segment(now, next_)) return worked;
+    ++next_;
+    worked = true;
+  }
+  note_stall(now, granted_ > 0 && next_ >= granted_ && next_ <= last_);
+  return worked;
+}
+
+void InNetworkChild::note_stall(Instant now, bool stalled) {
+  observe::Counters& counters = context().counters();
+  if (stalled && stalled_since_ == Instant{}) {
+    stalled_since_ = now;
+    ++counters.in_network_stalls;
+  } else if (!stalled && stalled_since_ != Instant{}) {
+    counters.in_network_stall_ns += static_cast<std::uint64_t>((now - stalled_since_).count());
+    stalled_since_ = {};
+  }
+}
+
+bool InNetworkChild::poll(Instant now) {
+  if (next_ > last_ || next_ >= granted_) return false;
+  if (stalled_since_ != Instant{}) note_stall(now, false);
+  return post_some(now);
+}
+
+void InNetworkChild::on_immediate(Instant, Rank from, std::uint32_t count) {
+  if (from != aggregator() || count <= results_ || count > expected()) {
+    ++context().counters().messages_rejected;
+    return;
+  }
+  for (; results_ < count; ++results_) {
+    if (joins()) join(results_);
+  }
+  ++context().counters().in_network_results;
+  completion()->chunks_present.store(results_, std::memory_order_relaxed);
+}
+
+// The fold of the others' contributions has come; ours is the last one.
+void InNetworkChild::join(std::uint32_t in_block) {
+  const std::uint32_t segment = in_block * (context().size() - 1) + index(context().rank());
+  const std::uint64_t offset = plan_.offset_bytes(segment);
+  const std::size_t element = reduction::element_bytes(call_.type);
+  const std::size_t bytes = plan_.bytes(segment);
+  std::byte* partial = landing_.data() + offset;
+  const std::byte* own = contribution(segment).data();
+  if (call_.operation == reduction::Operation::premultiplied_sum) {
+    std::array<std::byte, kJoinBytes> scaled;
+    for (std::size_t at = 0; at < bytes; at += kJoinBytes) {
+      const std::size_t some = std::min(kJoinBytes, bytes - at) / element;
+      reducer_.prepare(scaled.data(), own + at, some, buffers_.factor.data());
+      reducer_.accumulate(partial + at, scaled.data(), some);
+    }
+  } else {
+    reducer_.accumulate(partial, own, bytes / element);
+  }
+  reducer_.finish(partial, bytes / element, context().size() - 1);
+  context().counters().in_network_bytes_joined += bytes;
+  if (!scratch_.empty()) std::memcpy(buffers_.result.data() + offset, partial, bytes);
+}
+
+void InNetworkChild::on_completion(Instant, const device::Completion& completion) {
+  if (completion.code != Code::ok) {
+    context().fail(failure(completion.code, "a contribution to {} was refused",
+                           context().name_of(completion.peer)));
+    return;
+  }
+  acknowledged_ = true;
+}
+
+bool InNetworkChild::locally_complete() const {
+  // The broadcasts that bring an Allreduce's results begin at once.
+  return call_.kind == InNetworkKind::allreduce || done();
+}
+
+bool InNetworkChild::done() const { return acknowledged_ && results_ >= expected(); }
+
+void InNetworkChild::finish() {
+  if (registered_) context().endpoint().deregister_memory(landing_key_);
+  registered_ = false;
+}
+
+std::string InNetworkChild::missing() const {
+  const std::uint32_t segments = plan_.segments();
+  if (granted_ == 0) return "the aggregator's window";
+  if (next_ <= last_) {
+    return fmt::format("credits: {} of {} segments are contributed", next_, segments);
+  }
+  return fmt::format("{} of {} results", expected() - results_, expected());
+}
+
+void InNetworkLeave::on_message(Instant, Rank from, const Message& message) {
+  if (message.kind == MessageKind::leave && index(from) + 1 == context().size()) left_ = true;
+}
+
+void InNetworkLeave::start(Instant now, bool) {
+  protocol::Outbox outbox;
+  outbox.send(rank_of(context().size() - 1), MessageKind::leave, epoch());
+  context().send(now, outbox);
+}
+
+}  // namespace tutti::engine

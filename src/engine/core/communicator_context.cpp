@@ -1,0 +1,534 @@
+#include "engine/core/communicator_context.hpp"
+
+#include <algorithm>
+
+#include "base/circular.hpp"
+#include "base/error.hpp"
+
+namespace tutti::engine {
+
+using protocol::MessageKind;
+
+void Operation::on_message(Instant, Rank, const protocol::Message&) {
+  ++context().counters().messages_rejected;
+}
+
+void Operation::on_chunk(Instant, const device::ReceivedChunk&, device::MulticastQueuePair&) {
+  ++context().counters().chunks_malformed;
+}
+
+device::Landing Operation::landing(const device::MessageHead&, bool begins) {
+  if (begins) ++context().counters().chunks_malformed;
+  return {};
+}
+
+void Operation::on_early_chunk(Instant, std::uint32_t, Rank, std::span<const std::byte>) {
+  ++context().counters().chunks_malformed;
+}
+
+void Operation::on_completion(Instant, const device::Completion&) {}
+
+void Operation::on_data(Instant, Rank from, std::uint32_t slot, std::span<const std::byte>) {
+  ++context().counters().messages_rejected;
+  context().fail(failure(Code::invalid_argument,
+                         "{} sent data in slot {}, which {} by {} has not: do all ranks call the "
+                         "same collective with the same algorithm?",
+                         context().name_of(from), slot, description_.operation,
+                         description_.algorithm));
+}
+
+void Operation::on_immediate(Instant now, Rank from, std::uint32_t slot) {
+  on_data(now, from, slot, {});
+}
+
+ReceiveView Operation::receive_view() { return {.epoch = epoch_}; }
+
+void Operation::on_arrivals(Instant, const std::vector<Arrival>&) {}
+
+CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Settings& settings,
+                                         std::unique_ptr<device::Endpoint> endpoint,
+                                         std::vector<std::string> names)
+    : rank_(rank),
+      size_(size),
+      settings_(settings),
+      endpoint_(std::move(endpoint)),
+      board_(endpoint_->board()),
+      board_loses_(board_ != nullptr && board_->loses()),
+      names_(std::move(names)),
+      chunk_bytes_(endpoint_->capabilities().max_chunk_bytes),
+      window_bytes_(endpoint_->capabilities().receive_window_bytes),
+      next_epoch_(settings.first_epoch),
+      message_buffers_(endpoint_->max_message_bytes()),
+      early_(window_bytes_),
+      receipts_(size, settings.first_epoch, settings.receipt_delay),
+      kept_(rank, *endpoint_, 2 * settings.receipt_delay),
+      bytes_per_second_(settings.assumed_bytes_per_second) {
+  if (settings.chunk_bytes != 0) chunk_bytes_ = std::min(chunk_bytes_, settings.chunk_bytes);
+  if (settings.window_bytes != 0) window_bytes_ = std::min(window_bytes_, settings.window_bytes);
+  land_here();
+}
+
+void CommunicatorContext::land_here() {
+  for (std::uint32_t s = 0; s < endpoint_->subgroup_count(); ++s) {
+    (void)endpoint_->multicast(s).land_by(this);
+  }
+}
+
+bool CommunicatorContext::poll(Instant now) {
+  take_submissions(now);
+  if (!failed_.ok()) {
+    // The news of the failure still has to reach the others.
+    endpoint_->poll(now, completions_);
+    post_deferred(now);
+    discard_multicast();
+    return false;
+  }
+  // What others say meanwhile is heard in every so many rounds.
+  constexpr std::uint32_t kRoundsMet = 16;
+  const bool briefly = only_meets() && ++rounds_met_ % kRoundsMet != 0;
+  if (briefly && look_at_board(now)) return active_.empty();
+  bool worked = poll_endpoint(now);
+  if (!deferred_.empty()) post_deferred(now);
+  if (team_) {
+    worked |= poll_team(now);
+  } else if (expects_multicast()) {
+    worked |= poll_multicast(now);
+  }
+  worked |= poll_operations(now);
+  if (failing_.ok()) tend_copies(now);
+  if (!failing_.ok() && workers_stopped(now)) {
+    settle_failure(now);
+    return true;
+  }
+  return worked;
+}
+
+// ---- meetings at the board ----------------------------------------------------------------------
+
+/// The rest of the engine, cold by then, costs a short collective more than all that it does.
+bool CommunicatorContext::only_meets() const {
+  return active_.size() == 1 && active_.front()->meets() && queued_.empty() && deferred_.empty() &&
+         failing_.ok() && !team_;
+}
+
+void CommunicatorContext::begin_at_once(Instant now, std::unique_ptr<Operation>& operation) {
+  const bool first = submitted_.empty() && queued_.empty() && clear();
+  if (!first || !failed_.ok() || !failing_.ok() || team_) return;
+  begin(now, std::move(operation));
+  look_at_board(now);
+}
+
+bool CommunicatorContext::look_at_board(Instant now) {
+  if (!only_meets() || !submitted_.empty()) return false;
+  active_.front()->poll(now);
+  if (active_.front()->done()) end(now, 0);
+  return failing_.ok();
+}
+
+// ---- receive workers ----------------------------------------------------------------------------
+
+Status CommunicatorContext::receive_apart(std::uint32_t workers) {
+  const std::uint32_t most = endpoint_->subgroup_count();
+  if (workers == 0 || workers > most || team_ || busy()) {
+    return failure(Code::internal, "{} receive workers for {} subgroups{}", workers, most,
+                   busy() ? ", while collectives run" : "");
+  }
+  if (Status status = endpoint_->receive_apart(true); !status) return status;
+  team_ = std::make_unique<ReceiveTeam>(*endpoint_, workers, next_epoch_ - 1, window_bytes_);
+  return {};
+}
+
+void CommunicatorContext::receive_here() {
+  if (!team_) return;
+  fold_received();
+  team_.reset();
+  land_here();
+  stop_check_ = kNever;
+  // What cannot be watched any more is still polled.
+  (void)endpoint_->receive_apart(false);
+}
+
+bool CommunicatorContext::poll_team(Instant now) {
+  if (!team_->take_news()) return false;
+  fold_received();
+  const std::vector<Arrival>& arrivals = team_->take_arrivals();
+  if (Operation* operation = find(team_->epoch())) operation->on_arrivals(now, arrivals);
+  return true;
+}
+
+// A collective that fails leaves chunks unmarked, which a worker may be about to place: the buffers
+// are given back when none goes by its view any more.
+bool CommunicatorContext::workers_stopped(Instant now) {
+  constexpr Nanoseconds kCheckInterval{1'000'000};
+  if (!team_) return true;
+  if (stop_check_ == kNever) {
+    team_->publish({.state = ReceiveView::State::closed, .epoch = next_epoch_ - 1});
+    team_->set_eager(true);
+    stopping_ = team_->grace();
+  }
+  stop_check_ = now + kCheckInterval;
+  if (!team_->passed(stopping_)) return false;
+  stop_check_ = kNever;
+  return true;
+}
+
+bool CommunicatorContext::poll_endpoint(Instant now) {
+  return take_completions(now, endpoint_->poll(now, completions_));
+}
+
+bool CommunicatorContext::take_completions(Instant now, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) on_completion(now, completions_[i]);
+  return count > 0;
+}
+
+/// Where all that runs goes by messages, chunks are those of ranks that are ahead: a look now and
+/// then is enough. Each costs a system call a subgroup, a sixth of an idle round.
+bool CommunicatorContext::expects_multicast() {
+  constexpr std::uint32_t kRoundsUnheard = 4;
+  const bool any =
+      active_.empty() || std::any_of(active_.begin(), active_.end(),
+                                     [](const auto& one) { return one->multicast_bytes() > 0; });
+  rounds_unheard_ = any || rounds_unheard_ + 1 == kRoundsUnheard ? 0 : rounds_unheard_ + 1;
+  return rounds_unheard_ == 0;
+}
+
+bool CommunicatorContext::poll_multicast(Instant now) {
+  bool worked = false;
+  for (std::uint32_t s = 0; s < endpoint_->subgroup_count(); ++s) {
+    device::MulticastQueuePair& pair = endpoint_->multicast(s);
+    const std::size_t count = pair.poll(chunks_);
+    for (std::size_t i = 0; i < count; ++i) on_chunk(now, chunks_[i], pair);
+    if (count > 0) pair.release();
+    worked |= count > 0;
+  }
+  drained_ = !worked;
+  return worked;
+}
+
+// Datagrams that nobody reads would keep the wait descriptor readable, and the driver from
+// sleeping.
+void CommunicatorContext::discard_multicast() {
+  if (team_) {
+    (void)team_->take_news();
+    return;
+  }
+  for (std::uint32_t s = 0; s < endpoint_->subgroup_count(); ++s) {
+    device::MulticastQueuePair& pair = endpoint_->multicast(s);
+    if (pair.poll(chunks_) > 0) pair.release();
+  }
+}
+
+void CommunicatorContext::on_chunk(Instant now, const device::ReceivedChunk& chunk,
+                                   device::MulticastQueuePair& pair) {
+  // What comes after the last chunk of a collective is for the next one, which can begin then: kept
+  // and copied, a fifth of the chunks of an aggregator's results cost 2 % of all cores' time.
+  if (chunk.epoch == next_epoch_) begin_operations(now);
+  if (Operation* operation = find(chunk.epoch)) {
+    operation->on_chunk(now, chunk, pair);
+    return;
+  }
+  if (circular_before(chunk.epoch, next_epoch_)) {
+    ++counters_.chunks_stale;
+    return;
+  }
+  bool damaged = false;
+  if (early_.keep(chunk, pair, damaged)) {
+    ++counters_.chunks_early;
+  } else {
+    ++(damaged ? counters_.chunks_damaged : counters_.chunks_early_dropped);
+    if (every_chunk_arrives()) fail_without_slow_path(chunk.source);
+  }
+}
+
+void CommunicatorContext::fail_without_slow_path(Rank source) {
+  fail(
+      failure(Code::peer_failed,
+              "{} sent a chunk that cannot be used here, and none is sent twice: do all ranks call "
+              "the same collectives in the same order?",
+              name_of(source)));
+}
+
+device::Landing CommunicatorContext::landing(const device::MessageHead& chunk, bool begins) {
+  if (Operation* operation = find(chunk.epoch)) return operation->landing(chunk, begins);
+  if (!circular_before(chunk.epoch, next_epoch_)) return {device::Landing::Where::staging};
+  if (begins) ++counters_.chunks_stale;
+  return {};
+}
+
+void CommunicatorContext::on_peer_failure(Rank peer) {
+  note_failure(failure(Code::peer_failed,
+                       "{} does not answer: it has died, is stopped, or cannot be reached from {}",
+                       name_of(peer), name_of(rank_)),
+               peer, true);
+}
+
+void CommunicatorContext::on_failed_message(Rank lost, Rank from, Rank culprit) {
+  if (failing_.ok()) culprit_ = culprit;
+  const Status status =
+      culprit != kNoRank ? failure(Code::peer_failed, "rank {} of the job is lost, as {} reports",
+                                   index(culprit), name_of(from))
+      : lost == from
+          ? failure(Code::peer_failed, "{} gave up; its own error says why", name_of(lost))
+          : failure(Code::peer_failed, "{} is lost, as {} reports", name_of(lost), name_of(from));
+  note_failure(status, lost, false);
+}
+
+void CommunicatorContext::take_submissions(Instant now) {
+  if (submitted_.empty()) return;
+  for (auto& operation : submitted_.take_all()) {
+    if (failed_.ok()) {
+      queued_.push_back(std::move(operation));
+    } else {
+      complete(*operation,
+               failure(Code::aborted, "the communicator failed before: {}", failed_.message()));
+    }
+  }
+  begin_operations(now);
+}
+
+bool CommunicatorContext::barrier_needed(const Operation& operation, bool votes) {
+  // The same decision on all ranks: it follows from the sequence of collectives alone. Bytes stay
+  // unconfirmed until a later collective, or a barrier, proves that everybody has consumed them.
+  const std::uint64_t payload = operation.multicast_bytes();
+  const std::uint64_t bytes = payload == 0 ? 0 : std::max(payload, kLeastUnconfirmedBytes);
+  const bool lossless = endpoint_->capabilities().has(device::Capability::lossless);
+  const std::uint64_t early = operation.early_bytes();
+  const bool barrier = (bytes > 0 && (votes || settings_.always_barrier || lossless ||
+                                      unconfirmed_bytes_ + bytes > window_bytes_)) ||
+                       (early > 0 && (settings_.always_barrier ||
+                                      unconfirmed_early_bytes_ + early > kMaxEarlyBytes));
+  const bool confirmed = barrier || operation.confirms_earlier();
+  unconfirmed_bytes_ = confirmed ? bytes : unconfirmed_bytes_ + bytes;
+  unconfirmed_early_bytes_ = confirmed ? early : unconfirmed_early_bytes_ + early;
+  return barrier;
+}
+
+void CommunicatorContext::begin_operations(Instant now) {
+  while (!queued_.empty() && failed_.ok() && failing_.ok()) {
+    if (!clear()) return;
+    std::unique_ptr<Operation> next = std::move(queued_.front());
+    queued_.pop_front();
+    begin(now, std::move(next));
+  }
+}
+
+/// Whether the next one may begin.
+bool CommunicatorContext::clear() const {
+  return std::all_of(active_.begin(), active_.end(),
+                     [](const auto& one) { return one->locally_complete(); });
+}
+
+void CommunicatorContext::begin(Instant now, std::unique_ptr<Operation> begun) {
+  active_.push_back(std::move(begun));
+  Operation& operation = *active_.back();
+  const std::uint32_t epoch = next_epoch_++;
+  const Description& what = operation.description();
+  ++counters_.collectives_started;
+  recorder_.begin(epoch, what.operation, what.algorithm, what.root, what.bytes, now);
+  // Who meets at the board watches whom it waits for, once that takes long.
+  if (!operation.meets()) watch_neighbours();
+  const bool votes = operation.prepare(*this);
+  operation.begin(now, epoch, barrier_needed(operation, votes), *this);
+  if (!early_.empty()) {
+    for (const EarlyStore::Chunk& chunk : early_.take(epoch)) {
+      operation.on_early_chunk(now, chunk.psn, chunk.source, chunk.payload());
+    }
+  }
+  if (team_) team_->publish(operation.receive_view());
+  deliver_pending(now, operation);
+}
+
+bool CommunicatorContext::poll_operations(Instant now) {
+  bool worked = false;
+  for (std::size_t i = 0; i < active_.size() && failing_.ok();) {
+    Operation& operation = *active_[i];
+    worked |= operation.poll(now);
+    if (!failing_.ok()) break;
+    if (!operation.done()) {
+      ++i;
+      continue;
+    }
+    end(now, i);
+    worked = true;
+  }
+  begin_operations(now);
+  // What the operations posted goes out now rather than with the next round.
+  if (worked && failing_.ok()) take_completions(now, endpoint_->poll_posted(now, completions_));
+  return worked;
+}
+
+/// The operation at `position` of those that run is done.
+void CommunicatorContext::end(Instant now, std::size_t position) {
+  std::unique_ptr<Operation> over = std::move(active_[position]);
+  recorder_.enter(over->epoch(), observe::Phase::done, now);
+  over->finish();
+  if (over->begun_by_all()) {
+    receipts_.begun_by_all(over->epoch());
+    kept_.release(receipts_);
+  }
+  active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(position));
+  if (active_.empty() && queued_.empty()) stop_watching();
+  const bool viewed = team_ && team_->epoch() == over->epoch();
+  if (viewed) {
+    team_->publish({.state = ReceiveView::State::over, .epoch = over->epoch()});
+    team_->set_eager(false);
+  }
+  complete(*over, {});
+  if (team_) team_->retire(std::move(over));
+}
+
+void CommunicatorContext::complete(Operation& operation, const Status& status) {
+  ++(status.ok() ? counters_.collectives_completed : counters_.collectives_failed);
+  Completion& completion = *operation.completion();
+  completion.status = status;
+  if (completion.callback) completion.callback(status);
+  completion.done.store(true, std::memory_order_release);
+}
+
+void CommunicatorContext::watch(Rank peer) {
+  if (peer == rank_ || std::find(watched_.begin(), watched_.end(), peer) != watched_.end()) return;
+  watched_.push_back(peer);
+  endpoint_->watch(peer, true);
+}
+
+void CommunicatorContext::watch_everybody() {
+  for (std::uint32_t r = 0; r < size_; ++r) watch(rank_of(r));
+}
+
+void CommunicatorContext::unwatch(Rank peer) {
+  std::erase(watched_, peer);
+  endpoint_->watch(peer, false);
+}
+
+void CommunicatorContext::watch_neighbours() {
+  const std::uint32_t me = index(rank_);
+  watch(rank_of((me + 1) % size_));
+  watch(rank_of((me + size_ - 1) % size_));
+}
+
+void CommunicatorContext::stop_watching() {
+  // Who closes waits for receipts: one that died must not keep it for ever.
+  if (parting_) return;
+  for (const Rank peer : watched_) endpoint_->watch(peer, false);
+  watched_.clear();
+}
+
+Operation* CommunicatorContext::find(std::uint32_t epoch) {
+  for (const auto& operation : active_) {
+    if (operation->epoch() == epoch) return operation.get();
+  }
+  return nullptr;
+}
+
+Status CommunicatorContext::failure_of(Instant now, const Operation& operation,
+                                       const Status& cause) const {
+  const Description& what = operation.description();
+  std::string text = fmt::format("{} #{} ({}", what.operation, operation.epoch(), what.algorithm);
+  if (what.root != kNoRank) text += fmt::format(", root {}", index(what.root));
+  text +=
+      fmt::format(", {} bytes) at {} in phase {} after {:.3f} s: {}", what.bytes, name_of(rank_),
+                  observe::to_string(operation.phase()),
+                  static_cast<double>((now - operation.started()).count()) / 1e9, cause.message());
+  const std::string missing = operation.missing();
+  if (!missing.empty()) text += "; missing here: " + missing;
+  return Status(cause.code(), text);
+}
+
+void CommunicatorContext::note_failure(const Status& status, Rank lost, bool tell_peers) {
+  // The first finding is the cause; what follows from it is not.
+  if (!failing_.ok()) return;
+  failing_ = status;
+  lost_ = lost;
+  tell_peers_ = tell_peers;
+}
+
+void CommunicatorContext::fail(const Status& status) { note_failure(status, rank_, true); }
+
+void CommunicatorContext::abort(const std::string& reason) {
+  fail(failure(Code::aborted, "aborted by {}: {}", name_of(rank_), reason));
+}
+
+void CommunicatorContext::abort_for(Rank culprit, const std::string& reason) {
+  if (failing_.ok()) culprit_ = culprit;
+  fail(failure(Code::aborted, "given up by {}: {}", name_of(rank_), reason));
+}
+
+void CommunicatorContext::settle_failure(Instant now) {
+  const Status status = failing_;
+  std::vector<std::unique_ptr<Operation>> over;
+  failed_ = status;
+  fold_received();
+  drop_deferred();
+  if (tell_peers_) {
+    for (std::uint32_t r = 0; r < size_; ++r) {
+      if (rank_of(r) == rank_ || rank_of(r) == lost_) continue;
+      const std::uint64_t culprit = culprit_ == kNoRank ? 0 : index(culprit_) + 1;
+      outbox_.send(rank_of(r), MessageKind::failed, 0, culprit << 32 | index(lost_));
+    }
+    send(now, outbox_);
+    endpoint_->poll(now, completions_);
+  }
+  // What is over is no victim, though its last news came together with that of the failure.
+  for (auto& operation : active_) {
+    if (operation->done()) over.push_back(std::move(operation));
+  }
+  std::erase(active_, nullptr);
+  // The callers get their buffers back: nothing may read or write them any more.
+  endpoint_->abandon();
+  std::vector<Status> reasons;
+  for (auto& operation : active_) {
+    recorder_.enter(operation->epoch(), observe::Phase::failed, now);
+    reasons.push_back(failure_of(now, *operation, status));
+    operation->finish();
+  }
+  // Before anybody who waits learns of it: they may end the process.
+  if (failure_hook_) failure_hook_(reasons.empty() ? status : reasons.front());
+  for (auto& operation : over) {
+    recorder_.enter(operation->epoch(), observe::Phase::done, now);
+    operation->finish();
+    complete(*operation, {});
+  }
+  for (std::size_t i = 0; i < active_.size(); ++i) complete(*active_[i], reasons[i]);
+  active_.clear();
+  for (auto& operation : queued_) {
+    complete(*operation, failure(Code::aborted, "not begun: {}", status.message()));
+  }
+  queued_.clear();
+}
+
+void CommunicatorContext::observe_rate(std::uint64_t bytes, Nanoseconds time) {
+  if (time.count() <= 0 || bytes < 65536) return;
+  const auto sample = static_cast<std::uint64_t>(static_cast<double>(bytes) * 1e9 /
+                                                 static_cast<double>(time.count()));
+  bytes_per_second_ = (bytes_per_second_ * 3 + std::max<std::uint64_t>(sample, 1)) / 4;
+}
+
+std::string CommunicatorContext::name_of(Rank rank) const {
+  if (index(rank) < names_.size() && !names_[index(rank)].empty()) {
+    return fmt::format("rank {} ({})", index(rank), names_[index(rank)]);
+  }
+  return fmt::format("rank {}", index(rank));
+}
+
+bool CommunicatorContext::begins_together() const {
+  return std::any_of(active_.begin(), active_.end(),
+                     [](const auto& operation) { return operation->begins_together(); });
+}
+
+bool CommunicatorContext::quiet() const { return deferred_.empty() && endpoint_->quiet(); }
+
+bool CommunicatorContext::blocked() const {
+  return std::any_of(active_.begin(), active_.end(),
+                     [](const auto& operation) { return operation->blocked(); });
+}
+
+Instant CommunicatorContext::next_deadline() const {
+  Instant deadline =
+      std::min({endpoint_->next_deadline(), stop_check_, receipts_.due(), kept_.next_deadline()});
+  for (const auto& operation : active_) {
+    deadline = std::min(deadline, operation->next_deadline());
+  }
+  return deadline;
+}
+
+}  // namespace tutti::engine

@@ -1,0 +1,306 @@
+// One communicator at one rank, as the engine runs it: its endpoint, the collectives in flight, and
+// what their machines share. Poll-driven: never blocks, sleeps or reads a clock.
+//
+// Collectives run in the order of submission, which is the same on all ranks; that order numbers
+// them (the epoch). The data phases of two collectives never overlap at one rank: the next begins
+// when this one has everything here, while its handshake and its neighbours' fetches go on.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/device.hpp"
+#include "engine/core/by_epoch.hpp"
+#include "engine/core/unexpected_chunks.hpp"
+#include "engine/core/retained_blocks.hpp"
+#include "engine/core/message_buffers.hpp"
+#include "engine/core/operation.hpp"
+#include "engine/receive/receive_team.hpp"
+#include "engine/core/settings.hpp"
+#include "engine/core/submission_queue.hpp"
+#include "observe/counters.hpp"
+#include "observe/flight_recorder.hpp"
+#include "observe/trace_log.hpp"
+#include "protocol/cutoff.hpp"
+#include "protocol/codec/data_message.hpp"
+#include "protocol/codec/message.hpp"
+#include "protocol/delivery_acks.hpp"
+#include "protocol/send_schedule.hpp"
+#include "tutti/status.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::engine {
+
+class CommunicatorContext : private device::LandingGuide {
+ public:
+  CommunicatorContext(Rank rank, std::uint32_t size, const Settings& settings,
+                      std::unique_ptr<device::Endpoint> endpoint, std::vector<std::string> names);
+
+  /// Hands over a collective. Any thread; lock-free.
+  void submit(std::unique_ptr<Operation> operation) { submitted_.push(std::move(operation)); }
+  bool has_submissions() const { return !submitted_.empty(); }
+
+  /// Begins a collective at once and looks whether it is over already, where nothing else is to be
+  /// done first; elsewhere leaves it to the caller, to submit. Used by whoever polls.
+  void begin_at_once(Instant now, std::unique_ptr<Operation>& operation);
+  /// One look whether the meeting at the board is over, which touches nothing else; false: there is
+  /// more to do than that, for `poll`. Used by whoever polls.
+  bool look_at_board(Instant now);
+  /// Whether a meeting at the board is all that goes on here.
+  bool only_meets() const;
+  /// One round of work; returns whether there was any.
+  bool poll(Instant now);
+  /// When `poll` must be called though nothing arrives.
+  Instant next_deadline() const;
+  /// Whether an operation that runs says so (`Operation::begins_together`).
+  bool begins_together() const;
+  /// Whether data waits for room in a send queue.
+  bool blocked() const;
+  /// Says what the others wait to hear before this rank may close, and watches those who have yet
+  /// to say that they need nothing more of it (`keeps_blocks`).
+  void part(Instant now);
+  bool keeps_blocks() const { return !kept_.empty() || !behind().empty(); }
+  /// Once nothing is kept and all is quiet: tells who may ask this rank that it goes.
+  void say_goodbye(Instant now);
+  /// Whether everything that this rank has to say has reached its peers.
+  bool quiet() const;
+  /// Collectives that are not over.
+  bool busy() const { return !queued_.empty() || !active_.empty() || !submitted_.empty(); }
+
+  /// Ends everything with an error of this rank's own, at the end of the current or next `poll`;
+  /// the other ranks hear that this one has given up.
+  void fail(const Status& status);
+  /// Ends everything here and, naming this rank, on the peers.
+  void abort(const std::string& reason);
+  /// The same on account of a rank that the job knows by `culprit` and this communicator may not.
+  void abort_for(Rank culprit, const std::string& reason);
+  /// After a failure: the rank whose loss was the cause, in this communicator; or, where the cause
+  /// was said to lie outside it, `culprit`, as the job knows it. kNoRank: none.
+  Rank lost() const { return lost_; }
+  Rank culprit() const { return culprit_; }
+  const Status& failure_status() const { return failed_; }
+  /// Calls `hook` with the error when everything ends, from within `poll`, before any completion.
+  void on_failure(std::function<void(const Status&)> hook) { failure_hook_ = std::move(hook); }
+
+  /// From now on collectives are traced; those under way in part only.
+  void trace_to(std::unique_ptr<observe::CommunicatorTrace> trace) {
+    trace_ = std::move(trace);
+    recorder_.trace_to(trace_.get());
+  }
+
+  /// Hands the receive sides of the queue pairs to `workers` workers, which the caller's threads
+  /// drive from now on; no collective may be under way. Code::unsupported where the device cannot.
+  Status receive_apart(std::uint32_t workers);
+  /// Takes them back: the context receives by itself again. No thread drives a worker any more.
+  void receive_here();
+  /// The workers; null where there are none.
+  ReceiveTeam* team() { return team_.get(); }
+  /// Whether receive workers have something for `poll`.
+  bool has_news() const { return team_ && team_->has_news(); }
+  /// Adds what receive workers have counted to `counters`.
+  void fold_received() {
+    if (team_) team_->fold(counters_);
+  }
+
+  // For operations.
+  Rank rank() const { return rank_; }
+  std::uint32_t size() const { return size_; }
+  const Settings& settings() const { return settings_; }
+  device::Endpoint& endpoint() { return *endpoint_; }
+  const device::Endpoint& endpoint() const { return *endpoint_; }
+  observe::Counters& counters() { return counters_; }
+  const observe::Counters& counters() const { return counters_; }
+  observe::FlightRecorder& recorder() { return recorder_; }
+  const observe::FlightRecorder& recorder() const { return recorder_; }
+  /// Where to say what is done when; null: nowhere.
+  observe::CommunicatorTrace* trace() { return trace_.get(); }
+  protocol::Jitter& jitter() { return jitter_; }
+  /// Bytes per second that multicast data arrived at lately.
+  std::uint64_t bytes_per_second() const { return bytes_per_second_; }
+  void observe_rate(std::uint64_t bytes, Nanoseconds time);
+  /// Whether chunks were lost in one of the last few collectives.
+  bool lossy() const { return loss_memory_ > 0; }
+  void observe_loss(bool lost) {
+    constexpr std::uint32_t kRememberedCollectives = 8;
+    loss_memory_ = lost ? kRememberedCollectives : loss_memory_ - std::min(loss_memory_, 1u);
+  }
+  /// How the senders of this communicator's Allgathers share the network.
+  protocol::TurnTaking& turn_taking() { return turn_taking_; }
+  /// What this rank has to say about that; the engine's operations fill it in.
+  protocol::Vote& vote() { return vote_; }
+  std::uint64_t window_bytes() const { return window_bytes_; }
+  /// Whether chunks need no slow path, and nobody's memory after the call. The same on all ranks.
+  bool every_chunk_arrives() const {
+    return endpoint_->capabilities().has(device::Capability::every_chunk_arrives);
+  }
+  /// Ends everything because of a chunk of `source` that cannot be used, and will not come again.
+  void fail_without_slow_path(Rank source);
+  /// Whether a Broadcast goes without handshake. The same on all ranks.
+  bool keeps(std::uint64_t broadcast_bytes) const;
+  /// This rank has sent its block of a collective, and keeps a copy.
+  void keep_block(Instant now, std::uint32_t epoch, std::span<const std::byte> block);
+  /// Somebody misses chunks of a block that this rank keeps, or is about to.
+  void answer_from_copy(Instant now, Rank from, const protocol::Message& request);
+  /// This rank has what `root`, which keeps a copy, has sent.
+  void owe_receipt(Instant now, Rank root, std::uint32_t epoch) { receipts_.owe(now, root, epoch); }
+  /// Whether the last look at the multicast queue pairs found nothing: what has not come by then is
+  /// not merely unread. Where receive workers look, they are asked: `looked` answers for the
+  /// question `ask_look`.
+  bool drained() const { return drained_; }
+  std::uint64_t ask_look() { return team_ ? team_->ask_look() : 0; }
+  bool looked(std::uint64_t look) const { return team_ ? team_->looked(look) : drained_; }
+  std::uint32_t chunk_bytes() const { return chunk_bytes_; }
+  /// Empties an outbox onto the reliable connections.
+  void send(Instant now, protocol::Outbox& outbox);
+  /// Sends a schedule's data eagerly: it is copied, and leaves as soon as the device takes it.
+  void send_data(Instant now, Rank to, std::uint32_t epoch, std::uint32_t slot,
+                 std::span<const std::byte> payload);
+  /// The most that send_data takes.
+  std::size_t max_data_bytes() const {
+    return endpoint_->max_message_bytes() - protocol::kDataHeaderBytes;
+  }
+  /// Until no collective runs, a peer that falls silent is a failure: for whoever is waited for.
+  void watch(Rank peer);
+  void watch_everybody();
+  /// Its silence is no failure from now on.
+  void unwatch(Rank peer);
+  /// "rank 2 (host b)".
+  std::string name_of(Rank rank) const;
+  /// Where short collectives meet; null: nowhere.
+  device::Board* board() { return board_; }
+  /// Whether a rank has said that it closes its side.
+  bool gone(Rank rank) const;
+  /// Asks ranks for their entries of this meeting, which did not come.
+  void ask_for_entries(Instant now, std::span<const Rank> ranks);
+  /// Asks who is behind which meetings they have left.
+  void ask_who_left(Instant now);
+  /// A probe has come (membership).
+  struct Probe {
+    Rank source;
+    std::uint32_t subgroup;
+  };
+  /// Moves out the probes and, while membership is being confirmed, the messages of epoch 0.
+  std::vector<Probe> take_probes() { return std::exchange(probes_, {}); }
+
+ private:
+  struct PendingMessage {
+    Rank from;
+    protocol::Message message;
+  };
+
+  /// Data of a collective that this rank has not begun.
+  struct PendingData {
+    Rank from;
+    std::uint32_t slot;
+    std::vector<std::byte> payload;
+  };
+
+  /// Bytes that a rank is sent, at most, for collectives that it has not begun: more waits for a
+  /// ready barrier.
+  static constexpr std::uint64_t kMaxEarlyBytes = 4 << 20;
+  /// What a short multicast counts for in the receivers' window: a datagram fills more of a queue
+  /// than its payload.
+  static constexpr std::uint64_t kLeastUnconfirmedBytes = 2048;
+
+  void land_here();
+  device::Landing landing(const device::MessageHead& chunk, bool begins) override;
+  bool poll_endpoint(Instant now);
+  bool take_completions(Instant now, std::size_t count);
+  bool expects_multicast();
+  bool poll_multicast(Instant now);
+  bool poll_team(Instant now);
+  bool workers_stopped(Instant now);
+  void on_completion(Instant now, const device::Completion& completion);
+  void on_message(Instant now, Rank from, std::span<const std::byte> bytes);
+  void on_chunk(Instant now, const device::ReceivedChunk& chunk, device::MulticastQueuePair& pair);
+  void on_arrival(Instant now, const device::Completion& completion);
+  void on_data(Instant now, Rank from, std::span<const std::byte> bytes);
+  void on_immediate(Instant now, Rank from, std::uint64_t immediate);
+  void deliver_pending(Instant now, Operation& operation);
+  void post_or_defer(Instant now, const DeferredMessage& message);
+  bool post_message(Instant now, const DeferredMessage& message);
+  void post_deferred(Instant now);
+  void drop_deferred();
+  void on_peer_failure(Rank peer);
+  void on_failed_message(Rank lost, Rank from, Rank culprit);
+  void note_failure(const Status& status, Rank lost, bool tell_peers);
+  void discard_multicast();
+  void take_submissions(Instant now);
+  void begin_operations(Instant now);
+  void begin(Instant now, std::unique_ptr<Operation> begun);
+  bool clear() const;
+  void end(Instant now, std::size_t position);
+  bool barrier_needed(const Operation& operation, bool votes);
+  bool poll_operations(Instant now);
+  void complete(Operation& operation, const Status& status);
+  void answer_late(Instant now, Rank from, const protocol::Message& message);
+  void on_receipt(Rank from, std::uint32_t epoch);
+  std::vector<Rank> behind() const;
+  bool on_board_message(Instant now, Rank from, const protocol::Message& message);
+  void tend_copies(Instant now);
+  void watch_neighbours();
+  void stop_watching();
+  void settle_failure(Instant now);
+  Operation* find(std::uint32_t epoch);
+  Status failure_of(Instant now, const Operation& operation, const Status& cause) const;
+
+  Rank rank_;
+  std::uint32_t size_;
+  Settings settings_;
+  std::unique_ptr<device::Endpoint> endpoint_;
+  device::Board* board_;
+  bool board_loses_;
+  std::vector<std::string> names_;
+  std::uint32_t chunk_bytes_;
+  std::uint64_t window_bytes_;
+  SubmissionQueue submitted_;
+  std::deque<std::unique_ptr<Operation>> queued_;
+  std::vector<std::unique_ptr<Operation>> active_;
+  std::uint32_t next_epoch_;
+  std::uint64_t unconfirmed_bytes_ = 0;        ///< multicast, and not known to be consumed by all
+  std::uint64_t unconfirmed_early_bytes_ = 0;  ///< of messages, likewise
+  ByEpoch<PendingMessage> pending_;
+  ByEpoch<PendingData> pending_data_;
+  std::uint64_t pending_data_bytes_ = 0;
+  MessageBuffers message_buffers_;
+  std::deque<DeferredMessage> deferred_;  ///< refused by a full send queue
+  EarlyStore early_;
+  protocol::Receipts receipts_;
+  KeptBlocks kept_;
+  protocol::Jitter jitter_;
+  std::uint64_t bytes_per_second_;
+  std::uint32_t loss_memory_ = 0;
+  protocol::TurnTaking turn_taking_;
+  protocol::Vote vote_;
+  observe::Counters counters_;
+  observe::FlightRecorder recorder_;
+  std::unique_ptr<observe::CommunicatorTrace> trace_;
+  Status failed_;   ///< settled: nothing runs any more
+  Status failing_;  ///< noted, not settled yet
+  bool tell_peers_ = false;
+  Rank culprit_ = kNoRank;
+  Rank lost_ = kNoRank;  ///< whose loss is the cause; this rank's own where it gave up
+  std::function<void(const Status&)> failure_hook_;
+  protocol::Outbox outbox_;
+  std::vector<Probe> probes_;
+  std::array<device::Completion, 64> completions_;
+  std::array<device::ReceivedChunk, 256> chunks_;
+  std::unique_ptr<ReceiveTeam> team_;
+  ReceiveTeam::Grace stopping_;  ///< while a failure waits for the workers
+  Instant stop_check_ = kNever;  ///< set while it does
+  std::vector<Rank> watched_;
+  bool parting_ = false;              ///< closes: whoever is watched stays so
+  Instant ask_who_left_at_ = kNever;  ///< while it does
+  std::vector<Rank> gone_;            ///< who have said that they go
+  bool drained_ = false;
+  std::uint32_t rounds_unheard_ = 0;  ///< polls since multicast was looked at
+  std::uint32_t rounds_met_ = 0;      ///< polls in which there was only the board to look at
+};
+
+}  // namespace tutti::engine

@@ -1,0 +1,315 @@
+// What a communicator says to other ranks and hears from them by reliable messages.
+#include <algorithm>
+#include <cstring>
+
+#include "base/circular.hpp"
+#include "base/error.hpp"
+#include "engine/core/communicator_context.hpp"
+#include "engine/aggregate/window_plan.hpp"
+
+namespace tutti::engine {
+
+using protocol::Message;
+using protocol::MessageKind;
+
+namespace {
+
+constexpr std::size_t kMaxPendingMessages = 1 << 16;
+constexpr std::uint64_t kGoes = 1;  // of MessageKind::left: the sender will answer nobody
+
+}  // namespace
+
+void CommunicatorContext::on_completion(Instant now, const device::Completion& completion) {
+  switch (completion.opcode) {
+    case device::Opcode::receive:
+      on_arrival(now, completion);
+      return;
+    case device::Opcode::send:
+      if (completion.work_id != 0) message_buffers_.give_back(completion.work_id);
+      if (completion.code == Code::peer_failed) on_peer_failure(completion.peer);
+      return;
+    case device::Opcode::probe:
+      probes_.push_back({completion.peer, static_cast<std::uint32_t>(completion.immediate)});
+      return;
+    case device::Opcode::failure:
+      on_peer_failure(completion.peer);
+      return;
+    default:
+      // Work to a lost peer ends before the loss itself is reported; the cause is the same.
+      if (completion.code == Code::peer_failed) {
+        on_peer_failure(completion.peer);
+      } else if (Operation* operation =
+                     find(static_cast<std::uint32_t>(completion.work_id >> 32))) {
+        operation->on_completion(now, completion);
+      }
+  }
+}
+
+// An immediate comes without a message: its data lies where this rank asked for it.
+void CommunicatorContext::on_arrival(Instant now, const device::Completion& completion) {
+  if (completion.payload.empty()) {
+    on_immediate(now, completion.peer, completion.immediate);
+  } else if (protocol::is_data_message(completion.payload)) {
+    on_data(now, completion.peer, completion.payload);
+  } else {
+    on_message(now, completion.peer, completion.payload);
+  }
+}
+
+void CommunicatorContext::on_immediate(Instant now, Rank from, std::uint64_t immediate) {
+  ++counters_.messages_received;
+  if (Operation* operation = find(static_cast<std::uint32_t>(immediate >> 32))) {
+    operation->on_immediate(now, from, static_cast<std::uint32_t>(immediate));
+  } else {
+    ++counters_.messages_rejected;
+  }
+}
+
+void CommunicatorContext::on_data(Instant now, Rank from, std::span<const std::byte> bytes) {
+  ++counters_.messages_received;
+  const auto message = protocol::decode_data(bytes);
+  if (!message) {
+    ++counters_.messages_rejected;
+    return;
+  }
+  if (Operation* operation = find(message->epoch)) {
+    operation->on_data(now, from, message->slot, message->payload);
+    return;
+  }
+  if (circular_before(message->epoch, next_epoch_)) {
+    ++counters_.messages_rejected;
+    return;
+  }
+  pending_data_bytes_ += bytes.size();
+  if (pending_data_bytes_ > 2 * kMaxEarlyBytes) {
+    fail(failure(Code::peer_failed,
+                 "{} sent data for collective #{}, more than may come before this rank calls it",
+                 name_of(from), message->epoch));
+    return;
+  }
+  pending_data_.keep(message->epoch,
+                     {from, message->slot, {message->payload.begin(), message->payload.end()}});
+}
+
+void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std::byte> bytes) {
+  ++counters_.messages_received;
+  const auto message = protocol::decode(bytes);
+  if (!message) {
+    ++counters_.messages_rejected;
+    return;
+  }
+  if (message->kind == MessageKind::failed) {
+    const auto lost = static_cast<std::uint32_t>(message->argument);
+    const auto culprit = static_cast<std::uint32_t>(message->argument >> 32);
+    if (lost < size_)
+      on_failed_message(rank_of(lost), from, culprit == 0 ? kNoRank : rank_of(culprit - 1));
+    return;
+  }
+  if (message->kind == MessageKind::have) return on_receipt(from, message->epoch);
+  if (on_board_message(now, from, *message)) return;
+  if (Operation* operation = find(message->epoch)) {
+    operation->on_message(now, from, *message);
+  } else if (circular_before(message->epoch, next_epoch_)) {
+    if (message->kind == MessageKind::fetch_request) answer_late(now, from, *message);
+    // An aggregator that learns late what was called refuses what is over at a rank that called it.
+    if (message->kind == MessageKind::refused) fail(refusal_status(name_of(from), *message));
+  } else if (pending_.size() < kMaxPendingMessages) {
+    pending_.keep(message->epoch, {from, *message});
+  } else {
+    ++counters_.messages_rejected;
+  }
+}
+
+/// Somebody misses chunks of a collective that is over here.
+void CommunicatorContext::answer_late(Instant now, Rank from, const Message& message) {
+  if (kept_.holds(message.epoch)) {
+    observe_loss(true);
+    return answer_from_copy(now, from, message);
+  }
+  Message answer = message;
+  answer.kind = MessageKind::fetch_gone;
+  outbox_.send(from, answer);
+  send(now, outbox_);
+}
+
+// ---- blocks that their root keeps
+
+bool CommunicatorContext::keeps(std::uint64_t broadcast_bytes) const {
+  // Everybody's receipt goes to the root itself.
+  constexpr std::uint32_t kMostReceivers = 64;
+  return broadcast_bytes <= std::min(settings_.keep_bytes, window_bytes_ / 2) && size_ > 1 &&
+         size_ <= kMostReceivers;
+}
+
+void CommunicatorContext::keep_block(Instant now, std::uint32_t epoch,
+                                     std::span<const std::byte> block) {
+  kept_.keep(now, epoch, block);
+  ++counters_.blocks_kept;
+  // The receipts may have come before: the last chunk leaves, and is looked after, in its own time.
+  kept_.release(receipts_);
+}
+
+void CommunicatorContext::answer_from_copy(Instant now, Rank from, const Message& request) {
+  if (kept_.holds(request.epoch)) counters_.kept_ranges_served += request.range_count;
+  if (!kept_.ask(from, request, outbox_)) ++counters_.messages_rejected;
+  send(now, outbox_);
+}
+
+void CommunicatorContext::on_receipt(Rank from, std::uint32_t epoch) {
+  if (!circular_before(epoch, next_epoch_)) {
+    ++counters_.messages_rejected;
+    return;
+  }
+  receipts_.on_have(from, epoch);
+  kept_.release(receipts_);
+}
+
+// ---- a board whose entries may get lost
+
+/// False: the message is about something else.
+bool CommunicatorContext::on_board_message(Instant now, Rank from, const Message& message) {
+  switch (message.kind) {
+    case MessageKind::entry_missing:
+      if (board_loses_ && board_->put_again(message.epoch)) ++counters_.board_entries_again;
+      return true;
+    case MessageKind::left_wanted:
+      if (board_loses_) outbox_.send(from, MessageKind::left, board_->left());
+      send(now, outbox_);
+      return true;
+    case MessageKind::left:
+      if (board_loses_) board_->on_left(from, message.epoch);
+      if (message.argument == kGoes && !gone(from)) {
+        gone_.push_back(from);
+        unwatch(from);
+      }
+      return true;
+    default:
+      return false;
+  }
+}
+
+void CommunicatorContext::ask_for_entries(Instant now, std::span<const Rank> ranks) {
+  for (const Rank rank : ranks) {
+    outbox_.send(rank, MessageKind::entry_missing, board_->meeting());
+    ++counters_.board_entries_missed;
+  }
+  send(now, outbox_);
+}
+
+void CommunicatorContext::ask_who_left(Instant now) {
+  for (const Rank rank : behind()) outbox_.send(rank, MessageKind::left_wanted, 0);
+  send(now, outbox_);
+}
+
+/// Who may miss an entry of this rank at a board that loses: who has gone needs nothing any more.
+std::vector<Rank> CommunicatorContext::behind() const {
+  if (!board_loses_) return {};
+  std::vector<Rank> ranks = board_->behind();
+  std::erase_if(ranks, [this](Rank one) { return gone(one); });
+  return ranks;
+}
+
+bool CommunicatorContext::gone(Rank rank) const {
+  return std::find(gone_.begin(), gone_.end(), rank) != gone_.end();
+}
+
+void CommunicatorContext::say_goodbye(Instant now) {
+  if (!board_loses_ || board_->meeting() == 0) return;
+  for (std::uint32_t r = 0; r < size_; ++r) {
+    if (rank_of(r) == rank_ || gone(rank_of(r))) continue;
+    outbox_.send(rank_of(r), MessageKind::left, board_->left(), kGoes);
+  }
+  send(now, outbox_);
+}
+
+/// Says what came, and answers who asked before there was an answer.
+void CommunicatorContext::tend_copies(Instant now) {
+  constexpr Nanoseconds kAskAgain{20'000'000};
+  if (ask_who_left_at_ <= now) {
+    ask_who_left(now);
+    ask_who_left_at_ = now + kAskAgain;
+  }
+  if (receipts_.due() <= now) counters_.receipts_sent += receipts_.tell(outbox_);
+  if (kept_.next_deadline() <= now)
+    counters_.kept_ranges_served += kept_.serve(now, receipts_, outbox_);
+  if (!outbox_.empty()) send(now, outbox_);
+}
+
+void CommunicatorContext::part(Instant now) {
+  counters_.receipts_sent += receipts_.tell(outbox_);
+  send(now, outbox_);
+  parting_ = true;
+  for (std::uint32_t r = 0; r < size_; ++r) {
+    if (!kept_.all_at(rank_of(r), receipts_)) watch(rank_of(r));
+  }
+  if (!board_loses_) return;
+  // Who is behind is asked until he is not.
+  ask_who_left_at_ = now;
+  for (const Rank rank : behind()) watch(rank);
+}
+
+/// What came for a collective before it began here.
+void CommunicatorContext::deliver_pending(Instant now, Operation& operation) {
+  const std::uint32_t epoch = operation.epoch();
+  for (const PendingMessage& one : pending_.take(epoch)) {
+    operation.on_message(now, one.from, one.message);
+  }
+  for (const PendingData& one : pending_data_.take(epoch)) {
+    pending_data_bytes_ -= one.payload.size() + protocol::kDataHeaderBytes;
+    operation.on_data(now, one.from, one.slot, one.payload);
+  }
+}
+
+// A message waits its turn behind deferred data: a full send queue must not lose it.
+void CommunicatorContext::send(Instant now, protocol::Outbox& outbox) {
+  for (const protocol::Outbox::Item& item : outbox.items()) {
+    ++counters_.messages_sent;
+    const std::size_t buffer = message_buffers_.take();
+    post_or_defer(
+        now, {item.to, buffer, protocol::encode(item.message, message_buffers_[buffer].data())});
+  }
+  outbox.clear();
+}
+
+void CommunicatorContext::send_data(Instant now, Rank to, std::uint32_t epoch, std::uint32_t slot,
+                                    std::span<const std::byte> payload) {
+  ++counters_.messages_sent;
+  const DeferredMessage message{to, message_buffers_.take(),
+                                protocol::kDataHeaderBytes + payload.size()};
+  std::byte* const bytes = message_buffers_[message.buffer].data();
+  protocol::encode_data_header(epoch, slot, bytes);
+  if (!payload.empty())
+    std::memcpy(bytes + protocol::kDataHeaderBytes, payload.data(), payload.size());
+  post_or_defer(now, message);
+}
+
+void CommunicatorContext::post_or_defer(Instant now, const DeferredMessage& message) {
+  if (!deferred_.empty() || !post_message(now, message)) deferred_.push_back(message);
+}
+
+/// False: the send queue is full. A lost connection takes no message; its completion says so.
+bool CommunicatorContext::post_message(Instant now, const DeferredMessage& message) {
+  // The device copies what is as short as the protocol's own messages.
+  const bool copied = message.bytes <= protocol::kMaxMessageBytes;
+  const Status posted =
+      endpoint_->post(now, {.opcode = device::Opcode::send,
+                            .peer = message.to,
+                            .work_id = copied ? 0 : message.buffer,
+                            .local = message_buffers_[message.buffer].first(message.bytes),
+                            .signaled = !copied});
+  if (posted.code() == Code::resource_exhausted) return false;
+  if (copied || !posted.ok()) message_buffers_.give_back(message.buffer);
+  return true;
+}
+
+void CommunicatorContext::post_deferred(Instant now) {
+  while (!deferred_.empty() && post_message(now, deferred_.front())) deferred_.pop_front();
+}
+
+/// After a failure the news of it must not wait behind data that nobody wants any more.
+void CommunicatorContext::drop_deferred() {
+  for (const DeferredMessage& one : deferred_) message_buffers_.give_back(one.buffer);
+  deferred_.clear();
+}
+
+}  // namespace tutti::engine

@@ -1,0 +1,63 @@
+// Chunks of collectives that this rank has not begun yet: a faster rank may be one call ahead.
+// Kept, verified, within a bound; the credits see to it that the bound holds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "device/device.hpp"
+#include "engine/core/by_epoch.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::engine {
+
+class EarlyStore {
+ public:
+  struct Chunk {
+    std::uint32_t psn;
+    Rank source;
+    std::size_t bytes;
+    std::unique_ptr<std::byte[]> storage;
+
+    std::span<std::byte> payload() const { return {storage.get(), bytes}; }
+  };
+
+  explicit EarlyStore(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+
+  /// Keeps a chunk; false where there is no room or its integrity does not hold (`damaged`).
+  bool keep(const device::ReceivedChunk& chunk, device::MulticastQueuePair& queue_pair,
+            bool& damaged) {
+    damaged = false;
+    if (bytes_ + chunk.payload.size() > limit_bytes_) return false;
+    const std::size_t bytes = chunk.payload.size();
+    Chunk kept{chunk.psn, chunk.source, bytes, std::make_unique_for_overwrite<std::byte[]>(bytes)};
+    damaged = !queue_pair.place(chunk, kept.storage.get());
+    if (damaged) return false;
+    bytes_ += bytes;
+    chunks_.keep(chunk.epoch, std::move(kept));
+    return true;
+  }
+  /// Moves out the chunks of one epoch.
+  std::vector<Chunk> take(std::uint32_t epoch) { return counted_out(chunks_.take(epoch)); }
+  /// Drops the chunks of the epochs before `epoch`; returns how many.
+  std::size_t drop_before(std::uint32_t epoch) {
+    return counted_out(chunks_.take_before(epoch)).size();
+  }
+  bool empty() const { return chunks_.empty(); }
+
+ private:
+  std::vector<Chunk> counted_out(std::vector<Chunk> chunks) {
+    for (const Chunk& chunk : chunks) bytes_ -= chunk.bytes;
+    return chunks;
+  }
+
+  std::uint64_t limit_bytes_;
+  std::uint64_t bytes_ = 0;
+  ByEpoch<Chunk> chunks_;
+};
+
+}  // namespace tutti::engine

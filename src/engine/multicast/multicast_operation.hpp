@@ -1,0 +1,209 @@
+// Reliable multicast Broadcast, Allgather and Allgatherv (K1-K9): the fast path by multicast, the
+// slow path by the fetch ring. They differ in their blocks only: one root's, or one of every rank.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/shared_bits.hpp"
+#include "engine/multicast/arrival_meter.hpp"
+#include "engine/multicast/block_sender.hpp"
+#include "engine/multicast/multicast_trace.hpp"
+#include "engine/core/operation.hpp"
+#include "engine/receive/receive_team.hpp"
+#include "protocol/block_layout.hpp"
+#include "protocol/chunk_map.hpp"
+#include "protocol/credit_window.hpp"
+#include "protocol/cutoff.hpp"
+#include "protocol/fetch_ring.hpp"
+#include "protocol/handshake.hpp"
+#include "protocol/loss_scanner.hpp"
+#include "protocol/pace.hpp"
+#include "protocol/ready_barrier.hpp"
+#include "protocol/sequencer.hpp"
+#include "protocol/send_schedule.hpp"
+
+namespace tutti::engine {
+
+class MulticastOperation final : public Operation {
+ public:
+  /// A broadcast of `buffer` from `root`; the caller's until completion.
+  static std::unique_ptr<MulticastOperation> broadcast(std::span<std::byte> buffer, Rank root);
+  /// Every rank's `own` (receive.size() / size bytes) to everybody's `receive`, by rank. `own` may
+  /// be the rank's own place in `receive`.
+  static std::unique_ptr<MulticastOperation> allgather(std::span<const std::byte> own,
+                                                       std::span<std::byte> receive);
+  /// The same with blocks of any sizes (none, too) and places: rank r's of `sizes[r]` bytes at
+  /// `offsets[r]` of `receive`; both are copied.
+  static std::unique_ptr<MulticastOperation> allgatherv(std::span<const std::byte> own,
+                                                        std::span<std::byte> receive,
+                                                        std::span<const std::uint64_t> sizes,
+                                                        std::span<const std::uint64_t> offsets);
+
+  bool prepare(CommunicatorContext& context) override;
+  std::uint64_t multicast_bytes() const override { return data_bytes_; }
+  bool confirms_earlier() const override { return gather_ && data_bytes_ > 0; }
+  void on_message(Instant now, Rank from, const protocol::Message& message) override;
+  void on_chunk(Instant now, const device::ReceivedChunk& chunk,
+                device::MulticastQueuePair& queue_pair) override;
+  device::Landing landing(const device::MessageHead& chunk, bool begins) override;
+  void on_early_chunk(Instant now, std::uint32_t psn, Rank source,
+                      std::span<const std::byte> payload) override;
+  ReceiveView receive_view() override;
+  void on_arrivals(Instant now, const std::vector<Arrival>& arrivals) override;
+  void on_completion(Instant now, const device::Completion& completion) override;
+  bool poll(Instant now) override;
+  Instant next_deadline() const override;
+  bool blocked() const override { return sender_ && sender_->blocked(); }
+  bool locally_complete() const override;
+  bool done() const override;
+  void finish() override;
+  observe::Phase phase() const override;
+  std::string missing() const override;
+
+ protected:
+  void start(Instant now, bool barrier) override;
+
+ private:
+  /// A rank's block in the buffer.
+  struct Place {
+    std::uint64_t offset_bytes = 0;
+    std::uint64_t size_bytes = 0;
+  };
+  struct Answer {
+    Rank from;
+    protocol::Message message;
+  };
+  struct Read {
+    protocol::ReadOrder order;
+    bool open = false;
+  };
+  static constexpr std::uint32_t kNoBlock = 0xffff'ffffu;
+
+  MulticastOperation(const Description& description, std::span<std::byte> buffer,
+                     std::span<const std::byte> own, bool gather);
+
+  // Set-up.
+  void build_layout();
+  void admit_own_block();
+  void become_ready(Instant now);
+
+  // Receiving.
+  bool belongs(std::uint32_t psn, Rank source, std::size_t bytes);
+  void on_malformed(Rank source);
+  void on_misfit(const device::ReceivedChunk& chunk, device::MulticastQueuePair& queue_pair);
+  void on_other_sizes(Rank source, std::size_t bytes);
+  std::byte* place_of(std::uint32_t psn, bool counted);
+  void on_marked(Instant now, std::uint32_t block_index);
+  void begin_block(std::uint32_t block_index);
+  void end_blocks_before(std::uint32_t block_index);
+  void on_block_end(Instant now);
+  void cast_vote(Instant now);
+  std::uint64_t excess_rate() const;
+  std::uint64_t activation_threshold_bytes() const;
+  bool received_all() const { return map_ && map_->complete(); }
+  /// Whether what is missing may have to be asked for.
+  bool may_lack() const { return ready_ && !sure_ && !received_all(); }
+
+  // Sending.
+  bool send_some(Instant now);
+  bool send_block(Instant now);
+  void place_own_up_to(std::uint32_t psn);
+  void watch_readers();
+  void note_stall(Instant now, bool stalled, bool worked);
+  void finish_sending(Instant now);
+  void repeat_tail(Instant now);
+  void leave_copy(Instant now);
+
+  // Recovery.
+  void tick(Instant now);
+  void declare(Instant now);
+  Nanoseconds tick_interval() const;
+  void judge_ends();
+  bool unread(Instant now);
+  void check_cutoff(Instant now);
+  void cut_off(Instant now, protocol::CutoffReason reason);
+  void order_reads(Instant now);
+  bool workers_keep_off();
+  void let_workers_on(Range psns);
+  void post_read(Instant now, const protocol::ReadOrder& order);
+  void fail_unserved(Rank root);
+  std::uint64_t key();
+  void fold_counters();
+
+  /// Nothing is left to say or to hear.
+  bool settled() const;
+  void flush(Instant now);
+
+  std::span<std::byte> buffer_;
+  std::span<const std::byte> own_;
+  bool gather_;
+  std::vector<Place> places_;     ///< by rank; empty: of own_'s size, one after the other
+  std::uint64_t data_bytes_ = 0;  ///< of all blocks
+  bool keeps_ = false;            ///< the root keeps a copy, and no handshake follows
+  bool sure_ = false;             ///< nothing can be lost: no slow path, and no handshake either
+
+  protocol::BlockLayout layout_;
+  std::unique_ptr<protocol::ChunkMap> map_;
+  std::unique_ptr<protocol::Sequencer> sequencer_;
+  std::unique_ptr<protocol::ReadyBarrier> barrier_;
+  std::unique_ptr<protocol::Cutoff> cutoff_;
+  std::unique_ptr<protocol::LossScanner> scanner_;
+  std::unique_ptr<protocol::FetchRing> fetch_;
+  std::unique_ptr<protocol::CreditWindow> credits_;
+  std::unique_ptr<protocol::Handshake> handshake_;
+  protocol::Outbox outbox_;
+  MulticastTrace trace_;
+
+  std::uint32_t own_block_ = kNoBlock;
+  std::uint64_t own_placed_bytes_ = 0;  ///< of our block, where the others' are
+  std::uint32_t last_block_ = 0;        ///< of the last chunk: most chunks follow one another
+  std::vector<bool> begun_;             ///< blocks of which something came
+  std::uint32_t ends_seen_ = 0;         ///< blocks whose last chunk has come
+  std::uint32_t ends_expected_ = 0;
+  protocol::TurnTaking::Plan plan_;
+  std::uint32_t chains_ = 1;
+  std::unique_ptr<BlockSender> sender_;  ///< where this rank has a block
+  std::unique_ptr<ArrivalMeter> meter_;
+  bool ready_ = false;
+  bool activated_ = false;
+  bool sent_all_ = true;
+  bool dirty_ = false;  ///< chunks came since the machines last looked
+  bool told_ = false;
+  bool readers_watched_ = false;
+  bool neighbour_finished_ = false;  ///< all was sent; what our own queue does not hold is lost
+  std::vector<Range> hinted_;
+  Instant ready_at_{};
+  Instant data_end_{};
+  Instant stalled_since_{};
+  Instant next_tick_ = kNever;
+  Instant next_repeat_ = kNever;
+  Nanoseconds repeat_after_{};
+  Instant last_arrival_{};
+  Instant polled_at_{};
+  std::uint32_t silences_ = 0;  ///< times that the cutoff's silence was noticed
+  std::vector<protocol::LostRun> lost_;
+  std::vector<Answer> ready_answers_;
+  std::vector<protocol::ReadOrder> orders_;
+  std::vector<Read> reads_;
+  std::uint32_t open_reads_ = 0;
+
+  // Where receive workers place the chunks.
+  SharedBitmap kept_off_;             ///< by PSN: being read
+  std::size_t answers_kept_off_ = 0;  ///< the first of `ready_answers_`: workers keep off them
+  ReceiveTeam::Grace grace_;          ///< ... once this has passed
+  std::vector<std::uint32_t> open_blocks_;  ///< whose last chunk has not come
+  std::vector<std::uint32_t> ended_;        ///< blocks of which all was sent
+  std::vector<std::uint32_t> judged_;       ///< the same, lost where a look finds nothing unread
+  std::optional<std::uint64_t> look_at_end_;
+  std::optional<std::uint64_t> look_at_cutoff_;
+  std::optional<std::uint64_t> look_at_answers_;
+  Instant cutoff_at_{};
+  device::MemoryKey key_;
+  bool registered_ = false;
+};
+
+}  // namespace tutti::engine

@@ -1,0 +1,109 @@
+// What a multicast collective does otherwise where receive workers place its chunks: it hears of
+// them batch by batch, asks the workers before it takes silence for loss, and keeps them off what
+// it reads.
+#include <algorithm>
+
+#include "engine/core/communicator_context.hpp"
+#include "engine/multicast/multicast_operation.hpp"
+
+namespace tutti::engine {
+
+ReceiveView MulticastOperation::receive_view() {
+  if (!fetch_) return {.epoch = epoch()};
+  return {.epoch = epoch(),
+          .layout = &layout_,
+          .map = map_.get(),
+          .kept_off = &kept_off_,
+          .buffer = buffer_.data()};
+}
+
+void MulticastOperation::on_arrivals(Instant now, const std::vector<Arrival>& arrivals) {
+  if (!fetch_) return;
+  dirty_ = true;
+  for (const Arrival& arrival : arrivals) {
+    if (arrival.epoch != epoch()) continue;
+    // Workers' clocks are read apart: time does not go back.
+    const Instant at = std::max(arrival.at, last_arrival_);
+    const std::uint32_t b = arrival.block_index;
+    if (gather_) meter_->arrived(at, b, arrival.bytes, !begun_[b]);
+    on_marked(at, b);
+  }
+  const auto reached = [&](std::uint32_t b) {
+    for (std::uint32_t s = 0; s < layout_.subgroups(); ++s) {
+      if (map_->horizon(b, s) > layout_.blocks()[b].psns.first) return true;
+    }
+    return false;
+  };
+  std::erase_if(open_blocks_, [&](std::uint32_t b) {
+    if (!begun_[b] && reached(b)) on_marked(now, b);
+    if (!map_->has(b, layout_.blocks()[b].psns.last - 1)) return false;
+    trace_.collected(b);
+    on_block_end(now);
+    return true;
+  });
+}
+
+// What was sent and has not come is lost, or another worker's queue still holds it: blocks count as
+// ended when all workers have looked since.
+void MulticastOperation::judge_ends() {
+  if (look_at_end_ && context().looked(*look_at_end_)) {
+    for (const std::uint32_t b : judged_) scanner_->ended(b);
+    judged_.clear();
+    look_at_end_.reset();
+  }
+  if (look_at_end_ || ended_.empty()) return;
+  judged_.swap(ended_);
+  look_at_end_ = context().ask_look();
+}
+
+// Whether silence may not be judged: it has not lasted for long enough, or something is unread.
+bool MulticastOperation::unread(Instant now) {
+  if (context().team() == nullptr) return !context().drained() || !cutoff_->expired(now);
+  if (!look_at_cutoff_) {
+    if (!cutoff_->expired(now)) return true;
+    look_at_cutoff_ = context().ask_look();
+    cutoff_at_ = last_arrival_;
+  }
+  if (!context().looked(*look_at_cutoff_)) return true;
+  look_at_cutoff_.reset();
+  return last_arrival_ != cutoff_at_;
+}
+
+// Whether no worker is about to place what the answers say can be read. It is wait-free where no
+// worker is in the middle of a batch; otherwise the end of that wakes us.
+bool MulticastOperation::workers_keep_off() {
+  ReceiveTeam* team = context().team();
+  if (team == nullptr) {
+    answers_kept_off_ = ready_answers_.size();
+    return true;
+  }
+  // What has come by now is not read.
+  if (!look_at_answers_) look_at_answers_ = team->ask_look();
+  if (!team->glanced(*look_at_answers_)) return false;
+  if (answers_kept_off_ == 0) {
+    for (const Answer& answer : ready_answers_) {
+      for (const Range range : answer.message.range_list()) {
+        const std::uint32_t end = std::min(range.last, layout_.chunk_count());
+        for (std::uint32_t psn = range.first; psn < end; ++psn) kept_off_.set_beside(psn);
+      }
+    }
+    answers_kept_off_ = ready_answers_.size();
+    team->set_eager(true);
+    grace_ = team->grace();
+  }
+  if (!team->passed(grace_)) return false;
+  look_at_answers_.reset();
+  return true;
+}
+
+/// Chunks that are not being read are the workers' again.
+void MulticastOperation::let_workers_on(Range psns) {
+  if (context().team() == nullptr) return;
+  const std::uint32_t end = std::min(psns.last, layout_.chunk_count());
+  for (std::uint32_t psn = psns.first; psn < end; ++psn) {
+    if (!fetch_->reading(psn)) kept_off_.clear_beside(psn);
+  }
+  answers_kept_off_ = 0;  // those that wait for their grace keep the workers off anew
+}
+
+}  // namespace tutti::engine

@@ -1,0 +1,105 @@
+#include "engine/receive/receive_team.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace tutti::engine {
+
+ReceiveTeam::ReceiveTeam(device::Endpoint& endpoint, std::uint32_t workers,
+                         std::uint32_t last_epoch, std::uint64_t early_bytes)
+    : folded_(workers),
+      view_(std::make_shared<ReceiveView>(
+          ReceiveView{.state = ReceiveView::State::over, .epoch = last_epoch})) {
+  board_.view.store(view_.get(), std::memory_order_seq_cst);
+  for (std::uint32_t w = 0; w < workers; ++w) {
+    workers_.push_back(std::make_unique<ReceiveWorker>(board_, early_bytes));
+  }
+  for (std::uint32_t s = 0; s < endpoint.subgroup_count(); ++s) {
+    workers_[s % workers]->add(s, endpoint.multicast(s));
+  }
+}
+
+void ReceiveTeam::publish(const ReceiveView& view) {
+  auto old = std::exchange(view_, std::make_shared<const ReceiveView>(view));
+  board_.view.store(view_.get(), std::memory_order_seq_cst);
+  board_.publications.fetch_add(1, std::memory_order_seq_cst);
+  retire(std::move(old));
+  for (const auto& worker : workers_) {
+    if (worker->holds_early()) worker->rouse();
+  }
+}
+
+void ReceiveTeam::retire(std::shared_ptr<const void> kept) {
+  std::erase_if(retired_, [this](const Retired& one) { return passed(one.grace); });
+  retired_.push_back({std::move(kept), grace()});
+}
+
+ReceiveTeam::Grace ReceiveTeam::grace() const {
+  Grace grace;
+  for (const auto& worker : workers_) grace.push_back(worker->pin());
+  return grace;
+}
+
+bool ReceiveTeam::passed(const Grace& grace) const {
+  for (std::size_t w = 0; w < grace.size(); ++w) {
+    if (grace[w] % 2 != 0 && workers_[w]->pin() == grace[w]) return false;
+  }
+  return true;
+}
+
+std::uint64_t ReceiveTeam::ask_look() {
+  const std::uint64_t look = board_.looks_asked.fetch_add(1, std::memory_order_seq_cst) + 1;
+  for (const auto& worker : workers_) worker->rouse();
+  return look;
+}
+
+bool ReceiveTeam::glanced(std::uint64_t look) const {
+  return std::all_of(workers_.begin(), workers_.end(),
+                     [&](const auto& worker) { return worker->looks_glanced() >= look; });
+}
+
+bool ReceiveTeam::looked(std::uint64_t look) const {
+  return std::all_of(workers_.begin(), workers_.end(),
+                     [&](const auto& worker) { return worker->looks_answered() >= look; });
+}
+
+void ReceiveTeam::set_eager(bool on) {
+  // Only the driver writes it.
+  if (board_.eager.load(std::memory_order_relaxed) == on) return;
+  board_.eager.store(on, std::memory_order_seq_cst);
+}
+
+bool ReceiveTeam::take_news() {
+  if (!board_.news.load(std::memory_order_relaxed)) return false;
+  return board_.news.exchange(false, std::memory_order_seq_cst);
+}
+
+const std::vector<Arrival>& ReceiveTeam::take_arrivals() {
+  arrivals_.clear();
+  for (const auto& worker : workers_) worker->arrivals().take(arrivals_);
+  return arrivals_;
+}
+
+void ReceiveTeam::fold(observe::Counters& sum) {
+  const auto add = [](std::uint64_t& to, const Tally& tally, std::uint64_t& folded) {
+    const std::uint64_t now = tally.value();
+    const std::uint64_t fresh = now - std::exchange(folded, now);
+    to += fresh;
+    return fresh;
+  };
+  for (std::size_t w = 0; w < workers_.size(); ++w) {
+    const ReceiveCounters& counters = workers_[w]->counters();
+    Folded& folded = folded_[w];
+    sum.chunks_received_by_workers += add(sum.chunks_received, counters.received, folded.received);
+    add(sum.receive_worker_batches, counters.batches, folded.batches);
+    add(sum.chunks_duplicate, counters.duplicate, folded.duplicate);
+    add(sum.chunks_stale, counters.stale, folded.stale);
+    add(sum.chunks_early, counters.early, folded.early);
+    add(sum.chunks_early_dropped, counters.early_dropped, folded.early_dropped);
+    add(sum.chunks_out_of_order, counters.out_of_order, folded.out_of_order);
+    add(sum.chunks_malformed, counters.malformed, folded.malformed);
+    add(sum.chunks_damaged, counters.damaged, folded.damaged);
+  }
+}
+
+}  // namespace tutti::engine

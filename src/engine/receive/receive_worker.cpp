@@ -1,0 +1,258 @@
+#include "engine/receive/receive_worker.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/circular.hpp"
+
+namespace tutti::engine {
+
+using protocol::Block;
+
+class ReceiveWorker::Pin {
+ public:
+  explicit Pin(ReceiveWorker& worker) : worker_(worker) {}
+  ~Pin() {
+    if (view_ != nullptr) move();
+  }
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+
+  /// The view, held from the first call on.
+  const ReceiveView& view() {
+    if (view_ == nullptr) {
+      move();
+      view_ = worker_.board_.view.load(std::memory_order_seq_cst);
+    }
+    return *view_;
+  }
+  bool held() const { return view_ != nullptr; }
+
+ private:
+  void move() {
+    std::atomic<std::uint64_t>& pin = worker_.pin_;
+    pin.store(pin.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
+  }
+
+  ReceiveWorker& worker_;
+  const ReceiveView* view_ = nullptr;
+};
+
+std::vector<int> ReceiveWorker::descriptors() const {
+  std::vector<int> descriptors;
+  for (const Stream& stream : streams_) descriptors.push_back(stream.pair->receive_descriptor());
+  return descriptors;
+}
+
+bool ReceiveWorker::due() const {
+  if (board_.looks_asked.load(std::memory_order_seq_cst) !=
+      looks_answered_.load(std::memory_order_relaxed)) {
+    return true;
+  }
+  const std::uint64_t publications = board_.publications.load(std::memory_order_seq_cst);
+  return std::any_of(streams_.begin(), streams_.end(), [&](const Stream& stream) {
+    return !stream.early.empty() && stream.early_checked != publications;
+  });
+}
+
+bool ReceiveWorker::poll(Instant now) {
+  // Read first: the answer is about what was there when the question was asked.
+  const std::uint64_t asked = board_.looks_asked.load(std::memory_order_seq_cst);
+  bool worked = false;
+  Instant next = kNever;
+  for (Stream& stream : streams_) {
+    worked |= place_early(now, stream);
+    (void)stream.pair->next_arrival(now);
+    worked |= receive(now, stream);
+    next = std::min(next, stream.pair->next_arrival(now));
+  }
+  next_arrival_ = next;
+  const bool glanced = answer(looks_glanced_, asked);
+  const bool answered = !worked && answer(looks_answered_, asked);
+  if (glanced || answered) tell(true);
+  return worked;
+}
+
+bool ReceiveWorker::answer(std::atomic<std::uint64_t>& answered, std::uint64_t asked) {
+  if (answered.load(std::memory_order_relaxed) == asked) return false;
+  answered.store(asked, std::memory_order_seq_cst);
+  return true;
+}
+
+// A queue pair that places by itself asks where to while it is polled: from the first answer on the
+// view is held, until the chunks that the poll found are marked.
+bool ReceiveWorker::receive(Instant now, Stream& stream) {
+  bool urgent = false;
+  bool held = false;
+  std::size_t count = 0;
+  {
+    Pin pin(*this);
+    polled_ = &stream;
+    poll_pin_ = &pin;
+    count = stream.pair->poll(chunks_);
+    poll_pin_ = nullptr;
+    if (count > 0) {
+      Batch batch{&pin.view(), now};
+      for (std::size_t i = 0; i < count; ++i) on_chunk(batch, stream, chunks_[i]);
+      urgent = close(batch, stream.subgroup);
+    }
+    held = pin.held();
+  }
+  if (count > 0) {
+    ++counters_.batches;
+    stream.pair->release();
+  }
+  // The driver may wait for the end of what held the view.
+  if (held) tell(urgent);
+  return count > 0;
+}
+
+ReceiveWorker::Judgement ReceiveWorker::judge(const ReceiveView& view, Stream& stream,
+                                              const device::MessageHead& chunk) const {
+  if (view.state == ReceiveView::State::closed) return Judgement::unwanted;
+  if (chunk.epoch != view.epoch) {
+    return circular_before(chunk.epoch, view.epoch) ? Judgement::stale : Judgement::early;
+  }
+  if (view.state == ReceiveView::State::over) return Judgement::stale;
+  if (!belongs(view, stream, chunk.psn, chunk.source, chunk.bytes)) return Judgement::malformed;
+  return here(view, stream, chunk.psn) ? Judgement::duplicate : Judgement::place;
+}
+
+void ReceiveWorker::count(Judgement judgement) {
+  if (judgement == Judgement::stale) ++counters_.stale;
+  if (judgement == Judgement::malformed) ++counters_.malformed;
+  if (judgement == Judgement::duplicate) ++counters_.duplicate;
+}
+
+device::Landing ReceiveWorker::landing(const device::MessageHead& chunk, bool begins) {
+  using Where = device::Landing::Where;
+  if (poll_pin_ == nullptr) return {};
+  const ReceiveView& view = poll_pin_->view();
+  const Judgement judgement = judge(view, *polled_, chunk);
+  if (judgement == Judgement::early) return {Where::staging};
+  if (judgement == Judgement::place) {
+    const Block& block = view.layout->blocks()[polled_->last_block];
+    return {Where::buffer, view.buffer + view.layout->offset_of(block, chunk.psn)};
+  }
+  if (begins) count(judgement);
+  return {};
+}
+
+void ReceiveWorker::on_chunk(Batch& batch, Stream& stream, const device::ReceivedChunk& chunk) {
+  const ReceiveView& view = *batch.view;
+  const Judgement judgement =
+      judge(view, stream, {chunk.epoch, chunk.psn, chunk.source, chunk.payload.size()});
+  if (judgement == Judgement::early) keep(stream, chunk);
+  if (judgement != Judgement::place) {
+    count(judgement);
+    return;
+  }
+  const std::uint32_t b = stream.last_block;
+  const Block& block = view.layout->blocks()[b];
+  if (!stream.pair->place(chunk, view.buffer + view.layout->offset_of(block, chunk.psn))) {
+    ++counters_.damaged;
+    return;
+  }
+  if (chunk.psn + 1 < view.map->horizon(b, stream.subgroup)) ++counters_.out_of_order;
+  note(batch, stream.subgroup, b, chunk.psn, chunk.payload.size());
+}
+
+bool ReceiveWorker::belongs(const ReceiveView& view, Stream& stream, std::uint32_t psn, Rank source,
+                            std::size_t bytes) {
+  if (view.map == nullptr || !plausible(*view.layout, psn, source, bytes, stream.last_block)) {
+    return false;
+  }
+  // Another subgroup's chunks are another worker's to mark.
+  const Block& block = view.layout->blocks()[stream.last_block];
+  return view.layout->subgroup_of(block, psn) == stream.subgroup;
+}
+
+// A chunk that is being read may be in place in part, verified: a datagram that turns out damaged
+// must not overwrite it.
+bool ReceiveWorker::here(const ReceiveView& view, const Stream& stream, std::uint32_t psn) const {
+  return view.map->has(stream.last_block, psn) || view.kept_off->test(psn);
+}
+
+void ReceiveWorker::note(Batch& batch, std::uint32_t subgroup, std::uint32_t block_index,
+                         std::uint32_t psn, std::size_t bytes) {
+  const ReceiveView& view = *batch.view;
+  if (!view.map->mark_beside(block_index, subgroup, psn)) return;
+  ++counters_.received;
+  ++batch.fresh;
+  if (psn + 1 == view.layout->blocks()[block_index].psns.last) batch.block_ended = true;
+  Arrival& arrival = batch.arrival;
+  if (arrival.bytes > 0 && arrival.block_index != block_index) {
+    arrivals_.push(arrival);
+    arrival.bytes = 0;
+  }
+  arrival = {view.epoch, block_index, arrival.bytes + bytes, batch.now};
+}
+
+/// Makes the batch count; returns whether the driver has something to do at once.
+bool ReceiveWorker::close(Batch& batch, std::uint32_t subgroup) {
+  if (batch.fresh == 0) return false;
+  arrivals_.push(batch.arrival);
+  batch.view->map->count(subgroup, batch.fresh);
+  // An exchange: of two workers that count their last chunks together one sees the other's.
+  board_.news.exchange(true, std::memory_order_seq_cst);
+  return batch.block_ended || batch.view->map->complete();
+}
+
+void ReceiveWorker::tell(bool urgent) {
+  board_.news.store(true, std::memory_order_seq_cst);
+  if (urgent || board_.eager.load(std::memory_order_seq_cst)) board_.wake_driver();
+}
+
+// ---- chunks that come before their collective has begun here ------------------------------------
+
+void ReceiveWorker::keep(Stream& stream, const device::ReceivedChunk& chunk) {
+  bool damaged = false;
+  if (stream.early.keep(chunk, *stream.pair, damaged)) {
+    ++counters_.early;
+    holds_early_.store(true, std::memory_order_seq_cst);
+  } else {
+    ++(damaged ? counters_.damaged : counters_.early_dropped);
+  }
+}
+
+bool ReceiveWorker::place_early(Instant now, Stream& stream) {
+  if (stream.early.empty()) return false;
+  const std::uint64_t publications = board_.publications.load(std::memory_order_seq_cst);
+  if (publications == stream.early_checked) return false;
+  stream.early_checked = publications;
+  bool urgent = false;
+  {
+    Pin pin(*this);
+    const ReceiveView& view = pin.view();
+    counters_.stale.add(stream.early.drop_before(view.epoch));
+    Batch batch{&view, now};
+    for (const EarlyStore::Chunk& chunk : stream.early.take(view.epoch)) {
+      on_early_chunk(batch, stream, chunk);
+    }
+    urgent = close(batch, stream.subgroup);
+  }
+  const bool held = std::any_of(streams_.begin(), streams_.end(),
+                                [](const Stream& one) { return !one.early.empty(); });
+  holds_early_.store(held, std::memory_order_seq_cst);
+  tell(urgent);
+  return true;
+}
+
+void ReceiveWorker::on_early_chunk(Batch& batch, Stream& stream, const EarlyStore::Chunk& chunk) {
+  const ReceiveView& view = *batch.view;
+  const std::span<const std::byte> payload = chunk.payload();
+  if (view.state != ReceiveView::State::receiving) {
+    ++counters_.stale;
+  } else if (!belongs(view, stream, chunk.psn, chunk.source, payload.size())) {
+    ++counters_.malformed;
+  } else if (here(view, stream, chunk.psn)) {
+    ++counters_.duplicate;
+  } else {
+    const Block& block = view.layout->blocks()[stream.last_block];
+    std::memcpy(view.buffer + view.layout->offset_of(block, chunk.psn), payload.data(),
+                payload.size());
+    note(batch, stream.subgroup, stream.last_block, chunk.psn, payload.size());
+  }
+}
+
+}  // namespace tutti::engine

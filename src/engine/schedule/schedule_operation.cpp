@@ -1,0 +1,592 @@
+#include "engine/schedule/schedule_operation.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "engine/core/communicator_context.hpp"
+
+namespace tutti::engine {
+
+using schedule::Buffer;
+using schedule::Extent;
+using schedule::Match;
+using schedule::Task;
+using schedule::TaskKind;
+using schedule::Transfer;
+
+namespace {
+
+/// What a message costs whoever keeps it early, beside its bytes.
+constexpr std::uint64_t kEarlyOverheadBytes = 64;
+
+bool executable(TaskKind kind) {
+  return kind != TaskKind::write && kind != TaskKind::read && kind != TaskKind::multicast &&
+         kind != TaskKind::collect;
+}
+
+/// Whether finishing at one rank proves that every rank had begun: each needs something of all.
+bool needs_everybody(schedule::Collective collective) {
+  switch (collective) {
+    case schedule::Collective::barrier:
+    case schedule::Collective::allgather:
+    case schedule::Collective::allgatherv:
+    case schedule::Collective::alltoall:
+    case schedule::Collective::reduce_scatter:
+    case schedule::Collective::allreduce:
+      return true;
+    case schedule::Collective::broadcast:
+    case schedule::Collective::gather:
+    case schedule::Collective::scatter:
+    case schedule::Collective::reduce:
+      return false;
+  }
+  return false;
+}
+
+/// An upper bound, the same on all ranks, of what one rank may be sent before it has called.
+std::uint64_t early_bound(const schedule::Schedule& schedule, const schedule::Shape& shape) {
+  const schedule::Purpose& purpose = schedule.purpose();
+  const schedule::BlockSizes& blocks = shape.of(Buffer::receive);
+  std::uint64_t bytes = blocks.uniform_bytes;
+  if (!blocks.uniform()) {
+    bytes = 0;
+    for (const std::uint64_t size : blocks.sizes_bytes) bytes += size;
+  } else if (purpose.collective == schedule::Collective::gather ||
+             purpose.collective == schedule::Collective::scatter) {
+    bytes *= purpose.ranks;
+  }
+  const std::uint64_t messages = std::uint64_t{purpose.ranks} * purpose.parameters.segments;
+  return messages * kEarlyOverheadBytes + std::min(bytes, messages * shape.eager_limit_bytes);
+}
+
+}  // namespace
+
+// ---- One call -----------------------------------------------------------------------------------
+
+Result<std::unique_ptr<ScheduleOperation>> ScheduleOperation::create(
+    ScheduleCall call, std::shared_ptr<WorkspacePool> pool) {
+  for (schedule::TaskIndex t = 0; t < call.schedule->tasks().size(); ++t) {
+    if (!executable(call.schedule->tasks()[t].kind))
+      return failure(Code::unsupported, "the host's executor cannot run {}",
+                     schedule::describe(*call.schedule, t));
+  }
+  std::unique_ptr<ScheduleOperation> operation(
+      new ScheduleOperation(std::move(call), std::move(pool)));
+  if (Status status = operation->prepare_call(); !status) return status;
+  return operation;
+}
+
+ScheduleOperation::ScheduleOperation(ScheduleCall call, std::shared_ptr<WorkspacePool> pool)
+    : Operation(call.description),
+      call_(std::move(call)),
+      pool_(std::move(pool)),
+      space_(pool_->take()) {}
+
+ScheduleOperation::~ScheduleOperation() { pool_->give_back(std::move(space_)); }
+
+Status ScheduleOperation::prepare_call() {
+  const schedule::Schedule& schedule = *call_.schedule;
+  ScheduleWorkspace& space = *space_;
+  if (call_.reduction) {
+    auto reducer = reduction::Reducer::create(call_.reduction->operation, call_.reduction->type);
+    if (!reducer) return reducer.status();
+    reducer_ = *reducer;
+  }
+  space.filled.resize(schedule.tasks().size());
+  if (Status status = fill(schedule, call_.shape, space.filled); !status) return status;
+  space.scratch.resize(scratch_bytes(schedule, call_.shape));
+  if (Status status = check_extents(); !status) return status;
+  const schedule::Purpose& purpose = schedule.purpose();
+  if (call_.shape.in_place) alias_ = in_place_alias(purpose);
+  if (reducer_ && (!has_root(purpose.collective) || purpose.rank == purpose.root)) {
+    auto result = resolve(block_of(Buffer::receive, 0), call_.shape, alias_);
+    if (!result) return result.status();
+    result_ = *result;
+  }
+  early_bytes_ = early_bound(schedule, call_.shape);
+  confirms_ = needs_everybody(purpose.collective);
+  for (schedule::BlockSizes& blocks : call_.shape.buffers) blocks = {};  // the caller's from here
+  space.departures.assign(schedule.tasks().size(), {});
+  space.folded.assign(schedule.tasks().size(), 0);
+  space.unsent.clear();
+  space.copies.clear();
+  space.arrivals.resize(schedule.arrivals().size());
+  space.keyed.resize(schedule.arrivals().size());
+  space.keyed_keys.assign(schedule.arrivals().size(), std::nullopt);
+  for (ArrivalState& arrival : space.arrivals) arrival.posted = arrival.arrived = false;
+  space.keys.fill(std::nullopt);
+  space.board.reset(schedule);
+  completion()->chunks_total = space.board.total();
+  return {};
+}
+
+Status ScheduleOperation::check_extents() const {
+  const std::array<std::uint64_t, schedule::kBufferKinds> room = {
+      0, call_.send.size(), call_.receive.size(), space_->scratch.size()};
+  for (TaskIndex t = 0; t < space_->filled.size(); ++t) {
+    for (const Extent* extent : {&space_->filled[t].source, &space_->filled[t].target}) {
+      const std::uint64_t bytes = room[static_cast<std::size_t>(extent->buffer)];
+      if (extent->offset_bytes > bytes || extent->size_bytes > bytes - extent->offset_bytes) {
+        return failure(Code::invalid_argument,
+                       "{} needs bytes {} to {} of the {} buffer, which has {}: give it the size "
+                       "that the call's counts say",
+                       schedule::describe(*call_.schedule, t), extent->offset_bytes,
+                       extent->offset_bytes + extent->size_bytes, to_string(extent->buffer), bytes);
+      }
+    }
+  }
+  return {};
+}
+
+void ScheduleOperation::start(Instant now, bool barrier) {
+  for (const Match& match : call_.schedule->arrivals()) context().watch(rank_of(match.peer));
+  if (!barrier) {
+    begin_tasks(now);
+    return;
+  }
+  ++context().counters().ready_by_barrier;
+  context().recorder().enter(epoch(), observe::Phase::ready, now);
+  barrier_ = std::make_unique<protocol::ReadyBarrier>(context().rank(), context().size(), epoch());
+  barrier_->start(outbox_);
+  context().send(now, outbox_);
+  if (barrier_->done()) begin_tasks(now);
+}
+
+void ScheduleOperation::begin_tasks(Instant now) {
+  begun_ = true;
+  context().recorder().enter(epoch(), observe::Phase::data, now);
+  if (context().trace() != nullptr) issued_at_.resize(call_.schedule->tasks().size());
+  scale_contribution();
+  run(now);
+}
+
+bool ScheduleOperation::poll(Instant now) {
+  if (!begun_ || finished_) return false;
+  const std::uint32_t before = space_->board.completed();
+  const bool copied = copy_on(now);
+  run(now);
+  return copied || space_->board.completed() != before;
+}
+
+void ScheduleOperation::run(Instant now) {
+  for (std::size_t left = space_->unsent.size(); left > 0; --left) {
+    const TaskIndex task = space_->unsent.front();
+    space_->unsent.erase(space_->unsent.begin());
+    write_to_peer(now, task);
+  }
+  TaskIndex task = 0;
+  while (space_->board.next(task)) issue(now, task);
+  completion()->chunks_present.store(space_->board.completed(), std::memory_order_relaxed);
+  if (!space_->board.done() || finished_) return;
+  finish_reduction();
+  finished_ = true;
+}
+
+void ScheduleOperation::issue(Instant now, TaskIndex at) {
+  const Task& task = call_.schedule->tasks()[at];
+  const schedule::FilledTask& filled = space_->filled[at];
+  if (!issued_at_.empty()) issued_at_[at] = context().trace()->now();
+  switch (task.kind) {
+    case TaskKind::send:
+    case TaskKind::signal:
+      send(now, at);
+      return;
+    case TaskKind::recv:
+      receive(now, at, *call_.schedule->arrival_of(task.peer, task.slot));
+      return;
+    case TaskKind::wait_keys:
+      wait_keys(now, at);
+      return;
+    case TaskKind::copy:
+      copy(at);
+      return;
+    case TaskKind::reduce:
+      reduce(task, place(filled.source), place(filled.target));
+      complete(at);
+      return;
+    default:
+      return;  // refused by create; waits and enables are the board's
+  }
+}
+
+void ScheduleOperation::copy(TaskIndex at) {
+  const std::span<const std::byte> source = place(space_->filled[at].source);
+  if (may_take_long(at)) {
+    space_->copies.push_back(at);
+    ++context().counters().copies_beside;
+    return;
+  }
+  if (!source.empty())
+    std::memmove(place(space_->filled[at].target).data(), source.data(), source.size());
+  complete(at);
+}
+
+/// Whether a copy is long, and no other task waits for it.
+bool ScheduleOperation::may_take_long(TaskIndex at) {
+  const std::span<const std::byte> source = place(space_->filled[at].source);
+  if (source.size() <= PacedCopy::kSliceBytes) return false;
+  const schedule::Schedule& schedule = *call_.schedule;
+  const schedule::Queue& queue = schedule.queues()[schedule.tasks()[at].queue];
+  if (!schedule.dependents(at).empty() || queue.kind != schedule::QueueKind::free ||
+      queue.completions != schedule::kNoIndex)
+    return false;
+  const std::byte* const target = place(space_->filled[at].target).data();
+  return target + source.size() <= source.data() || source.data() + source.size() <= target;
+}
+
+bool ScheduleOperation::copy_on(Instant now) {
+  std::vector<TaskIndex>& copies = space_->copies;
+  if (copies.empty()) return false;
+  const schedule::FilledTask& filled = space_->filled[copies.front()];
+  if (!copy_.pending()) copy_.begin(place(filled.source), place(filled.target));
+  const bool other_work = space_->board.completed() + copies.size() < space_->board.total();
+  const bool copied = copy_.go_on(now, other_work);
+  if (!copy_.pending()) {
+    const TaskIndex at = copies.front();
+    copies.erase(copies.begin());
+    complete(at);
+  }
+  return copied;
+}
+
+Instant ScheduleOperation::next_deadline() const {
+  if (space_->copies.empty()) return kNever;
+  return copy_.pending() ? copy_.due() : Instant{};
+}
+
+void ScheduleOperation::complete(TaskIndex task) {
+  space_->board.complete(task);
+  if (!issued_at_.empty()) trace_task(task);
+}
+
+// ---- Sending ------------------------------------------------------------------------------------
+
+void ScheduleOperation::send(Instant now, TaskIndex at) {
+  const Task& task = call_.schedule->tasks()[at];
+  const schedule::FilledTask& filled = space_->filled[at];
+  if (filled.transfer == Transfer::eager) {
+    ++context().counters().messages_eager;
+    context().send_data(now, task.peer, epoch(), task.slot, place(filled.source));
+    complete(at);
+    return;
+  }
+  space_->departures[at].issued = true;
+  if (space_->departures[at].clear) write_to_peer(now, at);
+}
+
+void ScheduleOperation::write_to_peer(Instant now, TaskIndex at) {
+  const Task& task = call_.schedule->tasks()[at];
+  const protocol::ClearToSend& clear = *space_->departures[at].clear;
+  const Status posted =
+      context().endpoint().post(now, {.opcode = device::Opcode::write_immediate,
+                                      .peer = task.peer,
+                                      .work_id = std::uint64_t{epoch()} << 32 | at,
+                                      .local = place(space_->filled[at].source),
+                                      .remote_key = {clear.key},
+                                      .remote_offset = clear.offset,
+                                      .immediate = std::uint64_t{epoch()} << 32 | task.slot});
+  // A lost connection tells so by a completion of its own.
+  if (posted.code() == Code::resource_exhausted) space_->unsent.push_back(at);
+  if (posted.ok()) ++context().counters().messages_rendezvous;
+}
+
+void ScheduleOperation::on_completion(Instant, const device::Completion& completion) {
+  if (completion.code != Code::ok) {
+    context().fail(
+        failure(completion.code, "a write to {} failed", context().name_of(completion.peer)));
+    return;
+  }
+  complete(static_cast<TaskIndex>(completion.work_id));
+}
+
+// ---- Receiving ----------------------------------------------------------------------------------
+
+void ScheduleOperation::receive(Instant now, TaskIndex at, std::size_t arrival) {
+  ArrivalState& state = space_->arrivals[arrival];
+  state.posted = true;
+  const schedule::FilledTask& filled = space_->filled[at];
+  if (filled.transfer == Transfer::eager) {
+    if (!state.arrived) return;
+    if (!state.early.empty())
+      std::memcpy(place(filled.target).data(), state.early.data(), state.early.size());
+    complete(at);
+    return;
+  }
+  const Result<device::MemoryKey> key = key_of(filled.target.buffer);
+  if (!key) {
+    context().fail(key.status());
+    return;
+  }
+  const Task& task = call_.schedule->tasks()[at];
+  context().send_data(now, task.peer, epoch(), task.slot | schedule::kCtsSlots,
+                      encode(protocol::ClearToSend{key->key, filled.target.offset_bytes}));
+}
+
+void ScheduleOperation::wait_keys(Instant now, TaskIndex at) {
+  const schedule::FilledTask& filled = space_->filled[at];
+  for (const schedule::Key& key : call_.schedule->keys(at)) {
+    const std::size_t arrival = *call_.schedule->arrival_of(key.source, key.slot);
+    space_->arrivals[arrival].posted = true;
+    if (filled.transfer == Transfer::eager) continue;
+    std::vector<std::byte>& landing = space_->keyed[arrival];
+    landing.resize(filled.target.size_bytes);
+    auto memory_key = context().endpoint().register_memory(landing);
+    if (!memory_key) {
+      context().fail(memory_key.status());
+      return;
+    }
+    space_->keyed_keys[arrival] = *memory_key;
+    context().send_data(now, key.source, epoch(), key.slot | schedule::kCtsSlots,
+                        encode(protocol::ClearToSend{memory_key->key, 0}));
+  }
+  fold_arrived_keys(at);
+}
+
+/// Folds what has come, in the order that the task names, whatever order it came in (T2).
+void ScheduleOperation::fold_arrived_keys(TaskIndex at) {
+  const Task& task = call_.schedule->tasks()[at];
+  const schedule::FilledTask& filled = space_->filled[at];
+  const std::span<const schedule::Key> keys = call_.schedule->keys(at);
+  std::uint32_t& folded = space_->folded[at];
+  while (folded < keys.size()) {
+    const std::size_t arrival = *call_.schedule->arrival_of(keys[folded].source, keys[folded].slot);
+    if (!space_->arrivals[arrival].arrived) return;
+    const bool eager = filled.transfer == Transfer::eager;
+    reduce(task, eager ? space_->arrivals[arrival].early : space_->keyed[arrival],
+           place(filled.target));
+    ++folded;
+  }
+  complete(at);
+}
+
+void ScheduleOperation::on_message(Instant now, Rank from, const protocol::Message& message) {
+  const bool legal = message.kind == protocol::MessageKind::barrier && barrier_ &&
+                     barrier_->on_message(from, message.argument, outbox_);
+  if (!legal) ++context().counters().messages_rejected;
+  context().send(now, outbox_);
+  if (legal && barrier_->done() && !begun_) begin_tasks(now);
+}
+
+void ScheduleOperation::on_data(Instant now, Rank from, std::uint32_t slot,
+                                std::span<const std::byte> payload) {
+  if ((slot & schedule::kCtsSlots) != 0) {
+    on_clear_to_send(now, from, slot & ~schedule::kCtsSlots, payload);
+    return;
+  }
+  const auto arrival = call_.schedule->arrival_of(from, slot);
+  if (!arrival || space_->arrivals[*arrival].arrived) {
+    reject(from, slot, "a message that this rank does not wait for");
+    return;
+  }
+  accept(*arrival, payload);
+}
+
+void ScheduleOperation::accept(std::size_t arrival, std::span<const std::byte> payload) {
+  const Match& match = call_.schedule->arrivals()[arrival];
+  const schedule::FilledTask& filled = space_->filled[match.task];
+  if (filled.transfer != Transfer::eager || payload.size() != filled.target.size_bytes) {
+    reject(rank_of(match.peer), match.slot,
+           fmt::format("{} bytes where {} are expected: do all ranks call with the same sizes, "
+                       "types and algorithm?",
+                       payload.size(), filled.target.size_bytes));
+    return;
+  }
+  ArrivalState& state = space_->arrivals[arrival];
+  const bool to_its_place =
+      state.posted && call_.schedule->tasks()[match.task].kind == TaskKind::recv;
+  if (!to_its_place) {
+    state.early.assign(payload.begin(), payload.end());
+  } else if (!payload.empty()) {
+    std::memcpy(place(filled.target).data(), payload.data(), payload.size());
+  }
+  arrived(arrival);
+}
+
+void ScheduleOperation::arrived(std::size_t arrival) {
+  ArrivalState& state = space_->arrivals[arrival];
+  state.arrived = true;
+  if (!issued_at_.empty()) trace_arrival(arrival);
+  if (!state.posted) return;
+  const TaskIndex task = call_.schedule->arrivals()[arrival].task;
+  if (call_.schedule->tasks()[task].kind == TaskKind::recv) {
+    complete(task);
+  } else if (!space_->board.is_complete(task)) {
+    fold_arrived_keys(task);
+  }
+}
+
+void ScheduleOperation::on_clear_to_send(Instant now, Rank from, std::uint32_t slot,
+                                         std::span<const std::byte> payload) {
+  const auto task = call_.schedule->sender_of(from, slot);
+  const auto clear = protocol::decode_clear_to_send(payload);
+  if (!task || !clear || space_->filled[*task].transfer != Transfer::rendezvous ||
+      space_->departures[*task].clear) {
+    reject(from, slot,
+           "a clear-to-send for no message of this rank's: do all ranks call with the same sizes, "
+           "types and algorithm?");
+    return;
+  }
+  DepartureState& departure = space_->departures[*task];
+  departure.clear = *clear;
+  if (departure.issued) write_to_peer(now, *task);
+}
+
+void ScheduleOperation::on_immediate(Instant, Rank from, std::uint32_t slot) {
+  const auto arrival = call_.schedule->arrival_of(from, slot);
+  const bool expected =
+      arrival && space_->arrivals[*arrival].posted && !space_->arrivals[*arrival].arrived &&
+      space_->filled[call_.schedule->arrivals()[*arrival].task].transfer == Transfer::rendezvous;
+  if (!expected) {
+    reject(from, slot, "data that this rank has not cleared to be sent");
+    return;
+  }
+  arrived(*arrival);
+}
+
+void ScheduleOperation::reject(Rank from, std::uint32_t slot, const std::string& what) {
+  ++context().counters().messages_rejected;
+  context().fail(failure(Code::invalid_argument, "{} sent, in slot {}, {}", context().name_of(from),
+                         slot, what));
+}
+
+// ---- Computing ----------------------------------------------------------------------------------
+
+void ScheduleOperation::reduce(const Task& task, std::span<const std::byte> source,
+                               std::span<std::byte> target) {
+  if (target.empty()) return;
+  if (task.side == schedule::Side::none) {
+    std::memcpy(target.data(), source.data(), target.size());
+    return;
+  }
+  const std::size_t count = target.size() / element_bytes(reducer_->type());
+  context().counters().bytes_reduced += target.size();
+  if (task.side == schedule::Side::after) {
+    reducer_->accumulate(target.data(), source.data(), count);
+    return;
+  }
+  const std::array<const std::byte*, 2> operands = {source.data(), target.data()};
+  reducer_->combine(target.data(), operands, count);
+}
+
+/// premultiplied_sum: what the schedule takes for this rank's contribution is the scaled one. In
+/// place the contribution gives way to the result anyway.
+void ScheduleOperation::scale_contribution() {
+  if (!reducer_ || reducer_->operation() != ReduceOperation::premultiplied_sum) return;
+  const bool in_place = !alias_.name.empty();
+  const std::span<std::byte> own = memory(in_place ? alias_.storage.buffer : Buffer::send);
+  if (!in_place) space_->scaled.resize(own.size());
+  std::byte* const target = in_place ? own.data() : space_->scaled.data();
+  reducer_->prepare(target, own.data(), own.size() / element_bytes(reducer_->type()),
+                    call_.reduction->factor.data());
+  scaled_ = !in_place;
+}
+
+void ScheduleOperation::finish_reduction() {
+  if (!reducer_ || result_.size_bytes == 0) return;
+  reducer_->finish(place(result_).data(), result_.size_bytes / element_bytes(reducer_->type()),
+                   context().size());
+}
+
+// ---- Memory -------------------------------------------------------------------------------------
+
+std::span<std::byte> ScheduleOperation::memory(Buffer buffer) {
+  switch (buffer) {
+    case Buffer::send:
+      if (scaled_) return space_->scaled;
+      // Written only where the call is in place, and so this is the caller's result, too.
+      return {const_cast<std::byte*>(call_.send.data()), call_.send.size()};
+    case Buffer::receive:
+      return call_.receive;
+    case Buffer::scratch:
+      return space_->scratch;
+    case Buffer::none:
+      break;
+  }
+  return {};
+}
+
+std::span<std::byte> ScheduleOperation::place(const Extent& extent) {
+  return memory(extent.buffer).subspan(extent.offset_bytes, extent.size_bytes);
+}
+
+Result<device::MemoryKey> ScheduleOperation::key_of(Buffer buffer) {
+  std::optional<device::MemoryKey>& key = space_->keys[static_cast<std::size_t>(buffer)];
+  if (!key) {
+    auto registered = context().endpoint().register_memory(memory(buffer));
+    if (!registered) return registered.status();
+    key = *registered;
+  }
+  return *key;
+}
+
+void ScheduleOperation::finish() {
+  const auto let_go = [&](std::optional<device::MemoryKey>& key) {
+    if (key) context().endpoint().deregister_memory(*key);
+    key.reset();
+  };
+  for (auto& key : space_->keys) let_go(key);
+  for (auto& key : space_->keyed_keys) let_go(key);
+}
+
+// ---- Observation --------------------------------------------------------------------------------
+
+void ScheduleOperation::trace_task(TaskIndex at) {
+  const Task& task = call_.schedule->tasks()[at];
+  const schedule::FilledTask& filled = space_->filled[at];
+  observe::TraceSpan span{.epoch = epoch(),
+                          .name = schedule::to_string(task.kind),
+                          .begin = issued_at_[at],
+                          .end = context().trace()->now(),
+                          .slot = task.slot,
+                          .bytes = std::max(filled.source.size_bytes, filled.target.size_bytes)};
+  const char* const how = filled.transfer == Transfer::eager ? "eager" : "rendezvous";
+  switch (task.kind) {
+    case TaskKind::send:
+    case TaskKind::signal:
+      span.kind = observe::TraceKind::send;
+      span.detail = how;
+      span.peer = task.peer;
+      break;
+    case TaskKind::recv:
+      span.kind = observe::TraceKind::receive;
+      span.detail = how;
+      span.peer = task.peer;
+      break;
+    default:
+      span.kind = observe::TraceKind::compute;
+  }
+  context().trace()->add(span);
+}
+
+/// One of the messages that a wait_keys waits for: its task tells of all of them together.
+void ScheduleOperation::trace_arrival(std::size_t arrival) {
+  const Match& match = call_.schedule->arrivals()[arrival];
+  if (call_.schedule->tasks()[match.task].kind != TaskKind::wait_keys) return;
+  const Instant at = context().trace()->now();
+  context().trace()->add({.kind = observe::TraceKind::receive,
+                          .epoch = epoch(),
+                          .name = "key",
+                          .begin = at,
+                          .end = at,
+                          .peer = rank_of(match.peer),
+                          .slot = match.slot,
+                          .bytes = space_->filled[match.task].target.size_bytes});
+}
+
+observe::Phase ScheduleOperation::phase() const {
+  return begun_ ? observe::Phase::data : observe::Phase::ready;
+}
+
+std::string ScheduleOperation::missing() const {
+  if (!begun_) return "other ranks that have not called yet";
+  for (TaskIndex t = 0; t < space_->filled.size(); ++t) {
+    if (!space_->board.is_open(t)) continue;
+    return fmt::format("{} of {} tasks, the first of them {}",
+                       space_->board.total() - space_->board.completed(), space_->board.total(),
+                       schedule::describe(*call_.schedule, t));
+  }
+  return {};
+}
+
+}  // namespace tutti::engine

@@ -1,0 +1,119 @@
+// A collective as its schedule says: the host's executor of task lists (C1-C5). Messages travel
+// eagerly, copied into a SEND, up to the limit of the call's shape; longer ones by rendezvous: the
+// receiver names its place by a clear-to-send, and the sender WRITEs there with an immediate.
+//
+// Multicast has its own executor, MulticastOperation, which runs `multicast` and `collect` of a
+// template together with their slow path; a schedule that mixes them with messages is refused.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/core/operation.hpp"
+#include "engine/schedule/paced_copy.hpp"
+#include "engine/schedule/schedule_workspace.hpp"
+#include "protocol/ready_barrier.hpp"
+#include "reduction/reducer.hpp"
+#include "schedule/schedule.hpp"
+#include "schedule/shape.hpp"
+#include "tutti/reduction.hpp"
+
+namespace tutti::engine {
+
+/// One call of a collective at one rank.
+struct ScheduleCall {
+  Description description;  ///< its texts are literals
+  std::shared_ptr<const schedule::Schedule> schedule;
+  /// Sizes; its spans are read by `create` only. The eager limit must be the same on all ranks.
+  schedule::Shape shape;
+  std::span<const std::byte> send;  ///< the caller's until the end
+  std::span<std::byte> receive;     ///< the caller's until the end
+  std::optional<Reduction> reduction;
+};
+
+class ScheduleOperation final : public Operation {
+ public:
+  /// Fills the template and checks the buffers. Errors (invalid_argument): sizes that the schedule
+  /// does not serve, buffers that are too short; (unsupported): tasks that this executor lacks.
+  static Result<std::unique_ptr<ScheduleOperation>> create(ScheduleCall call,
+                                                           std::shared_ptr<WorkspacePool> pool);
+  ~ScheduleOperation() override;
+
+  std::uint64_t early_bytes() const override { return early_bytes_; }
+  bool confirms_earlier() const override { return confirms_; }
+  void on_message(Instant now, Rank from, const protocol::Message& message) override;
+  void on_data(Instant now, Rank from, std::uint32_t slot,
+               std::span<const std::byte> payload) override;
+  void on_immediate(Instant now, Rank from, std::uint32_t slot) override;
+  void on_completion(Instant now, const device::Completion& completion) override;
+  bool poll(Instant now) override;
+  Instant next_deadline() const override;
+  bool locally_complete() const override { return done(); }
+  bool done() const override { return finished_; }
+  void finish() override;
+  observe::Phase phase() const override;
+  std::string missing() const override;
+
+ protected:
+  void start(Instant now, bool barrier) override;
+
+ private:
+  using TaskIndex = schedule::TaskIndex;
+
+  ScheduleOperation(ScheduleCall call, std::shared_ptr<WorkspacePool> pool);
+
+  Status prepare_call();
+  Status check_extents() const;
+  void begin_tasks(Instant now);
+  void run(Instant now);
+  void issue(Instant now, TaskIndex task);
+  void copy(TaskIndex task);
+  bool may_take_long(TaskIndex task);
+  bool copy_on(Instant now);
+  void complete(TaskIndex task);
+  void trace_task(TaskIndex task);
+  void trace_arrival(std::size_t arrival);
+
+  void send(Instant now, TaskIndex task);
+  void write_to_peer(Instant now, TaskIndex task);
+  void receive(Instant now, TaskIndex task, std::size_t arrival);
+  void wait_keys(Instant now, TaskIndex task);
+  void fold_arrived_keys(TaskIndex task);
+  void on_clear_to_send(Instant now, Rank from, std::uint32_t slot,
+                        std::span<const std::byte> payload);
+  void accept(std::size_t arrival, std::span<const std::byte> payload);
+  void arrived(std::size_t arrival);
+  void reduce(const schedule::Task& task, std::span<const std::byte> source,
+              std::span<std::byte> target);
+  void scale_contribution();
+  void finish_reduction();
+
+  std::span<std::byte> memory(schedule::Buffer buffer);
+  std::span<std::byte> place(const schedule::Extent& extent);
+  Result<device::MemoryKey> key_of(schedule::Buffer buffer);
+  void reject(Rank from, std::uint32_t slot, const std::string& what);
+
+  ScheduleCall call_;
+  std::shared_ptr<WorkspacePool> pool_;
+  std::unique_ptr<ScheduleWorkspace> space_;
+  std::optional<reduction::Reducer> reducer_;
+  schedule::Alias alias_;    ///< of a call in place
+  schedule::Extent result_;  ///< of a reduction, at the ranks that get it
+  std::unique_ptr<protocol::ReadyBarrier> barrier_;
+  protocol::Outbox outbox_;
+  PacedCopy copy_;                  ///< the first of the workspace's copies
+  std::vector<Instant> issued_at_;  ///< by task; of a call that is traced
+  std::uint64_t early_bytes_ = 0;
+  bool confirms_ = false;
+  bool scaled_ = false;
+  bool begun_ = false;
+  bool finished_ = false;
+};
+
+}  // namespace tutti::engine

@@ -1,0 +1,155 @@
+#include "runtime/aggregator/aggregation_plan.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "base/error.hpp"
+#include "runtime/aggregator/aggregator_connection.hpp"
+#include "runtime/aggregator/aggregator_frame.hpp"
+#include "runtime/bootstrap/unique_id.hpp"
+#include "runtime/communicator/greeting.hpp"
+#include "runtime/bootstrap/packed_json.hpp"
+#include "runtime/bootstrap/packed_number.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr Nanoseconds kAskTimeout{5'000'000'000};
+constexpr std::size_t kMaxAggregators = 64;
+
+std::string text_of(const UniqueId& id) { return {id.data(), id.size() - 1}; }
+
+struct Arranged {
+  AggregationPlan::Side side;
+  AggregatorConnection connection;
+};
+
+Result<Arranged> arrange(const std::string& address, const ServiceKey& key,
+                         const CommunicatorOptions& options, std::uint32_t ranks,
+                         std::uint16_t number) {
+  const Deadline deadline = deadline_after(std::min(kAskTimeout, options.create_timeout));
+  auto connection = AggregatorConnection::open(address, deadline);
+  if (!connection) return connection.status();
+  // Where the aggregator reaches us, so do the other ranks: they share its fabric.
+  const auto id = make_unique_id(connection->local_host());
+  if (!id) return id.status();
+  const Greeting self = make_greeting(options, number);
+  const JoinRequest request{.unique_id = text_of(*id),
+                            .address = address,
+                            .job = fmt::format("{}:{}", self.host, self.process),
+                            .ranks = ranks,
+                            .communicator = number,
+                            .ipv6 = options.ipv6,
+                            .authenticate = options.authenticate,
+                            .peer_timeout = options.peer_timeout,
+                            .create_timeout = options.create_timeout};
+  const auto terms = connection->ask(key, request, deadline);
+  if (!terms) {
+    discard_unique_id(*id);
+    return terms.status();
+  }
+  return Arranged{{address, request.unique_id, *terms}, std::move(*connection)};
+}
+
+void give_up(AggregationPlan& plan, const Status& status) {
+  plan.status = status;
+  for (const AggregationPlan::Side& side : plan.sides) {
+    if (const auto id = parse_unique_id(side.unique_id)) discard_unique_id(*id);
+  }
+  plan.sides.clear();
+}
+
+Status damaged() {
+  return failure(Code::invalid_argument,
+                 "the aggregation plan is damaged: use one version of Tutti on all ranks");
+}
+
+}  // namespace
+
+AggregationPlan make_aggregation_plan(const CommunicatorOptions& options,
+                                      const AggregationOptions& aggregation, std::uint32_t ranks,
+                                      std::uint16_t number) {
+  AggregationPlan plan;
+  plan.fallback = aggregation.fallback;
+  const auto key = find_service_key(aggregation.key_file);
+  if (!key) {
+    plan.status = key.status();
+    return plan;
+  }
+  if (aggregation.aggregators.empty() || aggregation.aggregators.size() > kMaxAggregators ||
+      ranks > engine::kMaxInNetworkRanks) {
+    plan.status = failure(
+        Code::invalid_argument, "{} aggregators for {} ranks: give 1 to {}, for at most {} ranks",
+        aggregation.aggregators.size(), ranks, kMaxAggregators, engine::kMaxInNetworkRanks);
+    return plan;
+  }
+  std::vector<AggregatorConnection> connections;
+  for (const std::string& address : aggregation.aggregators) {
+    auto arranged = arrange(address, *key, options, ranks, number++);
+    if (!arranged) {
+      give_up(plan, arranged.status());
+      return plan;
+    }
+    plan.sides.push_back(std::move(arranged->side));
+    connections.push_back(std::move(arranged->connection));
+  }
+  for (AggregatorConnection& connection : connections) {
+    const Status begun = connection.go(deadline_after(kAskTimeout));
+    if (begun.ok()) continue;
+    give_up(plan, begun);
+    break;
+  }
+  return plan;
+}
+
+Bytes encode(const AggregationPlan& plan) {
+  Json sides = Json::array();
+  for (const AggregationPlan::Side& side : plan.sides) {
+    sides.push_back({side.address, side.unique_id, side.terms.segment_bytes, side.terms.slots,
+                     side.terms.pulses, side.terms.group_bytes});
+  }
+  const std::vector<std::uint8_t> packed =
+      Json::to_msgpack(Json{{"code", static_cast<std::uint32_t>(plan.status.code())},
+                            {"message", plan.status.message()},
+                            {"fallback", plan.fallback},
+                            {"sides", sides}});
+  const auto* first = reinterpret_cast<const std::byte*>(packed.data());
+  return {first, first + packed.size()};
+}
+
+Result<AggregationPlan> decode_aggregation_plan(std::span<const std::byte> bytes) {
+  const auto unpacked = unpack(bytes);
+  if (!unpacked) {
+    return failure(Code::invalid_argument, "the aggregation plan is damaged: {}",
+                   unpacked.status().message());
+  }
+  const Json& json = *unpacked;
+  AggregationPlan plan;
+  try {
+    const auto code = whole<std::uint32_t>(json.at("code"), "code");
+    if (code > static_cast<std::uint32_t>(Code::internal)) return damaged();
+    if (code != 0) plan.status = Status(static_cast<Code>(code), json.at("message"));
+    json.at("fallback").get_to(plan.fallback);
+    for (const Json& side : json.at("sides")) {
+      plan.sides.push_back(
+          {.address = side.at(0),
+           .unique_id = side.at(1),
+           .terms = {.segment_bytes = whole<std::uint32_t>(side.at(2), "segment_bytes"),
+                     .slots = whole<std::uint32_t>(side.at(3), "slots"),
+                     .pulses = whole<std::uint32_t>(side.at(4), "pulses"),
+                     .group_bytes = whole<std::uint32_t>(side.at(5), "group_bytes")}});
+      if (!engine::check(plan.sides.back().terms).ok()) return damaged();
+    }
+  } catch (const std::exception&) {
+    return damaged();
+  }
+  return plan;
+}
+
+}  // namespace tutti::runtime

@@ -1,0 +1,37 @@
+// What rank 0 arranges with the aggregators, for all ranks of a job.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/aggregate/window_plan.hpp"
+#include "runtime/aggregator/aggregator_client.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::runtime {
+
+/// As it travels over the bootstrap; with no sides, the end of one rank's joining.
+struct AggregationPlan {
+  struct Side {
+    std::string address;
+    std::string unique_id;
+    engine::InNetworkTerms terms;
+  };
+
+  Status status;  ///< why there are no aggregators
+  bool fallback = false;
+  std::vector<Side> sides;
+};
+
+Bytes encode(const AggregationPlan& plan);
+Result<AggregationPlan> decode_aggregation_plan(std::span<const std::byte> bytes);
+
+/// Asks every aggregator to join. Called by rank 0, whose process then holds the bootstraps.
+AggregationPlan make_aggregation_plan(const CommunicatorOptions& options,
+                                      const AggregationOptions& aggregation, std::uint32_t ranks,
+                                      std::uint16_t number);
+
+}  // namespace tutti::runtime

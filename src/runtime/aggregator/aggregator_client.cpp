@@ -1,0 +1,341 @@
+#include "runtime/aggregator/aggregator_client.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "engine/aggregate/contribute_operation.hpp"
+#include "engine/multicast/multicast_operation.hpp"
+#include "reduction/reducer.hpp"
+#include "runtime/aggregator/aggregation_plan.hpp"
+#include "runtime/bootstrap/unique_id.hpp"
+#include "runtime/communicator/call_check.hpp"
+#include "runtime/progress/clock.hpp"
+#include "runtime/communicator/communicator_impl.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+// A part shorter than this is not worth another aggregator's messages.
+constexpr std::uint64_t kLeastPartBytes = 64 * 1024;
+// A leaving rank waits so long for the others to leave.
+constexpr Nanoseconds kLeavePatience{1'000'000'000};
+
+/// Whether the order of the contributions leaves no trace: integers wrap, and min and max choose.
+bool order_free(const ReductionCall& call) {
+  return !reduction::is_float(call.type) || call.operation == ReduceOperation::min ||
+         call.operation == ReduceOperation::max;
+}
+
+engine::InNetworkKind kind_of(Collective collective) {
+  if (collective == Collective::reduce_scatter) return engine::InNetworkKind::reduce_scatter;
+  return collective == Collective::reduce ? engine::InNetworkKind::reduce
+                                          : engine::InNetworkKind::allreduce;
+}
+
+}  // namespace
+
+AggregationOptions AggregationOptions::with_environment(std::vector<std::string> aggregators,
+                                                        bool fallback) {
+  AggregationOptions options{std::move(aggregators), fallback, {}};
+  if (const char* text = std::getenv("TUTTI_AGGREGATOR_FALLBACK")) {
+    options.fallback = options.fallback || std::string_view(text) == "1";
+  }
+  const char* text = std::getenv("TUTTI_AGGREGATORS");
+  if (options.aggregators.empty() && text != nullptr) options.aggregators = list_of(text);
+  return options;
+}
+
+std::vector<std::string> AggregationOptions::list_of(std::string_view text) {
+  std::vector<std::string> addresses;
+  while (!text.empty()) {
+    const std::string_view one = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), one.size() + 1));
+    if (!one.empty()) addresses.emplace_back(one);
+  }
+  return addresses;
+}
+
+// ---- joining ------------------------------------------------------------------------------------
+
+Result<std::shared_ptr<Aggregation>> Aggregation::create(Bootstrap& bootstrap,
+                                                         const CommunicatorOptions& options,
+                                                         const AggregationOptions& aggregation,
+                                                         std::shared_ptr<Progress> progress,
+                                                         std::uint16_t number) {
+  std::shared_ptr<Aggregation> made(
+      new Aggregation(bootstrap.rank(), bootstrap.size(), std::move(progress)));
+  AggregationPlan own;
+  if (bootstrap.rank() == rank_of(0)) {
+    own = make_aggregation_plan(options, aggregation, bootstrap.size(), number);
+  }
+  auto plans = bootstrap.allgather(encode(own), options.create_timeout);
+  if (!plans) return plans.status();
+  auto plan = decode_aggregation_plan(plans->front());
+  if (!plan) return failure(plan.status().code(), "rank 0: {}", plan.status().message());
+  Status status = plan->status;
+  for (const AggregationPlan::Side& side : plan->sides) {
+    if (!status.ok()) break;
+    status = made->join(side.address, side.unique_id, side.terms, options, number++);
+  }
+  // All ranks use the aggregators, or none does.
+  auto ends =
+      bootstrap.allgather(encode(AggregationPlan{status, false, {}}), options.create_timeout);
+  if (!ends) return ends.status();
+  for (std::size_t r = 0; r < ends->size(); ++r) {
+    const auto end = decode_aggregation_plan((*ends)[r]);
+    const Status& one = end ? end->status : end.status();
+    if (one.ok()) continue;
+    made->sides_.clear();
+    // What all ranks found alike needs no rank's name.
+    made->reason_ = plan->status.ok() ? failure(one.code(), "rank {}: {}", r, one.message()) : one;
+    if (!plan->fallback) return made->reason_;
+    return made;
+  }
+  return made;
+}
+
+Status Aggregation::join(const std::string& address, const std::string& unique_id,
+                         const engine::InNetworkTerms& terms, const CommunicatorOptions& options,
+                         std::uint16_t number) {
+  const auto named = [&](const Status& status) {
+    return failure(status.code(), "aggregator {} did not come into the job: {}", address,
+                   status.message());
+  };
+  const auto id = parse_unique_id(unique_id);
+  if (!id) return named(id.status());
+  auto bootstrap = join_unique_id(*id, rank_, size_ + 1, options.create_timeout, "aggregator");
+  if (!bootstrap) return named(bootstrap.status());
+  CommunicatorOptions side;
+  side.device_name = "ip";  // an aggregator is reached over the network, also on its own host
+  side.multicast = "ud";
+  side.interface = options.interface;
+  side.ipv6 = options.ipv6;
+  side.authenticate = options.authenticate;
+  side.chains = 1;
+  side.peer_timeout = options.peer_timeout;
+  side.create_timeout = options.create_timeout;
+  side.device = options.device;
+  auto state = CommunicatorState::create(**bootstrap, side, progress_, {.number = number});
+  if (!state) return named(state.status());
+  const device::Capabilities& can = (*state)->context().endpoint().capabilities();
+  if (!can.has(device::Capability::write_immediate)) {
+    return failure(Code::unsupported,
+                   "this device has no writes with immediate data, which aggregators need");
+  }
+  sides_.push_back({address, terms, std::move(*state)});
+  return {};
+}
+
+Aggregation::~Aggregation() {
+  std::vector<std::shared_ptr<engine::Completion>> left;
+  for (Side& side : sides_) {
+    auto leave = std::make_unique<engine::InNetworkLeave>();
+    left.push_back(leave->completion());
+    progress_->submit(side.state->context(), std::move(leave), true);
+  }
+  const Instant deadline = now() + kLeavePatience;
+  for (const auto& one : left) progress_->wait(*one, deadline);
+}
+
+std::string Aggregation::describe() const {
+  if (!active()) return "no aggregator: " + reason_.message();
+  std::string addresses;
+  for (const Side& side : sides_) addresses += (addresses.empty() ? "" : ", ") + side.address;
+  const engine::InNetworkTerms& terms = sides_.front().terms;
+  return fmt::format("{} aggregator(s) ({}), windows of {} slots x {} bytes a rank, {} pulses",
+                     sides_.size(), addresses, terms.slots, terms.segment_bytes, terms.pulses);
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> Aggregation::counters() const {
+  std::map<std::string, std::uint64_t> total;
+  progress_->exclusive([&] {
+    for (const Side& side : sides_) {
+      for (const auto& [name, value] : observe::list(side.state->context().counters())) {
+        total[name] += value;
+      }
+    }
+  });
+  return {total.begin(), total.end()};
+}
+
+// ---- calls --------------------------------------------------------------------------------------
+
+/// One completion for the operations that a call is made of, which end in any order.
+class Aggregation::Gathered {
+ public:
+  Gathered() : completion_(std::make_shared<engine::Completion>()) {}
+  const std::shared_ptr<engine::Completion>& completion() const { return completion_; }
+
+  void add(engine::Operation& operation, const std::shared_ptr<Gathered>& self) {
+    ++open_;
+    ++completion_->chunks_total;
+    operation.completion()->callback = [self](const Status& status) { self->ended(status); };
+  }
+  /// The last operation that was added ends it, or, where there was none, this.
+  void seal() { ended({}); }
+
+ private:
+  void ended(const Status& status) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (completion_->status.ok()) completion_->status = status;
+      ++completion_->chunks_present;
+    }
+    if (open_.fetch_sub(1) != 1) return;
+    completion_->chunks_present = completion_->chunks_total.load();
+    if (completion_->callback) completion_->callback(completion_->status);
+    completion_->done.store(true, std::memory_order_release);
+  }
+
+  std::shared_ptr<engine::Completion> completion_;
+  std::mutex mutex_;
+  std::atomic<std::uint64_t> open_{1};
+};
+
+struct Aggregation::Prepared {
+  engine::InNetworkCall call;  ///< with the elements of a whole block
+  engine::InNetworkBuffers buffers;
+  std::span<std::byte> output;
+  reduction::Reducer reducer;
+  bool will_wait = false;
+  std::shared_ptr<Gathered> gathered = std::make_shared<Gathered>();
+};
+
+bool Aggregation::serves(const CollectiveCall& call) const {
+  const Algorithm algorithm = call.options.algorithm;
+  return active() && reduces(call.collective) &&
+         (algorithm == Algorithm::automatic || algorithm == kInNetwork ||
+          algorithm == kInNetworkRing);
+}
+
+Aggregation::Outcome Aggregation::start(const CollectiveCall& call) {
+  ReductionCall reduction{.type = call.reduction.type,
+                          .operation = call.reduction.operation,
+                          .order = {},
+                          .factor = {},
+                          .will_wait = call.options.will_wait};
+  if (call.options.algorithm == kInNetworkRing) reduction.order = engine::FoldOrder::ring;
+  if (reduction.operation == ReduceOperation::premultiplied_sum) {
+    reduction.factor = std::span(call.reduction.factor).first(element_bytes(reduction.type));
+  }
+  switch (call.collective) {
+    case Collective::allreduce:
+      return allreduce(call.send, call.receive, reduction);
+    case Collective::reduce_scatter:
+      return reduce_scatter(call.send, call.receive, reduction);
+    case Collective::reduce:
+      return reduce(call.send, call.receive, call.root, reduction);
+    default:
+      return failure(Code::invalid_argument, "{} is nothing that an aggregator does",
+                     to_string(call.collective));
+  }
+}
+
+Aggregation::Outcome Aggregation::allreduce(std::span<const std::byte> input,
+                                            std::span<std::byte> output,
+                                            const ReductionCall& call) {
+  return submit(Collective::allreduce, rank_of(0), input, output, call);
+}
+
+Aggregation::Outcome Aggregation::reduce_scatter(std::span<const std::byte> input,
+                                                 std::span<std::byte> output,
+                                                 const ReductionCall& call) {
+  return submit(Collective::reduce_scatter, rank_of(0), input, output, call);
+}
+
+Aggregation::Outcome Aggregation::reduce(std::span<const std::byte> input,
+                                         std::span<std::byte> output, Rank root,
+                                         const ReductionCall& call) {
+  return submit(Collective::reduce, root, input, rank_ == root ? output : std::span<std::byte>(),
+                call);
+}
+
+std::size_t Aggregation::parts_of(std::uint64_t bytes) const {
+  return std::clamp<std::size_t>(bytes / kLeastPartBytes, 1, sides_.size());
+}
+
+Aggregation::Outcome Aggregation::submit(Collective collective, Rank root,
+                                         std::span<const std::byte> input,
+                                         std::span<std::byte> output, const ReductionCall& call) {
+  if (!active()) return failure(Code::unsupported, "{}", describe());
+  const Status fits = check_call({.collective = collective,
+                                  .send = input,
+                                  .receive = output,
+                                  .root = root,
+                                  .reduction = {.type = call.type, .operation = call.operation}},
+                                 rank_, size_);
+  if (!fits.ok()) return fits;
+  auto reducer = reduction::Reducer::create(call.operation, call.type);
+  if (!reducer) return reducer.status();
+  const std::size_t element = element_bytes(call.type);
+  const bool scatters = collective == Collective::reduce_scatter;
+  const std::uint64_t block_bytes = scatters ? output.size() : input.size();
+  const bool scaled = call.operation == ReduceOperation::premultiplied_sum;
+  if (scaled && call.factor.size() != element) {
+    return failure(Code::invalid_argument, "a factor of {} bytes for elements of {}",
+                   call.factor.size(), to_string(call.type));
+  }
+  Prepared prepared{.call = {.kind = kind_of(collective),
+                             .type = call.type,
+                             .operation = call.operation,
+                             .order = engine::FoldOrder::rank,
+                             .root = root,
+                             .elements = block_bytes / element},
+                    .buffers = {.input = input, .block_bytes = block_bytes},
+                    .output = output,
+                    .reducer = *reducer,
+                    .will_wait = call.will_wait};
+  if (scatters && size_ > 1) {
+    prepared.call.order =
+        call.order.value_or(order_free(call) ? engine::FoldOrder::ring : engine::FoldOrder::rank);
+  }
+  if (scaled) std::memcpy(prepared.buffers.factor.data(), call.factor.data(), element);
+  if (Status status = engine::check(prepared.call, size_); !status) return status;
+  if (prepared.call.elements > 0) {
+    const std::lock_guard lock(mutex_);
+    const std::size_t parts = parts_of(input.size());
+    const std::size_t first = parts < sides_.size() ? calls_++ % sides_.size() : 0;
+    for (std::size_t part = 0; part < parts; ++part) {
+      submit_part(prepared, sides_[(first + part) % sides_.size()], part, parts);
+    }
+  }
+  prepared.gathered->seal();
+  return prepared.gathered->completion();
+}
+
+void Aggregation::submit_part(Prepared& prepared, Side& side, std::size_t part, std::size_t parts) {
+  const std::size_t element = element_bytes(prepared.call.type);
+  const std::uint64_t begin = prepared.call.elements * part / parts;
+  const std::uint64_t end = prepared.call.elements * (part + 1) / parts;
+  if (begin == end) return;
+  engine::InNetworkCall call = prepared.call;
+  call.elements = end - begin;
+  engine::InNetworkBuffers buffers = prepared.buffers;
+  buffers.part_offset_bytes = begin * element;
+  const bool all = call.kind == engine::InNetworkKind::allreduce;
+  const std::span<std::byte> result =
+      prepared.output.empty() ? prepared.output
+                              : prepared.output.subspan(begin * element, call.elements * element);
+  if (!all) buffers.result = result;
+  engine::CommunicatorContext& context = side.state->context();
+  auto child =
+      std::make_unique<engine::InNetworkChild>(call, side.terms, buffers, prepared.reducer);
+  prepared.gathered->add(*child, prepared.gathered);
+  progress_->submit(context, std::move(child), prepared.will_wait);
+  if (!all) return;
+  const engine::InNetworkPlan plan(call, size_, side.terms);
+  for (std::uint32_t group = 0; group < plan.groups(); ++group) {
+    auto broadcast = engine::MulticastOperation::broadcast(
+        result.subspan(plan.group_offset_bytes(group), plan.group_bytes(group)), rank_of(size_));
+    prepared.gathered->add(*broadcast, prepared.gathered);
+    progress_->submit(context, std::move(broadcast), prepared.will_wait);
+  }
+}
+
+}  // namespace tutti::runtime

@@ -1,0 +1,140 @@
+// Reductions in the network, from a job's side: the aggregators of a communicator, and the calls
+// that go through them.
+//
+// An aggregator is the last rank of a side communicator of P + 1 ranks; a job with A aggregators
+// has A of them. A call's elements are shared out: each aggregator reduces a contiguous part of
+// every block, so that all of them, and all links, work at the same time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/aggregate/window_plan.hpp"
+#include "engine/core/operation.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "tutti/collective.hpp"
+#include "tutti/communicator.hpp"
+#include "tutti/reduction.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::engine {
+class MulticastOperation;
+}
+
+namespace tutti::runtime {
+
+class CommunicatorState;
+class Progress;
+
+/// Which aggregators a job uses. Rank 0's words count for all ranks.
+struct AggregationOptions {
+  std::vector<std::string> aggregators;  ///< "host:port" each
+  bool fallback = false;  ///< where one cannot be used: go on without them, instead of failing
+  std::string key_file;   ///< "": as find_service_key says; rank 0 needs it alone
+
+  /// The list that the environment gives where the options give none: TUTTI_AGGREGATORS, separated
+  /// by commas; with TUTTI_AGGREGATOR_FALLBACK=1 as `fallback`.
+  static AggregationOptions with_environment(std::vector<std::string> aggregators, bool fallback);
+  /// The addresses of a list that is separated by commas.
+  static std::vector<std::string> list_of(std::string_view text);
+};
+
+/// What is computed, and how.
+struct ReductionCall {
+  DataType type = DataType::float32;
+  ReduceOperation operation = ReduceOperation::sum;
+  /// Nothing: rank order, or what gives the same bits with less traffic. FoldOrder::ring: a
+  /// Reduce-Scatter with the bits of a ring's, N (P-1) out instead of N P (K14).
+  std::optional<engine::FoldOrder> order{};
+  /// premultiplied_sum: this rank's factor, one element of the type.
+  std::span<const std::byte> factor{};
+  bool will_wait = false;  ///< as CollectiveOptions::will_wait
+};
+
+class Aggregation {
+ public:
+  using Outcome = Result<std::shared_ptr<engine::Completion>>;
+
+  /// Joins the aggregators; collective, by every rank where one rank's options name any. `options`
+  /// are the communicator's; the side communicators share its `progress` and are numbered from
+  /// `number` on. Fails on all ranks alike, naming the aggregator and the remedy, or, with
+  /// `fallback`, succeeds and is not active.
+  static Result<std::shared_ptr<Aggregation>> create(Bootstrap& bootstrap,
+                                                     const CommunicatorOptions& options,
+                                                     const AggregationOptions& aggregation,
+                                                     std::shared_ptr<Progress> progress,
+                                                     std::uint16_t number);
+  /// Leaves the aggregators.
+  ~Aggregation();
+  Aggregation(const Aggregation&) = delete;
+  Aggregation& operator=(const Aggregation&) = delete;
+
+  /// False: fallen back; use another algorithm. The same at all ranks.
+  bool active() const { return !sides_.empty(); }
+  /// Why it is not active.
+  const Status& reason() const { return reason_; }
+  /// "2 aggregators (10.0.0.9:7000, 10.0.0.9:7001), windows of 16 slots x 65536 bytes".
+  std::string describe() const;
+  /// Every protocol counter by name, of all side communicators together.
+  std::vector<std::pair<std::string, std::uint64_t>> counters() const;
+
+  /// The names of these ways, for CollectiveOptions::algorithm: in rank order, and, where that is
+  /// faster, in a ring's.
+  static constexpr Algorithm kInNetwork{"in_network"};
+  static constexpr Algorithm kInNetworkRing{"in_network_ring"};
+
+  /// Whether a call goes this way: a reduction that asks for it, or leaves the choice, since who
+  /// names aggregators wants them used. The same at all ranks.
+  bool serves(const CollectiveCall& call) const;
+  /// Starts a call that it serves.
+  Outcome start(const CollectiveCall& call);
+
+  /// As Communicator's calls of these names; the buffers are Tutti's until completion, and whoever
+  /// waits drives the progress given to `create`. In place: `output` is `input`, or in a
+  /// Reduce-Scatter this rank's block of it.
+  Outcome allreduce(std::span<const std::byte> input, std::span<std::byte> output,
+                    const ReductionCall& call);
+  /// `input`: as many blocks as ranks, each as long as `output`.
+  Outcome reduce_scatter(std::span<const std::byte> input, std::span<std::byte> output,
+                         const ReductionCall& call);
+  /// `output` counts at the root only.
+  Outcome reduce(std::span<const std::byte> input, std::span<std::byte> output, Rank root,
+                 const ReductionCall& call);
+
+ private:
+  struct Side {
+    std::string address;
+    engine::InNetworkTerms terms;
+    std::shared_ptr<CommunicatorState> state;
+  };
+  struct Prepared;
+  class Gathered;
+
+  Aggregation(Rank rank, std::uint32_t size, std::shared_ptr<Progress> progress)
+      : rank_(rank), size_(size), progress_(std::move(progress)) {}
+
+  Status join(const std::string& address, const std::string& unique_id,
+              const engine::InNetworkTerms& terms, const CommunicatorOptions& options,
+              std::uint16_t number);
+  Outcome submit(Collective collective, Rank root, std::span<const std::byte> input,
+                 std::span<std::byte> output, const ReductionCall& call);
+  std::size_t parts_of(std::uint64_t bytes) const;
+  void submit_part(Prepared& prepared, Side& side, std::size_t part, std::size_t parts);
+
+  Rank rank_;
+  std::uint32_t size_;
+  std::shared_ptr<Progress> progress_;
+  std::vector<Side> sides_;
+  Status reason_;
+  std::mutex mutex_;         ///< calls of several threads stay in one order on all sides
+  std::uint32_t calls_ = 0;  ///< short calls take turns
+};
+
+}  // namespace tutti::runtime

@@ -1,0 +1,293 @@
+#include "runtime/aggregator/aggregator_frame.hpp"
+
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "runtime/bootstrap/packed_json.hpp"
+#include "runtime/bootstrap/packed_number.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+constexpr std::array<std::byte, 4> kMagic{std::byte{'t'}, std::byte{'u'}, std::byte{'a'},
+                                          std::byte{'g'}};
+constexpr std::byte kVersion{1};
+constexpr std::size_t kTagBytes = 16;
+constexpr std::size_t kMaxTextBytes = 512;
+constexpr std::int64_t kMinTimeoutNs = 100'000'000;
+constexpr std::int64_t kMaxTimeoutNs = 600'000'000'000;
+
+using Json = nlohmann::json;
+using Cipher = std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)>;
+using DerivedKey = std::array<unsigned char, 32>;
+
+const unsigned char* raw(const std::byte* bytes) {
+  return reinterpret_cast<const unsigned char*>(bytes);
+}
+unsigned char* raw(std::byte* bytes) { return reinterpret_cast<unsigned char*>(bytes); }
+
+DerivedKey derive(const ServiceKey& key, ControlDirection direction, const ControlNonce& challenge,
+                  const ControlNonce& nonce) {
+  constexpr std::string_view kLabel = "tutti aggregator control 1";
+  Bytes input;
+  for (const char one : kLabel) input.push_back(static_cast<std::byte>(one));
+  input.push_back(static_cast<std::byte>(direction));
+  input.insert(input.end(), challenge.begin(), challenge.end());
+  input.insert(input.end(), nonce.begin(), nonce.end());
+  DerivedKey derived{};
+  unsigned int size = derived.size();
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), raw(input.data()), input.size(),
+       derived.data(), &size);
+  return derived;
+}
+
+// The key serves for one message, so its initialisation vector may be a constant.
+constexpr std::array<unsigned char, 12> kFirst{};
+
+Bytes pack(const Json& json) {
+  const std::vector<std::uint8_t> packed = Json::to_msgpack(json);
+  const auto* first = reinterpret_cast<const std::byte*>(packed.data());
+  return {first, first + packed.size()};
+}
+
+Status damaged(const char* what) {
+  return failure(Code::invalid_argument, "this is no {} of an aggregator: use one version of Tutti",
+                 what);
+}
+
+/// A number of the JSON within a range; throws, which the callers catch.
+std::uint64_t number(const Json& json, const char* name, std::uint64_t low, std::uint64_t high) {
+  const auto value = whole<std::uint64_t>(json.at(name), name);
+  if (value < low || value > high) throw std::out_of_range(name);
+  return value;
+}
+
+std::string text(const Json& json, const char* name, std::size_t most) {
+  auto value = json.at(name).get<std::string>();
+  if (value.size() > most) throw std::out_of_range(name);
+  return value;
+}
+
+Nanoseconds timeout(const Json& json, const char* name) {
+  return Nanoseconds(static_cast<std::int64_t>(number(json, name, kMinTimeoutNs, kMaxTimeoutNs)));
+}
+
+std::uint64_t bounded(Nanoseconds timeout) {
+  return static_cast<std::uint64_t>(
+      std::clamp<std::int64_t>(timeout.count(), kMinTimeoutNs, kMaxTimeoutNs));
+}
+
+Result<ServiceKey> checked(std::string key, const std::string& from) {
+  const char* blank = " \t\r\n";
+  key.erase(0, std::min(key.find_first_not_of(blank), key.size()));
+  key.erase(key.find_last_not_of(blank) + 1);
+  if (key.size() < kMinServiceKeyBytes || key.size() > kMaxServiceKeyBytes) {
+    return failure(Code::invalid_argument,
+                   "the aggregator's key in {} has {} bytes; give {} to {}, random ones, as "
+                   "`openssl rand -hex 32` prints them",
+                   from, key.size(), kMinServiceKeyBytes, kMaxServiceKeyBytes);
+  }
+  const auto* first = reinterpret_cast<const std::byte*>(key.data());
+  return ServiceKey(first, first + key.size());
+}
+
+Result<ServiceKey> key_in_file(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    return system_failure(errno, "the aggregator's key file {} cannot be read", path);
+  }
+  if ((info.st_mode & 077) != 0) {
+    return failure(Code::invalid_argument,
+                   "the aggregator's key file {} is open to others: chmod 600 {}", path, path);
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::string key(kMaxServiceKeyBytes + 2, '\0');
+  file.read(key.data(), static_cast<std::streamsize>(key.size()));
+  key.resize(static_cast<std::size_t>(file.gcount()));
+  if (file.bad()) return failure(Code::system, "the key file {} cannot be read", path);
+  return checked(std::move(key), path);
+}
+
+}  // namespace
+
+// ---- frames -------------------------------------------------------------------------------------
+
+Bytes encode_control(ControlKind kind, std::span<const std::byte> payload) {
+  Bytes frame(kControlHeaderBytes + payload.size());
+  std::copy(kMagic.begin(), kMagic.end(), frame.begin());
+  frame[4] = kVersion;
+  frame[5] = static_cast<std::byte>(kind);
+  const auto size = static_cast<std::uint32_t>(payload.size());
+  std::memcpy(frame.data() + 8, &size, 4);
+  std::copy(payload.begin(), payload.end(), frame.begin() + kControlHeaderBytes);
+  return frame;
+}
+
+std::optional<ControlHeader> decode_control_header(std::span<const std::byte> bytes) {
+  if (bytes.size() != kControlHeaderBytes) return std::nullopt;
+  if (!std::equal(kMagic.begin(), kMagic.end(), bytes.begin())) return std::nullopt;
+  const auto kind = std::to_integer<std::uint8_t>(bytes[5]);
+  const bool known = kind >= static_cast<std::uint8_t>(ControlKind::challenge) &&
+                     kind <= static_cast<std::uint8_t>(ControlKind::go);
+  if (bytes[4] != kVersion || !known || bytes[6] != std::byte{0} || bytes[7] != std::byte{0}) {
+    return std::nullopt;
+  }
+  std::uint32_t size = 0;
+  std::memcpy(&size, bytes.data() + 8, 4);
+  if (size > kMaxControlPayloadBytes) return std::nullopt;
+  return ControlHeader{static_cast<ControlKind>(kind), size};
+}
+
+// ---- messages -----------------------------------------------------------------------------------
+
+Bytes encode(const JoinRequest& request) {
+  return pack({{"unique_id", request.unique_id},
+               {"address", request.address},
+               {"job", request.job},
+               {"ranks", request.ranks},
+               {"communicator", request.communicator},
+               {"ipv6", request.ipv6},
+               {"authenticate", request.authenticate},
+               {"peer_timeout_ns", bounded(request.peer_timeout)},
+               {"create_timeout_ns", bounded(request.create_timeout)}});
+}
+
+Result<JoinRequest> decode_join_request(std::span<const std::byte> bytes) {
+  const auto unpacked = unpack(bytes);
+  if (!unpacked || !unpacked->is_object()) return damaged("request");
+  const Json& json = *unpacked;
+  JoinRequest request;
+  try {
+    request.unique_id = text(json, "unique_id", 128);
+    request.address = text(json, "address", kMaxTextBytes);
+    request.job = text(json, "job", kMaxTextBytes);
+    request.ranks =
+        static_cast<std::uint32_t>(number(json, "ranks", 1, engine::kMaxInNetworkRanks));
+    request.communicator = static_cast<std::uint16_t>(number(json, "communicator", 0, 0xffff));
+    request.ipv6 = json.at("ipv6").get<bool>();
+    request.authenticate = json.at("authenticate").get<bool>();
+    request.peer_timeout = timeout(json, "peer_timeout_ns");
+    request.create_timeout = timeout(json, "create_timeout_ns");
+  } catch (const std::exception&) {
+    return damaged("request");
+  }
+  return request;
+}
+
+Bytes encode(const JoinReply& reply) {
+  return pack({{"code", static_cast<std::uint32_t>(reply.status.code())},
+               {"message", reply.status.message().substr(0, kMaxTextBytes)},
+               {"segment_bytes", reply.terms.segment_bytes},
+               {"slots", reply.terms.slots},
+               {"pulses", reply.terms.pulses},
+               {"group_bytes", reply.terms.group_bytes}});
+}
+
+Result<JoinReply> decode_join_reply(std::span<const std::byte> bytes) {
+  const auto unpacked = unpack(bytes);
+  if (!unpacked || !unpacked->is_object()) return damaged("reply");
+  const Json& json = *unpacked;
+  JoinReply reply;
+  try {
+    const auto code = number(json, "code", 0, static_cast<std::uint64_t>(Code::internal));
+    if (code != 0) {
+      reply.status = Status(static_cast<Code>(code), text(json, "message", kMaxTextBytes));
+    }
+    const auto field = [&](const char* name) {
+      return static_cast<std::uint32_t>(number(json, name, 0, 0xffff'ffffu));
+    };
+    reply.terms = {.segment_bytes = field("segment_bytes"),
+                   .slots = field("slots"),
+                   .pulses = field("pulses"),
+                   .group_bytes = field("group_bytes")};
+  } catch (const std::exception&) {
+    return damaged("reply");
+  }
+  if (!engine::check(reply.terms).ok()) return damaged("reply");
+  return reply;
+}
+
+// ---- key ----------------------------------------------------------------------------------------
+
+Result<ServiceKey> find_service_key(const std::string& file) {
+  if (!file.empty()) return key_in_file(file);
+  const char* named = std::getenv("TUTTI_AGGREGATOR_KEY_FILE");
+  if (named != nullptr && *named != '\0') return key_in_file(named);
+  if (const char* key = std::getenv("TUTTI_AGGREGATOR_KEY")) {
+    return checked(key, "TUTTI_AGGREGATOR_KEY");
+  }
+  return failure(
+      Code::invalid_argument,
+      "no key for the aggregator: put 32 random bytes in a file (`openssl rand -hex 32`) "
+      "and name it in TUTTI_AGGREGATOR_KEY_FILE, at the aggregator and at every rank");
+}
+
+ControlNonce fresh_nonce() {
+  ControlNonce nonce{};
+  std::size_t filled = 0;
+  while (filled < nonce.size()) {
+    const ssize_t got = ::getrandom(nonce.data() + filled, nonce.size() - filled, 0);
+    if (got > 0) filled += static_cast<std::size_t>(got);
+  }
+  return nonce;
+}
+
+Result<Bytes> seal(const ServiceKey& key, ControlDirection direction, const ControlNonce& challenge,
+                   const ControlNonce& nonce, std::span<const std::byte> plain) {
+  const DerivedKey derived = derive(key, direction, challenge, nonce);
+  const Cipher cipher(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
+  Bytes sealed(plain.size() + kTagBytes);
+  int size = 0;
+  int rest = 0;
+  const bool sealed_well =
+      cipher != nullptr &&
+      EVP_EncryptInit_ex(cipher.get(), EVP_aes_256_gcm(), nullptr, derived.data(), kFirst.data()) ==
+          1 &&
+      EVP_EncryptUpdate(cipher.get(), raw(sealed.data()), &size, raw(plain.data()),
+                        static_cast<int>(plain.size())) == 1 &&
+      EVP_EncryptFinal_ex(cipher.get(), raw(sealed.data()) + size, &rest) == 1 &&
+      EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_GCM_GET_TAG, kTagBytes,
+                          sealed.data() + plain.size()) == 1;
+  if (!sealed_well) return failure(Code::unsupported, "OpenSSL offers no AES-256-GCM here");
+  return sealed;
+}
+
+std::optional<Bytes> unseal(const ServiceKey& key, ControlDirection direction,
+                            const ControlNonce& challenge, const ControlNonce& nonce,
+                            std::span<const std::byte> sealed) {
+  if (sealed.size() < kTagBytes || sealed.size() > kMaxControlPayloadBytes) return std::nullopt;
+  const DerivedKey derived = derive(key, direction, challenge, nonce);
+  const auto cipher_text = sealed.first(sealed.size() - kTagBytes);
+  Bytes tag(sealed.end() - kTagBytes, sealed.end());
+  Bytes plain(cipher_text.size() + 1);  // never empty: OpenSSL wants a place
+  const Cipher cipher(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
+  int size = 0;
+  int rest = 0;
+  const bool genuine =
+      cipher != nullptr &&
+      EVP_DecryptInit_ex(cipher.get(), EVP_aes_256_gcm(), nullptr, derived.data(), kFirst.data()) ==
+          1 &&
+      EVP_DecryptUpdate(cipher.get(), raw(plain.data()), &size, raw(cipher_text.data()),
+                        static_cast<int>(cipher_text.size())) == 1 &&
+      EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_GCM_SET_TAG, kTagBytes, tag.data()) == 1 &&
+      EVP_DecryptFinal_ex(cipher.get(), raw(plain.data()) + size, &rest) == 1;
+  if (!genuine) return std::nullopt;
+  plain.resize(cipher_text.size());
+  return plain;
+}
+
+}  // namespace tutti::runtime

@@ -1,0 +1,98 @@
+// What a job and an aggregator say to each other before there is a communicator between them: one
+// request and one answer over TCP, encrypted and authenticated by the aggregator's service key.
+//
+//   aggregator -> job    challenge   32 random bytes
+//   job -> aggregator    request     32 random bytes, JoinRequest sealed
+//   aggregator -> job    reply       JoinReply sealed; or `stranger`, empty: the key is another one
+//   job -> aggregator    go          empty: the other aggregators come, too
+//
+// A frame is a header of 12 bytes (magic, version, kind, zero, payload length) and its payload; all
+// numbers are little endian. Sealed is AES-256-GCM by a key that HMAC-SHA256 derives from the
+// service key, the direction and both sides' random bytes: it serves for one message, and a request
+// that was recorded is of no use against another challenge.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "engine/aggregate/window_plan.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "tutti/status.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::runtime {
+
+inline constexpr std::size_t kControlHeaderBytes = 12;
+inline constexpr std::size_t kMaxControlPayloadBytes = 4096;
+inline constexpr std::size_t kControlNonceBytes = 32;
+inline constexpr std::size_t kMinServiceKeyBytes = 16;
+inline constexpr std::size_t kMaxServiceKeyBytes = 1024;
+
+using ControlNonce = std::array<std::byte, kControlNonceBytes>;
+
+enum class ControlKind : std::uint8_t { challenge = 1, request, reply, stranger, go };
+
+struct ControlFrame {
+  ControlKind kind = ControlKind::stranger;
+  Bytes payload;
+};
+
+Bytes encode_control(ControlKind kind, std::span<const std::byte> payload);
+/// The kind and the payload's length; nothing where these bytes (kControlHeaderBytes) are no header
+/// of ours, or announce more than kMaxControlPayloadBytes.
+struct ControlHeader {
+  ControlKind kind = ControlKind::stranger;
+  std::size_t payload_bytes = 0;
+};
+std::optional<ControlHeader> decode_control_header(std::span<const std::byte> bytes);
+
+/// A job asks an aggregator to be the last rank of a communicator.
+struct JoinRequest {
+  std::string unique_id;    ///< leads to the bootstrap of the communicator
+  std::string address;      ///< how the job calls the aggregator: "host:port"
+  std::string job;          ///< who asks, for the aggregator's log: "host:process"
+  std::uint32_t ranks = 0;  ///< without the aggregator
+  std::uint16_t communicator = 0;
+  bool ipv6 = false;
+  bool authenticate = true;
+  Nanoseconds peer_timeout{};
+  Nanoseconds create_timeout{};
+};
+
+/// Its answer: the terms, or why not.
+struct JoinReply {
+  Status status;
+  engine::InNetworkTerms terms;
+};
+
+Bytes encode(const JoinRequest& request);
+Bytes encode(const JoinReply& reply);
+/// What decodes is within its limits: ranks, timeouts, terms, lengths of texts.
+Result<JoinRequest> decode_join_request(std::span<const std::byte> bytes);
+Result<JoinReply> decode_join_reply(std::span<const std::byte> bytes);
+
+/// The secret that an aggregator shares with its users.
+using ServiceKey = Bytes;
+
+/// The key in `file`, else in the file that TUTTI_AGGREGATOR_KEY_FILE names, else the text of
+/// TUTTI_AGGREGATOR_KEY. White space around it does not count. Refused: a key of fewer than 16
+/// bytes, and a file that others may read.
+Result<ServiceKey> find_service_key(const std::string& file);
+
+ControlNonce fresh_nonce();
+
+enum class ControlDirection : std::uint8_t { to_aggregator = 1, to_job };
+
+/// Encrypts one message of a connection.
+Result<Bytes> seal(const ServiceKey& key, ControlDirection direction, const ControlNonce& challenge,
+                   const ControlNonce& nonce, std::span<const std::byte> plain);
+/// The inverse; nothing where it was sealed by another key, for another connection, or changed.
+std::optional<Bytes> unseal(const ServiceKey& key, ControlDirection direction,
+                            const ControlNonce& challenge, const ControlNonce& nonce,
+                            std::span<const std::byte> sealed);
+
+}  // namespace tutti::runtime

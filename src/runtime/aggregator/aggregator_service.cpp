@@ -1,0 +1,365 @@
+#include "runtime/aggregator/aggregator_service.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/error.hpp"
+#include "engine/aggregate/reduce_operation.hpp"
+#include "runtime/aggregator/aggregator_connection.hpp"
+#include "runtime/bootstrap/unique_id.hpp"
+#include "runtime/progress/clock.hpp"
+#include "runtime/communicator/communicator_impl.hpp"
+#include "runtime/progress/progress.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+constexpr auto kVisitTimeout = std::chrono::seconds(5);
+constexpr auto kGoTimeout = std::chrono::seconds(30);  // for the job to ask the other aggregators
+constexpr std::uint32_t kMaxVisitors = 64;             ///< connections beside the jobs
+constexpr std::uint32_t kLeastSlots = 4;
+constexpr Nanoseconds kSpin{20'000};
+
+/// A job's end, told by the engine and awaited by the job's thread.
+class JobEnd {
+ public:
+  void set(const Status& status) {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    ended_ = true;
+    status_ = status;
+    changed_.notify_all();
+  }
+  Status wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return ended_; });
+    return status_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;
+  Status status_;
+};
+
+engine::InNetworkTerms with_fewer_slots(engine::InNetworkTerms terms) {
+  terms.slots /= 2;
+  terms.pulses = std::min(terms.pulses, terms.slots);
+  terms.group_bytes = std::min(terms.group_bytes, terms.slots * terms.segment_bytes);
+  return terms;
+}
+
+}  // namespace
+
+class AggregatorService::Parts {
+ public:
+  explicit Parts(AggregatorOptions options) : options_(std::move(options)) {}
+  ~Parts();
+
+  Status open();
+  std::uint16_t port() const { return port_; }
+  std::uint32_t jobs() const {
+    const std::lock_guard lock(mutex_);
+    return jobs_;
+  }
+  std::vector<std::pair<std::string, std::uint64_t>> counters() const;
+
+ private:
+  /// One connection, and the job that comes of it.
+  struct Visit {
+    std::thread thread;
+    JobEnd end;
+    bool over = false;
+    CommunicatorState* state = nullptr;  ///< while it is served
+  };
+  /// What a job holds of the aggregator's limits.
+  struct Share {
+    engine::InNetworkTerms terms;
+    std::uint64_t bytes = 0;
+  };
+
+  void listen();
+  void wake();
+  void accept_one();
+  void receive_visit(Visit& visit, Socket socket);
+  void receive_job(Visit& visit, AggregatorVisitor& visitor, const JoinRequest& request);
+  Result<Share> admit(const JoinRequest& request);
+  void release(const Share& share);
+  Status serve(Visit& visit, const JoinRequest& request, const Share& share);
+  void part_with(Visit& visit, CommunicatorState& state);
+  void reap(bool all);
+  void say(const std::string& line) const {
+    if (options_.log) options_.log(line);
+  }
+
+  AggregatorOptions options_;
+  Socket listener_;
+  Socket wake_;
+  std::uint16_t port_ = 0;
+  std::shared_ptr<Progress> progress_;
+  std::thread thread_;
+  std::atomic<bool> stopping_{false};
+
+  mutable std::mutex mutex_;  ///< guards what follows
+  std::uint32_t jobs_ = 0;
+  std::uint64_t used_bytes_ = 0;
+  std::vector<std::unique_ptr<Visit>> visits_;
+  std::map<std::string, std::uint64_t> ended_counters_;
+};
+
+Status AggregatorService::Parts::open() {
+  if (Status status = engine::check(options_.terms); !status) return status;
+  if (options_.key.size() < kMinServiceKeyBytes) {
+    return failure(Code::invalid_argument, "an aggregator needs a key of {} bytes or more",
+                   kMinServiceKeyBytes);
+  }
+  auto progress = Progress::create({.spin = kSpin});
+  if (!progress) return progress.status();
+  progress_ = *progress;
+  auto listener = listen_on(options_.listen);
+  if (!listener) return listener.status();
+  auto port = bound_port(*listener);
+  if (!port) return port.status();
+  listener_ = std::move(*listener);
+  port_ = *port;
+  wake_ = Socket(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_.open()) return system_failure(errno, "cannot make an event descriptor");
+  thread_ = std::thread([this] { listen(); });
+  return {};
+}
+
+AggregatorService::Parts::~Parts() {
+  stopping_.store(true);
+  wake();
+  if (thread_.joinable()) thread_.join();
+  reap(true);
+}
+
+void AggregatorService::Parts::wake() {
+  const std::uint64_t one = 1;
+  if (wake_.open()) (void)!::write(wake_.fd(), &one, sizeof one);
+}
+
+void AggregatorService::Parts::listen() {
+  while (!stopping_.load()) {
+    std::array<pollfd, 2> entries{{{wake_.fd(), POLLIN, 0}, {listener_.fd(), POLLIN, 0}}};
+    if (::poll(entries.data(), entries.size(), -1) < 0) continue;
+    std::uint64_t wakes = 0;
+    (void)!::read(wake_.fd(), &wakes, sizeof wakes);
+    if ((entries[1].revents & POLLIN) != 0) accept_one();
+    reap(false);
+  }
+}
+
+void AggregatorService::Parts::accept_one() {
+  Socket socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!socket.open()) return;
+  const std::lock_guard lock(mutex_);
+  if (visits_.size() >= std::size_t{options_.jobs} + kMaxVisitors) return;
+  visits_.push_back(std::make_unique<Visit>());
+  Visit& one = *visits_.back();
+  // The program's signals are not for these threads.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    one.thread = std::thread([this, &one, taken = std::move(socket)]() mutable {
+      receive_visit(one, std::move(taken));
+    });
+  } catch (const std::system_error& error) {
+    say(fmt::format("turned away: no thread for a visitor: {}", error.what()));
+    visits_.pop_back();
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+/// Joins the threads of the visits that are over; `all`: ends the others first.
+void AggregatorService::Parts::reap(bool all) {
+  std::vector<std::unique_ptr<Visit>> over;
+  {
+    const std::lock_guard lock(mutex_);
+    if (all) {
+      for (const auto& one : visits_) {
+        one->end.set(failure(Code::aborted, "the aggregator was told to end"));
+      }
+    }
+    const auto first = std::stable_partition(visits_.begin(), visits_.end(),
+                                             [&](const auto& one) { return !all && !one->over; });
+    std::move(first, visits_.end(), std::back_inserter(over));
+    visits_.erase(first, visits_.end());
+  }
+  for (const auto& one : over) one->thread.join();
+}
+
+void AggregatorService::Parts::receive_visit(Visit& visit, Socket socket) {
+  AggregatorVisitor visitor(std::move(socket));
+  const auto request = visitor.receive(options_.key, deadline_after(kVisitTimeout));
+  if (request) {
+    receive_job(visit, visitor, *request);
+  } else {
+    say("turned away: " + request.status().message());
+  }
+  const std::lock_guard lock(mutex_);
+  visit.over = true;
+  wake();  // the listener joins this thread
+}
+
+void AggregatorService::Parts::receive_job(Visit& visit, AggregatorVisitor& visitor,
+                                           const JoinRequest& request) {
+  const auto share = admit(request);
+  const JoinReply reply{share.status(), share ? share->terms : engine::InNetworkTerms{}};
+  const Status told = visitor.reply(options_.key, reply, deadline_after(kVisitTimeout));
+  if (!share) {
+    say(fmt::format("job {} of {} ranks refused: {}", request.job, request.ranks,
+                    share.status().message()));
+    return;
+  }
+  say(fmt::format("job {} of {} ranks comes", request.job, request.ranks));
+  Status end = told.ok() ? visitor.wait_for_go(deadline_after(kGoTimeout)) : told;
+  try {
+    if (end.ok()) end = serve(visit, request, *share);
+  } catch (const std::exception& error) {
+    end = failure(Code::resource_exhausted, "{}", error.what());
+  }
+  release(*share);
+  say(fmt::format("job {} {}", request.job,
+                  end.ok() ? std::string("has left") : "is dropped: " + end.message()));
+}
+
+Result<AggregatorService::Parts::Share> AggregatorService::Parts::admit(
+    const JoinRequest& request) {
+  const std::lock_guard lock(mutex_);
+  if (stopping_.load()) return failure(Code::resource_exhausted, "it is ending");
+  if (jobs_ >= options_.jobs) {
+    return failure(Code::resource_exhausted,
+                   "it is full with {} communicators: start another aggregator, or give it --jobs",
+                   jobs_);
+  }
+  Share share{options_.terms, 0};
+  const std::uint64_t left = options_.memory_bytes - used_bytes_;
+  share.bytes = engine::InNetworkWindow::memory_bytes(request.ranks, share.terms);
+  // A fourth of what is left at most: whoever comes later is to find something, too.
+  while (share.bytes > left / 4 && share.terms.slots / 2 >= kLeastSlots) {
+    share.terms = with_fewer_slots(share.terms);
+    share.bytes = engine::InNetworkWindow::memory_bytes(request.ranks, share.terms);
+  }
+  if (share.bytes > left) {
+    return failure(Code::resource_exhausted,
+                   "it has no memory for a window of {} bytes ({} of {} are in use): start another "
+                   "aggregator, or give it --memory-mib",
+                   share.bytes, used_bytes_, options_.memory_bytes);
+  }
+  ++jobs_;
+  used_bytes_ += share.bytes;
+  return share;
+}
+
+void AggregatorService::Parts::release(const Share& share) {
+  const std::lock_guard lock(mutex_);
+  --jobs_;
+  used_bytes_ -= share.bytes;
+}
+
+Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
+                                       const Share& share) {
+  const auto id = parse_unique_id(request.unique_id);
+  if (!id) return id.status();
+  auto bootstrap = join_unique_id(*id, rank_of(request.ranks), request.ranks + 1,
+                                  request.create_timeout, "aggregator");
+  if (!bootstrap) return bootstrap.status();
+  CommunicatorOptions options;
+  options.device_name = "ip";
+  options.multicast = "ud";
+  options.interface = options_.interface;
+  options.ipv6 = request.ipv6;
+  options.authenticate = request.authenticate;
+  options.chains = 1;
+  options.peer_timeout = request.peer_timeout;
+  options.create_timeout = request.create_timeout;
+  options.device = options_.device;
+  const auto window = std::make_shared<engine::InNetworkWindow>(request.ranks, share.terms);
+  auto created =
+      CommunicatorState::create(**bootstrap, options, progress_,
+                                {.number = request.communicator,
+                                 .name = fmt::format("aggregator {}, process", request.address)});
+  if (!created) return created.status();
+  CommunicatorState& state = **created;
+  window->on_end = [&visit](const Status& status) { visit.end.set(status); };
+  const Status opened =
+      progress_->exclusive([&] { return window->open(state.context().endpoint()); });
+  if (!opened.ok()) return opened;
+  {
+    const std::lock_guard lock(mutex_);
+    visit.state = &state;
+  }
+  progress_->submit(state.context(), std::make_unique<engine::InNetworkSwitch>(window), false);
+  const Status end = visit.end.wait();
+  progress_->exclusive([&] {
+    // Where it is we who end it, the ranks learn of it at once.
+    if (end.code() == Code::aborted) {
+      state.context().abort(end.message());
+      state.context().poll(now());
+    }
+    window->on_end = nullptr;
+    window->close(state.context().endpoint());
+    part_with(visit, state);
+  });
+  return end;
+}
+
+/// Keeps what a job has counted, whose end has come.
+void AggregatorService::Parts::part_with(Visit& visit, CommunicatorState& state) {
+  const std::lock_guard lock(mutex_);
+  visit.state = nullptr;
+  for (const auto& [name, value] : observe::list(state.context().counters())) {
+    ended_counters_[name] += value;
+  }
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> AggregatorService::Parts::counters() const {
+  std::map<std::string, std::uint64_t> total;
+  progress_->exclusive([&] {
+    const std::lock_guard lock(mutex_);
+    total = ended_counters_;
+    for (const auto& one : visits_) {
+      if (one->state == nullptr) continue;
+      for (const auto& [name, value] : observe::list(one->state->context().counters())) {
+        total[name] += value;
+      }
+    }
+  });
+  return {total.begin(), total.end()};
+}
+
+Result<std::unique_ptr<AggregatorService>> AggregatorService::start(AggregatorOptions options) {
+  auto parts = std::make_unique<Parts>(std::move(options));
+  if (Status status = parts->open(); !status) return status;
+  return std::unique_ptr<AggregatorService>(new AggregatorService(std::move(parts)));
+}
+
+AggregatorService::AggregatorService(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+AggregatorService::~AggregatorService() = default;
+std::uint16_t AggregatorService::port() const { return parts_->port(); }
+std::uint32_t AggregatorService::jobs() const { return parts_->jobs(); }
+std::vector<std::pair<std::string, std::uint64_t>> AggregatorService::counters() const {
+  return parts_->counters();
+}
+
+}  // namespace tutti::runtime

@@ -1,0 +1,25 @@
+// Which bootstrap a process uses, found out from its environment.
+#pragma once
+
+#include <memory>
+
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "runtime/bootstrap/launchers/launcher_variables.hpp"
+
+namespace tutti::runtime {
+
+/// Takes the first of:
+///   1. TUTTI_BOOTSTRAP: env://, tcp://host:port, file://directory, pmix://, pmi://, slurm://,
+///      single://. Rank and size for tcp and file come from the launcher's variables.
+///   2. RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT (torchrun, `tutti run`).
+///   3. PMIX_RANK, PMIX_NAMESPACE (Open MPI, prterun, srun --mpi=pmix).
+///   4. PMI_FD, PMI_RANK, PMI_SIZE (MPICH).
+///   5. OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE with MASTER_ADDR and MASTER_PORT.
+///   6. SLURM_PROCID, SLURM_NTASKS in a step started by srun.
+///   7. A job of one process.
+/// What is set by half is an error that names the variable; description() of the result says which
+/// one was taken. TUTTI_BOOTSTRAP_TIMEOUT_S overrides `timeout`, for all ranks to come.
+Result<std::unique_ptr<Bootstrap>> detect(Nanoseconds timeout = std::chrono::seconds(30),
+                                          const Environment& environment = process_environment());
+
+}  // namespace tutti::runtime

@@ -1,0 +1,27 @@
+// The bootstraps whose address is given: env:// by variables, tcp:// in words.
+#pragma once
+
+#include <memory>
+
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "runtime/bootstrap/launchers/launcher_variables.hpp"
+#include "runtime/bootstrap/store/socket.hpp"
+
+namespace tutti::runtime {
+
+/// env://: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. TUTTI_MASTER_PORT goes before MASTER_PORT;
+/// where torchrun keeps MASTER_PORT for its own store, the port after it is used.
+Result<std::unique_ptr<Bootstrap>> bootstrap_from_env(const Environment& environment,
+                                                      Nanoseconds timeout);
+
+/// MASTER_ADDR and the port as bootstrap_from_env takes them; failures name the variable.
+Result<Endpoint> read_master(const Environment& environment);
+
+/// A store at an address that is known to all; rank 0 listens there. `method` begins the
+/// description.
+Result<std::unique_ptr<Bootstrap>> bootstrap_at(const Endpoint& endpoint, const Place& place,
+                                                const std::string& method,
+                                                const Environment& environment,
+                                                Nanoseconds timeout);
+
+}  // namespace tutti::runtime

@@ -1,0 +1,235 @@
+#include "runtime/bootstrap/file_bootstrap.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <filesystem>
+#include <numeric>
+#include <thread>
+
+#include "base/error.hpp"
+#include "runtime/bootstrap/store/store_client.hpp"
+#include "runtime/bootstrap/text.hpp"
+
+namespace tutti::runtime {
+namespace {
+
+constexpr auto kShortestLook = std::chrono::microseconds(200);
+constexpr auto kLongestLook = std::chrono::milliseconds(20);
+
+/// A file is a gather frame, so that its length and kind are checked as those from a socket are.
+/// It appears under its name only when it is complete.
+Status write_whole(const std::string& path, std::span<const std::byte> bytes) {
+  const std::string draft = path + ".draft";
+  const Socket file(open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!file.open()) return system_failure(errno, "cannot write {}", draft);
+  while (!bytes.empty()) {
+    const ssize_t written = write(file.fd(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return system_failure(errno, "cannot write {}", draft);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  if (rename(draft.c_str(), path.c_str()) != 0) {
+    return system_failure(errno, "cannot rename {} to {}", draft, path);
+  }
+  return {};
+}
+
+/// Whether the file exists yet; `bytes` is then what it holds.
+Result<bool> read_whole(const std::string& path, std::size_t max_bytes, Bytes& bytes) {
+  const Socket file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.open() && errno == ENOENT) return false;
+  if (!file.open()) return system_failure(errno, "cannot read {}", path);
+  struct stat facts {};
+  if (fstat(file.fd(), &facts) != 0) return system_failure(errno, "cannot read {}", path);
+  if (!S_ISREG(facts.st_mode) || static_cast<std::uint64_t>(facts.st_size) > max_bytes) {
+    return failure(Code::invalid_argument, "{} is not a file of this job: remove it", path);
+  }
+  bytes.resize(static_cast<std::size_t>(facts.st_size));
+  std::size_t filled = 0;
+  while (filled < bytes.size()) {
+    const ssize_t got = read(file.fd(), bytes.data() + filled, bytes.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_failure(errno, "cannot read {}", path);
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+  }
+  bytes.resize(filled);
+  return true;
+}
+
+class FileBootstrap : public Bootstrap {
+ public:
+  explicit FileBootstrap(FileOptions options) : options_(std::move(options)) {}
+  ~FileBootstrap() override;
+
+  Rank rank() const override { return options_.rank; }
+  std::uint32_t size() const override { return options_.size; }
+  std::string description() const override {
+    return fmt::format("file://{} run {}", options_.directory, options_.run_id);
+  }
+
+  /// Exchange 0: everyone shows that it has come, and what size it counts.
+  Status arrive();
+  Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
+                                       Nanoseconds timeout) override;
+
+ private:
+  Result<std::vector<Bytes>> exchange(std::span<const std::byte> mine, Nanoseconds timeout);
+  /// Whether the rank has contributed; `part` is then what it did.
+  Result<bool> read_part(std::uint32_t rank, Bytes& part) const;
+  Status timed_out(std::span<const std::uint32_t> missing, Nanoseconds timeout) const;
+  std::string path(const std::string& what, std::uint32_t rank) const {
+    return fmt::format("{}/tutti-{}.{}.{}", options_.directory, options_.run_id, what, rank);
+  }
+  std::string part_path(std::uint32_t exchange, std::uint32_t rank) const {
+    return path(std::to_string(exchange), rank);
+  }
+
+  enum class Stage { outside, arriving, member };
+
+  FileOptions options_;
+  std::uint32_t exchange_ = 0;
+  Stage stage_ = Stage::outside;
+  Status failed_;
+};
+
+FileBootstrap::~FileBootstrap() {
+  if (stage_ == Stage::arriving) unlink(part_path(0, index(options_.rank)).c_str());
+  if (stage_ != Stage::member) return;
+  // Others may still read the files of the last exchange; whoever ends last removes them all.
+  if (!write_whole(path("done", index(options_.rank)), {}).ok()) return;
+  for (std::uint32_t rank = 0; rank < options_.size; ++rank) {
+    if (access(path("done", rank).c_str(), F_OK) != 0) return;
+  }
+  for (std::uint32_t rank = 0; rank < options_.size; ++rank) {
+    if (exchange_ > 0) unlink(part_path(exchange_ - 1, rank).c_str());
+    unlink(part_path(exchange_, rank).c_str());
+    unlink(path("done", rank).c_str());
+  }
+}
+
+Status FileBootstrap::arrive() {
+  std::error_code error;
+  std::filesystem::create_directories(options_.directory, error);
+  if (error) return system_failure(error.value(), "cannot make {}", options_.directory);
+  const std::uint32_t me = index(options_.rank);
+  for (const std::string& old : {part_path(0, me), path("done", me)}) {
+    if (access(old.c_str(), F_OK) != 0) continue;
+    return failure(Code::invalid_argument,
+                   "{} exists: rank {} came twice, or an earlier run had the same id; remove the "
+                   "file, or set TUTTI_RUN_ID to something new",
+                   old, me);
+  }
+  const std::uint32_t size = options_.size;
+  stage_ = Stage::arriving;
+  auto sizes = exchange(std::as_bytes(std::span(&size, 1)), options_.timeout);
+  if (!sizes.ok()) return sizes.status();
+  stage_ = Stage::member;
+  const Bytes expected(std::as_bytes(std::span(&size, 1)).begin(),
+                       std::as_bytes(std::span(&size, 1)).end());
+  for (std::uint32_t rank = 0; rank < size; ++rank) {
+    if ((*sizes)[rank] == expected) continue;
+    return failure(Code::invalid_argument,
+                   "rank {} counts another number of ranks than rank {}, which counts {}: give all "
+                   "ranks the same size",
+                   rank, me, size);
+  }
+  return {};
+}
+
+Result<std::vector<Bytes>> FileBootstrap::allgather(std::span<const std::byte> mine,
+                                                    Nanoseconds timeout) {
+  if (!failed_.ok()) return failed_;
+  if (mine.size() > kMaxContributionBytes) {
+    return failure(Code::invalid_argument,
+                   "rank {} contributes {} bytes to the bootstrap, {} are allowed",
+                   index(options_.rank), mine.size(), kMaxContributionBytes);
+  }
+  auto result = exchange(mine, timeout);
+  if (!result.ok()) failed_ = result.status();
+  return result;
+}
+
+Result<bool> FileBootstrap::read_part(std::uint32_t rank, Bytes& part) const {
+  const std::string file = part_path(exchange_, rank);
+  const std::size_t max_payload_bytes = Gather::kPrefixBytes + kMaxContributionBytes;
+  Bytes bytes;
+  const auto exists = read_whole(file, kFrameHeaderBytes + max_payload_bytes, bytes);
+  if (!exists.ok() || !*exists) return exists;
+  FrameDecoder decoder(max_payload_bytes);
+  decoder.append(bytes);
+  auto frame = decoder.take();
+  if (frame.ok() && *frame && (*frame)->kind == FrameKind::gather) {
+    auto gather = decode_gather((*frame)->payload);
+    if (gather.ok() && gather->exchange == exchange_) {
+      part = std::move(gather->bytes);
+      return true;
+    }
+  }
+  return failure(Code::invalid_argument, "{} is not a file of this job: remove it", file);
+}
+
+Result<std::vector<Bytes>> FileBootstrap::exchange(std::span<const std::byte> mine,
+                                                   Nanoseconds timeout) {
+  const Deadline deadline = deadline_after(timeout);
+  const std::uint32_t me = index(options_.rank);
+  Status status = write_whole(part_path(exchange_, me), encode_gather(exchange_, 0, mine));
+  if (!status.ok()) return status;
+  std::vector<Bytes> parts(options_.size);
+  std::vector<std::uint32_t> missing(options_.size);
+  std::iota(missing.begin(), missing.end(), 0u);
+  for (Nanoseconds pause = kShortestLook;; pause = std::min<Nanoseconds>(2 * pause, kLongestLook)) {
+    const bool last_look = SteadyClock::now() >= deadline;
+    std::vector<std::uint32_t> still_missing;
+    for (const std::uint32_t rank : missing) {
+      const auto come = read_part(rank, parts[rank]);
+      if (!come.ok()) return come.status();
+      if (!*come) still_missing.push_back(rank);
+    }
+    missing = std::move(still_missing);
+    if (missing.empty()) break;
+    if (last_look) return timed_out(missing, timeout);
+    std::this_thread::sleep_for(pause);
+  }
+  // Everyone is in this exchange, so nobody reads the one before any more.
+  if (exchange_ > 0) unlink(part_path(exchange_ - 1, me).c_str());
+  ++exchange_;
+  return parts;
+}
+
+Status FileBootstrap::timed_out(std::span<const std::uint32_t> missing, Nanoseconds timeout) const {
+  const std::string what = stage_ == Stage::member
+                               ? fmt::format("did not join exchange {} in", exchange_)
+                               : "did not come to";
+  return failure(Code::timeout, "{} {} {} (run {}) within {}", describe_ranks(missing), what,
+                 options_.directory, options_.run_id, describe_duration(timeout));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Bootstrap>> meet_in_directory(const FileOptions& options) {
+  Status status = check_place(options.rank, options.size);
+  if (!status.ok()) return status;
+  const bool plain =
+      !options.run_id.empty() && options.run_id.size() <= 128 &&
+      std::all_of(options.run_id.begin(), options.run_id.end(), [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-';
+      });
+  if (!plain || options.directory.empty()) {
+    return failure(Code::invalid_argument,
+                   "file:// needs a directory and a run id of letters, digits, '.', '_' or '-' "
+                   "(directory '{}', run id '{}'): set TUTTI_RUN_ID, the same on all ranks",
+                   options.directory, options.run_id);
+  }
+  auto bootstrap = std::make_unique<FileBootstrap>(options);
+  status = bootstrap->arrive();
+  if (!status.ok()) return status;
+  return std::unique_ptr<Bootstrap>(std::move(bootstrap));
+}
+
+}  // namespace tutti::runtime

@@ -1,0 +1,211 @@
+#include "runtime/bootstrap/launchers/pmi.hpp"
+
+#include <fcntl.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+
+#include "base/error.hpp"
+#include "runtime/bootstrap/launchers/mpi_presence.hpp"
+#include "runtime/bootstrap/store/store_client.hpp"
+#include "runtime/bootstrap/text.hpp"
+#include "runtime/bootstrap/unique_id.hpp"
+
+namespace tutti::runtime {
+namespace {
+
+constexpr std::size_t kMaxLineBytes = 16384;
+constexpr std::string_view kKey = "tutti-unique-id";
+constexpr char kHexDigits[] = "0123456789abcdef";
+
+/// Values may hold no blanks or '='; hexadecimal is safe everywhere.
+std::string to_hex(std::string_view text) {
+  std::string hex;
+  for (const char c : text) {
+    hex += kHexDigits[static_cast<unsigned char>(c) >> 4];
+    hex += kHexDigits[static_cast<unsigned char>(c) & 15];
+  }
+  return hex;
+}
+
+std::optional<std::string> from_hex(std::string_view hex) {
+  const std::string_view digits(kHexDigits, 16);
+  std::string text;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+    const std::size_t high = digits.find(hex[i]);
+    const std::size_t low = digits.find(hex[i + 1]);
+    if (high == digits.npos || low == digits.npos) return std::nullopt;
+    text += static_cast<char>(high * 16 + low);
+  }
+  return hex.size() % 2 == 0 ? std::optional(text) : std::nullopt;
+}
+
+/// The id without its padding, which the small values of some launchers have no room for.
+std::string unpadded(const UniqueId& id) {
+  std::string text(id.data());
+  return text.substr(0, text.rfind('/') + 1);
+}
+
+Result<UniqueId> exchange_id(PmiClient& client, Rank rank, const Environment& environment) {
+  Status status = client.start();
+  if (!status.ok()) return status;
+  std::optional<UniqueId> mine;
+  if (index(rank) == 0) {
+    auto made = make_unique_id(environment("TUTTI_BOOTSTRAP_HOST").value_or(""));
+    if (!made.ok()) return made.status();
+    mine = *made;
+    status = client.put(kKey, to_hex(unpadded(*made)));
+  }
+  if (status.ok()) status = client.barrier();
+  if (!status.ok()) {
+    if (mine) discard_unique_id(*mine);
+    return status;
+  }
+  if (mine) return *mine;
+  auto value = client.get(kKey);
+  if (!value.ok()) return value.status();
+  const auto text = from_hex(*value);
+  if (!text) return failure(Code::internal, "PMI returned '{}' instead of a unique id", *value);
+  return parse_unique_id(*text);
+}
+
+Result<Socket> take_descriptor(const Environment& environment) {
+  const auto fd = read_number(environment, "PMI_FD", INT_MAX);
+  if (!fd.ok()) return fd.status();
+  if (!*fd) {
+    return failure(Code::invalid_argument,
+                   "PMI_RANK is set but PMI_FD is not (PMI_PORT is not supported): start the "
+                   "program with mpirun of MPICH, or set RANK, WORLD_SIZE, MASTER_ADDR and "
+                   "MASTER_PORT");
+  }
+  const int number = static_cast<int>(**fd);
+  const int flags = fcntl(number, F_GETFL);
+  if (flags < 0 || fcntl(number, F_SETFL, flags | O_NONBLOCK) < 0) {
+    return system_failure(errno, "PMI_FD={} is not open: the launcher's connection was closed",
+                          number);
+  }
+  // A copy: were the launcher's own number closed, a second attempt could hit whatever has it then.
+  Socket copy(fcntl(number, F_DUPFD_CLOEXEC, 0));
+  if (!copy.open()) return system_failure(errno, "cannot copy PMI_FD={}", number);
+  return copy;
+}
+
+}  // namespace
+
+Result<PmiClient::Words> parse_pmi_line(std::string_view line) {
+  PmiClient::Words words;
+  while (!line.empty()) {
+    const std::string_view word = line.substr(0, line.find(' '));
+    line.remove_prefix(std::min(line.size(), word.size() + 1));
+    if (word.empty()) continue;
+    const std::size_t equals = word.find('=');
+    // A free text, as in "msg=no such key", may hold blanks: words without '=' belong to it.
+    if (equals == word.npos) continue;
+    words[std::string(word.substr(0, equals))] = std::string(word.substr(equals + 1));
+  }
+  if (!words.contains("cmd")) return failure(Code::internal, "a PMI answer without a command");
+  return words;
+}
+
+Result<std::string> PmiClient::read_line() {
+  while (true) {
+    const std::size_t end = buffer_.find('\n');
+    if (end != buffer_.npos) {
+      std::string line = buffer_.substr(0, end);
+      buffer_.erase(0, end + 1);
+      return line;
+    }
+    if (buffer_.size() > kMaxLineBytes) return failure(Code::internal, "an endless PMI answer");
+    std::array<std::byte, 4096> bytes;
+    auto got = receive_some(socket_, bytes, deadline_);
+    if (!got.ok()) return got.status();
+    if (*got == 0)
+      return failure(Code::peer_failed,
+                     "the launcher closed the PMI connection (a process joins through PMI once)");
+    buffer_.append(reinterpret_cast<const char*>(bytes.data()), *got);
+  }
+}
+
+Result<PmiClient::Words> PmiClient::ask(std::string_view request, std::string_view expected) {
+  const std::string line = std::string(request) + "\n";
+  Status status = send_all(socket_, std::as_bytes(std::span(line)), deadline_);
+  if (!status.ok()) return status;
+  auto answer = read_line();
+  if (!answer.ok()) return answer.status();
+  auto words = parse_pmi_line(*answer);
+  if (!words.ok()) return words;
+  const bool refused = words->contains("rc") && words->at("rc") != "0";
+  if (words->at("cmd") != expected || refused) {
+    return failure(Code::internal, "the launcher answered '{}' to the PMI request '{}'", *answer,
+                   request);
+  }
+  return words;
+}
+
+Status PmiClient::start() {
+  auto words = ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init");
+  if (!words.ok()) return words.status();
+  words = ask("cmd=get_maxes", "maxes");
+  if (!words.ok()) return words.status();
+  max_value_bytes_ = parse_number((*words)["vallen_max"], kMaxLineBytes).value_or(0);
+  words = ask("cmd=get_my_kvsname", "my_kvsname");
+  if (!words.ok()) return words.status();
+  space_ = (*words)["kvsname"];
+  return {};
+}
+
+Status PmiClient::put(std::string_view key, std::string_view value) {
+  if (value.size() >= max_value_bytes_) {
+    return failure(Code::unsupported, "PMI of this launcher carries values below {} bytes, not {}",
+                   max_value_bytes_, value.size());
+  }
+  return ask(fmt::format("cmd=put kvsname={} key={} value={}", space_, key, value), "put_result")
+      .status();
+}
+
+Status PmiClient::barrier() { return ask("cmd=barrier_in", "barrier_out").status(); }
+
+Result<std::string> PmiClient::get(std::string_view key) {
+  auto words = ask(fmt::format("cmd=get kvsname={} key={}", space_, key), "get_result");
+  if (!words.ok()) return words.status();
+  return (*words)["value"];
+}
+
+Status PmiClient::finish() { return ask("cmd=finalize", "finalize_ack").status(); }
+
+Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmi(const Environment& environment,
+                                                      Nanoseconds timeout) {
+  const auto place = read_place(environment, "PMI_RANK", "PMI_SIZE");
+  if (!place.ok()) return place.status();
+  if (!*place) {
+    return failure(Code::invalid_argument,
+                   "pmi:// needs PMI_RANK, PMI_SIZE and PMI_FD, which mpirun of MPICH sets");
+  }
+  if (mpi_presence() != MpiPresence::absent) {
+    return failure(Code::unsupported,
+                   "rank {} uses MPI, which needs the launcher's PMI connection for itself: give "
+                   "MPI_Allgather as the bootstrap callback, or set TUTTI_BOOTSTRAP to tcp:// or "
+                   "env://",
+                   index((*place)->rank));
+  }
+  auto socket = take_descriptor(environment);
+  if (!socket.ok()) return socket.status();
+  const Deadline deadline = deadline_after(timeout);
+  PmiClient client(std::move(*socket), deadline);
+  const Rank rank = (*place)->rank;
+  auto id = exchange_id(client, rank, environment);
+  if (!id.ok() && id.status().code() == Code::timeout) {
+    return failure(Code::timeout,
+                   "rank {} waited {} in the PMI barrier: at least one of the {} ranks did not "
+                   "come",
+                   index(rank), describe_duration(timeout), (*place)->size);
+  }
+  if (!id.ok()) return id.status();
+  Status ended = client.finish();
+  if (!ended.ok()) return ended;
+  return join_unique_id(*id, rank, (*place)->size, deadline - SteadyClock::now(),
+                        "pmi:// (PMI-1), store");
+}
+
+}  // namespace tutti::runtime

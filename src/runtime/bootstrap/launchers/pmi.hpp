@@ -1,0 +1,53 @@
+// The bootstrap under launchers that speak PMI-1: MPICH's hydra, Slurm's pmi2 plug-in.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "runtime/bootstrap/launchers/launcher_variables.hpp"
+#include "runtime/bootstrap/store/socket.hpp"
+
+namespace tutti::runtime {
+
+/// A PMI-1 client on the descriptor that the launcher left open: lines of "key=value" words, each
+/// request answered by one line.
+class PmiClient {
+ public:
+  using Words = std::map<std::string, std::string>;
+
+  /// Owns the descriptor, which must not block.
+  PmiClient(Socket socket, Deadline deadline) : socket_(std::move(socket)), deadline_(deadline) {}
+
+  /// Handshake, limits and the name of the job's key-value space.
+  Status start();
+  Status put(std::string_view key, std::string_view value);
+  /// Returns when every process of the job has called it; puts before it are visible after it.
+  Status barrier();
+  Result<std::string> get(std::string_view key);
+  /// Ends the session; a launcher takes an exit without it for a crash.
+  Status finish();
+
+ private:
+  Result<Words> ask(std::string_view request, std::string_view expected);
+  Result<std::string> read_line();
+
+  Socket socket_;
+  Deadline deadline_;
+  std::string buffer_;
+  std::string space_;
+  std::size_t max_value_bytes_ = 0;
+};
+
+/// The words of one answer: "cmd=get_result rc=0 value=x".
+Result<PmiClient::Words> parse_pmi_line(std::string_view line);
+
+/// Rank 0 publishes the unique id of a store through PMI (PMI_FD, PMI_RANK, PMI_SIZE); everything
+/// else goes through that store. Ends the PMI session, so it is refused in a process that uses MPI
+/// too: such a program gives MPI's allgather as a callback instead.
+Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmi(const Environment& environment,
+                                                      Nanoseconds timeout);
+
+}  // namespace tutti::runtime

@@ -1,0 +1,21 @@
+// The bootstrap in a step started by srun, without PMI: the first host of the list runs the store.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "runtime/bootstrap/launchers/launcher_variables.hpp"
+
+namespace tutti::runtime {
+
+/// The first host of a Slurm host list: "node[07-12,20],gpu3" -> "node07".
+Result<std::string> first_slurm_host(std::string_view list);
+
+/// SLURM_PROCID, SLURM_NTASKS, SLURM_STEP_NODELIST (or SLURM_JOB_NODELIST). The port follows from
+/// the job and step numbers; MASTER_ADDR, TUTTI_MASTER_PORT and MASTER_PORT override.
+Result<std::unique_ptr<Bootstrap>> bootstrap_from_slurm(const Environment& environment,
+                                                        Nanoseconds timeout);
+
+}  // namespace tutti::runtime

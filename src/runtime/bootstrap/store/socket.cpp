@@ -1,0 +1,255 @@
+#include "runtime/bootstrap/store/socket.hpp"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <memory>
+
+#include "base/error.hpp"
+#include "runtime/bootstrap/text.hpp"
+
+namespace tutti::runtime {
+namespace {
+
+constexpr int kBacklog = 4096;
+
+using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+Result<AddressList> resolve(const Endpoint& endpoint, int flags) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  const int error =
+      getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &list);
+  if (error != 0) {
+    return failure(Code::invalid_argument, "cannot resolve the host name '{}': {}", endpoint.host,
+                   gai_strerror(error));
+  }
+  return AddressList(list, &freeaddrinfo);
+}
+
+bool is_loopback(const sockaddr& address) {
+  if (address.sa_family == AF_INET) {
+    return reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr == htonl(INADDR_LOOPBACK);
+  }
+  return address.sa_family == AF_INET6 &&
+         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+}
+
+/// Waits until `events` or the deadline; false at the deadline.
+bool wait_for(int fd, short events, Deadline deadline) {
+  while (true) {
+    pollfd entry{fd, events, 0};
+    const int ready = poll(&entry, 1, remaining_ms(deadline));
+    if (ready > 0) return true;
+    if (ready == 0 && SteadyClock::now() >= deadline) return false;
+    if (ready < 0 && errno != EINTR) return false;
+  }
+}
+
+Result<Socket> bind_and_listen(const Endpoint& endpoint, int family, const sockaddr* address,
+                               socklen_t length, bool dual_stack) {
+  Socket socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.open()) return system_failure(errno, "cannot make a TCP socket");
+  const int on = 1;
+  setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (family == AF_INET6) {
+    const int only_v6 = dual_stack ? 0 : 1;
+    setsockopt(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &only_v6, sizeof only_v6);
+  }
+  if (bind(socket.fd(), address, length) != 0 || listen(socket.fd(), kBacklog) != 0) {
+    const int error = errno;
+    const char* remedy = "";
+    if (error == EADDRINUSE) remedy = " (another program owns the port: choose another one)";
+    if (error == EADDRNOTAVAIL) remedy = " (rank 0 must run on the host that owns the address)";
+    return system_failure(error, "rank 0 cannot listen at {}{}", to_string(endpoint), remedy);
+  }
+  return socket;
+}
+
+Result<Socket> listen_everywhere(const Endpoint& endpoint) {
+  sockaddr_in6 any6{};
+  any6.sin6_family = AF_INET6;
+  any6.sin6_port = htons(endpoint.port);
+  auto socket = bind_and_listen(endpoint, AF_INET6, reinterpret_cast<const sockaddr*>(&any6),
+                                sizeof any6, true);
+  if (socket.ok()) return socket;
+  // A host without IPv6 still has IPv4; every other reason shows again here.
+  sockaddr_in any4{};
+  any4.sin_family = AF_INET;
+  any4.sin_port = htons(endpoint.port);
+  return bind_and_listen(endpoint, AF_INET, reinterpret_cast<const sockaddr*>(&any4), sizeof any4,
+                         false);
+}
+
+/// A TCP socket that connects to a free local port can be given that very port and meet itself.
+bool connected_to_itself(int fd) {
+  sockaddr_storage local{};
+  sockaddr_storage remote{};
+  socklen_t local_length = sizeof local;
+  socklen_t remote_length = sizeof remote;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&local), &local_length) != 0 ||
+      getpeername(fd, reinterpret_cast<sockaddr*>(&remote), &remote_length) != 0) {
+    return false;
+  }
+  return local_length == remote_length && std::memcmp(&local, &remote, local_length) == 0;
+}
+
+Result<Socket> connect_address(const addrinfo& address, const Endpoint& endpoint,
+                               Deadline deadline) {
+  Socket socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.open()) return system_failure(errno, "cannot make a TCP socket");
+  int error = 0;
+  if (connect(socket.fd(), address.ai_addr, address.ai_addrlen) != 0) error = errno;
+  if (error == EINPROGRESS) {
+    if (!wait_for(socket.fd(), POLLOUT, deadline)) {
+      return failure(Code::timeout, "no answer from {}", to_string(endpoint));
+    }
+    socklen_t length = sizeof error;
+    getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
+  }
+  if (error == 0 && connected_to_itself(socket.fd())) error = ECONNREFUSED;
+  if (error != 0) return system_failure(error, "cannot connect to {}", to_string(endpoint));
+  const int on = 1;
+  setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return socket;
+}
+
+}  // namespace
+
+Deadline deadline_after(Nanoseconds timeout) {
+  const Nanoseconds year = std::chrono::hours(24 * 365);
+  return SteadyClock::now() + std::clamp(timeout, Nanoseconds(0), year);
+}
+
+int remaining_ms(Deadline deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, INT_MAX));
+}
+
+Socket::~Socket() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Result<Endpoint> parse_endpoint(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  std::string_view host = text.substr(0, colon == text.npos ? 0 : colon);
+  const bool bracketed = host.size() >= 2 && host.front() == '[' && host.back() == ']';
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  const std::string_view digits = colon == text.npos ? "" : text.substr(colon + 1);
+  const std::uint64_t port = parse_number(digits, 65535).value_or(0);
+  const bool bare_ipv6 = !bracketed && host.find(':') != host.npos;
+  const bool nested = host.find_first_of("[]") != host.npos;
+  if (host.empty() || host.size() > 255 || bare_ipv6 || nested || port == 0) {
+    return failure(Code::invalid_argument,
+                   "'{}' is not an address: write host:port, or [address]:port for IPv6, with a "
+                   "port from 1 to 65535",
+                   text);
+  }
+  return Endpoint{std::string(host), static_cast<std::uint16_t>(port)};
+}
+
+std::string to_string(const Endpoint& endpoint) {
+  const bool ipv6 = endpoint.host.find(':') != std::string::npos;
+  return fmt::format("{}{}{}:{}", ipv6 ? "[" : "", endpoint.host, ipv6 ? "]" : "", endpoint.port);
+}
+
+std::string reachable_host() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return "127.0.0.1";
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
+  std::string ipv6;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    const bool usable = entry->ifa_addr != nullptr && (entry->ifa_flags & IFF_UP) != 0 &&
+                        (entry->ifa_flags & IFF_LOOPBACK) == 0;
+    if (!usable) continue;
+    char text[INET6_ADDRSTRLEN] = {};
+    if (entry->ifa_addr->sa_family == AF_INET) {
+      const auto* address = reinterpret_cast<const sockaddr_in*>(entry->ifa_addr);
+      return inet_ntop(AF_INET, &address->sin_addr, text, sizeof text);
+    }
+    if (entry->ifa_addr->sa_family != AF_INET6 || !ipv6.empty()) continue;
+    const auto* address = reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr);
+    // A link-local address means something else on every host.
+    if (IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr)) continue;
+    ipv6 = inet_ntop(AF_INET6, &address->sin6_addr, text, sizeof text);
+  }
+  return ipv6.empty() ? "127.0.0.1" : ipv6;
+}
+
+Result<Socket> listen_on(const Endpoint& endpoint) {
+  if (endpoint.host.empty()) return listen_everywhere(endpoint);
+  auto literal = resolve(endpoint, AI_NUMERICHOST);
+  auto list = literal.ok() ? std::move(literal) : resolve(endpoint, 0);
+  if (!list.ok()) return list.status();
+  const addrinfo* first = list->get();
+  const bool exact = literal.ok() || is_loopback(*first->ai_addr);
+  if (!exact) return listen_everywhere(endpoint);
+  return bind_and_listen(endpoint, first->ai_family, first->ai_addr, first->ai_addrlen, false);
+}
+
+Result<std::uint16_t> bound_port(const Socket& socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    return system_failure(errno, "cannot read the port of the bootstrap store");
+  }
+  const std::uint16_t port = address.ss_family == AF_INET6
+                                 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
+                                 : reinterpret_cast<sockaddr_in&>(address).sin_port;
+  return ntohs(port);
+}
+
+Result<Socket> connect_once(const Endpoint& endpoint, Deadline deadline) {
+  auto list = resolve(endpoint, 0);
+  if (!list.ok()) return list.status();
+  Status last = failure(Code::system, "{} has no address", to_string(endpoint));
+  for (const addrinfo* entry = list->get(); entry != nullptr; entry = entry->ai_next) {
+    auto socket = connect_address(*entry, endpoint, deadline);
+    if (socket.ok()) return socket;
+    last = socket.status();
+  }
+  return last;
+}
+
+Status send_all(const Socket& socket, std::span<const std::byte> bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const ssize_t sent = send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(sent));
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN)
+      return failure(Code::peer_failed, "{}", std::generic_category().message(errno));
+    if (!wait_for(socket.fd(), POLLOUT, deadline)) return failure(Code::timeout, "no answer");
+  }
+  return {};
+}
+
+Result<std::size_t> receive_some(const Socket& socket, std::span<std::byte> into,
+                                 Deadline deadline) {
+  while (true) {
+    const ssize_t got = recv(socket.fd(), into.data(), into.size(), 0);
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN)
+      return failure(Code::peer_failed, "{}", std::generic_category().message(errno));
+    if (!wait_for(socket.fd(), POLLIN, deadline)) return failure(Code::timeout, "no answer");
+  }
+}
+
+}  // namespace tutti::runtime

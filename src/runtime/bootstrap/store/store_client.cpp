@@ -1,0 +1,226 @@
+#include "runtime/bootstrap/store/store_client.hpp"
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <thread>
+
+#include "base/error.hpp"
+#include "runtime/bootstrap/text.hpp"
+
+namespace tutti::runtime {
+namespace {
+
+/// What the store is given to answer after the deadline of which we told it: it knows who is
+/// missing, we do not.
+constexpr auto kAnswerTime = std::chrono::seconds(2);
+constexpr auto kLongestTry = std::chrono::seconds(5);
+constexpr auto kFirstPause = std::chrono::milliseconds(5);
+constexpr auto kLongestPause = std::chrono::milliseconds(250);
+
+std::uint32_t to_ms(Nanoseconds duration) {
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(duration).count();
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(ms, 0, INT_MAX));
+}
+
+/// A connection to the store that reads and writes whole frames.
+class StoreConnection {
+ public:
+  StoreConnection(Socket socket, std::size_t max_payload_bytes)
+      : socket_(std::move(socket)), decoder_(max_payload_bytes) {}
+
+  Status send(std::span<const std::byte> frame, Deadline deadline) {
+    return send_all(socket_, frame, deadline);
+  }
+
+  Result<Frame> receive(Deadline deadline) {
+    std::array<std::byte, 65536> buffer;
+    while (true) {
+      auto frame = decoder_.take();
+      if (!frame.ok()) return frame.status();
+      if (*frame) return std::move(**frame);
+      auto got = receive_some(socket_, buffer, deadline);
+      if (!got.ok()) return got.status();
+      if (*got == 0) return failure(Code::peer_failed, "the store closed the connection");
+      decoder_.append(std::span(buffer).first(*got));
+    }
+  }
+
+ private:
+  Socket socket_;
+  FrameDecoder decoder_;
+};
+
+class StoreBootstrap : public Bootstrap {
+ public:
+  StoreBootstrap(StoreOptions options, StoreConnection connection)
+      : options_(std::move(options)), connection_(std::move(connection)) {}
+
+  Rank rank() const override { return options_.rank; }
+  std::uint32_t size() const override { return options_.size; }
+  std::string description() const override {
+    return options_.method + " at " + to_string(options_.endpoint);
+  }
+
+  Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
+                                       Nanoseconds timeout) override {
+    if (!failed_.ok()) return failed_;
+    if (mine.size() > kMaxContributionBytes) {
+      return failure(Code::invalid_argument,
+                     "rank {} contributes {} bytes to the bootstrap, {} are allowed",
+                     index(options_.rank), mine.size(), kMaxContributionBytes);
+    }
+    auto result = exchange(mine, timeout);
+    if (!result.ok()) failed_ = result.status();
+    return result;
+  }
+
+ private:
+  Result<std::vector<Bytes>> exchange(std::span<const std::byte> mine, Nanoseconds timeout) {
+    const Deadline deadline = deadline_after(timeout) + kAnswerTime;
+    const Status sent = connection_.send(encode_gather(exchange_, to_ms(timeout), mine), deadline);
+    // A store that gave up has said why before it closed: read on after a failed send.
+    if (sent.code() == Code::timeout) return lost(sent, timeout);
+    auto frame = connection_.receive(deadline);
+    if (!frame.ok()) return lost(frame.status(), timeout);
+    if (frame->kind == FrameKind::failed) return decode_failed(frame->payload);
+    if (frame->kind != FrameKind::result) {
+      return failure(Code::internal, "the bootstrap store answered with a message of kind {}",
+                     static_cast<int>(frame->kind));
+    }
+    return decode_result(frame->payload, exchange_++, options_.size);
+  }
+
+  Status lost(const Status& why, Nanoseconds timeout) const {
+    const std::string store = to_string(options_.endpoint);
+    if (why.code() == Code::timeout) {
+      return failure(Code::timeout,
+                     "rank 0, whose bootstrap store is at {}, did not answer rank {} within {}",
+                     store, index(options_.rank), describe_duration(timeout));
+    }
+    return failure(why.code(),
+                   "rank {} lost rank 0, whose bootstrap store is at {}, in exchange {}: {}",
+                   index(options_.rank), store, exchange_, why.message());
+  }
+
+  StoreOptions options_;
+  StoreConnection connection_;
+  std::uint32_t exchange_ = 0;
+  Status failed_;
+};
+
+class SingleBootstrap : public Bootstrap {
+ public:
+  explicit SingleBootstrap(std::string description) : description_(std::move(description)) {}
+  Rank rank() const override { return Rank{0}; }
+  std::uint32_t size() const override { return 1; }
+  std::string description() const override { return description_; }
+  Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine, Nanoseconds) override {
+    return std::vector<Bytes>{Bytes(mine.begin(), mine.end())};
+  }
+
+ private:
+  std::string description_;
+};
+
+/// How one try to join ended without success.
+struct Setback {
+  bool final = false;  ///< no use trying again
+  Status why;
+};
+
+std::size_t max_answer_bytes(std::uint32_t size) {
+  return std::max<std::size_t>(8192, 4 + std::size_t{4} * size + kMaxExchangeBytes);
+}
+
+std::optional<StoreConnection> try_to_join(const StoreOptions& options, Deadline deadline,
+                                           Setback& setback) {
+  const Deadline try_until = std::min(deadline, SteadyClock::now() + kLongestTry);
+  auto socket = connect_once(options.endpoint, try_until);
+  if (!socket.ok()) {
+    setback = {false, socket.status()};
+    return std::nullopt;
+  }
+  StoreConnection connection(std::move(*socket), max_answer_bytes(options.size));
+  const bool owner = index(options.rank) == 0;
+  const Hello hello{index(options.rank), options.size, to_ms(options.timeout),
+                    to_ms(deadline - SteadyClock::now()),
+                    owner ? options.server->owner_token() : options.token};
+  // A failed send shows again, with the store's own reason, in the receive.
+  [[maybe_unused]] const Status sent = connection.send(encode(hello), deadline);
+  auto frame = connection.receive(deadline + kAnswerTime);
+  if (!frame.ok()) {
+    const Code code = frame.status().code();
+    setback = {false, frame.status()};
+    // Closed without a word: a store that just ended. Other words: not a store at all.
+    if (code != Code::peer_failed && code != Code::timeout) {
+      setback = {true, failure(code, "what answers rank {} at {} is no bootstrap store: {}",
+                               index(options.rank), to_string(options.endpoint),
+                               frame.status().message())};
+    }
+    return std::nullopt;
+  }
+  if (frame->kind == FrameKind::welcome) return connection;
+  if (frame->kind == FrameKind::busy) {
+    setback = {false, failure(Code::timeout, "rank 0 still serves its previous job there")};
+  } else if (frame->kind == FrameKind::failed) {
+    setback = {true, decode_failed(frame->payload)};
+  } else {
+    setback = {true,
+               failure(Code::internal, "an answer of kind {}", static_cast<int>(frame->kind))};
+  }
+  return std::nullopt;
+}
+
+Status unreachable(const StoreOptions& options, const Status& why) {
+  return failure(Code::timeout,
+                 "rank {} could not join rank 0 at {} within {} ({}): is rank 0 running, and is "
+                 "this its address?",
+                 index(options.rank), to_string(options.endpoint),
+                 describe_duration(options.timeout), why.message());
+}
+
+}  // namespace
+
+Status check_place(Rank rank, std::uint32_t size) {
+  if (size >= 1 && size <= kMaxBootstrapRanks && index(rank) < size) return {};
+  return failure(Code::invalid_argument,
+                 "rank {} of {} cannot be: a job has 1 to {} ranks, counted from 0", index(rank),
+                 size, kMaxBootstrapRanks);
+}
+
+std::unique_ptr<Bootstrap> make_single_bootstrap(std::string description) {
+  return std::make_unique<SingleBootstrap>(std::move(description));
+}
+
+Result<std::unique_ptr<Bootstrap>> connect_store(StoreOptions options) {
+  Status status = check_place(options.rank, options.size);
+  if (!status.ok()) return status;
+  if (options.size == 1) {
+    return make_single_bootstrap(options.method + " (a single rank, nobody to meet)");
+  }
+  const Deadline deadline = deadline_after(options.timeout);
+  if (index(options.rank) == 0 && !options.server) {
+    auto server = BootstrapServer::start({.endpoint = options.endpoint,
+                                          .name = to_string(options.endpoint),
+                                          .token = options.token,
+                                          .size = options.size});
+    if (!server.ok()) return server.status();
+    options.server = std::move(*server);
+  }
+  Nanoseconds pause = kFirstPause;
+  while (true) {
+    Setback setback;
+    auto connection = try_to_join(options, deadline, setback);
+    if (connection) {
+      return std::unique_ptr<Bootstrap>(
+          std::make_unique<StoreBootstrap>(std::move(options), std::move(*connection)));
+    }
+    if (setback.final) return setback.why;
+    if (SteadyClock::now() + pause >= deadline) return unreachable(options, setback.why);
+    std::this_thread::sleep_for(pause);
+    pause = std::min<Nanoseconds>(2 * pause, kLongestPause);
+  }
+}
+
+}  // namespace tutti::runtime

@@ -1,0 +1,193 @@
+#include "runtime/bootstrap/store/store_frame.hpp"
+
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+
+namespace tutti::runtime {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x49545554;  // "TUTI" on the wire
+constexpr std::uint8_t kVersion = 1;
+constexpr std::size_t kMaxFailureTextBytes = 4096;
+
+void put_u32(Bytes& bytes, std::uint32_t value) {
+  for (int shift = 0; shift < 32; shift += 8) {
+    bytes.push_back(static_cast<std::byte>((value >> shift) & 0xff));
+  }
+}
+
+std::uint32_t get_u32(std::span<const std::byte> bytes, std::size_t offset) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    value |= std::to_integer<std::uint32_t>(bytes[offset + i]) << (8 * i);
+  }
+  return value;
+}
+
+void put(Bytes& to, std::span<const std::byte> bytes) {
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+void put_header(Bytes& to, FrameKind kind, std::size_t payload_bytes) {
+  put_u32(to, kMagic);
+  to.push_back(std::byte{kVersion});
+  to.push_back(static_cast<std::byte>(kind));
+  to.push_back(std::byte{0});
+  to.push_back(std::byte{0});
+  put_u32(to, static_cast<std::uint32_t>(payload_bytes));
+}
+
+bool known(std::uint8_t kind) {
+  return kind >= static_cast<std::uint8_t>(FrameKind::hello) &&
+         kind <= static_cast<std::uint8_t>(FrameKind::busy);
+}
+
+}  // namespace
+
+JobToken make_job_token(std::string_view text) {
+  JobToken token{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+         reinterpret_cast<unsigned char*>(token.data()));
+  return token;
+}
+
+Bytes encode_frame(FrameKind kind, std::span<const std::byte> payload) {
+  Bytes frame;
+  frame.reserve(kFrameHeaderBytes + payload.size());
+  put_header(frame, kind, payload.size());
+  put(frame, payload);
+  return frame;
+}
+
+Bytes encode(const Hello& hello) {
+  Bytes frame;
+  put_header(frame, FrameKind::hello, Hello::kBytes);
+  put_u32(frame, hello.rank);
+  put_u32(frame, hello.size);
+  put_u32(frame, hello.timeout_ms);
+  put_u32(frame, hello.remaining_ms);
+  put(frame, hello.token);
+  return frame;
+}
+
+Bytes encode_gather(std::uint32_t exchange, std::uint32_t timeout_ms,
+                    std::span<const std::byte> bytes) {
+  Bytes frame;
+  frame.reserve(kFrameHeaderBytes + Gather::kPrefixBytes + bytes.size());
+  put_header(frame, FrameKind::gather, Gather::kPrefixBytes + bytes.size());
+  put_u32(frame, exchange);
+  put_u32(frame, timeout_ms);
+  put(frame, bytes);
+  return frame;
+}
+
+Bytes encode_result(std::uint32_t exchange, std::span<const Bytes> contributions) {
+  std::size_t payload_bytes = 4 + 4 * contributions.size();
+  for (const Bytes& bytes : contributions) payload_bytes += bytes.size();
+  Bytes frame;
+  frame.reserve(kFrameHeaderBytes + payload_bytes);
+  put_header(frame, FrameKind::result, payload_bytes);
+  put_u32(frame, exchange);
+  for (const Bytes& bytes : contributions) put_u32(frame, static_cast<std::uint32_t>(bytes.size()));
+  for (const Bytes& bytes : contributions) put(frame, bytes);
+  return frame;
+}
+
+Bytes encode_failed(const Status& status) {
+  const std::size_t length = std::min(status.message().size(), kMaxFailureTextBytes);
+  Bytes frame;
+  put_header(frame, FrameKind::failed, 1 + length);
+  frame.push_back(static_cast<std::byte>(status.code()));
+  put(frame, std::as_bytes(std::span(status.message()).first(length)));
+  return frame;
+}
+
+Result<Hello> decode_hello(std::span<const std::byte> payload) {
+  if (payload.size() != Hello::kBytes) {
+    return failure(Code::invalid_argument, "a bootstrap hello has {} bytes instead of {}",
+                   payload.size(), Hello::kBytes);
+  }
+  Hello hello;
+  hello.rank = get_u32(payload, 0);
+  hello.size = get_u32(payload, 4);
+  hello.timeout_ms = get_u32(payload, 8);
+  hello.remaining_ms = get_u32(payload, 12);
+  std::copy_n(payload.begin() + 16, hello.token.size(), hello.token.begin());
+  return hello;
+}
+
+Result<Gather> decode_gather(std::span<const std::byte> payload) {
+  if (payload.size() < Gather::kPrefixBytes) {
+    return failure(Code::invalid_argument, "a bootstrap contribution has only {} bytes",
+                   payload.size());
+  }
+  const auto bytes = payload.subspan(Gather::kPrefixBytes);
+  return Gather{get_u32(payload, 0), get_u32(payload, 4), Bytes(bytes.begin(), bytes.end())};
+}
+
+Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std::uint32_t exchange,
+                                         std::uint32_t size) {
+  const std::size_t prefix_bytes = 4 + std::size_t{4} * size;
+  if (payload.size() < prefix_bytes || get_u32(payload, 0) != exchange) {
+    return failure(Code::internal, "the bootstrap store answered another exchange than {}",
+                   exchange);
+  }
+  std::vector<Bytes> contributions(size);
+  std::span<const std::byte> rest = payload.subspan(prefix_bytes);
+  for (std::size_t rank = 0; rank < size; ++rank) {
+    const std::size_t length = get_u32(payload, 4 + 4 * rank);
+    if (length > rest.size()) {
+      return failure(Code::internal, "the bootstrap store cut the contribution of rank {} short",
+                     rank);
+    }
+    contributions[rank].assign(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(length));
+    rest = rest.subspan(length);
+  }
+  if (!rest.empty()) {
+    return failure(Code::internal, "the bootstrap store sent {} bytes too many", rest.size());
+  }
+  return contributions;
+}
+
+Status decode_failed(std::span<const std::byte> payload) {
+  if (payload.empty()) return failure(Code::internal, "the bootstrap store failed, without a word");
+  auto code = static_cast<Code>(std::to_integer<int>(payload[0]));
+  if (code <= Code::ok || code > Code::internal) code = Code::internal;
+  std::string text(reinterpret_cast<const char*>(payload.data()) + 1, payload.size() - 1);
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, '?');
+  return Status(code, std::move(text));
+}
+
+void FrameDecoder::append(std::span<const std::byte> bytes) { put(pending_, bytes); }
+
+Result<std::optional<Frame>> FrameDecoder::take() {
+  if (pending_.size() < kFrameHeaderBytes) return std::optional<Frame>();
+  const auto kind = std::to_integer<std::uint8_t>(pending_[5]);
+  const bool ours = get_u32(pending_, 0) == kMagic && known(kind) && pending_[6] == std::byte{0} &&
+                    pending_[7] == std::byte{0};
+  if (!ours) return failure(Code::invalid_argument, "the other side does not speak our protocol");
+  if (pending_[4] != std::byte{kVersion}) {
+    return failure(Code::unsupported,
+                   "the other side speaks version {} of the bootstrap protocol, we {}: use the "
+                   "same build of Tutti on all ranks",
+                   std::to_integer<int>(pending_[4]), kVersion);
+  }
+  const std::size_t length = get_u32(pending_, 8);
+  if (length > max_payload_bytes_) {
+    return failure(Code::invalid_argument, "a bootstrap message claims {} bytes; {} are allowed",
+                   length, max_payload_bytes_);
+  }
+  if (pending_.size() < kFrameHeaderBytes + length) return std::optional<Frame>();
+  const auto begin = pending_.begin() + kFrameHeaderBytes;
+  const auto end = begin + static_cast<std::ptrdiff_t>(length);
+  Frame frame{static_cast<FrameKind>(kind), Bytes(begin, end)};
+  pending_.erase(pending_.begin(), end);
+  return std::optional<Frame>(std::move(frame));
+}
+
+}  // namespace tutti::runtime

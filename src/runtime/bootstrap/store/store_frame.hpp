@@ -1,0 +1,93 @@
+// The messages between a bootstrap store and its ranks: defined once, bounded, decoded defensively.
+//
+// A frame is a header of 12 bytes (magic, version, kind, zero, payload length) and its payload; all
+// numbers are little endian. Every length is checked against the limit of its kind before anything
+// is stored, and storage grows with the bytes that came, never with the length that was claimed.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::runtime {
+
+inline constexpr std::uint32_t kMaxBootstrapRanks = 1u << 20;
+inline constexpr std::size_t kMaxContributionBytes = std::size_t{16} << 20;
+/// All contributions of one exchange together.
+inline constexpr std::size_t kMaxExchangeBytes = std::size_t{1} << 30;
+
+/// Identifies a job (or, where it is random, proves membership): SHA-256 of a text.
+using JobToken = std::array<std::byte, 32>;
+JobToken make_job_token(std::string_view text);
+
+enum class FrameKind : std::uint8_t {
+  hello = 1,    ///< rank to store: who I am
+  welcome = 2,  ///< store to rank: every rank has come
+  gather = 3,   ///< rank to store: my contribution
+  result = 4,   ///< store to rank: everyone's contribution
+  failed = 5,   ///< store to rank: a code and a sentence; the connection ends
+  busy = 6,     ///< store to rank: an earlier job still owns this store, try again
+};
+
+inline constexpr std::size_t kFrameHeaderBytes = 12;
+
+struct Frame {
+  FrameKind kind = FrameKind::failed;
+  Bytes payload;
+};
+
+struct Hello {
+  static constexpr std::size_t kBytes = 16 + sizeof(JobToken);
+  std::uint32_t rank = 0;
+  std::uint32_t size = 0;
+  std::uint32_t timeout_ms = 0;    ///< what the rank was given, for messages
+  std::uint32_t remaining_ms = 0;  ///< what is left of it
+  JobToken token{};
+};
+
+struct Gather {
+  static constexpr std::size_t kPrefixBytes = 8;
+  std::uint32_t exchange = 0;  ///< counts the allgathers of the job from 0
+  std::uint32_t timeout_ms = 0;
+  Bytes bytes;
+};
+
+Bytes encode_frame(FrameKind kind, std::span<const std::byte> payload);
+Bytes encode(const Hello& hello);
+Bytes encode_gather(std::uint32_t exchange, std::uint32_t timeout_ms,
+                    std::span<const std::byte> bytes);
+Bytes encode_result(std::uint32_t exchange, std::span<const Bytes> contributions);
+Bytes encode_failed(const Status& status);
+
+Result<Hello> decode_hello(std::span<const std::byte> payload);
+Result<Gather> decode_gather(std::span<const std::byte> payload);
+/// The contributions of `exchange`, exactly `size` of them.
+Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std::uint32_t exchange,
+                                         std::uint32_t size);
+/// The Status that a `failed` frame carries; never ok.
+Status decode_failed(std::span<const std::byte> payload);
+
+/// Cuts a byte stream into frames. Holds at most one frame's limit plus what append() was given.
+class FrameDecoder {
+ public:
+  explicit FrameDecoder(std::size_t max_payload_bytes) : max_payload_bytes_(max_payload_bytes) {}
+  /// Applies to frames whose header has not been taken yet.
+  void set_max_payload_bytes(std::size_t bytes) { max_payload_bytes_ = bytes; }
+  void append(std::span<const std::byte> bytes);
+  /// The next whole frame; nothing where more bytes are needed; a failure where this is not our
+  /// protocol or exceeds the limit. After a failure the stream is of no further use.
+  Result<std::optional<Frame>> take();
+
+ private:
+  std::size_t max_payload_bytes_;
+  Bytes pending_;
+};
+
+}  // namespace tutti::runtime

@@ -1,0 +1,333 @@
+#include "runtime/bootstrap/store/store_server.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <deque>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.hpp"
+#include "runtime/bootstrap/store/store_state.hpp"
+#include "runtime/bootstrap/text.hpp"
+
+namespace tutti::runtime {
+namespace {
+
+constexpr auto kLinger = std::chrono::seconds(5);
+constexpr auto kTellFailure = std::chrono::seconds(1);
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);
+constexpr std::size_t kMaxStrangers = 4096;
+constexpr std::size_t kMaxMemberPayloadBytes = Gather::kPrefixBytes + kMaxContributionBytes;
+
+struct Connection {
+  explicit Connection(Socket accepted, Deadline until)
+      : socket(std::move(accepted)), hello_deadline(until) {}
+
+  Socket socket;
+  Deadline hello_deadline;
+  std::optional<std::uint32_t> rank;  ///< once it has said a valid hello
+  FrameDecoder decoder{Hello::kBytes};
+  std::deque<std::shared_ptr<const Bytes>> outgoing;
+  std::size_t sent_bytes = 0;  ///< of the first outgoing frame
+  bool closing = false;        ///< read no more; end once everything is sent
+  bool broken = false;         ///< end now
+
+  void tell(std::shared_ptr<const Bytes> frame) { outgoing.push_back(std::move(frame)); }
+  void dismiss(Bytes frame) {
+    tell(std::make_shared<const Bytes>(std::move(frame)));
+    closing = true;
+  }
+  bool ended() const { return broken || (closing && outgoing.empty()); }
+};
+
+void flush(Connection& connection) {
+  while (!connection.outgoing.empty() && !connection.broken) {
+    const Bytes& frame = *connection.outgoing.front();
+    const ssize_t sent = send(connection.socket.fd(), frame.data() + connection.sent_bytes,
+                              frame.size() - connection.sent_bytes, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) {
+      connection.broken = errno != EAGAIN;
+      return;
+    }
+    connection.sent_bytes += static_cast<std::size_t>(sent);
+    if (connection.sent_bytes < frame.size()) continue;
+    connection.outgoing.pop_front();
+    connection.sent_bytes = 0;
+  }
+}
+
+}  // namespace
+
+class BootstrapServer::Loop {
+ public:
+  Loop(Options options, Socket listener, Socket wake, std::uint16_t port)
+      : options_(std::move(options)),
+        port_(port),
+        listener_(std::move(listener)),
+        wake_(std::move(wake)),
+        owner_token_(make_job_token(random_hex(32))),
+        rendezvous_(options_.name, options_.token, owner_token_, options_.size) {}
+
+  /// The program's signals are not for this thread.
+  void start() {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  void stop() {
+    stopping_.store(true);
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(wake_.fd(), &one, sizeof one);
+    if (thread_.joinable()) thread_.join();
+  }
+
+  std::uint16_t port() const { return port_; }
+  const JobToken& owner_token() const { return owner_token_; }
+
+ private:
+  void run();
+  /// `wakes`: `stop` ends it, too.
+  void poll_once(Deadline latest, bool wakes);
+  Deadline next_deadline() const;
+  void accept_all();
+  void receive(Connection& connection);
+  void take_frames(Connection& connection);
+  void handle(Connection& connection, Frame frame);
+  void admit(Connection& connection, const Hello& hello);
+  void deliver();
+  void expire();
+  void leave(Connection& connection);
+  void sweep();
+  bool owes_bytes() const;
+
+  Options options_;
+  std::uint16_t port_;
+  Socket listener_;
+  Socket wake_;
+  JobToken owner_token_;
+  Rendezvous rendezvous_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::unordered_map<std::uint32_t, Connection*> members_;
+  Deadline accept_again_ = Deadline::min();
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+void BootstrapServer::Loop::run() {
+  while (!stopping_.load()) poll_once(Deadline::max(), true);
+  listener_ = Socket();
+  const Deadline end = deadline_after(kLinger);
+  while (owes_bytes() && SteadyClock::now() < end) poll_once(end, false);
+  // Whoever has not asked yet learns why the job failed, rather than that we are gone.
+  const Deadline told = deadline_after(kTellFailure);
+  while (rendezvous_.failed() && !members_.empty() && SteadyClock::now() < told)
+    poll_once(told, false);
+}
+
+bool BootstrapServer::Loop::owes_bytes() const {
+  return std::any_of(connections_.begin(), connections_.end(),
+                     [](const auto& connection) { return !connection->outgoing.empty(); });
+}
+
+Deadline BootstrapServer::Loop::next_deadline() const {
+  Deadline next = rendezvous_.next_deadline();
+  for (const auto& connection : connections_) {
+    if (!connection->rank) next = std::min(next, connection->hello_deadline);
+  }
+  if (accept_again_ > SteadyClock::now()) next = std::min(next, accept_again_);
+  return next;
+}
+
+void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
+  const std::size_t strangers = connections_.size() - members_.size();
+  const bool accepting =
+      listener_.open() && SteadyClock::now() >= accept_again_ && strangers < kMaxStrangers;
+  std::vector<pollfd> entries;
+  entries.reserve(connections_.size() + 2);
+  // While stopping, the wake-up stays readable and must not spin the loop. Not asked of
+  // `stopping_`: who stops between the loop's look at it and this one would wake nobody.
+  entries.push_back({wakes ? wake_.fd() : -1, POLLIN, 0});
+  entries.push_back({accepting ? listener_.fd() : -1, POLLIN, 0});
+  for (const auto& connection : connections_) {
+    const int events =
+        (connection->closing ? 0 : POLLIN) | (connection->outgoing.empty() ? 0 : POLLOUT);
+    entries.push_back({connection->socket.fd(), static_cast<short>(events), 0});
+  }
+  const Deadline deadline = std::min(latest, next_deadline());
+  const int timeout_ms = deadline == Deadline::max() ? -1 : remaining_ms(deadline);
+  if (poll(entries.data(), entries.size(), timeout_ms) < 0) return;
+  // Connections before the listener: a rank that left and comes back must first be seen to leave.
+  for (std::size_t i = 0; i + 2 < entries.size(); ++i) {
+    Connection& connection = *connections_[i];
+    const short events = entries[i + 2].revents;
+    if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) receive(connection);
+    if ((events & POLLOUT) != 0) flush(connection);
+    // At once: its next connection may be further on in this very round.
+    if (connection.ended()) leave(connection);
+  }
+  sweep();
+  if ((entries[1].revents & POLLIN) != 0) accept_all();
+  expire();
+  deliver();
+  sweep();
+  deliver();
+}
+
+void BootstrapServer::Loop::accept_all() {
+  while (connections_.size() - members_.size() < kMaxStrangers) {
+    Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket.open()) {
+      const bool exhausted =
+          errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+      if (exhausted) accept_again_ = SteadyClock::now() + kAcceptPause;
+      return;
+    }
+    connections_.push_back(
+        std::make_unique<Connection>(std::move(socket), deadline_after(options_.hello_timeout)));
+  }
+}
+
+void BootstrapServer::Loop::receive(Connection& connection) {
+  std::array<std::byte, 65536> buffer;
+  if (connection.closing) {
+    connection.broken = true;
+    return;
+  }
+  const ssize_t got = recv(connection.socket.fd(), buffer.data(), buffer.size(), 0);
+  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (got <= 0) {
+    connection.broken = true;
+    return;
+  }
+  connection.decoder.append(std::span(buffer).first(static_cast<std::size_t>(got)));
+  take_frames(connection);
+}
+
+void BootstrapServer::Loop::take_frames(Connection& connection) {
+  while (!connection.closing && !connection.broken) {
+    auto frame = connection.decoder.take();
+    if (!frame.ok()) {
+      // A stranger hears nothing: it would not understand us. A member learns its mistake.
+      connection.broken = !connection.rank;
+      if (connection.rank) connection.dismiss(encode_failed(frame.status()));
+      return;
+    }
+    if (!*frame) return;
+    handle(connection, std::move(**frame));
+  }
+}
+
+void BootstrapServer::Loop::handle(Connection& connection, Frame frame) {
+  if (!connection.rank) {
+    if (frame.kind == FrameKind::hello) {
+      auto hello = decode_hello(frame.payload);
+      if (hello.ok()) return admit(connection, *hello);
+    }
+    connection.broken = true;
+    return;
+  }
+  Result<Gather> gather = frame.kind == FrameKind::gather
+                              ? decode_gather(frame.payload)
+                              : failure(Code::internal, "rank {} sent a message of kind {}",
+                                        *connection.rank, static_cast<int>(frame.kind));
+  const Status status =
+      gather.ok() ? rendezvous_.contribute(*connection.rank, std::move(*gather), SteadyClock::now())
+                  : gather.status();
+  if (!status.ok()) connection.dismiss(encode_failed(status));
+}
+
+void BootstrapServer::Loop::admit(Connection& connection, const Hello& hello) {
+  const Rendezvous::Verdict verdict = rendezvous_.hello(hello, SteadyClock::now());
+  if (verdict.admission == Rendezvous::Admission::refused) {
+    return connection.dismiss(encode_failed(verdict.why));
+  }
+  if (verdict.admission == Rendezvous::Admission::busy) {
+    return connection.dismiss(encode_frame(FrameKind::busy, {}));
+  }
+  connection.rank = hello.rank;
+  connection.decoder.set_max_payload_bytes(kMaxMemberPayloadBytes);
+  members_[hello.rank] = &connection;
+}
+
+void BootstrapServer::Loop::deliver() {
+  for (Rendezvous::Message& message : rendezvous_.take_messages()) {
+    const auto member = members_.find(message.rank);
+    if (member == members_.end()) continue;
+    Connection& connection = *member->second;
+    connection.tell(std::move(message.frame));
+    if (!message.ends) continue;
+    connection.closing = true;
+    connection.rank.reset();
+    members_.erase(member);
+  }
+  for (const auto& connection : connections_) flush(*connection);
+}
+
+void BootstrapServer::Loop::expire() {
+  const Deadline now = SteadyClock::now();
+  rendezvous_.expire(now);
+  for (const auto& connection : connections_) {
+    if (!connection->rank && connection->hello_deadline <= now) connection->broken = true;
+  }
+}
+
+void BootstrapServer::Loop::leave(Connection& connection) {
+  if (!connection.rank) return;
+  members_.erase(*connection.rank);
+  rendezvous_.leave(*connection.rank);
+  connection.rank.reset();
+}
+
+void BootstrapServer::Loop::sweep() {
+  for (const auto& connection : connections_) {
+    if (connection->ended()) leave(*connection);
+  }
+  std::erase_if(connections_, [](const auto& connection) { return connection->ended(); });
+}
+
+BootstrapServer::BootstrapServer(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {
+  loop_->start();
+}
+
+BootstrapServer::~BootstrapServer() { loop_->stop(); }
+
+std::uint16_t BootstrapServer::port() const { return loop_->port(); }
+
+const JobToken& BootstrapServer::owner_token() const { return loop_->owner_token(); }
+
+Result<std::unique_ptr<BootstrapServer>> BootstrapServer::start(Options options) {
+  const auto size = options.size.value_or(1);
+  if (size == 0 || size > kMaxBootstrapRanks) {
+    return failure(Code::invalid_argument, "a job cannot have {} ranks: 1 to {} are possible", size,
+                   kMaxBootstrapRanks);
+  }
+  auto listener = listen_on(options.endpoint);
+  if (!listener.ok()) return listener.status();
+  auto port = bound_port(*listener);
+  if (!port.ok()) return port.status();
+  Socket wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.open()) return system_failure(errno, "cannot make an event descriptor");
+  if (options.name.empty()) {
+    const std::string& host = options.endpoint.host;
+    options.name = to_string(Endpoint{host.empty() ? reachable_host() : host, *port});
+  }
+  auto loop =
+      std::make_unique<Loop>(std::move(options), std::move(*listener), std::move(wake), *port);
+  return std::unique_ptr<BootstrapServer>(new BootstrapServer(std::move(loop)));
+}
+
+}  // namespace tutti::runtime

@@ -1,0 +1,42 @@
+// The TCP server of a bootstrap store: one thread, run by rank 0.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/bootstrap/store/store_frame.hpp"
+#include "runtime/bootstrap/store/socket.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::runtime {
+
+/// Listens from start() until its destruction, which first sends what is still owed to the ranks
+/// (for at most five seconds).
+class BootstrapServer {
+ public:
+  struct Options {
+    Endpoint endpoint;  ///< host "" listens at every address, port 0 takes a free one
+    std::string name;   ///< how messages call the store; the endpoint where empty
+    JobToken token{};   ///< strangers are told that this is another job, and dropped
+    std::optional<std::uint32_t> size;  ///< nothing: the first rank that comes sets it
+    Nanoseconds hello_timeout = std::chrono::seconds(10);  ///< for a connection to say who it is
+  };
+
+  static Result<std::unique_ptr<BootstrapServer>> start(Options options);
+  ~BootstrapServer();
+  BootstrapServer(const BootstrapServer&) = delete;
+  BootstrapServer& operator=(const BootstrapServer&) = delete;
+
+  std::uint16_t port() const;
+  /// The token of rank 0's hello. Random, and known to this process only.
+  const JobToken& owner_token() const;
+
+ private:
+  class Loop;
+  explicit BootstrapServer(std::unique_ptr<Loop> loop);
+  std::unique_ptr<Loop> loop_;
+};
+
+}  // namespace tutti::runtime

@@ -1,0 +1,229 @@
+#include "runtime/bootstrap/store/store_state.hpp"
+
+#include <openssl/crypto.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "runtime/bootstrap/text.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+bool same(const JobToken& a, const JobToken& b) {
+  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+}  // namespace
+
+Rendezvous::Rendezvous(std::string where, const JobToken& token, const JobToken& owner_token,
+                       std::optional<std::uint32_t> size)
+    : where_(std::move(where)),
+      token_(token),
+      owner_token_(owner_token),
+      members_(size.value_or(0)) {}
+
+Status Rendezvous::check(const Hello& hello) const {
+  const bool owner = hello.rank == 0 && same(hello.token, owner_token_);
+  if (!owner && !same(hello.token, token_)) {
+    return failure(Code::invalid_argument,
+                   "the store at {} belongs to another job: give every job its own address and "
+                   "port, or the same TUTTI_RUN_ID to all ranks of this one",
+                   where_);
+  }
+  const auto size = static_cast<std::uint32_t>(members_.size());
+  if (size != 0 && hello.size != size) {
+    return failure(Code::invalid_argument,
+                   "rank {} counts {} ranks, the job at {} has {}: give all ranks the same size",
+                   hello.rank, hello.size, where_, size);
+  }
+  if (hello.size == 0 || hello.size > kMaxBootstrapRanks || hello.rank >= hello.size) {
+    return failure(Code::invalid_argument,
+                   "rank {} of {} cannot be: a job has 1 to {} ranks, counted from 0", hello.rank,
+                   hello.size, kMaxBootstrapRanks);
+  }
+  if (hello.rank == 0 && !owner) {
+    return failure(Code::invalid_argument,
+                   "rank 0 of the job at {} is the process that runs the store there: give every "
+                   "process a rank of its own",
+                   where_);
+  }
+  if (hello.remaining_ms == 0) {
+    return failure(Code::timeout,
+                   "rank {} came to {} after its time-out of {} had passed: start it earlier, or "
+                   "give it a longer time-out",
+                   hello.rank, where_,
+                   describe_duration(std::chrono::milliseconds(hello.timeout_ms)));
+  }
+  return {};
+}
+
+Rendezvous::Verdict Rendezvous::hello(const Hello& hello, Deadline now) {
+  Status status = check(hello);
+  if (!status.ok()) return {Admission::refused, std::move(status)};
+  if (members_.empty()) members_.resize(hello.size);
+  Member& member = members_[hello.rank];
+  // The rank has ended this job and begins its next one before rank 0 has.
+  if (member.presence == Presence::left) return {Admission::busy, {}};
+  if (failure_) return {Admission::refused, *failure_};
+  if (member.presence == Presence::present) {
+    return {Admission::refused,
+            failure(Code::invalid_argument,
+                    "rank {} came twice to {}: give every process a rank of its own", hello.rank,
+                    where_)};
+  }
+  member.presence = Presence::present;
+  wait(member, std::chrono::milliseconds(hello.timeout_ms),
+       std::chrono::milliseconds(hello.remaining_ms), now);
+  return {Admission::joined, {}};
+}
+
+Status Rendezvous::contribute(std::uint32_t rank, Gather gather, Deadline now) {
+  if (failure_) return *failure_;
+  Member& member = members_[rank];
+  if (!joined_ || member.waiting || gather.exchange != exchange_) {
+    Status status = failure(Code::internal,
+                            "rank {} is at exchange {} of the bootstrap while the job is at {}: "
+                            "make the same collective calls in the same order on all ranks",
+                            rank, gather.exchange, exchange_);
+    fail(status);
+    return status;
+  }
+  contributed_bytes_ += gather.bytes.size();
+  member.contribution = std::move(gather.bytes);
+  const Nanoseconds timeout = std::chrono::milliseconds(gather.timeout_ms);
+  wait(member, timeout, timeout, now);
+  return {};
+}
+
+void Rendezvous::wait(Member& member, Nanoseconds timeout, Nanoseconds remaining, Deadline now) {
+  member.waiting = true;
+  member.timeout = timeout;
+  member.deadline = now + remaining;
+  ++waiting_;
+  if (waiting_ == members_.size()) return complete();
+  if (!joined_) return;
+  std::vector<std::uint32_t> gone;
+  for (const std::uint32_t rank : ranks_that_do_not_wait()) {
+    if (members_[rank].presence == Presence::left) gone.push_back(rank);
+  }
+  if (gone.empty()) return;
+  fail(failure(Code::peer_failed, "{} left the job at {} before exchange {} of the bootstrap",
+               describe_ranks(gone), where_, exchange_));
+}
+
+void Rendezvous::leave(std::uint32_t rank) {
+  Member& member = members_[rank];
+  if (!joined_) {
+    // The rank may come again while the others still wait.
+    if (member.waiting) --waiting_;
+    member = Member();
+    return;
+  }
+  const bool contributed = member.waiting;
+  member.presence = Presence::left;
+  if (contributed || waiting_ == 0 || failure_) return;
+  fail(failure(Code::peer_failed, "rank {} left the job at {} before exchange {} of the bootstrap",
+               rank, where_, exchange_));
+}
+
+void Rendezvous::complete() {
+  if (!joined_) {
+    joined_ = true;
+    return tell_waiting(std::make_shared<Bytes>(encode_frame(FrameKind::welcome, {})));
+  }
+  if (contributed_bytes_ > kMaxExchangeBytes) {
+    return fail(failure(Code::resource_exhausted,
+                        "the ranks contributed {} bytes to one exchange of the bootstrap, {} are "
+                        "allowed: send less to each other",
+                        contributed_bytes_, kMaxExchangeBytes));
+  }
+  std::vector<Bytes> contributions;
+  contributions.reserve(members_.size());
+  for (Member& member : members_) contributions.push_back(std::move(member.contribution));
+  const auto result = std::make_shared<Bytes>(encode_result(exchange_, contributions));
+  ++exchange_;
+  contributed_bytes_ = 0;
+  tell_waiting(result);
+}
+
+void Rendezvous::expire(Deadline now) {
+  if (failure_ || waiting_ == 0) return;
+  for (std::uint32_t rank = 0; rank < members_.size(); ++rank) {
+    const Member& member = members_[rank];
+    if (!member.waiting || member.deadline > now) continue;
+    if (joined_) {
+      return fail(failure(Code::timeout,
+                          "{} did not join exchange {} of the bootstrap at {} within {}",
+                          describe_ranks(ranks_that_do_not_wait()), exchange_, where_,
+                          describe_duration(member.timeout)));
+    }
+    if (rank == 0) return fail(missing_ranks(member.timeout));
+    give_up(rank);
+  }
+}
+
+void Rendezvous::give_up(std::uint32_t rank) {
+  Member& member = members_[rank];
+  const Status status = missing_ranks(member.timeout);
+  member = Member();
+  member.presence = Presence::gave_up;
+  --waiting_;
+  messages_.push_back({rank, std::make_shared<Bytes>(encode_failed(status)), true});
+}
+
+Status Rendezvous::missing_ranks(Nanoseconds timeout) const {
+  std::vector<std::uint32_t> absent;
+  std::vector<std::uint32_t> gave_up;
+  for (const std::uint32_t rank : ranks_that_do_not_wait()) {
+    (members_[rank].presence == Presence::gave_up ? gave_up : absent).push_back(rank);
+  }
+  if (!absent.empty()) {
+    return failure(Code::timeout, "{} did not come to {} within {}", describe_ranks(absent), where_,
+                   describe_duration(timeout));
+  }
+  return failure(Code::timeout,
+                 "{} came to {} but did not wait until all ranks were there, within {}: give all "
+                 "ranks the same time-out",
+                 describe_ranks(gave_up), where_, describe_duration(timeout));
+}
+
+Deadline Rendezvous::next_deadline() const {
+  Deadline next = Deadline::max();
+  if (failure_ || waiting_ == 0) return next;
+  for (const Member& member : members_) {
+    if (member.waiting) next = std::min(next, member.deadline);
+  }
+  return next;
+}
+
+void Rendezvous::fail(const Status& status) {
+  if (failure_) return;
+  failure_ = status;
+  tell_waiting(std::make_shared<Bytes>(encode_failed(status)));
+}
+
+void Rendezvous::tell_waiting(const std::shared_ptr<const Bytes>& frame) {
+  for (std::uint32_t rank = 0; rank < members_.size(); ++rank) {
+    Member& member = members_[rank];
+    if (!member.waiting) continue;
+    member.waiting = false;
+    messages_.push_back({rank, frame});
+  }
+  waiting_ = 0;
+}
+
+std::vector<std::uint32_t> Rendezvous::ranks_that_do_not_wait() const {
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t rank = 0; rank < members_.size(); ++rank) {
+    if (!members_[rank].waiting) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+std::vector<Rendezvous::Message> Rendezvous::take_messages() {
+  return std::exchange(messages_, {});
+}
+
+}  // namespace tutti::runtime

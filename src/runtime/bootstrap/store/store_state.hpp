@@ -1,0 +1,84 @@
+// What a bootstrap store decides, without its sockets: who may join, when an exchange is complete,
+// and what everybody is told when it will not be.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/bootstrap/store/store_frame.hpp"
+#include "runtime/bootstrap/store/socket.hpp"
+
+namespace tutti::runtime {
+
+/// The state of one job. First every rank says hello and waits for the others; then exchanges
+/// follow one another. A rank whose time-out ends before all have come fails alone and may come
+/// again. Any other failure is final, as is rank 0's time-out, because the store ends with rank 0:
+/// every rank that waits or comes later gets the same error.
+class Rendezvous {
+ public:
+  struct Message {
+    std::uint32_t rank = 0;
+    std::shared_ptr<const Bytes> frame;
+    bool ends = false;  ///< the rank is no member any more: close its connection
+  };
+  enum class Admission { joined, busy, refused };
+  struct Verdict {
+    Admission admission = Admission::refused;
+    Status why;  ///< where refused
+  };
+
+  /// `where` names the store in messages. Rank 0 says hello with `owner_token`, which only the
+  /// process of the store knows. Without a `size` the first rank that comes sets it.
+  Rendezvous(std::string where, const JobToken& token, const JobToken& owner_token,
+             std::optional<std::uint32_t> size);
+
+  /// A rank comes. It waits for the others from now on.
+  Verdict hello(const Hello& hello, Deadline now);
+  /// A rank that has joined contributes. A failure means that it broke the protocol or that the
+  /// job has failed: tell it and drop it.
+  Status contribute(std::uint32_t rank, Gather gather, Deadline now);
+  /// The connection of a rank that had joined has ended.
+  void leave(std::uint32_t rank);
+  bool failed() const { return failure_.has_value(); }
+  /// Fails the ranks, or the job, whose deadline has passed.
+  void expire(Deadline now);
+  /// When expire() has something to do; Deadline::max() for never.
+  Deadline next_deadline() const;
+  /// What to send since the last call, in order.
+  std::vector<Message> take_messages();
+
+ private:
+  enum class Presence : std::uint8_t { absent, present, gave_up, left };
+  struct Member {
+    Presence presence = Presence::absent;
+    bool waiting = false;  ///< for the others to come, or for the exchange to complete
+    Deadline deadline = Deadline::max();
+    Nanoseconds timeout{0};
+    Bytes contribution;
+  };
+
+  Status check(const Hello& hello) const;
+  void wait(Member& member, Nanoseconds timeout, Nanoseconds remaining, Deadline now);
+  void complete();
+  void give_up(std::uint32_t rank);
+  Status missing_ranks(Nanoseconds timeout) const;
+  void fail(const Status& status);
+  void tell_waiting(const std::shared_ptr<const Bytes>& frame);
+  std::vector<std::uint32_t> ranks_that_do_not_wait() const;
+
+  std::string where_;
+  JobToken token_;
+  JobToken owner_token_;
+  std::vector<Member> members_;  ///< empty until the size is known
+  std::uint32_t waiting_ = 0;
+  std::size_t contributed_bytes_ = 0;
+  bool joined_ = false;
+  std::uint32_t exchange_ = 0;
+  std::optional<Status> failure_;
+  std::vector<Message> messages_;
+};
+
+}  // namespace tutti::runtime

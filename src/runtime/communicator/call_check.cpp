@@ -1,0 +1,158 @@
+#include "runtime/communicator/call_check.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+Status wrong(const CollectiveCall& call, const std::string& what) {
+  return failure(Code::invalid_argument, "{}: {}", to_string(call.collective), what);
+}
+
+/// The buffer `large` holds `size` blocks like `small`.
+Status holds_blocks(const CollectiveCall& call, const char* name, std::uint64_t large,
+                    std::uint64_t small, std::uint32_t size) {
+  if (large / size == small && large % size == 0) return {};
+  return wrong(call, fmt::format("the {} buffer has {} bytes; {} ranks x {} bytes need {}", name,
+                                 large, size, small, small * size));
+}
+
+Status same_size(const CollectiveCall& call) {
+  if (call.send.size() == call.receive.size()) return {};
+  return wrong(call, fmt::format("the send buffer has {} bytes and the receive buffer {}: give "
+                                 "them the same size",
+                                 call.send.size(), call.receive.size()));
+}
+
+Status check_varying(const CollectiveCall& call, Rank rank, std::uint32_t size) {
+  if (call.sizes_bytes.size() != size || call.offsets_bytes.size() != size)
+    return wrong(call,
+                 fmt::format("{} sizes and {} offsets for {} ranks: give one of each per rank",
+                             call.sizes_bytes.size(), call.offsets_bytes.size(), size));
+  if (call.send.size() != call.sizes_bytes[index(rank)])
+    return wrong(call, fmt::format("rank {} sends {} bytes, but its size is given as {}",
+                                   index(rank), call.send.size(), call.sizes_bytes[index(rank)]));
+  for (std::uint32_t r = 0; r < size; ++r) {
+    const std::uint64_t offset = call.offsets_bytes[r];
+    const std::uint64_t bytes = call.sizes_bytes[r];
+    if (offset > call.receive.size() || bytes > call.receive.size() - offset)
+      return wrong(call, fmt::format("rank {}'s block, {} bytes at {}, does not fit the receive "
+                                     "buffer of {} bytes",
+                                     r, bytes, offset, call.receive.size()));
+  }
+  return {};
+}
+
+Status check_sizes(const CollectiveCall& call, Rank rank, std::uint32_t size) {
+  const bool at_root = rank == call.root;
+  switch (call.collective) {
+    case Collective::barrier:
+    case Collective::broadcast:
+      return {};
+    case Collective::allgather:
+      return holds_blocks(call, "receive", call.receive.size(), call.send.size(), size);
+    case Collective::gather:
+      if (!at_root) return {};
+      return holds_blocks(call, "receive", call.receive.size(), call.send.size(), size);
+    case Collective::scatter:
+      if (!at_root) return {};
+      return holds_blocks(call, "send", call.send.size(), call.receive.size(), size);
+    case Collective::reduce_scatter:
+      return holds_blocks(call, "send", call.send.size(), call.receive.size(), size);
+    case Collective::allgatherv:
+      return check_varying(call, rank, size);
+    case Collective::alltoall:
+      if (Status status = same_size(call); !status) return status;
+      return holds_blocks(call, "send", call.send.size(), call.send.size() / size, size);
+    case Collective::reduce:
+      return at_root ? same_size(call) : Status();
+    case Collective::allreduce:
+      return same_size(call);
+  }
+  return {};
+}
+
+Status check_elements(const CollectiveCall& call) {
+  if (!reduces(call.collective)) return {};
+  const std::uint64_t bytes =
+      call.collective == Collective::reduce_scatter ? call.receive.size() : call.send.size();
+  if (bytes % element_bytes(call.reduction.type) == 0) return {};
+  return wrong(call, fmt::format("{} bytes are no whole number of {} elements", bytes,
+                                 to_string(call.reduction.type)));
+}
+
+bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return !a.empty() && !b.empty() && a.data() < b.data() + b.size() &&
+         b.data() < a.data() + a.size();
+}
+
+}  // namespace
+
+Status check_call(const CollectiveCall& call, Rank rank, std::uint32_t size) {
+  if (has_root(call.collective) && index(call.root) >= size)
+    return wrong(call, fmt::format("root {} is not a rank (there are {})", index(call.root), size));
+  if (Status status = check_sizes(call, rank, size); !status) return status;
+  if (Status status = check_elements(call); !status) return status;
+  const std::uint64_t block = block_bytes_of(call, size);
+  if (call.collective == Collective::broadcast || is_in_place(call, rank, block)) return {};
+  if (!overlap(call.send, call.receive)) return {};
+  return wrong(call, call.collective == Collective::alltoall
+                         ? "send and receive buffer overlap; it cannot be called in place"
+                         : "send and receive buffer overlap, but not as in a call in place");
+}
+
+std::uint64_t block_bytes_of(const CollectiveCall& call, std::uint32_t size) {
+  switch (call.collective) {
+    case Collective::barrier:
+      return 0;
+    case Collective::broadcast:
+    case Collective::scatter:
+    case Collective::reduce_scatter:
+      return call.receive.size();
+    case Collective::allgather:
+    case Collective::gather:
+    case Collective::reduce:
+    case Collective::allreduce:
+      return call.send.size();
+    case Collective::alltoall:
+      return call.send.size() / size;
+    case Collective::allgatherv:
+      return call.sizes_bytes.empty()
+                 ? 0
+                 : *std::max_element(call.sizes_bytes.begin(), call.sizes_bytes.end());
+  }
+  return 0;
+}
+
+bool is_in_place(const CollectiveCall& call, Rank rank, std::uint64_t block_bytes) {
+  const std::byte* const send = call.send.data();
+  const std::byte* const receive = call.receive.data();
+  const std::uint64_t own = index(rank) * block_bytes;
+  if (call.send.empty() || call.receive.empty()) return false;
+  switch (call.collective) {
+    case Collective::allgather:
+      return send == receive + own;
+    case Collective::allgatherv:
+      return send == receive + call.offsets_bytes[index(rank)];
+    case Collective::gather:
+      return rank == call.root && send == receive + own;
+    case Collective::scatter:
+      return rank == call.root && receive == send + own;
+    case Collective::reduce_scatter:
+      return receive == send + own;
+    case Collective::allreduce:
+      return send == receive;
+    case Collective::reduce:
+      return rank == call.root && send == receive;
+    case Collective::barrier:
+    case Collective::broadcast:
+    case Collective::alltoall:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace tutti::runtime

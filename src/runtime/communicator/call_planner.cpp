@@ -1,0 +1,233 @@
+#include "runtime/communicator/call_planner.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "base/error.hpp"
+#include "engine/exchange/slot_exchange_operation.hpp"
+#include "engine/multicast/multicast_operation.hpp"
+#include "engine/schedule/schedule_operation.hpp"
+#include "runtime/aggregator/aggregator_client.hpp"
+#include "runtime/hierarchy/hierarchy.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+/// Templates that a communicator keeps: a few collectives with a few roots.
+constexpr std::size_t kTemplates = 64;
+constexpr std::uint64_t kEagerLimitBytes = 16 * 1024;
+constexpr const char* kMulticast = "multicast";
+constexpr const char* kLinear = "linear";
+constexpr const char* kFile = "TUTTI_ALGORITHM_FILE";
+constexpr const char* kList = "TUTTI_ALGORITHMS";
+
+class SharedWorkspacePool final : public engine::WorkspacePool {
+ public:
+  std::unique_ptr<engine::ScheduleWorkspace> take() override {
+    const std::lock_guard lock(mutex_);
+    return WorkspacePool::take();
+  }
+  void give_back(std::unique_ptr<engine::ScheduleWorkspace> space) override {
+    const std::lock_guard lock(mutex_);
+    WorkspacePool::give_back(std::move(space));
+  }
+
+ private:
+  std::mutex mutex_;
+};
+
+Status named(const char* variable, const Status& status) {
+  return Status(status.code(), fmt::format("{}: {}", variable, status.message()));
+}
+
+/// Lines of a file of choices, as one list; what follows a # is for people.
+Result<std::string> read_choices(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return failure(Code::invalid_argument, "{} cannot be read", path);
+  std::string list;
+  for (std::string line; std::getline(file, line);) {
+    line.resize(std::min(line.find('#'), line.size()));
+    std::erase_if(line, [](char c) { return c == ' ' || c == '\t' || c == '\r'; });
+    if (line.empty()) continue;
+    list += (list.empty() ? "" : ",") + line;
+  }
+  return list;
+}
+
+}  // namespace
+
+Result<collectives::ChoiceTable> CollectiveCalls::choices_from_environment() {
+  auto table = collectives::ChoiceTable::defaults();
+  if (const char* path = std::getenv(kFile)) {
+    auto list = read_choices(path);
+    if (!list) return named(kFile, list.status());
+    if (Status status = table.prefer(*list); !status) return named(kFile, status);
+  }
+  if (const char* list = std::getenv(kList)) {
+    if (Status status = table.prefer(list); !status) return named(kList, status);
+  }
+  return table;
+}
+
+CollectiveCalls::CollectiveCalls(const CallerFacts& facts, collectives::ChoiceTable choices)
+    : facts_(facts),
+      choices_(std::move(choices)),
+      templates_(kTemplates, collectives::build),
+      pool_(std::make_shared<SharedWorkspacePool>()) {
+  for (std::uint32_t c = 0; c < kCollectives; ++c) {
+    met_below_[c] = met_below(static_cast<Collective>(c));
+  }
+}
+
+/// Blocks shorter than this meet at the board by the table of choices.
+std::uint64_t CollectiveCalls::met_below(Collective collective) const {
+  const auto meets = [&](std::uint64_t bytes) {
+    return fits_board(collective, choices_.choose(situation_of(collective, bytes)).algorithm,
+                      bytes);
+  };
+  std::uint64_t bytes = 0;
+  while (meets(bytes)) {
+    bytes = std::min(choices_.constant_up_to(collective, bytes), *facts_.max_board_bytes) + 1;
+  }
+  return bytes;
+}
+
+collectives::Situation CollectiveCalls::situation_of(Collective collective,
+                                                     std::uint64_t block_bytes) const {
+  return {collective, facts_.size, facts_.hosts, block_bytes, facts_.device};
+}
+
+bool CollectiveCalls::prefers(const CollectiveCall& call) const {
+  return call.options.algorithm == Algorithm::automatic &&
+         choices_.prefers(situation_of(call.collective, block_bytes_of(call, facts_.size)));
+}
+
+std::string CollectiveCalls::complaint() const {
+  const std::string places = choices_.misplaced(situation_of(Collective::barrier, 0));
+  if (places.empty()) return {};
+  return fmt::format(
+      "{} and {} choose algorithms for \"{}\" only; this communicator has {} ranks on {} host(s) "
+      "and device {}: the usual choices are made",
+      kList, kFile, places, facts_.size, facts_.hosts, facts_.device);
+}
+
+Result<CollectiveCalls::Chosen> CollectiveCalls::choose(const CollectiveCall& call,
+                                                        std::uint64_t block_bytes) const {
+  const CollectiveOptions& options = call.options;
+  std::string_view name = options.algorithm.name();
+  schedule::Parameters p;
+  if (options.algorithm == Algorithm::automatic) {
+    const collectives::Choice& choice = choices_.choose(situation_of(call.collective, block_bytes));
+    name = choice.algorithm;
+    p = choice.parameters;
+  } else if (options.algorithm == Aggregation::kInNetwork ||
+             options.algorithm == Aggregation::kInNetworkRing) {
+    return failure(Code::invalid_argument,
+                   "{} {} needs an aggregator, and serves reductions: name aggregators in the "
+                   "communicator's options or in TUTTI_AGGREGATORS (docs/aggregator.md)",
+                   to_string(call.collective), name);
+  }
+  if (options.algorithm == Hierarchy::kHierarchical) {
+    return failure(
+        Code::unsupported,
+        "{} cannot be hierarchical here: that serves barrier, broadcast and allgather "
+        "where several hosts have as many consecutive ranks each, the device was left to "
+        "choose, and TUTTI_HIERARCHY is not flat",
+        to_string(call.collective));
+  }
+  auto entry = collectives::find_algorithm(call.collective, name);
+  if (!entry) return entry.status();
+  if (options.ports != 0) p.ports = options.ports;
+  if (options.radix != 0) p.radix = options.radix;
+  if (options.segments != 0) {
+    p.segments = options.segments;
+  } else {
+    p = collectives::suited(**entry, p, facts_.size, block_bytes);
+  }
+  return Chosen{*entry, p};
+}
+
+bool CollectiveCalls::fits_board(Collective collective, std::string_view algorithm,
+                                 std::uint64_t block_bytes) const {
+  return facts_.max_board_bytes && block_bytes <= *facts_.max_board_bytes && algorithm == kLinear &&
+         engine::BoardOperation::serves(collective);
+}
+
+Result<PlannedCall> CollectiveCalls::plan(const CollectiveCall& call) {
+  if (Status status = check_call(call, facts_.rank, facts_.size); !status) return status;
+  PlannedCall planned;
+  planned.call = call;
+  planned.block_bytes = block_bytes_of(call, facts_.size);
+  const auto chosen = choose(call, planned.block_bytes);
+  if (!chosen) return chosen.status();
+  planned.algorithm_name = chosen->entry->name.data();
+  planned.at_board = fits_board(call.collective, chosen->entry->name, planned.block_bytes);
+  if (planned.at_board || chosen->entry->name == kMulticast) return planned;
+
+  const schedule::TemplateKey key{.collective = call.collective,
+                                  .algorithm = chosen->entry->name,
+                                  .ranks = facts_.size,
+                                  .rank = facts_.rank,
+                                  .root = has_root(call.collective) ? call.root : Rank{0},
+                                  .parameters = chosen->parameters};
+  {
+    const std::lock_guard lock(mutex_);
+    auto found = templates_.get(key);
+    if (!found) return found.status();
+    planned.schedule = std::move(*found);
+  }
+  planned.shape = call.collective == Collective::allgatherv
+                      ? schedule::Shape::varying(facts_.rank, call.sizes_bytes, call.offsets_bytes)
+                      : schedule::Shape::uniform(
+                            planned.block_bytes,
+                            reduces(call.collective) ? element_bytes(call.reduction.type) : 1);
+  planned.shape.eager_limit_bytes = std::min(kEagerLimitBytes, facts_.max_data_bytes);
+  planned.shape.in_place = is_in_place(call, facts_.rank, planned.block_bytes);
+  return planned;
+}
+
+Result<std::unique_ptr<engine::Operation>> CollectiveCalls::make(const CollectiveCall& call) {
+  if (!meets(call)) {
+    const auto planned = plan(call);
+    if (!planned) return planned.status();
+    return make(*planned);
+  }
+  if (Status status = check_call(call, facts_.rank, facts_.size); !status) return status;
+  return std::unique_ptr<engine::Operation>(engine::BoardOperation::create(call, facts_.rank));
+}
+
+Result<std::unique_ptr<engine::Operation>> CollectiveCalls::make(const PlannedCall& planned) {
+  const CollectiveCall& call = planned.call;
+  if (planned.at_board) {
+    return std::unique_ptr<engine::Operation>(engine::BoardOperation::create(call, facts_.rank));
+  }
+  if (!planned.schedule) {
+    std::unique_ptr<engine::Operation> operation;
+    if (call.collective == Collective::broadcast) {
+      operation = engine::MulticastOperation::broadcast(call.receive, call.root);
+    } else if (call.collective == Collective::allgatherv) {
+      operation = engine::MulticastOperation::allgatherv(call.send, call.receive, call.sizes_bytes,
+                                                         call.offsets_bytes);
+    } else {
+      operation = engine::MulticastOperation::allgather(call.send, call.receive);
+    }
+    return operation;
+  }
+  engine::ScheduleCall run{.description = {to_string(call.collective), planned.algorithm_name,
+                                           has_root(call.collective) ? call.root : kNoRank,
+                                           std::max(call.send.size(), call.receive.size())},
+                           .schedule = planned.schedule,
+                           .shape = planned.shape,
+                           .send = call.send,
+                           .receive = call.receive,
+                           .reduction = std::nullopt};
+  if (reduces(call.collective)) run.reduction = call.reduction;
+  auto made = engine::ScheduleOperation::create(std::move(run), pool_);
+  if (!made) return made.status();
+  return std::unique_ptr<engine::Operation>(std::move(*made));
+}
+
+}  // namespace tutti::runtime

@@ -1,0 +1,95 @@
+// From a call to what the engine runs: checks the arguments, chooses the algorithm (C7), finds its
+// template (C3).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectives/choice.hpp"
+#include "engine/core/operation.hpp"
+#include "engine/schedule/schedule_workspace.hpp"
+#include "runtime/communicator/call_check.hpp"
+#include "schedule/cache.hpp"
+#include "schedule/shape.hpp"
+#include "tutti/collective.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::runtime {
+
+/// What is common to all calls on a communicator.
+struct CallerFacts {
+  Rank rank{0};
+  std::uint32_t size = 1;
+  std::uint32_t hosts = 1;
+  std::uint64_t max_data_bytes = 0;  ///< that a message carries
+  std::string device{};              ///< its name
+  /// Of a block at the device's board; none: it has no board.
+  std::optional<std::uint64_t> max_board_bytes{};
+};
+
+/// A call, checked and planned; the buffers and all that the spans name stay the caller's.
+struct PlannedCall {
+  CollectiveCall call;
+  const char* algorithm_name = "";                     ///< a literal
+  bool at_board = false;                               ///< carried out by a meeting there
+  std::shared_ptr<const schedule::Schedule> schedule;  ///< null otherwise: by multicast
+  schedule::Shape shape;
+  std::uint64_t block_bytes = 0;
+};
+
+/// Thread-safe.
+class CollectiveCalls {
+ public:
+  /// Choices from TUTTI_ALGORITHMS and the file that TUTTI_ALGORITHM_FILE names, before the
+  /// default ones. Errors (invalid_argument) name the variable.
+  static Result<collectives::ChoiceTable> choices_from_environment();
+
+  CollectiveCalls(const CallerFacts& facts, collectives::ChoiceTable choices);
+
+  /// Checks and plans. Errors (invalid_argument): sizes that do not fit, a root or an algorithm
+  /// that does not exist, or one that does not serve so many ranks.
+  Result<PlannedCall> plan(const CollectiveCall& call);
+  /// One run of a plan.
+  Result<std::unique_ptr<engine::Operation>> make(const PlannedCall& planned);
+  /// One run of a call: its plan's, and for less where it is short. Errors as of `plan`.
+  Result<std::unique_ptr<engine::Operation>> make(const CollectiveCall& call);
+
+  const collectives::ChoiceTable& choices() const { return choices_; }
+  /// Whether the environment, and not the table that we ship, chooses for this call.
+  bool prefers(const CollectiveCall& call) const;
+  /// What is wrong with the environment's choices here, in a sentence; "": nothing.
+  std::string complaint() const;
+
+ private:
+  struct Chosen {
+    const collectives::AlgorithmEntry* entry = nullptr;
+    schedule::Parameters parameters;
+  };
+
+  collectives::Situation situation_of(Collective collective, std::uint64_t block_bytes) const;
+  Result<Chosen> choose(const CollectiveCall& call, std::uint64_t block_bytes) const;
+  std::uint64_t met_below(Collective collective) const;
+  /// Whether a call is so short, and leaves the choice to us, that it meets at the device's board.
+  bool meets(const CollectiveCall& call) const {
+    const std::uint64_t limit_bytes = met_below_[static_cast<std::size_t>(call.collective)];
+    return limit_bytes > 0 && call.options.algorithm == Algorithm::automatic &&
+           block_bytes_of(call, facts_.size) < limit_bytes;
+  }
+  bool fits_board(Collective collective, std::string_view algorithm,
+                  std::uint64_t block_bytes) const;
+
+  CallerFacts facts_;
+  collectives::ChoiceTable choices_;
+  std::array<std::uint64_t, kCollectives> met_below_{};  ///< bytes of a block
+  std::mutex mutex_;                                     ///< guards the templates
+  schedule::TemplateCache templates_;
+  std::shared_ptr<engine::WorkspacePool> pool_;
+};
+
+}  // namespace tutti::runtime

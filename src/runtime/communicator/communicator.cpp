@@ -1,0 +1,339 @@
+#include "tutti/communicator.hpp"
+
+#include "base/error.hpp"
+#include "runtime/aggregator/aggregator_client.hpp"
+#include "runtime/bootstrap/detect.hpp"
+#include "runtime/progress/clock.hpp"
+#include "runtime/communicator/communicator_impl.hpp"
+
+namespace tutti {
+
+namespace {
+
+Status no_request() { return failure(Code::invalid_argument, "this request is empty"); }
+
+/// Whether waiting would be for oneself: the collective that is waited for cannot go on meanwhile.
+bool waits_for_itself(const runtime::RequestState& request) {
+  return !request.completion->done.load(std::memory_order_acquire) &&
+         request.communicator->progress()->driven_by_caller();
+}
+
+Status cannot_wait(const runtime::RequestState& request) {
+  return failure(Code::invalid_argument,
+                 "rank {}: a completion callback cannot wait for a collective, which could not go "
+                 "on meanwhile: wait in another thread, or set a callback on that one, too",
+                 index(request.communicator->rank()));
+}
+
+/// The options with what the environment adds about aggregators.
+CommunicatorOptions resolved(const CommunicatorOptions& given) {
+  auto wanted =
+      runtime::AggregationOptions::with_environment(given.aggregators, given.aggregator_fallback);
+  CommunicatorOptions options = given;
+  options.aggregators = std::move(wanted.aggregators);
+  options.aggregator_fallback = wanted.fallback;
+  return options;
+}
+
+/// A communicator of the caller's, with the aggregators and choices that the environment adds.
+Result<std::shared_ptr<runtime::CommunicatorState>> create_state(
+    runtime::Bootstrap& bootstrap, const CommunicatorOptions& given,
+    std::shared_ptr<runtime::Progress> progress, std::uint16_t number) {
+  const CommunicatorOptions options = resolved(given);
+  auto choices = runtime::CollectiveCalls::choices_from_environment();
+  if (!choices) return choices.status();
+  auto state = runtime::CommunicatorState::create(
+      bootstrap, options, std::move(progress),
+      {.number = number, .choices = std::move(*choices), .traced_by_wish = true});
+  if (!state) return state.status();
+  if (Status status = (*state)->join_hosts(bootstrap, options); !status) return status;
+  if (Status status = (*state)->join_aggregators(bootstrap, options); !status) return status;
+  return state;
+}
+
+/// Runs what may throw (allocation, the callback of a user) and turns it into a Status.
+template <typename Work>
+auto guarded(Work&& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return failure(Code::resource_exhausted, "out of memory");
+  } catch (const std::exception& error) {
+    return failure(Code::internal, "{}", error.what());
+  }
+}
+
+}  // namespace
+
+// ---- Request ------------------------------------------------------------------------------------
+
+bool Request::test() {
+  if (!state_) return true;
+  if (!state_->completion->done.load(std::memory_order_acquire)) {
+    state_->communicator->progress()->poll();
+  }
+  return state_->completion->done.load(std::memory_order_acquire);
+}
+
+Status Request::wait() {
+  if (!state_) return no_request();
+  if (waits_for_itself(*state_)) return cannot_wait(*state_);
+  state_->communicator->progress()->wait(*state_->completion, kNever);
+  return state_->completion->status;
+}
+
+Status Request::wait_for(Nanoseconds timeout) {
+  if (!state_) return no_request();
+  if (waits_for_itself(*state_)) return cannot_wait(*state_);
+  const Instant deadline = runtime::now() + timeout;
+  if (state_->communicator->progress()->wait(*state_->completion, deadline)) {
+    return state_->completion->status;
+  }
+  const ProgressReport report = progress();
+  return failure(Code::timeout,
+                 "not complete after {:.3f} s at rank {}: {} of {} chunks or tasks are done",
+                 static_cast<double>(timeout.count()) / 1e9, index(state_->communicator->rank()),
+                 report.chunks_present, report.chunks_total);
+}
+
+ProgressReport Request::progress() const {
+  if (!state_) return {};
+  const engine::Completion& completion = *state_->completion;
+  return {completion.chunks_present.load(std::memory_order_relaxed),
+          completion.chunks_total.load(std::memory_order_relaxed),
+          completion.done.load(std::memory_order_acquire)};
+}
+
+// ---- Communicator -------------------------------------------------------------------------------
+
+Communicator::Communicator(std::shared_ptr<runtime::CommunicatorState> state)
+    : state_(std::move(state)) {}
+Communicator::Communicator(Communicator&&) noexcept = default;
+Communicator& Communicator::operator=(Communicator&&) noexcept = default;
+Communicator::~Communicator() = default;
+
+Result<Communicator> Communicator::create(const CommunicatorOptions& options) {
+  return guarded([&]() -> Result<Communicator> {
+    auto bootstrap = runtime::detect(options.create_timeout);
+    if (!bootstrap) return bootstrap.status();
+    return create(**bootstrap, options);
+  });
+}
+
+Result<Communicator> Communicator::create(runtime::Bootstrap& bootstrap,
+                                          const CommunicatorOptions& options) {
+  return guarded([&]() -> Result<Communicator> {
+    auto state = create_state(bootstrap, options, nullptr, 0);
+    if (!state) return state.status();
+    return Communicator(std::move(*state));
+  });
+}
+
+Result<Communicator> Communicator::duplicate(runtime::Bootstrap& bootstrap,
+                                             const CommunicatorOptions& options) const {
+  return guarded([&]() -> Result<Communicator> {
+    auto state = create_state(bootstrap, options, state_->progress(), state_->next_number());
+    if (!state) return state.status();
+    return Communicator(std::move(*state));
+  });
+}
+
+Rank Communicator::rank() const { return state_->rank(); }
+std::uint32_t Communicator::size() const { return state_->size(); }
+
+// ---- Collectives --------------------------------------------------------------------------------
+
+Result<Request> Communicator::start(const CollectiveCall& call) {
+  return guarded([&]() -> Result<Request> {
+    auto request = state_->start(call);
+    if (!request) return request.status();
+    return Request(*request);
+  });
+}
+
+Result<Prepared> Communicator::prepare(const CollectiveCall& call) {
+  return guarded([&]() -> Result<Prepared> {
+    auto prepared = runtime::PreparedState::create(state_, call);
+    if (!prepared) return prepared.status();
+    return Prepared(std::move(*prepared));
+  });
+}
+
+Result<Request> Prepared::start() {
+  return guarded([&]() -> Result<Request> {
+    auto request = state_->start();
+    if (!request) return request.status();
+    return Request(*request);
+  });
+}
+
+Result<Request> Communicator::barrier(const CollectiveOptions& options) {
+  return start({.collective = Collective::barrier, .options = options});
+}
+
+Result<Request> Communicator::broadcast(std::span<std::byte> buffer, Rank root,
+                                        const CollectiveOptions& options) {
+  return start(
+      {.collective = Collective::broadcast, .receive = buffer, .root = root, .options = options});
+}
+
+Result<Request> Communicator::allgather(std::span<const std::byte> own, std::span<std::byte> all,
+                                        const CollectiveOptions& options) {
+  return start(
+      {.collective = Collective::allgather, .send = own, .receive = all, .options = options});
+}
+
+Result<Request> Communicator::allgatherv(std::span<const std::byte> own, std::span<std::byte> all,
+                                         std::span<const std::uint64_t> sizes_bytes,
+                                         std::span<const std::uint64_t> offsets_bytes,
+                                         const CollectiveOptions& options) {
+  return start({.collective = Collective::allgatherv,
+                .send = own,
+                .receive = all,
+                .sizes_bytes = sizes_bytes,
+                .offsets_bytes = offsets_bytes,
+                .options = options});
+}
+
+Result<Request> Communicator::gather(std::span<const std::byte> own, std::span<std::byte> all,
+                                     Rank root, const CollectiveOptions& options) {
+  return start({.collective = Collective::gather,
+                .send = own,
+                .receive = all,
+                .root = root,
+                .options = options});
+}
+
+Result<Request> Communicator::scatter(std::span<const std::byte> all, std::span<std::byte> own,
+                                      Rank root, const CollectiveOptions& options) {
+  return start({.collective = Collective::scatter,
+                .send = all,
+                .receive = own,
+                .root = root,
+                .options = options});
+}
+
+Result<Request> Communicator::alltoall(std::span<const std::byte> send,
+                                       std::span<std::byte> receive,
+                                       const CollectiveOptions& options) {
+  return start(
+      {.collective = Collective::alltoall, .send = send, .receive = receive, .options = options});
+}
+
+Result<Request> Communicator::reduce(std::span<const std::byte> own, std::span<std::byte> result,
+                                     Rank root, const Reduction& reduction,
+                                     const CollectiveOptions& options) {
+  return start({.collective = Collective::reduce,
+                .send = own,
+                .receive = result,
+                .root = root,
+                .reduction = reduction,
+                .options = options});
+}
+
+Result<Request> Communicator::reduce_scatter(std::span<const std::byte> all,
+                                             std::span<std::byte> own, const Reduction& reduction,
+                                             const CollectiveOptions& options) {
+  return start({.collective = Collective::reduce_scatter,
+                .send = all,
+                .receive = own,
+                .reduction = reduction,
+                .options = options});
+}
+
+Result<Request> Communicator::allreduce(std::span<const std::byte> own, std::span<std::byte> result,
+                                        const Reduction& reduction,
+                                        const CollectiveOptions& options) {
+  return start({.collective = Collective::allreduce,
+                .send = own,
+                .receive = result,
+                .reduction = reduction,
+                .options = options});
+}
+
+// ---- Observation --------------------------------------------------------------------------------
+
+Status Communicator::on_completion(Request& request, std::function<void(const Status&)> callback) {
+  if (!request.state_) return no_request();
+  engine::Completion& completion = *request.state_->completion;
+  // The engine is held still meanwhile, so that the end cannot slip in between.
+  state_->progress()->exclusive([&] {
+    if (completion.done.load(std::memory_order_acquire)) {
+      callback(completion.status);
+    } else {
+      runtime::Progress* const progress = state_->progress().get();
+      progress->expect_callbacks();
+      completion.callback = [progress, callback = std::move(callback)](const Status& status) {
+        progress->call_application(callback, status);
+      };
+    }
+  });
+  return {};
+}
+
+void Communicator::abort(const std::string& reason) {
+  // Within a completion callback the round that called it carries this out.
+  const bool within_callback = state_->progress()->driven_by_caller();
+  state_->progress()->exclusive([&] {
+    state_->abort(reason);
+    if (!within_callback) state_->poll_sides();
+  });
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() const {
+  return state_->progress()->exclusive([&] {
+    state_->context().fold_received();
+    auto all = observe::list(state_->context().counters());
+    const device::EndpointCounters device = state_->context().endpoint().counters();
+    all.insert(all.end(),
+               {{"device_multicast_datagrams_sent", device.multicast_datagrams_sent},
+                {"device_multicast_bytes_sent", device.multicast_bytes_sent},
+                {"device_multicast_datagrams_received", device.multicast_datagrams_received},
+                {"device_multicast_bytes_received", device.multicast_bytes_received},
+                {"device_board_datagrams_sent", device.board_datagrams_sent},
+                {"device_board_datagrams_received", device.board_datagrams_received},
+                {"device_reliable_frames_sent", device.reliable_frames_sent},
+                {"device_reliable_frames_resent", device.reliable_frames_resent},
+                {"device_reliable_timeouts", device.reliable_timeouts},
+                {"device_reliable_tails_repeated", device.reliable_tails_repeated},
+                {"device_reliable_frames_received", device.reliable_frames_received},
+                {"device_reliable_frames_duplicate", device.reliable_frames_duplicate},
+                {"device_reliable_bytes_sent", device.reliable_bytes_sent},
+                {"device_reliable_rounds_held_back", device.reliable_rounds_held_back},
+                {"device_read_bytes_served", device.read_bytes_served},
+                {"device_rejected_foreign", device.rejected_foreign},
+                {"device_rejected_integrity", device.rejected_integrity},
+                {"device_send_calls", device.send_calls},
+                {"device_receive_calls", device.receive_calls},
+                {"device_send_queue_full", device.send_queue_full},
+                {"device_uc_messages_completed", device.uc_messages_completed},
+                {"device_uc_messages_gapped", device.uc_messages_gapped},
+                {"device_uc_segments_received", device.uc_segments_received},
+                {"device_uc_segments_direct", device.uc_segments_direct},
+                {"device_kernel_drops", device.kernel_drops}});
+    state_->add_side_counters(all);
+    return all;
+  });
+}
+
+std::uint64_t Communicator::link_bytes_per_second() const {
+  return state_->progress()->exclusive(
+      [&] { return state_->context().turn_taking().agreed_rate(); });
+}
+
+std::string Communicator::flight_record() const {
+  return state_->progress()->exclusive([&] {
+    const auto& context = state_->context();
+    return context.recorder().to_json(context.rank(), context.size(), runtime::now());
+  });
+}
+
+Result<std::string> Communicator::algorithm_of(const CollectiveCall& call) {
+  return guarded([&] { return state_->algorithm_of(call); });
+}
+
+std::string Communicator::device() const { return state_->device(); }
+
+std::string Communicator::describe() const { return state_->describe(); }
+
+}  // namespace tutti

@@ -1,0 +1,109 @@
+#include "runtime/communicator/device_choice.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/error.hpp"
+#include "device/host/host_device.hpp"
+#include "device/ip/ip_device.hpp"
+#include "runtime/communicator/option_lookup.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+std::shared_ptr<device::Device> make_ip(const CommunicatorOptions& options,
+                                        const std::string& multicast, bool local_only) {
+  device::ip::IpOptions ip;
+  ip.interface = options.interface;
+  if (ip.interface.empty()) {
+    if (const char* name = std::getenv("TUTTI_INTERFACE")) ip.interface = name;
+  }
+  ip.family = options.ipv6 ? AF_INET6 : AF_INET;
+  ip.local_only = local_only;
+  ip.multicast = multicast == "uc" ? device::ip::Multicast::uc : device::ip::Multicast::ud;
+  ip.max_segment_bytes = options.segment_bytes;
+  return std::make_shared<device::ip::IpDevice>(ip);
+}
+
+/// "" where all ranks share their memory, else who does not.
+std::string apart(const std::vector<Greeting>& greetings) {
+  for (std::size_t r = 1; r < greetings.size(); ++r) {
+    if (greetings[r].memory != greetings[0].memory) {
+      return fmt::format("rank 0 ({}) and rank {} ({})", greetings[0].host, r, greetings[r].host);
+    }
+  }
+  return {};
+}
+
+bool suits_host(const std::vector<Greeting>& greetings) {
+  const bool network_wanted = std::any_of(greetings.begin(), greetings.end(),
+                                          [](const Greeting& one) { return one.network_wanted; });
+  return greetings.size() > 1 && !network_wanted && apart(greetings).empty();
+}
+
+}  // namespace
+
+Result<std::string> wanted_device(const CommunicatorOptions& options) {
+  std::string source;
+  const std::string name =
+      asked_for(options.device_name, "the option device_name", "TUTTI_DEVICE", source);
+  if (name.empty()) return std::string("auto");
+  if (name == "auto" || name == "ip" || name == "host") return name;
+  return failure(Code::invalid_argument, "{} is \"{}\"; there are auto, ip, host", source, name);
+}
+
+Result<std::string> wanted_multicast(const CommunicatorOptions& options) {
+  std::string source;
+  const std::string name =
+      asked_for(options.multicast, "the option multicast", "TUTTI_MULTICAST", source);
+  if (name.empty()) return std::string("ud");
+  if (name == "ud" || name == "uc") return name;
+  return failure(Code::invalid_argument, "{} is \"{}\"; there are ud, uc", source, name);
+}
+
+bool wants_network(const CommunicatorOptions& options, std::uint32_t receive_workers,
+                   const std::string& multicast) {
+  return !options.interface.empty() || options.ipv6 || receive_workers > 0 || multicast == "uc" ||
+         std::getenv("TUTTI_INTERFACE") != nullptr;
+}
+
+std::vector<Rank> ranks_sharing(const std::vector<Greeting>& greetings, Rank me,
+                                std::string Greeting::*identity) {
+  std::vector<Rank> ranks;
+  for (std::uint32_t r = 0; r < greetings.size(); ++r) {
+    if (greetings[r].*identity == greetings[index(me)].*identity) ranks.push_back(rank_of(r));
+  }
+  return ranks;
+}
+
+Result<std::shared_ptr<device::Device>> choose_device(const CommunicatorOptions& options,
+                                                      const std::vector<Greeting>& greetings,
+                                                      Rank me, std::vector<Rank>& local_ranks) {
+  const std::string& wanted = greetings[index(me)].device;
+  const std::string strangers = apart(greetings);
+  local_ranks = ranks_sharing(greetings, me, &Greeting::network);
+  const bool one_network = local_ranks.size() == greetings.size();
+  if (options.device) return options.device;
+  const std::string& multicast = greetings[index(me)].multicast;
+  if (wanted == "host" && multicast == "uc") {
+    return failure(Code::unsupported,
+                   "the device host has no UC multicast; let the device be auto or ip, or "
+                   "TUTTI_MULTICAST be ud");
+  }
+  if (wanted == "host" && !strangers.empty()) {
+    return failure(Code::unsupported,
+                   "the device host joins ranks of one host and user only; {} share no memory. "
+                   "Let TUTTI_DEVICE be auto or ip",
+                   strangers);
+  }
+  if (wanted == "host" || (wanted == "auto" && one_network && suits_host(greetings))) {
+    local_ranks = ranks_sharing(greetings, me, &Greeting::memory);
+    return std::shared_ptr<device::Device>(std::make_shared<device::host::HostDevice>());
+  }
+  return make_ip(options, multicast, one_network);
+}
+
+}  // namespace tutti::runtime

@@ -1,0 +1,144 @@
+#include "runtime/diagnostics/flight_dump.hpp"
+
+#include <semaphore.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "base/error.hpp"
+#include "observe/log.hpp"
+#include "runtime/progress/clock.hpp"
+#include "runtime/communicator/communicator_impl.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+constexpr int kSignal = SIGUSR1;
+
+/// Turns the signal into dumps, in a thread of its own: a handler may do next to nothing. Lives as
+/// long as the process, since signals may come until its end.
+class SignalDump {
+ public:
+  static SignalDump& instance() {
+    static SignalDump* const one = new SignalDump();
+    return *one;
+  }
+
+  Status watch(std::weak_ptr<CommunicatorState> communicator) {
+    const std::lock_guard lock(mutex_);
+    if (!installed_) {
+      if (Status status = install(); !status) return status;
+      installed_ = true;
+    }
+    std::erase_if(communicators_, [](const auto& one) { return one.expired(); });
+    communicators_.push_back(std::move(communicator));
+    return {};
+  }
+
+ private:
+  SignalDump() { ::sem_init(&arrived_, 0, 0); }
+
+  Status install() {
+    struct sigaction present {};
+    if (::sigaction(kSignal, nullptr, &present) != 0) {
+      return system_failure(errno, "reading the handler of SIGUSR1");
+    }
+    if (present.sa_handler != SIG_DFL) {
+      return failure(Code::unsupported,
+                     "the program handles SIGUSR1 itself: flight records are dumped on failures "
+                     "only; call Communicator::flight_record from its handler's thread instead");
+    }
+    std::thread([this] { serve(); }).detach();
+    struct sigaction ours {};
+    ours.sa_handler = [](int) { ::sem_post(&instance().arrived_); };
+    ours.sa_flags = SA_RESTART;
+    if (::sigaction(kSignal, &ours, nullptr) != 0) {
+      return system_failure(errno, "handling SIGUSR1");
+    }
+    return {};
+  }
+
+  void serve() {
+    while (true) {
+      if (::sem_wait(&arrived_) == 0) dump_all();
+    }
+  }
+
+  void dump_all() {
+    std::vector<std::shared_ptr<CommunicatorState>> alive;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& one : communicators_) {
+        if (auto communicator = one.lock()) alive.push_back(std::move(communicator));
+      }
+    }
+    for (const auto& one : alive) {
+      const Status status = one->progress()->exclusive([&] {
+        return write_flight_dump(flight_directory(), one->context(), one->number(),
+                                 "signal SIGUSR1");
+      });
+      if (!status) observe::complain(status.message());
+    }
+  }
+
+  sem_t arrived_;
+  std::mutex mutex_;  ///< guards what follows
+  bool installed_ = false;
+  std::vector<std::weak_ptr<CommunicatorState>> communicators_;
+};
+
+}  // namespace
+
+std::string flight_directory() {
+  const char* directory = std::getenv("TUTTI_FLIGHT_RECORDER");
+  return directory == nullptr ? std::string() : std::string(directory);
+}
+
+std::string flight_path(const std::string& directory, Rank rank, std::uint16_t communicator) {
+  const std::string suffix =
+      communicator == 0 ? std::string() : fmt::format("-communicator-{}", communicator);
+  return fmt::format("{}/rank-{}{}.json", directory, index(rank), suffix);
+}
+
+Status write_flight_dump(const std::string& directory, const engine::CommunicatorContext& context,
+                         std::uint16_t communicator, std::string_view reason) {
+  auto record = nlohmann::json::parse(
+      context.recorder().to_json(context.rank(), context.size(), now()), nullptr, false);
+  if (!record.is_object()) return failure(Code::internal, "the flight record is no JSON object");
+  record["reason"] = reason;
+  record["communicator"] = communicator;
+  for (const auto& [name, value] : observe::list(context.counters())) {
+    record["counters"][name] = value;
+  }
+  const std::string path = flight_path(directory, context.rank(), communicator);
+  const std::string unfinished = fmt::format("{}.{}", path, ::getpid());
+  const auto replace = nlohmann::json::error_handler_t::replace;
+  {
+    std::ofstream file(unfinished, std::ios::trunc);
+    file << record.dump(1, ' ', false, replace) << '\n';
+    file.close();
+    if (!file) {
+      return failure(Code::system,
+                     "the flight record of rank {} cannot be written to {}; TUTTI_FLIGHT_RECORDER "
+                     "must name a directory that exists and can be written",
+                     index(context.rank()), unfinished);
+    }
+  }
+  if (::rename(unfinished.c_str(), path.c_str()) == 0) return {};
+  return system_failure(errno, "naming the flight record {}", path);
+}
+
+Status dump_on_signal(std::weak_ptr<CommunicatorState> communicator) {
+  return SignalDump::instance().watch(std::move(communicator));
+}
+
+}  // namespace tutti::runtime

@@ -1,0 +1,36 @@
+// Where the flight record goes when something is wrong: with TUTTI_FLIGHT_RECORDER=DIRECTORY in the
+// environment, a communicator that fails writes DIRECTORY/rank-R.json, and so does every
+// communicator of a process that receives SIGUSR1. Without the variable nothing is written and no
+// signal touched.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "engine/core/communicator_context.hpp"
+#include "tutti/status.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::runtime {
+
+class CommunicatorState;
+
+/// The directory that TUTTI_FLIGHT_RECORDER names; empty: no dumps are wanted.
+std::string flight_directory();
+
+/// "DIRECTORY/rank-3.json"; of a duplicate, numbered from 1,
+/// "DIRECTORY/rank-3-communicator-1.json".
+std::string flight_path(const std::string& directory, Rank rank, std::uint16_t communicator);
+
+/// Writes a communicator's record, its counters and why: {"reason": ..., "communicator": n,
+/// "rank": r, "size": p, "collectives": [...], "counters": {...}}. The file appears whole or not at
+/// all. Only while nobody else drives the communicator.
+Status write_flight_dump(const std::string& directory, const engine::CommunicatorContext& context,
+                         std::uint16_t communicator, std::string_view reason);
+
+/// Dumps this communicator too when the process receives SIGUSR1. A handler that the program has
+/// installed itself stays, and then only failures are dumped (the Status says so).
+Status dump_on_signal(std::weak_ptr<CommunicatorState> communicator);
+
+}  // namespace tutti::runtime

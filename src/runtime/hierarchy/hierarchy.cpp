@@ -1,0 +1,242 @@
+#include "runtime/hierarchy/hierarchy.hpp"
+
+#include <map>
+#include <optional>
+
+#include "base/error.hpp"
+#include "observe/counters.hpp"
+#include "runtime/hierarchy/subset_bootstrap.hpp"
+#include "runtime/progress/clock.hpp"
+#include "runtime/communicator/communicator_impl.hpp"
+#include "runtime/progress/progress.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+// What CommunicatorState::create exchanges.
+constexpr std::uint32_t kExchangesOfCreate = 2;
+constexpr const char* kSharedMemory = "host";
+
+Bytes bytes_of(const std::string& text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+// ---- making -------------------------------------------------------------------------------------
+
+Result<std::shared_ptr<Hierarchy>> Hierarchy::create(
+    Bootstrap& bootstrap, const CommunicatorOptions& options, const HostLayout& layout, bool groups,
+    bool by_choice, std::shared_ptr<Progress> progress, std::uint16_t number) {
+  std::shared_ptr<Hierarchy> made(
+      new Hierarchy(layout, groups, by_choice, bootstrap.rank(), std::move(progress)));
+  const Status mine = made->open(bootstrap, options, number);
+  // All ranks have it, or none.
+  auto ends =
+      bootstrap.allgather(bytes_of(mine.ok() ? "" : mine.message()), options.create_timeout);
+  if (!ends) return ends.status();
+  for (std::size_t r = 0; r < ends->size(); ++r) {
+    const Bytes& text = (*ends)[r];
+    if (text.empty()) continue;
+    return failure(Code::unsupported, "rank {}: {}", r,
+                   std::string(reinterpret_cast<const char*>(text.data()), text.size()));
+  }
+  return made;
+}
+
+Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
+                       std::uint16_t number) {
+  CommunicatorOptions side = options;
+  side.aggregators.clear();
+  const auto join = [&](std::vector<Rank> members, const std::string& device,
+                        std::uint16_t its_number,
+                        std::shared_ptr<CommunicatorState>& state) -> Status {
+    PartBootstrap part(bootstrap, members);
+    Status status;
+    if (part.rank() < rank_of(part.size())) {
+      side.device_name = device;
+      side.multicast = device == kSharedMemory ? "ud" : options.multicast;
+      side.receive_workers = 0;
+      auto created =
+          CommunicatorState::create(part, side, progress_,
+                                    {.number = its_number,
+                                     .name = fmt::format("rank {} of the job", index(rank_)),
+                                     .members = std::move(members)});
+      if (created) state = std::move(*created);
+      status = created.status();
+    }
+    const Status rest = part.sit_out(kExchangesOfCreate, options.create_timeout);
+    return status.ok() ? rest : status;
+  };
+  const std::uint32_t place = layout_.place_of(rank_);
+  // One exchange for all hosts, and one for all places: each rank takes part in its own.
+  const Status within =
+      join(layout_.ranks_of_host(layout_.host_of(rank_)), kSharedMemory, number, host_);
+  const Status between =
+      join(layout_.ranks_of_place(groups_ ? place : 0), "ip",
+           static_cast<std::uint16_t>(number + 1 + (groups_ ? place : 0)), across_);
+  return within.ok() ? between : within;
+}
+
+Hierarchy::~Hierarchy() = default;
+
+std::string Hierarchy::describe() const {
+  const std::uint32_t parts = layout_.parts;
+  return fmt::format("{} hosts of {} ranks each, joined by shared memory{}{}",
+                     layout_.hosts / parts, layout_.ranks_per_host * parts,
+                     parts > 1 ? fmt::format(", {} leaders a host", parts) : "",
+                     groups_ ? ", long blocks by groups" : "");
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> Hierarchy::counters() const {
+  std::map<std::string, std::uint64_t> total;
+  progress_->exclusive([&] {
+    for (const auto& side : {host_, across_}) {
+      if (!side) continue;
+      for (const auto& [name, value] : observe::list(side->context().counters())) {
+        total[name] += value;
+      }
+    }
+  });
+  return {total.begin(), total.end()};
+}
+
+// ---- calls --------------------------------------------------------------------------------------
+
+bool Hierarchy::serves(const CollectiveCall& call) const {
+  if (!goes_by_hosts(call.collective)) return false;
+  if (call.options.algorithm == kHierarchical) return true;
+  return by_choice_ && call.options.algorithm == Algorithm::automatic &&
+         better_by_hosts(call, layout_);
+}
+
+Hierarchy::Outcome Hierarchy::start(const CollectiveCall& call) {
+  auto job = std::make_shared<Job>();
+  for (HierarchyStage& stage : stages_by_hosts(call, layout_, groups_, rank_)) {
+    job->stages.push_back({std::move(stage)});
+  }
+  job->completion->chunks_total = job->stages.size();
+  calls_.fetch_add(1, std::memory_order_relaxed);
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(job);
+    first = jobs_.size() == 1;
+  }
+  if (first) run(job);
+  // The stages come by themselves only while somebody drives.
+  if (!call.options.will_wait) progress_->wake();
+  return job->completion;
+}
+
+std::size_t Hierarchy::Job::ready() const {
+  constexpr std::size_t kNone = HierarchyStage::kNone;
+  if (!status.ok()) return kNone;
+  std::optional<HierarchySide> held;  // whose stages begin in their order
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const Stage& stage = stages[i];
+    if (stage.begun || stage.plan.side == held) continue;
+    if (stage.plan.after == kNone || stages[stage.plan.after].ended) return i;
+    if (held) break;
+    held = stage.plan.side;
+  }
+  return kNone;
+}
+
+void Hierarchy::run(const std::shared_ptr<Job>& job) { advance(job, std::unique_lock(mutex_)); }
+
+/// Begins what may begin, and ends the job with its last stage.
+void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::mutex> lock) {
+  if (job->advancing) return;
+  job->advancing = true;
+  for (std::size_t stage = job->ready(); stage != HierarchyStage::kNone; stage = job->ready()) {
+    job->stages[stage].begun = true;
+    ++job->begun;
+    lock.unlock();
+    begin(job, stage);
+    lock.lock();
+  }
+  job->advancing = false;
+  if (!job->over()) return;
+  lock.unlock();
+  finish(job);
+}
+
+void Hierarchy::begin(const std::shared_ptr<Job>& job, std::size_t stage) {
+  const HierarchyStage& plan = job->stages[stage].plan;
+  CommunicatorState& side = side_of(job->stages[stage]);
+  CollectiveCall call = plan.call;
+  call.sizes_bytes = plan.sizes;
+  call.offsets_bytes = plan.offsets;
+  auto operation = side.calls().make(call);
+  if (!operation) {
+    return progress_->exclusive([&] { on_stage_end(job, stage, operation.status()); });
+  }
+  engine::CommunicatorContext& context = side.context();
+  // Who waits for the job looks at the board where it is.
+  job->completion->meets_in = (*operation)->meets() ? &context : nullptr;
+  // Not kept alive by what runs on its own side communicators.
+  (*operation)->completion()->callback = [weak = weak_from_this(), job,
+                                          stage](const Status& status) {
+    if (const auto self = weak.lock()) self->on_stage_end(job, stage, status);
+  };
+  if (progress_->driven_by_caller()) {
+    progress_->go_on(context, std::move(*operation));
+  } else {
+    progress_->submit(context, std::move(*operation), true);
+  }
+}
+
+void Hierarchy::on_stage_end(const std::shared_ptr<Job>& job, std::size_t stage,
+                             const Status& status) {
+  if (!status.ok()) give_up(culprit_of(side_of(job->stages[stage])), status.message());
+  std::unique_lock lock(mutex_);
+  job->stages[stage].ended = true;
+  ++job->ended;
+  job->completion->chunks_present = job->ended;
+  if (job->status.ok()) job->status = status;
+  advance(job, std::move(lock));
+}
+
+void Hierarchy::finish(const std::shared_ptr<Job>& job) {
+  std::shared_ptr<Job> next;
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.pop_front();
+    if (!jobs_.empty()) next = jobs_.front();
+  }
+  engine::Completion& completion = *job->completion;
+  completion.status = job->status;
+  if (completion.callback) completion.callback(job->status);
+  completion.done.store(true, std::memory_order_release);
+  if (next) run(next);
+}
+
+void Hierarchy::abort(const std::string& reason) { give_up(rank_, reason); }
+
+void Hierarchy::poll() {
+  for (const auto& side : {host_, across_}) {
+    if (side) side->context().poll(now());
+  }
+}
+
+/// Whose loss has ended a side communicator, by number in the job; kNoRank: nobody's.
+Rank Hierarchy::culprit_of(CommunicatorState& failed) const {
+  const engine::CommunicatorContext& context = failed.context();
+  if (context.culprit() != kNoRank || context.lost() == kNoRank) return context.culprit();
+  const std::uint32_t lost = index(context.lost());
+  return &failed == host_.get() ? layout_.rank_at(layout_.host_of(rank_), lost)
+                                : layout_.rank_at(lost, layout_.place_of(rank_));
+}
+
+// A rank that is lost is missed on its own host only; the others have to hear of it, by the number
+// that they know it by.
+void Hierarchy::give_up(Rank culprit, const std::string& reason) {
+  for (const auto& side : {host_, across_}) {
+    if (side) side->context().abort_for(culprit, reason);
+  }
+}
+
+}  // namespace tutti::runtime

@@ -1,0 +1,124 @@
+// Hierarchical collectives (C6): carries out plans (hierarchy_plan.hpp) on the two side
+// communicators that a rank has, its host's and that of its place on all hosts.
+//
+// Calls of one communicator go this way one after the other, so that all ranks of a side start
+// their calls on it in the same order.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/core/operation.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "runtime/hierarchy/hierarchy_plan.hpp"
+#include "runtime/hierarchy/host_layout.hpp"
+#include "tutti/collective.hpp"
+#include "tutti/communicator.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::runtime {
+
+class CommunicatorState;
+class Progress;
+
+class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
+ public:
+  using Outcome = Result<std::shared_ptr<engine::Completion>>;
+
+  /// The name of this way, for CollectiveOptions::algorithm.
+  static constexpr Algorithm kHierarchical{"hierarchical"};
+
+  /// Makes the side communicators, numbered from `number` on (`numbers`), driven by `progress`;
+  /// collective over all ranks. `by_choice`: also for calls that do not ask for it; not where the
+  /// environment has chosen algorithms. Fails on all ranks alike.
+  static Result<std::shared_ptr<Hierarchy>> create(
+      Bootstrap& bootstrap, const CommunicatorOptions& options, const HostLayout& layout,
+      bool groups, bool by_choice, std::shared_ptr<Progress> progress, std::uint16_t number);
+  /// How many numbers the side communicators take: one for hosts, and one for each place that has
+  /// a communicator.
+  static std::uint32_t numbers(const HostLayout& layout, bool groups) {
+    return 1 + (groups ? layout.ranks_per_host : 1);
+  }
+  ~Hierarchy();
+  Hierarchy(const Hierarchy&) = delete;
+  Hierarchy& operator=(const Hierarchy&) = delete;
+
+  /// Whether a call goes this way: it asks for it, or leaves the choice to us and is no slower so.
+  /// The same at all ranks.
+  bool serves(const CollectiveCall& call) const;
+  /// Starts a call that it serves and that has been checked. The buffers are Tutti's until the
+  /// completion.
+  Outcome start(const CollectiveCall& call);
+
+  /// Ends the calls under way here and, naming this rank, at the peers. While nobody else drives.
+  void abort(const std::string& reason);
+  /// One round of the side communicators.
+  void poll();
+
+  /// "2 hosts of 4 ranks each, joined by shared memory".
+  std::string describe() const;
+  /// Calls that went this way.
+  std::uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }
+  /// Every protocol counter by name, of both side communicators together.
+  std::vector<std::pair<std::string, std::uint64_t>> counters() const;
+
+ private:
+  struct Stage {
+    HierarchyStage plan;
+    bool begun = false;
+    bool ended = false;
+  };
+  /// One call, as stages in the order in which each side communicator begins its own.
+  struct Job {
+    std::vector<Stage> stages;
+    std::size_t begun = 0;
+    std::size_t ended = 0;
+    bool advancing = false;  ///< somebody begins stages: nobody else does, or they would overtake
+    Status status;           ///< of the first stage that failed: no further one begins
+    std::shared_ptr<engine::Completion> completion = std::make_shared<engine::Completion>();
+
+    /// The next stage that may begin, by number; kNone: none now.
+    std::size_t ready() const;
+    bool over() const { return ended == begun && (begun == stages.size() || !status.ok()); }
+  };
+
+  Hierarchy(const HostLayout& layout, bool groups, bool by_choice, Rank rank,
+            std::shared_ptr<Progress> progress)
+      : layout_(layout),
+        groups_(groups),
+        by_choice_(by_choice),
+        rank_(rank),
+        progress_(std::move(progress)) {}
+
+  Status open(Bootstrap& bootstrap, const CommunicatorOptions& options, std::uint16_t number);
+  CommunicatorState& side_of(const Stage& stage) const {
+    return stage.plan.side == HierarchySide::host ? *host_ : *across_;
+  }
+  void run(const std::shared_ptr<Job>& job);
+  void advance(const std::shared_ptr<Job>& job, std::unique_lock<std::mutex> lock);
+  void begin(const std::shared_ptr<Job>& job, std::size_t stage);
+  void on_stage_end(const std::shared_ptr<Job>& job, std::size_t stage, const Status& status);
+  void finish(const std::shared_ptr<Job>& job);
+  Rank culprit_of(CommunicatorState& failed) const;
+  void give_up(Rank culprit, const std::string& reason);
+
+  HostLayout layout_;
+  bool groups_;
+  bool by_choice_;
+  Rank rank_;
+  std::shared_ptr<Progress> progress_;
+  std::shared_ptr<CommunicatorState> host_;
+  std::shared_ptr<CommunicatorState> across_;  ///< null where this rank speaks for nobody
+  std::mutex mutex_;                           ///< guards the jobs
+  std::deque<std::shared_ptr<Job>> jobs_;      ///< the first runs
+  std::atomic<std::uint64_t> calls_{0};
+};
+
+}  // namespace tutti::runtime

@@ -1,0 +1,289 @@
+#include "runtime/hierarchy/hierarchy_plan.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+#include "runtime/communicator/option_lookup.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+using Side = HierarchySide;
+using Stages = std::vector<HierarchyStage>;
+
+// What a host shares at once of what is long, unless that were too many parts. Broadcast to 2 hosts
+// of 4 ranks, links of 1 Gbit/s, 1, 4, 16 MiB: 8.2, 34.1, 136 ms, by segments of 64 KiB 8.1, 33.6,
+// 136, of 1 MiB 9.0, 34.6, 137, whole 9.0, 37.9, 151; on links without limit 2.1, 7.0, 27.9, by 64
+// KiB 2.1, 7.9, 27.4, whole 2.0, 6.9, 27.5, flat 2.9, 10.0, 32.8.
+constexpr std::size_t kSegmentBytes = 256 * 1024;
+constexpr std::size_t kMostSegments = 16;
+// Of a Broadcast that is no longer than one of these: what meets at a host's board. By a network
+// without limit and MTU 1500 one of 128 and 256 KiB takes 283 and 413 us so, whole 359 and 483; by
+// MTU 9000 240 and 394, whole 277 and 365; one of 512 KiB 784 and 769, in two 830 and 584.
+constexpr std::size_t kFineSegmentBytes = 64 * 1024;
+// From so long blocks of a host together on an Allgather is cut. 2 hosts of 4 ranks, links of 1
+// Gbit/s, 256 KiB, 1, 4 MiB a rank: 9.0, 37.1, 149 ms, whole 10.6, 43.3, 175; on links without
+// limit 1 and 4 MiB 12.4 and 44.3, whole 12.5 and 45.5, but 64 KiB 1.4, whole 1.25.
+constexpr std::size_t kLongRegionBytes = 1024 * 1024;
+// From so long a block on it goes by groups, where those are wanted.
+constexpr std::size_t kLongBlockBytes = 64 * 1024;
+
+// What two ranks a host receive goes flat beyond this: only one of them is spared the network. 4
+// hosts on 2 cores, links without limit: Broadcast of 1 and 4 MiB 1.6 and 7.1 ms flat, 1.6 and 8.1
+// by leaders, Allgather of 256 KiB, 1, 4 MiB a rank 4.2, 15.7, 51.7 and 3.9, 16.4, 57.7; at 1
+// Gbit/s the same either way.
+constexpr std::size_t kMostOfPairsBytes = 2 * 1024 * 1024;
+
+struct Segment {
+  std::size_t offset = 0;
+  std::size_t size = 0;
+};
+
+std::vector<Segment> segments_of(std::size_t bytes, std::size_t unit = kSegmentBytes) {
+  const std::size_t most = kMostSegments * unit;
+  const std::size_t each = std::max<std::size_t>((bytes + most - 1) / most, 1) * unit;
+  std::vector<Segment> segments;
+  for (std::size_t at = 0; at == 0 || at < bytes; at += each) {
+    segments.push_back({at, std::min(each, bytes - at)});
+  }
+  return segments;
+}
+
+Stages one_after_the_other(Stages stages) {
+  for (std::size_t i = 1; i < stages.size(); ++i) stages[i].after = i - 1;
+  return stages;
+}
+
+/// Builds one plan.
+class Planner {
+ public:
+  Planner(const CollectiveCall& call, const HostLayout& layout, Rank rank)
+      : call_(call),
+        layout_(layout),
+        here_(layout.host_of(rank)),
+        place_(layout.place_of(rank)),
+        rank_(rank) {}
+
+  Stages barrier() const;
+  Stages broadcast() const;
+  Stages allgather() const;
+  Stages allgather_in_segments() const;
+  Stages allgather_by_groups() const;
+
+  std::size_t block_bytes() const { return call_.send.size(); }
+  std::size_t region_bytes() const { return block_bytes() * layout_.ranks_per_host; }
+
+ private:
+  bool leads() const { return place_ == 0; }
+  std::span<std::byte> region_of(std::uint32_t host) const {
+    return call_.receive.subspan(host * region_bytes(), region_bytes());
+  }
+  HierarchyStage stage(Side side, Collective collective) const;
+  HierarchyStage gather_at_leader() const;
+  HierarchyStage share(std::span<std::byte> part) const;
+  HierarchyStage exchange(Side side, std::uint32_t blocks, Rank first, std::uint32_t step,
+                          const Segment& segment) const;
+  template <typename Each>
+  void for_each_heard(const std::vector<Segment>& segments, const Each& each) const;
+
+  const CollectiveCall& call_;
+  const HostLayout& layout_;
+  std::uint32_t here_;
+  std::uint32_t place_;
+  Rank rank_;
+};
+
+HierarchyStage Planner::stage(Side side, Collective collective) const {
+  HierarchyStage made{.side = side, .call = call_};
+  made.call.collective = collective;
+  made.call.root = rank_of(0);
+  made.call.options = {.will_wait = true};  // whoever drives the first stage drives the others
+  return made;
+}
+
+Stages Planner::barrier() const {
+  const HierarchyStage within = stage(Side::host, Collective::barrier);
+  if (!leads()) return one_after_the_other({within, within});
+  return one_after_the_other({within, stage(Side::across, Collective::barrier), within});
+}
+
+/// Within the root's host first, whose leader sends it to the others, who share it in theirs.
+Stages Planner::broadcast() const {
+  const std::uint32_t roots_host = layout_.host_of(call_.root);
+  const bool has_it = here_ == roots_host;
+  const std::size_t bytes = call_.receive.size();
+  Stages stages;
+  for (const auto [offset, size] :
+       segments_of(bytes, bytes > kSegmentBytes ? kSegmentBytes : kFineSegmentBytes)) {
+    HierarchyStage within = share(call_.receive.subspan(offset, size));
+    if (has_it) within.call.root = rank_of(layout_.place_of(call_.root));
+    HierarchyStage between = stage(Side::across, Collective::broadcast);
+    between.call.receive = within.call.receive;
+    between.call.root = rank_of(roots_host);
+    if (!leads()) {
+      stages.push_back(std::move(within));
+    } else if (call_.root == rank_) {
+      // The other hosts are what takes long: a root that leads sends to them first.
+      stages.insert(stages.end(), {between, within});
+    } else if (has_it) {
+      between.after = stages.size();
+      stages.insert(stages.end(), {within, between});
+    } else {
+      within.after = stages.size();
+      stages.insert(stages.end(), {between, within});
+    }
+  }
+  return stages;
+}
+
+HierarchyStage Planner::gather_at_leader() const {
+  HierarchyStage up = stage(Side::host, Collective::gather);
+  up.call.receive = leads() ? region_of(here_) : std::span<std::byte>();
+  return up;
+}
+
+/// From the leader to its host's ranks.
+HierarchyStage Planner::share(std::span<std::byte> part) const {
+  HierarchyStage down = stage(Side::host, Collective::broadcast);
+  down.call.send = {};
+  down.call.receive = part;
+  return down;
+}
+
+/// Every host's blocks to its leader, the leaders' to each other, and all of them back.
+Stages Planner::allgather() const {
+  HierarchyStage across = stage(Side::across, Collective::allgather);
+  across.call.send = region_of(here_);
+  if (!leads()) return one_after_the_other({gather_at_leader(), share(call_.receive)});
+  return one_after_the_other({gather_at_leader(), across, share(call_.receive)});
+}
+
+/// One segment each of `blocks` runs of blocks, the first that of rank `first`, each `step` ranks
+/// on.
+HierarchyStage Planner::exchange(Side side, std::uint32_t blocks, Rank first, std::uint32_t step,
+                                 const Segment& segment) const {
+  HierarchyStage made = stage(side, Collective::allgatherv);
+  made.sizes.assign(blocks, segment.size);
+  for (std::uint32_t i = 0; i < blocks; ++i) {
+    made.offsets.push_back((index(first) + i * step) * block_bytes() + segment.offset);
+  }
+  return made;
+}
+
+/// Calls `each(s, host)` for what the other hosts send, segment s of each before the next.
+template <typename Each>
+void Planner::for_each_heard(const std::vector<Segment>& segments, const Each& each) const {
+  for (std::size_t s = 0; s < segments.size(); ++s) {
+    for (std::uint32_t host = 0; host < layout_.hosts; ++host) {
+      if (host != here_) each(s, host);
+    }
+  }
+}
+
+/// The same in segments: a host's ranks have its own blocks at once, and each segment of the
+/// others' as soon as it is here.
+Stages Planner::allgather_in_segments() const {
+  constexpr std::size_t kUp = 0;
+  const std::vector<Segment> segments = segments_of(region_bytes());
+  Stages stages{gather_at_leader()};
+  const auto add = [&](HierarchyStage added, std::size_t after) {
+    if (leads()) added.after = after;
+    stages.push_back(std::move(added));
+  };
+  if (leads()) {
+    for (const Segment& segment : segments) {
+      HierarchyStage across =
+          exchange(Side::across, layout_.hosts, rank_of(0), layout_.ranks_per_host, segment);
+      across.call.send = region_of(here_).subspan(segment.offset, segment.size);
+      add(std::move(across), kUp);
+    }
+  }
+  add(share(region_of(here_)), kUp);
+  for_each_heard(segments, [&](std::size_t s, std::uint32_t host) {
+    add(share(region_of(host).subspan(segments[s].offset, segments[s].size)), kUp + 1 + s);
+  });
+  return stages;
+}
+
+/// Every rank's block to those of its place; and what they have sent, to this host's ranks.
+Stages Planner::allgather_by_groups() const {
+  const std::vector<Segment> segments = segments_of(block_bytes());
+  Stages stages;
+  for (const Segment& segment : segments) {
+    HierarchyStage across =
+        exchange(Side::across, layout_.hosts, rank_of(place_), layout_.ranks_per_host, segment);
+    across.call.send = call_.send.subspan(segment.offset, segment.size);
+    stages.push_back(std::move(across));
+  }
+  HierarchyStage within = stage(Side::host, Collective::allgather);
+  within.call.receive = region_of(here_);
+  stages.push_back(std::move(within));
+  for_each_heard(segments, [&](std::size_t s, std::uint32_t host) {
+    HierarchyStage shared =
+        exchange(Side::host, layout_.ranks_per_host, layout_.rank_at(host, 0), 1, segments[s]);
+    shared.call.send = call_.receive.subspan(shared.offsets[place_], segments[s].size);
+    shared.after = s;
+    stages.push_back(std::move(shared));
+  });
+  return stages;
+}
+
+}  // namespace
+
+Result<HierarchyShape> HierarchyShape::parse(std::string_view text) {
+  constexpr std::string_view kLeaders = "leaders=";
+  HierarchyShape shape;
+  if (text == "flat") return HierarchyShape{.flat = true};
+  if (text == "groups") return HierarchyShape{.groups = true};
+  if (text == "leaders") return shape;
+  if (text.starts_with(kLeaders)) {
+    text.remove_prefix(kLeaders.size());
+    const auto [rest, error] =
+        std::from_chars(text.data(), text.data() + text.size(), shape.leaders_per_host);
+    const bool whole = error == std::errc{} && rest == text.data() + text.size();
+    if (whole && shape.leaders_per_host > 0) return shape;
+  }
+  return failure(Code::invalid_argument, "there are leaders, leaders=N a host, groups, flat");
+}
+
+std::string HierarchyShape::text() const {
+  if (flat) return "flat";
+  if (groups) return "groups";
+  return leaders_per_host == 1 ? "leaders" : fmt::format("leaders={}", leaders_per_host);
+}
+
+Result<HierarchyShape> HierarchyShape::wanted(const CommunicatorOptions& options) {
+  std::string source;
+  const std::string text =
+      asked_for(options.hierarchy, "the option hierarchy", "TUTTI_HIERARCHY", source);
+  if (text.empty()) return HierarchyShape{};
+  auto shape = parse(text);
+  if (shape) return shape;
+  return failure(shape.status().code(), "{} is \"{}\"; {}", source, text, shape.status().message());
+}
+
+bool goes_by_hosts(Collective collective) {
+  return collective == Collective::barrier || collective == Collective::broadcast ||
+         collective == Collective::allgather;
+}
+
+bool better_by_hosts(const CollectiveCall& call, const HostLayout& layout) {
+  const bool pairs = layout.ranks_per_host * layout.parts == 2;
+  return !pairs || call.receive.size() <= kMostOfPairsBytes;
+}
+
+std::vector<HierarchyStage> stages_by_hosts(const CollectiveCall& call, const HostLayout& layout,
+                                            bool groups, Rank rank) {
+  const Planner planner(call, layout, rank);
+  if (call.collective == Collective::barrier) return planner.barrier();
+  if (call.collective == Collective::broadcast) return planner.broadcast();
+  if (groups && planner.block_bytes() >= kLongBlockBytes) return planner.allgather_by_groups();
+  if (planner.region_bytes() >= kLongRegionBytes) return planner.allgather_in_segments();
+  return planner.allgather();
+}
+
+}  // namespace tutti::runtime

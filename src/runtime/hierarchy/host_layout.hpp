@@ -1,0 +1,39 @@
+// Which ranks share a host's memory (C6).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/communicator/greeting.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::runtime {
+
+/// A partition of all ranks into runs of equal length: those of one host each, or of a part of one,
+/// which counts for a host of its own.
+struct HostLayout {
+  std::uint32_t hosts = 1;
+  std::uint32_t ranks_per_host = 1;
+  std::uint32_t parts = 1;  ///< of each real host
+
+  /// Nothing where the ranks of a host are not consecutive, are not as many on every host, or may
+  /// not share memory.
+  static HostLayout of(const std::vector<Greeting>& greetings);
+
+  bool hierarchical() const { return hosts > 1 && ranks_per_host > 1; }
+  /// Each host as so many. Nothing where its ranks cannot be so divided that all have company.
+  HostLayout divided(std::uint32_t into) const;
+
+  std::uint32_t ranks() const { return hosts * ranks_per_host; }
+  std::uint32_t host_of(Rank rank) const { return index(rank) / ranks_per_host; }
+  std::uint32_t place_of(Rank rank) const { return index(rank) % ranks_per_host; }
+  Rank rank_at(std::uint32_t host, std::uint32_t place) const {
+    return rank_of(host * ranks_per_host + place);
+  }
+  /// The ranks of one host.
+  std::vector<Rank> ranks_of_host(std::uint32_t host) const;
+  /// The ranks that have one place, of every host one.
+  std::vector<Rank> ranks_of_place(std::uint32_t place) const;
+};
+
+}  // namespace tutti::runtime

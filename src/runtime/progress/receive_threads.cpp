@@ -1,0 +1,169 @@
+#include "runtime/progress/receive_threads.hpp"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/error.hpp"
+#include "runtime/progress/clock.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+// Sleeping is bounded, so that a lost wake-up costs time and nothing else.
+constexpr Nanoseconds kSleepMax{1'000'000'000};
+
+}  // namespace
+
+Result<std::unique_ptr<ReceiveThread>> ReceiveThread::create(observe::TraceLog* log,
+                                                             const Precedence& precedence) {
+  std::unique_ptr<ReceiveThread> thread(new ReceiveThread(log, precedence));
+  if (Status status = thread->open(); !status) return status;
+  return thread;
+}
+
+Status ReceiveThread::open() {
+  epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
+  kick_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (epoll_ < 0 || kick_ < 0) return system_failure(errno, "creating a receive worker");
+  epoll_event event{.events = EPOLLIN, .data = {.fd = kick_}};
+  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, kick_, &event) != 0) {
+    return system_failure(errno, "watching a receive worker's wake-up descriptor");
+  }
+  thread_ = std::thread([this] { run(); });
+  return {};
+}
+
+ReceiveThread::~ReceiveThread() {
+  if (thread_.joinable()) {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+      changed_.store(true, std::memory_order_seq_cst);
+    }
+    kick();
+    thread_.join();
+  }
+  if (kick_ >= 0) ::close(kick_);
+  if (epoll_ >= 0) ::close(epoll_);
+}
+
+Status ReceiveThread::attach(engine::ReceiveWorker& worker) {
+  const std::vector<int> descriptors = worker.descriptors();
+  for (std::size_t i = 0; i < descriptors.size(); ++i) {
+    epoll_event event{.events = EPOLLIN, .data = {.fd = descriptors[i]}};
+    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptors[i], &event) == 0) continue;
+    const Status status = system_failure(errno, "watching a multicast socket");
+    while (i-- > 0) (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptors[i], nullptr);
+    return status;
+  }
+  worker.on_rouse([this] { rouse(); });
+  std::unique_lock lock(mutex_);
+  wanted_.push_back(&worker);
+  apply(lock);
+  return {};
+}
+
+void ReceiveThread::detach(engine::ReceiveWorker& worker) {
+  {
+    std::unique_lock lock(mutex_);
+    if (std::erase(wanted_, &worker) == 0) return;
+    apply(lock);
+  }
+  for (const int one : worker.descriptors()) {
+    (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, one, nullptr);
+  }
+}
+
+void ReceiveThread::apply(std::unique_lock<std::mutex>& lock) {
+  current_ = false;
+  changed_.store(true, std::memory_order_seq_cst);
+  kick();
+  applied_.wait(lock, [this] { return current_; });
+}
+
+/// False: the thread is to end.
+bool ReceiveThread::take_changes() {
+  const std::lock_guard lock(mutex_);
+  changed_.store(false, std::memory_order_seq_cst);
+  workers_ = wanted_;
+  current_ = true;
+  applied_.notify_all();
+  return !stop_;
+}
+
+void ReceiveThread::run() {
+  (void)wake_promptly(precedence_);  // a refusal is told by the thread that drives
+  observe::BusyTrace busy(log_, observe::TraceKind::receive_worker,
+                          log_ == nullptr ? "" : log_->name().c_str());
+  while (true) {
+    if (changed_.load(std::memory_order_acquire) && !take_changes()) return;
+    bool worked = false;
+    busy.polling();
+    const Instant at = now();
+    for (engine::ReceiveWorker* worker : workers_) worked |= worker->poll(at);
+    busy.polled(worked);
+    if (!worked) wait();
+  }
+}
+
+void ReceiveThread::wait() {
+  // Said first: whoever has word for us after we looked for it wakes us.
+  asleep_.store(true, std::memory_order_seq_cst);
+  bool due = changed_.load(std::memory_order_seq_cst);
+  Instant deadline = kNever;
+  for (const engine::ReceiveWorker* worker : workers_) {
+    due |= worker->due();
+    deadline = std::min(deadline, worker->next_deadline());
+  }
+  const Nanoseconds left = std::min(std::max(deadline - now(), Nanoseconds(0)), kSleepMax);
+  const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+  std::array<epoll_event, 16> events;
+  int count = 0;
+  if (!due) count = ::epoll_pwait2(epoll_, events.data(), events.size(), &timeout, nullptr);
+  asleep_.store(false, std::memory_order_relaxed);
+  for (int i = 0; i < count; ++i) {
+    if (events[i].data.fd != kick_) continue;
+    std::uint64_t kicks = 0;
+    (void)!::read(kick_, &kicks, sizeof kicks);
+  }
+}
+
+void ReceiveThread::rouse() {
+  if (asleep_.load(std::memory_order_seq_cst) && asleep_.exchange(false)) kick();
+}
+
+void ReceiveThread::kick() {
+  const std::uint64_t one = 1;
+  (void)!::write(kick_, &one, sizeof one);
+}
+
+Status ReceiveThreads::attach(engine::ReceiveTeam& team) {
+  while (threads_.size() < team.size()) {
+    auto thread =
+        ReceiveThread::create(trace_ == nullptr ? nullptr : &trace_->add_worker(), precedence_);
+    if (!thread) return thread.status();
+    threads_.push_back(std::move(*thread));
+  }
+  for (std::uint32_t w = 0; w < team.size(); ++w) {
+    const Status status = threads_[(next_ + w) % threads_.size()]->attach(team.worker(w));
+    if (status.ok()) continue;
+    detach(team);
+    return status;
+  }
+  next_ = (next_ + team.size()) % threads_.size();
+  return {};
+}
+
+void ReceiveThreads::detach(engine::ReceiveTeam& team) {
+  for (std::uint32_t w = 0; w < team.size(); ++w) {
+    for (const auto& thread : threads_) thread->detach(team.worker(w));
+  }
+}
+
+}  // namespace tutti::runtime

@@ -1,0 +1,95 @@
+// What the phases of the validator share: numbering of tasks over all ranks, the grid of cells, the
+// list of findings.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bits.hpp"
+#include "schedule/shape.hpp"
+#include "schedule/validate/validate.hpp"
+
+namespace tutti::schedule {
+
+/// A task of any rank.
+using GlobalTask = std::uint32_t;
+
+/// The schedules under validation, their tasks numbered through.
+class AllRanks {
+ public:
+  explicit AllRanks(std::span<const Schedule> schedules);
+
+  std::uint32_t ranks() const { return static_cast<std::uint32_t>(schedules_.size()); }
+  std::uint32_t task_count() const { return bases_.back(); }
+  const Schedule& at(std::uint32_t rank) const { return schedules_[rank]; }
+  std::uint32_t base(std::uint32_t rank) const { return bases_[rank]; }
+  std::uint32_t tasks_of(std::uint32_t rank) const { return bases_[rank + 1] - bases_[rank]; }
+  std::uint32_t rank_of_task(GlobalTask task) const { return ranks_[task]; }
+  TaskIndex local(GlobalTask task) const { return task - bases_[ranks_[task]]; }
+  const Task& task(GlobalTask task) const { return at(ranks_[task]).tasks()[local(task)]; }
+  std::string describe(GlobalTask task) const {
+    return schedule::describe(at(ranks_[task]), local(task));
+  }
+
+ private:
+  std::span<const Schedule> schedules_;
+  std::vector<std::uint32_t> bases_;
+  std::vector<std::uint32_t> ranks_;
+};
+
+/// Gathers findings up to a limit.
+class Findings {
+ public:
+  Findings(const AllRanks& all, std::vector<Finding>& out, std::size_t most)
+      : all_(all), out_(out), most_(most) {}
+
+  bool none() const { return out_.empty(); }
+  bool full() const { return out_.size() >= most_; }
+  /// `text` follows the task's description.
+  void add(Fault fault, GlobalTask task, const std::string& text);
+  void add_at(Fault fault, std::uint32_t rank, const std::string& text);
+
+ private:
+  const AllRanks& all_;
+  std::vector<Finding>& out_;
+  std::size_t most_;
+};
+
+/// All borders that any segment has within a block: between two lies a cell, which is always read
+/// and written whole.
+class Grid {
+ public:
+  explicit Grid(const AllRanks& all);
+
+  std::uint32_t cells() const { return static_cast<std::uint32_t>(borders_.size()) - 1; }
+  /// The cells [first, last) that a segment covers in each of its blocks.
+  Range cells_of(const Segment& segment) const;
+
+ private:
+  std::uint32_t find(Fraction border) const;
+
+  std::vector<Fraction> borders_;
+};
+
+/// Who sends to whom.
+struct Delivery {
+  GlobalTask sender = 0;
+  GlobalTask receiver = 0;
+  std::uint32_t key = 0;  ///< of wait_keys: which of its keys
+};
+
+/// What each message and multicast is matched with.
+struct Matching {
+  std::vector<Delivery> messages;            ///< by receiver, then key
+  std::vector<Delivery> multicasts;          ///< multicast to each collect it reaches
+  std::vector<std::uint32_t> first_message;  ///< by receiver; task_count() + 1 entries
+};
+
+/// Phase 1: places, queues and purposes of each schedule for itself.
+void check_programs(const AllRanks& all, const ValidateOptions& options, Findings& findings);
+/// Phase 2: messages and multicasts over all ranks.
+Matching match(const AllRanks& all, const Grid& grid, Findings& findings);
+
+}  // namespace tutti::schedule

@@ -1,0 +1,227 @@
+// Phase 1 of the validator: each schedule for itself, and whether they belong together.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "schedule/text.hpp"
+#include "schedule/validate/validate_parts.hpp"
+
+namespace tutti::schedule {
+
+namespace {
+
+/// A queue whose entries run one after the other, so that its waits and enables have an order.
+bool sequential(const Queue& queue) {
+  return queue.kind == QueueKind::management || queue.kind == QueueKind::host;
+}
+
+/// The same purpose but for the rank.
+bool belong_together(const Purpose& a, const Purpose& b) {
+  return a.collective == b.collective && a.algorithm == b.algorithm && a.ranks == b.ranks &&
+         a.root == b.root && a.parameters == b.parameters;
+}
+
+class ProgramCheck {
+ public:
+  ProgramCheck(const AllRanks& all, std::uint32_t rank, Findings& findings)
+      : all_(all), rank_(rank), schedule_(all.at(rank)), findings_(findings) {}
+
+  void run() {
+    for (TaskIndex t = 0; t < schedule_.tasks().size(); ++t) {
+      check_peer(t);
+      check_places(t);
+      check_queue_membership(t);
+    }
+    check_counts();
+  }
+
+ private:
+  template <typename... Args>
+  void wrong(Fault fault, TaskIndex task, fmt::format_string<Args...> format, Args&&... args) {
+    findings_.add(fault, all_.base(rank_) + task, fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  void check_peer(TaskIndex t) {
+    const Task& task = schedule_.tasks()[t];
+    const auto outside = [&](Rank peer) { return index(peer) >= all_.ranks(); };
+    const bool has_peer = sends_message(task.kind) || task.kind == TaskKind::recv ||
+                          task.kind == TaskKind::write || task.kind == TaskKind::read;
+    if (has_peer && (outside(task.peer) || index(task.peer) == rank_))
+      wrong(Fault::message, t, "rank {} is no peer of rank {}: name another rank below {}",
+            index(task.peer), rank_, all_.ranks());
+    for (const Key& key : schedule_.keys(t)) {
+      if (outside(key.source) || index(key.source) == rank_)
+        wrong(Fault::message, t, "rank {} is no peer of rank {}: name another rank below {}",
+              index(key.source), rank_, all_.ranks());
+    }
+  }
+
+  /// The schedule in whose memory a place lies; nothing where the peer is invalid.
+  const Schedule* owner(const Task& task, bool remote) const {
+    if (!remote) return &schedule_;
+    return index(task.peer) < all_.ranks() ? &all_.at(index(task.peer)) : nullptr;
+  }
+
+  void check_place(TaskIndex t, const Segment& segment, const Schedule* at, bool written) {
+    if (segment.empty() || at == nullptr) return;
+    const std::uint32_t blocks = at->blocks(segment.buffer);
+    if (segment.last_block() > blocks)
+      wrong(Fault::place, t,
+            "{} does not exist, the {} buffer of rank {} has {} blocks: correct "
+            "the block number, or reserve scratch",
+            to_string(segment), to_string(segment.buffer), index(at->rank()), blocks);
+    if (written && segment.buffer == Buffer::send)
+      wrong(Fault::place, t,
+            "writes {}, which is the caller's and read only: write the receive "
+            "or scratch buffer",
+            to_string(segment));
+  }
+
+  void check_places(TaskIndex t) {
+    const Task& task = schedule_.tasks()[t];
+    const bool reads_remote = task.kind == TaskKind::read;
+    const bool writes_remote = task.kind == TaskKind::write;
+    const bool moves = reads_source(task.kind) || reads_remote;
+    check_place(t, task.source, owner(task, reads_remote), false);
+    check_place(t, task.target, owner(task, writes_remote), true);
+    const bool has_both = moves && task.kind != TaskKind::send;
+    if (!has_both) return;
+    if (!same_extent(task.source, task.target))
+      wrong(Fault::place, t,
+            "{} and {} differ in extent: name as many blocks, and the same parts "
+            "of a block, on both sides",
+            to_string(task.source), to_string(task.target));
+    const bool local = task.kind == TaskKind::copy || task.kind == TaskKind::reduce;
+    if (local && overlap(task.source, task.target))
+      wrong(Fault::race, t, "its source and target overlap: go through scratch");
+  }
+
+  void check_queue_membership(TaskIndex t) {
+    const Task& task = schedule_.tasks()[t];
+    const Queue& queue = schedule_.queues()[task.queue];
+    if (queue.kind == QueueKind::send && !(sends_message(task.kind) && task.peer == queue.peer))
+      wrong(Fault::queue, t,
+            "stands in the send queue to rank {}: put only sends to that rank there",
+            index(queue.peer));
+    if (queue.kind == QueueKind::receive &&
+        !(task.kind == TaskKind::recv && task.peer == queue.peer))
+      wrong(Fault::queue, t,
+            "stands in the receive queue from rank {}: put only receives from that "
+            "rank there",
+            index(queue.peer));
+    if (task.kind == TaskKind::enable && !schedule_.queues()[task.object].held)
+      wrong(Fault::queue, t, "enables queue {}, which is not held: mark it held, or drop this",
+            task.object);
+    const bool counts = task.kind == TaskKind::enable || task.kind == TaskKind::wait;
+    if (counts && !sequential(queue))
+      wrong(Fault::queue, t, "counts entries but has no fixed turn: put it in a management queue");
+  }
+
+  /// Enables cover their queue's entries exactly; waits do not wait for more than is reported; and
+  /// each object is counted from one queue.
+  void check_counts() {
+    std::size_t objects = schedule_.queues().size();
+    for (const Task& task : schedule_.tasks())
+      objects = std::max(objects, task.object + std::size_t{1});
+    std::vector<std::uint64_t> enabled(objects);
+    std::vector<std::uint64_t> awaited(objects);
+    std::vector<QueueIndex> enabler(objects, kNoIndex);
+    std::vector<QueueIndex> waiter(objects, kNoIndex);
+    for (TaskIndex t = 0; t < schedule_.tasks().size(); ++t) {
+      const Task& task = schedule_.tasks()[t];
+      if (task.kind == TaskKind::enable) {
+        count(t, enabled, enabler, schedule_.entries(task.object).size(), "entries of queue");
+      } else if (task.kind == TaskKind::wait) {
+        count(t, awaited, waiter, reporting_to(task.object), "completions on completion queue");
+      }
+    }
+    for (std::size_t q = 0; q < schedule_.queues().size(); ++q) {
+      const auto entries = schedule_.entries(static_cast<QueueIndex>(q));
+      if (schedule_.queues()[q].held && enabled[q] < entries.size())
+        wrong(Fault::deadlock, entries[enabled[q]],
+              "is never released, its queue {} is enabled for {} of {} entries: enable it for all",
+              q, enabled[q], entries.size());
+    }
+  }
+
+  void count(TaskIndex t, std::vector<std::uint64_t>& totals, std::vector<QueueIndex>& owners,
+             std::uint64_t available, std::string_view what) {
+    const Task& task = schedule_.tasks()[t];
+    if (task.count == 0) wrong(Fault::queue, t, "counts nothing: drop it, or give it a count");
+    if (owners[task.object] != kNoIndex && owners[task.object] != task.queue)
+      wrong(Fault::queue, t, "queue {} counts the same: count {} {} from one queue only",
+            owners[task.object], what, task.object);
+    owners[task.object] = task.queue;
+    totals[task.object] += task.count;
+    if (totals[task.object] > available)
+      wrong(Fault::queue, t, "asks for {} {} {} in all, but there are {}: lower the count",
+            totals[task.object], what, task.object, available);
+  }
+
+  std::uint64_t reporting_to(std::uint16_t completions) const {
+    std::uint64_t reporting = 0;
+    for (std::size_t q = 0; q < schedule_.queues().size(); ++q) {
+      if (schedule_.queues()[q].completions == completions)
+        reporting += schedule_.entries(static_cast<QueueIndex>(q)).size();
+    }
+    return reporting;
+  }
+
+  const AllRanks& all_;
+  std::uint32_t rank_;
+  const Schedule& schedule_;
+  Findings& findings_;
+};
+
+}  // namespace
+
+namespace {
+
+/// Cells are numbered with 32 bits, and each takes some bytes of ours.
+constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 26;
+
+void check_size(const AllRanks& all, Findings& findings) {
+  std::uint64_t blocks = 0;
+  for (std::uint32_t r = 0; r < all.ranks(); ++r) {
+    for (Buffer buffer : {Buffer::send, Buffer::receive, Buffer::scratch})
+      blocks += all.at(r).blocks(buffer);
+  }
+  if (blocks > kMostBlocks)
+    findings.add_at(Fault::program, 0,
+                    fmt::format("all ranks have {} blocks together: validate fewer ranks, at most "
+                                "{} blocks",
+                                blocks, kMostBlocks));
+}
+
+}  // namespace
+
+void check_programs(const AllRanks& all, const ValidateOptions& options, Findings& findings) {
+  const Purpose& first = all.at(0).purpose();
+  for (std::uint32_t r = 0; r < all.ranks(); ++r) {
+    const Purpose& purpose = all.at(r).purpose();
+    if (purpose.ranks != all.ranks() || index(purpose.rank) != r ||
+        !belong_together(first, purpose)) {
+      findings.add_at(
+          Fault::program, r,
+          fmt::format("its schedule is for rank {} of {} in {} {}, the first one for {} "
+                      "ranks in {} {}: build all from one purpose",
+                      index(purpose.rank), purpose.ranks, to_string(purpose.collective),
+                      purpose.algorithm, all.ranks(), to_string(first.collective),
+                      first.algorithm));
+      return;
+    }
+    if (options.varying && !all.at(r).single_blocks())
+      findings.add_at(Fault::place, r,
+                      "moves several blocks at once, or through scratch, which blocks of unlike "
+                      "size do not allow: move single blocks");
+  }
+  check_size(all, findings);
+  if (options.in_place && !has_in_place(first.collective))
+    findings.add_at(Fault::program, 0,
+                    fmt::format("{} has no form in place: validate it with two buffers",
+                                to_string(first.collective)));
+  for (std::uint32_t r = 0; r < all.ranks() && findings.none(); ++r)
+    ProgramCheck(all, r, findings).run();
+}
+
+}  // namespace tutti::schedule

@@ -1,0 +1,235 @@
+// Reduce and Allreduce by vector halving and distance doubling (T6).
+//
+// In step t a rank exchanges half of what it holds with the rank whose number differs in bit t, and
+// folds the half that it keeps: after log2 steps each rank owns one block of the result. Since
+// distances double, operands meet in rank order: neighbours first. Allreduce goes the same way
+// back; Reduce gathers the blocks along the binomial tree that remains when everybody sends towards
+// the root. If P is no power of two, the first 2 (P - 2^q) ranks pair up: the lower one gives its
+// whole vector to the upper one and waits for what comes back.
+//
+// A reduction's ranks would run ahead of the root, and reuse names of packets that still wait. So
+// the root ends the call with a wave of triggers down the same tree: that is what a pulse's credit
+// waits for. An Allreduce needs none: nobody has the result before everybody has given.
+#include <bit>
+
+#include "base/error.hpp"
+#include "trigger/build/builder_parts.hpp"
+
+namespace tutti::trigger {
+namespace {
+
+constexpr std::uint32_t kFoldStep = 0;
+
+/// A run of elements within the segment.
+struct Elements {
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+};
+
+class Halving {
+ public:
+  explicit Halving(const CollectiveCall& call)
+      : call_(call),
+        ranks_(static_cast<std::uint32_t>(call.nodes.size())),
+        doublings_(static_cast<std::uint32_t>(std::bit_width(ranks_)) - 1),
+        surplus_(ranks_ - (1u << doublings_)),
+        element_bytes_(static_cast<std::uint32_t>(reduction::element_bytes(call.type))),
+        builder_(call.job, call.port, call.nodes[call.rank]) {}
+
+  Result<std::vector<DescriptorList>> build() {
+    if (release_step() >= kSequenceIds) {
+      return failure(Code::invalid_argument, "{}: {} ranks need {} steps; {} at most",
+                     to_string(call_.kind), ranks_, release_step() + 1, kSequenceIds);
+    }
+    if (gives_to_neighbour(call_.rank)) {
+      give_and_wait();
+    } else {
+      reduce_scatter();
+      if (call_.kind == CollectiveKind::allreduce) {
+        allgather();
+      } else {
+        gather();
+      }
+    }
+    if (call_.kind == CollectiveKind::reduce) release();
+    builder_.end();
+    return std::vector<DescriptorList>{builder_.finish()};
+  }
+
+ private:
+  bool is_reduce() const { return call_.kind == CollectiveKind::reduce; }
+  /// Whether a rank takes part through the next one only.
+  bool gives_to_neighbour(std::uint32_t rank) const { return rank < 2 * surplus_ && rank % 2 == 0; }
+  bool has_giver(std::uint32_t rank) const { return rank < 2 * surplus_ && rank % 2 == 1; }
+  /// Numbers among the 2^q ranks that double distances, in rank order.
+  std::uint32_t number_of(std::uint32_t rank) const {
+    return rank < 2 * surplus_ ? rank / 2 : rank - surplus_;
+  }
+  std::uint32_t rank_of_number(std::uint32_t number) const {
+    return number < surplus_ ? 2 * number + 1 : number + surplus_;
+  }
+  NodeId node(std::uint32_t rank) const { return call_.nodes[rank]; }
+  NodeId partner(std::uint32_t step) const {
+    return node(rank_of_number(number_of(call_.rank) ^ 1u << step));
+  }
+  bool bit(std::uint32_t step) const { return (number_of(call_.rank) >> step & 1) != 0; }
+
+  std::uint32_t scatter_step(std::uint32_t t) const { return 1 + t; }
+  std::uint32_t gather_step(std::uint32_t t) const { return 2 * doublings_ - t; }
+  std::uint32_t return_step() const { return 2 * doublings_ + 1; }
+  std::uint32_t release_step() const { return 2 * doublings_ + 2; }
+
+  std::uint32_t bytes(Elements some) const { return (some.last - some.first) * element_bytes_; }
+  Address at(Address base, Elements some) const {
+    return base + std::uint64_t{some.first} * element_bytes_;
+  }
+  Elements whole() const { return {0, call_.elements}; }
+
+  /// What the rank holds before step t, and both halves of it.
+  Elements held_before(std::uint32_t t) const {
+    Elements held = whole();
+    for (std::uint32_t step = 0; step < t; ++step) held = half(held, bit(step));
+    return held;
+  }
+  static Elements half(Elements all, bool upper) {
+    const std::uint32_t middle = all.first + (all.last - all.first) / 2;
+    return upper ? Elements{middle, all.last} : Elements{all.first, middle};
+  }
+
+  Descriptor& reduce(Address from, Elements some, std::uint8_t local_position) {
+    return builder_.reduce(call_.operation, call_.type, at(from, some), at(call_.output, some),
+                           bytes(some), local_position);
+  }
+
+  void give_and_wait() {
+    const NodeId upper = node(call_.rank + 1);
+    builder_.send(upper, kFoldStep, call_.input, bytes(whole()));
+    if (is_reduce() && call_.rank != call_.root) return;
+    builder_.receive(upper, return_step(), call_.output, bytes(whole()));
+  }
+
+  // The contribution is read where it lies until the first fold has made a copy of what is kept.
+  void reduce_scatter() {
+    Address held = call_.input;
+    if (has_giver(call_.rank)) {
+      reduce(held, whole(), 1);
+      builder_.name(node(call_.rank - 1), kFoldStep);
+      held = call_.output;
+    }
+    for (std::uint32_t t = 0; t < doublings_; ++t) {
+      const Elements before = held_before(t);
+      const Elements given = half(before, !bit(t));
+      const Elements kept = half(before, bit(t));
+      builder_.send(partner(t), scatter_step(t), at(held, given), bytes(given));
+      Descriptor& d = reduce(held, kept, bit(t) ? 1 : 0);
+      if (t + 1 == doublings_) d.contributions = ranks_;
+      builder_.name(partner(t), scatter_step(t));
+      held = call_.output;
+    }
+    if (ranks_ == 1) reduce(held, whole(), 0).contributions = 1;
+  }
+
+  void allgather() {
+    for (std::uint32_t t = doublings_; t-- > 0;) {
+      const Elements before = held_before(t);
+      const Elements own = half(before, bit(t));
+      const Elements other = half(before, !bit(t));
+      builder_.send(partner(t), gather_step(t), at(call_.output, own), bytes(own));
+      builder_.receive(partner(t), gather_step(t), at(call_.output, other), bytes(other));
+    }
+    if (has_giver(call_.rank)) return_to(call_.rank - 1);
+  }
+
+  void return_to(std::uint32_t rank) {
+    builder_.send(node(rank), return_step(), call_.output, bytes(whole()));
+  }
+
+  /// The number that gathers: the root's, or its upper neighbour's.
+  std::uint32_t gatherer() const {
+    return number_of(gives_to_neighbour(call_.root) ? call_.root + 1 : call_.root);
+  }
+  /// The lowest step at which a number receives blocks; it sends its own in the one below.
+  std::uint32_t lowest_gather(std::uint32_t number) const {
+    return static_cast<std::uint32_t>(std::bit_width(number ^ gatherer()));
+  }
+
+  void gather() {
+    const std::uint32_t lowest = lowest_gather(number_of(call_.rank));
+    for (std::uint32_t t = doublings_; t-- > lowest;) {
+      const Elements other = half(held_before(t), !bit(t));
+      builder_.receive(partner(t), gather_step(t), at(call_.output, other), bytes(other));
+    }
+    if (lowest != 0) {
+      const Elements held = held_before(lowest);
+      builder_.send(partner(lowest - 1), gather_step(lowest - 1), at(call_.output, held),
+                    bytes(held));
+    } else if (gives_to_neighbour(call_.root)) {
+      return_to(call_.root);
+    }
+  }
+
+  /// The wave that ends a Reduce, from the root along the gathering tree to the givers.
+  void release() {
+    const std::uint32_t me = call_.rank;
+    const bool root_gives = gives_to_neighbour(call_.root);
+    if (gives_to_neighbour(me)) {
+      if (me != call_.root) builder_.wait(node(me + 1), release_step());
+      if (me == call_.root) builder_.signal(node(me + 1), release_step());
+      return;
+    }
+    const std::uint32_t lowest = lowest_gather(number_of(me));
+    if (lowest != 0) {
+      builder_.wait(partner(lowest - 1), release_step());
+    } else if (root_gives) {
+      builder_.wait(node(call_.root), release_step());
+    }
+    for (std::uint32_t t = doublings_; t-- > lowest;) builder_.signal(partner(t), release_step());
+    if (has_giver(me) && me - 1 != call_.root) builder_.signal(node(me - 1), release_step());
+  }
+
+  const CollectiveCall& call_;
+  std::uint32_t ranks_;
+  std::uint32_t doublings_;  ///< q, the largest 2^q being at most P
+  std::uint32_t surplus_;    ///< P - 2^q
+  std::uint32_t element_bytes_;
+  SequenceBuilder builder_;
+};
+
+}  // namespace
+
+Result<std::vector<DescriptorList>> build_halving(const CollectiveCall& call) {
+  return Halving(call).build();
+}
+
+Result<std::vector<DescriptorList>> build_reduce_flat(const CollectiveCall& call) {
+  constexpr std::uint32_t kFlatDataStep = 0;
+  constexpr std::uint32_t kFlatReleaseStep = 1;
+  const auto ranks = static_cast<std::uint32_t>(call.nodes.size());
+  if (ranks - 1 > kMaxChildren) {
+    return failure(Code::invalid_argument, "{}: {} children of one node; {} at most",
+                   to_string(call.kind), ranks - 1, kMaxChildren);
+  }
+  const auto size_bytes =
+      static_cast<std::uint32_t>(call.elements * reduction::element_bytes(call.type));
+  SequenceBuilder builder(call.job, call.port, call.nodes[call.rank]);
+  if (call.rank != call.root) {
+    builder.send(call.nodes[call.root], kFlatDataStep, call.input, size_bytes);
+    builder.wait(call.nodes[call.root], kFlatReleaseStep);
+    return std::vector<DescriptorList>{builder.finish()};
+  }
+  builder
+      .reduce(call.operation, call.type, call.input, call.output, size_bytes,
+              static_cast<std::uint8_t>(call.root))
+      .contributions = ranks;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    if (rank != call.root) builder.name(call.nodes[rank], kFlatDataStep);
+  }
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    if (rank == call.root) continue;
+    builder.signal(call.nodes[rank], kFlatReleaseStep).collective_end = true;
+  }
+  builder.end();
+  return std::vector<DescriptorList>{builder.finish()};
+}
+
+}  // namespace tutti::trigger

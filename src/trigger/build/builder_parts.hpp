@@ -1,0 +1,16 @@
+// Internal to builders.cpp and build_*.cpp: one function per family of sequences. The call has been
+// checked.
+#pragma once
+
+#include <vector>
+
+#include "trigger/build/builders.hpp"
+
+namespace tutti::trigger {
+
+Result<std::vector<DescriptorList>> build_broadcast(const CollectiveCall& call);
+Result<std::vector<DescriptorList>> build_reduce_flat(const CollectiveCall& call);
+/// Reduce and Allreduce by vector halving and distance doubling.
+Result<std::vector<DescriptorList>> build_halving(const CollectiveCall& call);
+
+}  // namespace tutti::trigger

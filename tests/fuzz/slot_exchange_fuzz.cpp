@@ -1,0 +1,76 @@
+// Chunks from hostile peers at a board between hosts: whatever comes, entries that the board hands
+// out are as long as their meeting says, and a meeting goes on as if nothing had come.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "device/ip/slot_exchange.hpp"
+
+namespace {
+
+using namespace tutti;
+
+constexpr std::uint32_t kRanks = 3;
+constexpr std::uint32_t kChunkBytes = 48;
+constexpr std::size_t kFixedBytes = 6;  // source, epoch, PSN, length; the payload follows
+
+/// Hands over the chunks that the input holds.
+class HostilePair final : public device::MulticastQueuePair {
+ public:
+  explicit HostilePair(std::span<const std::byte>& input) : input_(input) {}
+
+  Result<std::uint32_t> post(const device::ChunkRun& run) override {
+    return static_cast<std::uint32_t>((run.data.size() + run.chunk_bytes - 1) / run.chunk_bytes);
+  }
+  std::uint64_t unsent_bytes() override { return 0; }
+  std::size_t poll(std::span<device::ReceivedChunk> chunks) override {
+    // One at a time, so that meetings end between them.
+    if (input_.size() < kFixedBytes) return 0;
+    const auto byte = [&](std::size_t at) { return std::to_integer<std::uint32_t>(input_[at]); };
+    const std::size_t bytes = std::min<std::size_t>(byte(5), input_.size() - kFixedBytes);
+    // The queue pair has checked the source's range, and that it is not this rank.
+    chunks[0] = {.epoch = byte(1) | byte(2) << 28,
+                 .psn = byte(3) | byte(4) << 30,
+                 .source = rank_of(1 + byte(0) % (kRanks - 1)),
+                 .payload = input_.subspan(kFixedBytes, bytes)};
+    input_ = input_.subspan(kFixedBytes + bytes);
+    return 1;
+  }
+  bool place(const device::ReceivedChunk&, std::byte*) override { return true; }
+  void release() override {}
+  Status post_probe(std::uint32_t) override { return {}; }
+
+ private:
+  std::span<const std::byte>& input_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::span input(reinterpret_cast<const std::byte*>(data), size);
+  HostilePair pair(input);
+  device::ip::IpBoard board(rank_of(0), kRanks, pair, kChunkBytes);
+  const std::array<std::byte, 40> own{};
+  const device::BoardMeeting meeting{.purpose = 2, .block_bytes = own.size()};
+  board.enter(meeting, own);
+  while (!input.empty()) {
+    const std::size_t left = input.size();
+    for (const device::BoardEntry& one : board.collect()) {
+      if (one.block.size() != one.meeting.block_bytes) std::abort();
+      if (one.block.size() > board.max_block_bytes()) std::abort();
+    }
+    board.on_left(rank_of(1), static_cast<std::uint32_t>(left));
+    (void)board.put_again(static_cast<std::uint32_t>(left));
+    if (board.complete()) {
+      board.leave();
+      board.enter(meeting, own);
+    }
+    if (input.size() == left) break;
+  }
+  return 0;
+}

@@ -1,0 +1,86 @@
+#include "protocol/send_schedule.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tutti::protocol {
+namespace {
+
+constexpr std::uint64_t kPlanned = 120'000'000;
+constexpr Nanoseconds kShort{16'000'000};
+constexpr Nanoseconds kLong{240'000'000};
+
+TEST(LearnedRate, RisesToWhatWasMeasured) {
+  EXPECT_EQ(learned_rate(kPlanned, kPlanned + 5, kShort, false), kPlanned + 5);
+}
+
+TEST(LearnedRate, ForgivesAMomentOfABusyHost) {
+  EXPECT_EQ(learned_rate(kPlanned, kPlanned * 95 / 100, kShort, false), kPlanned);
+}
+
+TEST(LearnedRate, FollowsASlowerNetworkStepByStep) {
+  std::uint64_t rate = kPlanned;
+  std::uint64_t before = 0;
+  for (int vote = 0; vote < 40; ++vote) {
+    before = rate;
+    rate = learned_rate(rate, 80'000'000, kLong, false);
+    EXPECT_GE(rate, before - before / 40);
+  }
+  EXPECT_EQ(rate, before) << "settled";
+  EXPECT_GE(rate, 80'000'000u);
+  EXPECT_LT(rate, 80'500'000u);
+}
+
+TEST(LearnedRate, TakesALossAtItsWord) {
+  EXPECT_EQ(learned_rate(kPlanned, 90'000'000, kShort, true), 90'000'000u);
+}
+
+constexpr std::uint64_t kBytes = 8 << 20;
+
+TEST(TurnTaking, TakesTurnsUntilAVoteKnowsTheLinks) {
+  TurnTaking turns;
+  EXPECT_FALSE(turns.next(kBytes).at_once);
+  EXPECT_FALSE(turns.votes(kBytes)) << "nothing was measured before the first";
+  EXPECT_FALSE(turns.next(kBytes).at_once);
+  ASSERT_TRUE(turns.votes(kBytes));
+  turns.adopt({.rate_kib = 1000, .link_bound = true, .lossy = false});
+  const TurnTaking::Plan plan = turns.next(kBytes);
+  EXPECT_TRUE(plan.at_once);
+  EXPECT_EQ(plan.bytes_per_second, 1024'000u);
+}
+
+TEST(TurnTaking, LossBringsTheTurnsBack) {
+  TurnTaking turns;
+  turns.next(kBytes);
+  turns.adopt({.rate_kib = 1000, .link_bound = true, .lossy = false});
+  turns.adopt({.rate_kib = 1000, .link_bound = true, .lossy = true});
+  EXPECT_FALSE(turns.next(kBytes).at_once);
+}
+
+TEST(TurnTaking, FastLinksAreNotPaced) {
+  TurnTaking turns;
+  turns.next(kBytes);
+  turns.next(kBytes);
+  turns.adopt({.rate_kib = 5'000'000, .link_bound = false, .lossy = false});
+  const TurnTaking::Plan plan = turns.next(kBytes);
+  EXPECT_TRUE(plan.at_once);
+  EXPECT_EQ(plan.bytes_per_second, 0u);
+}
+
+TEST(TurnTaking, SmallOnesGoAtOnceAndDoNotCount) {
+  TurnTaking turns;
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(turns.next(TurnTaking::kSmallBytes).at_once);
+  EXPECT_FALSE(turns.votes(TurnTaking::kSmallBytes));
+  EXPECT_FALSE(turns.next(kBytes).at_once) << "the first that counts";
+}
+
+TEST(Vote, IsTheWorstOfAllAndFitsItsBits) {
+  const Vote one{.rate_kib = 5, .link_bound = false, .lossy = true};
+  const Vote other{.rate_kib = 9, .link_bound = true, .lossy = false};
+  const Vote both = Vote::unpack(one.combined(other).pack());
+  EXPECT_EQ(both.rate_kib, 5u);
+  EXPECT_TRUE(both.link_bound);
+  EXPECT_TRUE(both.lossy);
+}
+
+}  // namespace
+}  // namespace tutti::protocol

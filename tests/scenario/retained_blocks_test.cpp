@@ -1,0 +1,332 @@
+// Broadcasts whose root keeps a copy and does not wait: who lost chunks reads them from the copy,
+// nobody shakes hands, and the root closes when everybody has everything.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <thread>
+
+#include "job.hpp"
+#include "protocol/codec/message.hpp"
+#include "wrapped_device.hpp"
+
+namespace tutti::scenario {
+namespace {
+
+constexpr std::uint32_t kChunk = 1024;
+constexpr std::uint32_t kFirstEpoch = 2;  // the first is the barrier that confirms membership
+constexpr std::size_t kBytes = 5 * kChunk + 100;
+constexpr std::uint32_t kChunks = 6;
+
+JobSpec job(std::uint32_t size, const std::string& faults) {
+  JobSpec spec{.size = size, .faults = faults, .options = small_chunks()};
+  spec.options.keep_bytes = CommunicatorOptions{}.keep_bytes;
+  return spec;
+}
+
+/// `count` Broadcasts of `bytes`, from each rank in turn.
+Outcome broadcasts(const JobSpec& spec, std::size_t bytes, std::uint32_t count) {
+  return run_job(spec, [&](Member& member) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (!member.broadcast(bytes, i % spec.size, i)) return;
+    }
+  });
+}
+
+/// A root that the machine holds up longer than the cutoff waits is asked for what is only late.
+bool on_time(const Outcome& outcome) { return outcome.of("cutoff_silence") == 0; }
+
+/// All went by copies, none by the ring of neighbours, and all chunks came once.
+void expect_by_copies(const Outcome& outcome, std::uint32_t count, std::uint64_t chunks) {
+  EXPECT_EQ(outcome.of("blocks_kept"), count);
+  EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"),
+            std::uint64_t{count} * (outcome.size - 1) * chunks)
+      << outcome.describe();
+  EXPECT_EQ(outcome.of("fetch_ranges_served") + outcome.of("fetch_ranges_deferred"), 0u);
+  EXPECT_EQ(outcome.of("cutoff_neighbour_finished"), 0u) << "somebody shook hands";
+  EXPECT_EQ(outcome.of("loss_hints_sent") + outcome.of("fetch_targets_skipped"), 0u);
+  EXPECT_EQ(outcome.of("messages_rejected") + outcome.of("chunks_malformed"), 0u);
+  EXPECT_EQ(outcome.of("collectives_failed"), 0u);
+}
+
+TEST(KeptBlocks, NothingIsRecoveredWhereNothingIsLost) {
+  const Outcome outcome = broadcasts(job(4, ""), kBytes, 40);
+  expect_by_copies(outcome, 40, kChunks);
+  if (on_time(outcome)) {
+    EXPECT_EQ(outcome.of("chunks_lost") + outcome.of("bytes_fetched"), 0u) << outcome.describe();
+  }
+  EXPECT_EQ(outcome.of("chunks_sent"), 40u * kChunks);
+}
+
+TEST(KeptBlocks, AChunkLostAtOneReceiverIsReadFromTheRootsCopy) {
+  std::string faults;
+  std::uint32_t count = 0;
+  for (std::uint32_t psn = 0; psn < kChunks; ++psn) {
+    for (std::uint32_t r = 0; r < 3; ++r) {
+      // Not at the root.
+      const std::uint32_t at = (count % 3 + 1 + r % 2) % 3;
+      faults += fmt::format("drop receiver chunk psn={} ranks={} epoch={}\n", psn, at,
+                            kFirstEpoch + count++);
+    }
+  }
+  const Outcome outcome = broadcasts(job(3, faults), kBytes, count);
+  expect_by_copies(outcome, count, kChunks);
+  // A block's last chunk is sent twice once the root knows of losses.
+  EXPECT_GE(outcome.of("chunks_fetched") + outcome.of("tails_repeated"), count);
+  EXPECT_GE(outcome.of("chunks_fetched"), count * (kChunks - 1) / kChunks);
+  EXPECT_GE(outcome.of("kept_ranges_served"), outcome.of("chunks_fetched"));
+  EXPECT_LE(2 * outcome.recovered_bytes(), 3 * outcome.lost_bytes()) << outcome.describe();
+}
+
+TEST(KeptBlocks, AChunkLostAtEveryReceiverIsReadByEach) {
+  const Outcome outcome = broadcasts(job(4, "drop sender chunk psn=2-3"), kBytes, 8);
+  expect_by_copies(outcome, 8, kChunks);
+  EXPECT_GE(outcome.of("chunks_fetched"), 8u * 3 * 2);
+  EXPECT_LE(2 * outcome.recovered_bytes(), 3 * outcome.lost_bytes()) << outcome.describe();
+}
+
+TEST(KeptBlocks, ABlockOfWhichNothingComesIsAskedFor) {
+  for (const std::size_t bytes : {std::size_t{1}, kBytes}) {
+    const std::uint64_t chunks = (bytes + kChunk - 1) / kChunk;
+    const Outcome outcome = broadcasts(job(4, "drop sender chunk"), bytes, 12);
+    expect_by_copies(outcome, 12, chunks);
+    EXPECT_EQ(outcome.of("chunks_fetched"), 12 * 3 * chunks);
+    EXPECT_EQ(outcome.of("chunks_lost"), 12 * 3 * chunks) << "what was read had been lost";
+  }
+}
+
+TEST(KeptBlocks, RandomLossDamageAndDisorderAreRepaired) {
+  JobSpec spec = job(5,
+                     "seed=7; drop receiver chunk rate=3%; drop sender chunk rate=2%;"
+                     "corrupt receiver chunk rate=2%; duplicate receiver chunk rate=5%;"
+                     "reorder receiver chunk rate=5% distance=3 by=200us");
+  const Outcome outcome = broadcasts(spec, 20 * kChunk, 60);
+  expect_by_copies(outcome, 60, 20);
+  EXPECT_GT(outcome.of("kept_ranges_served"), 0u);
+}
+
+TEST(KeptBlocks, LostReceiptsAndAnswersComeInTheEnd) {
+  const Outcome outcome = broadcasts(
+      job(3, "seed=3; drop sender reliable rate=20%; drop receiver chunk rate=10%"), kBytes, 30);
+  expect_by_copies(outcome, 30, kChunks);
+  EXPECT_GT(outcome.of("kept_ranges_served"), 0u);
+  EXPECT_GT(outcome.injected.frames_dropped, 0u);
+}
+
+TEST(KeptBlocks, EpochsWrap) {
+  JobSpec spec = job(3, "drop receiver chunk rate=10%");
+  spec.options.first_sequence = 0xffff'fff0u;
+  const Outcome outcome = broadcasts(spec, kBytes, 40);
+  expect_by_copies(outcome, 40, kChunks);
+  EXPECT_GT(outcome.of("kept_ranges_served"), 0u);
+}
+
+TEST(KeptBlocks, ALongerBroadcastShakesHands) {
+  JobSpec spec = job(3, "");
+  spec.options.keep_bytes = kBytes - 1;
+  const Outcome outcome = broadcasts(spec, kBytes, 5);
+  EXPECT_EQ(outcome.of("blocks_kept") + outcome.of("receipts_sent"), 0u);
+}
+
+TEST(KeptBlocks, ARootThatGoesOnIsStoppedByTheWindow) {
+  constexpr std::uint32_t kCount = 2'000;
+  JobSpec spec = job(3, "drop receiver chunk rate=0.5%");
+  spec.options.window_bytes = 64 * kChunk;
+  const Outcome outcome = run_job(spec, [&](Member& member) {
+    for (std::uint32_t i = 0; i < kCount; ++i) {
+      if (!member.broadcast(64, 0, i)) return;
+    }
+  });
+  expect_by_copies(outcome, kCount, 1);
+  // Each counts for 2 KiB at least, and a barrier proves that all came.
+  EXPECT_GE(outcome.of("ready_by_barrier"), kCount / 32 * 3);
+}
+
+/// The answer to a question that comes before the root has sent.
+TEST(KeptBlocks, ARootThatIsLateIsAskedInVain) {
+  std::barrier<> asked(3);
+  const Outcome outcome = run_job(job(3, ""), [&](Member& member) {
+    const Bytes expected = pattern(kBytes, 5);
+    Bytes buffer = member.rank() == 0 ? expected : Bytes(kBytes);
+    Request request;
+    const auto call = [&] {
+      auto called = member.communicator().broadcast(buffer, rank_of(0), {Algorithm::multicast});
+      ASSERT_TRUE(called.ok()) << called.status().to_string();
+      request = *called;
+    };
+    if (member.rank() != 0) {
+      call();
+      const auto questions = [&] {
+        for (const auto& [name, value] : member.communicator().counters()) {
+          if (name == "cutoff_silence") return value;
+        }
+        return std::uint64_t{0};
+      };
+      while (questions() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    asked.arrive_and_wait();
+    if (member.rank() == 0) call();
+    EXPECT_TRUE(request.wait_for(std::chrono::seconds(100)).ok());
+    EXPECT_TRUE(buffer == expected);
+  });
+  expect_by_copies(outcome, 1, kChunks);
+  EXPECT_EQ(outcome.of("fetch_ranges_asked"), 2u);
+  EXPECT_EQ(outcome.of("chunks_lost") + outcome.of("chunks_fetched"), 0u) << outcome.describe();
+}
+
+TEST(KeptBlocks, ARootMayCloseAtOnceAndServesWhatIsMissing) {
+  JobSpec spec = job(4, "drop sender chunk");
+  spec.close_together = false;
+  std::barrier<> root_is_done(4);
+  const Outcome outcome = run_job(spec, [&](Member& member) {
+    if (member.rank() != 0) root_is_done.arrive_and_wait();
+    EXPECT_TRUE(member.broadcast(kBytes, 0, 1));
+    if (member.rank() == 0) root_is_done.arrive_and_wait();
+  });
+  EXPECT_EQ(outcome.of("chunks_fetched"), 3u * kChunks);
+}
+
+/// What one rank sends by reliable connections is lost from now on.
+class MuteRank final : public device::FrameTap {
+ public:
+  unsigned copies(Rank from, Rank) override { return from == rank_of(2) && muted ? 0 : 1; }
+  std::atomic<bool> muted{false};
+};
+
+TEST(KeptBlocks, ARootDoesNotWaitForALostRankWhenItCloses) {
+  const auto tap = std::make_shared<MuteRank>();
+  JobSpec spec = job(3, "");
+  spec.close_together = false;
+  spec.tap = tap;
+  spec.options.peer_timeout = std::chrono::seconds(1);
+  std::barrier<> together(3);
+  const Outcome outcome = run_job(spec, [&](Member& member) {
+    together.arrive_and_wait();
+    tap->muted = true;
+    if (member.rank() == 2) return;  // never calls, and is not heard any more
+    EXPECT_TRUE(member.broadcast(kBytes, 0, 1));
+  });
+  EXPECT_EQ(outcome.of("blocks_kept"), 1u);
+}
+
+/// A queue from which nothing seems to leave as long as it is held, though the network carries it.
+class HeldQueue final : public device::MulticastQueuePair {
+ public:
+  /// Both outlive the queue.
+  HeldQueue(device::MulticastQueuePair& inner, const bool& held) : inner_(inner), held_(held) {}
+
+  std::uint64_t unsent_bytes() override {
+    return held_ ? std::uint64_t{1} << 40 : inner_.unsent_bytes();
+  }
+  Result<std::uint32_t> post(const device::ChunkRun& run) override { return inner_.post(run); }
+  bool reads_posted() override { return inner_.reads_posted(); }
+  std::size_t poll(std::span<device::ReceivedChunk> chunks) override { return inner_.poll(chunks); }
+  bool place(const device::ReceivedChunk& chunk, std::byte* destination) override {
+    return inner_.place(chunk, destination);
+  }
+  void release() override { inner_.release(); }
+  bool land_by(device::LandingGuide* guide) override { return inner_.land_by(guide); }
+  Instant next_arrival(Instant now) override { return inner_.next_arrival(now); }
+  int receive_descriptor() const override { return inner_.receive_descriptor(); }
+  Status post_probe(std::uint32_t attempt) override { return inner_.post_probe(attempt); }
+
+ private:
+  device::MulticastQueuePair& inner_;
+  const bool& held_;
+};
+
+/// Holds its queues until `receipts`, counted down here, is zero. It outlives the endpoint.
+class HeldEndpoint final : public device::ForwardingEndpoint {
+ public:
+  HeldEndpoint(std::unique_ptr<device::Endpoint> inner, std::atomic<int>& receipts)
+      : ForwardingEndpoint(std::move(inner)), receipts_(receipts), held_(receipts > 0) {
+    for (std::uint32_t s = 0; s < subgroup_count(); ++s) {
+      queues_.emplace_back(ForwardingEndpoint::multicast(s), held_);
+    }
+  }
+
+  device::MulticastQueuePair& multicast(std::uint32_t subgroup) override {
+    return queues_[subgroup];
+  }
+  std::size_t poll(Instant now, std::span<device::Completion> completions) override {
+    return look(completions.first(ForwardingEndpoint::poll(now, completions)));
+  }
+  std::size_t poll_posted(Instant now, std::span<device::Completion> completions) override {
+    return look(completions.first(ForwardingEndpoint::poll_posted(now, completions)));
+  }
+
+ private:
+  std::size_t look(std::span<const device::Completion> completions) {
+    for (const device::Completion& one : completions) {
+      if (one.opcode != device::Opcode::receive) continue;
+      const auto message = protocol::decode(one.payload);
+      if (message && message->kind == protocol::MessageKind::have) --receipts_;
+    }
+    held_ = receipts_ > 0;
+    return completions.size();
+  }
+
+  std::atomic<int>& receipts_;
+  bool held_;
+  std::deque<HeldQueue> queues_;
+};
+
+/// The root learns that all have its block before it has seen the last chunk leave.
+TEST(KeptBlocks, ARootWhoseReceiptsCameFirstCloses) {
+  JobSpec spec = job(3, "");
+  spec.close_together = false;
+  std::atomic<int> receipts = 2;  // how many the root still expects
+  spec.wrap = [&](std::shared_ptr<device::Device> inner) {
+    return std::make_shared<WrappedDevice>(std::move(inner),
+                                           [&](std::unique_ptr<device::Endpoint> endpoint,
+                                               Rank me) -> std::unique_ptr<device::Endpoint> {
+                                             if (me != rank_of(0)) return endpoint;
+                                             return std::make_unique<HeldEndpoint>(
+                                                 std::move(endpoint), receipts);
+                                           });
+  };
+  const Outcome outcome =
+      run_job(spec, [&](Member& member) { EXPECT_TRUE(member.broadcast(kBytes, 0, 1)); });
+  expect_by_copies(outcome, 1, kChunks);
+  EXPECT_EQ(receipts, 0) << "receipts came while the queues were held";
+}
+
+/// No honest root says this; who hears it must neither ask for ever nor ask somebody else.
+TEST(KeptBlocks, ARootThatNoLongerHasItsCopyIsNamed) {
+  JobSpec spec = job(3, "drop receiver chunk psn=2 ranks=1");
+  spec.options.keep_bytes = kBytes;
+  std::atomic<int> lies = 0;
+  spec.wrap = [&](std::shared_ptr<device::Device> inner) {
+    return watch_work(std::move(inner), [&](Rank, const device::WorkRequest& request) {
+      if (request.opcode != device::Opcode::send) return;
+      auto message = protocol::decode(request.local);
+      if (!message || message->kind != protocol::MessageKind::fetch_ready) return;
+      message->kind = protocol::MessageKind::fetch_gone;
+      protocol::encode(*message, request.local.data());
+      ++lies;
+    });
+  };
+  const Outcome outcome = run_job(spec, [&](Member& member) {
+    const Bytes expected = pattern(kBytes, 5);
+    Bytes buffer = member.rank() == 0 ? expected : Bytes(kBytes);
+    auto request = member.communicator().broadcast(buffer, rank_of(0), {Algorithm::multicast});
+    ASSERT_TRUE(request.ok()) << request.status().to_string();
+    const Status status = request->wait_for(std::chrono::seconds(100));
+    if (member.rank() != 1) return;
+    EXPECT_EQ(status.code(), Code::peer_failed);
+    EXPECT_NE(status.message().find("rank 0"), std::string::npos) << status.to_string();
+    EXPECT_NE(status.message().find("no longer has the chunks"), std::string::npos)
+        << status.to_string();
+  });
+  EXPECT_EQ(outcome.of("blocks_kept"), 1u);
+  EXPECT_EQ(outcome.of("chunks_fetched"), 0u);
+  EXPECT_GE(lies, 1);
+}
+
+}  // namespace
+}  // namespace tutti::scenario

@@ -1,0 +1,561 @@
+// Short collectives at a device's board: one meeting each, whoever comes first, whoever runs ahead,
+// and whatever else is under way; in shared memory without a message, by multicast with those that
+// lost entries take.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
+#include <thread>
+#include <tuple>
+
+#include "communicator_ranks.hpp"
+#include "device/slot_exchange.hpp"
+#include "device/host/host_device.hpp"
+#include "device/ip/slot_exchange.hpp"
+
+namespace tutti::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+// What a rank may be ahead of those who read (device/host/shared_board.hpp, device/ip/board.hpp).
+constexpr std::uint32_t kPlaces = 8;
+
+/// The longest block.
+std::size_t longest(const std::string& device) { return device == "host" ? 64 * 1024 : 16 * 1024; }
+
+CommunicatorOptions on(const std::string& device) {
+  CommunicatorOptions options = patient();
+  options.device_name = device;
+  return options;
+}
+
+CollectiveOptions by_board() { return {.algorithm = "linear"}; }
+
+void broadcast(Communicator& communicator, std::size_t bytes, std::uint32_t root,
+               std::uint64_t seed) {
+  const Bytes expected = pattern(bytes, seed);
+  Bytes buffer = index(communicator.rank()) == root ? expected : Bytes(bytes);
+  finish(communicator.broadcast(buffer, rank_of(root), by_board()));
+  EXPECT_TRUE(buffer == expected) << bytes << " bytes from " << root;
+}
+
+void expect_blocks(const Bytes& all, std::size_t bytes, std::uint32_t ranks, std::uint64_t seed) {
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    const Bytes expected = pattern(bytes, seed + r);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(),
+                           all.begin() + static_cast<std::ptrdiff_t>(r * bytes)))
+        << bytes << " bytes of " << r;
+  }
+}
+
+void allgather(Communicator& communicator, std::size_t bytes, std::uint64_t seed, bool in_place) {
+  const Bytes own = pattern(bytes, seed + index(communicator.rank()));
+  Bytes all(communicator.size() * bytes);
+  const auto place = std::span(all).subspan(index(communicator.rank()) * bytes, bytes);
+  if (in_place) std::copy(own.begin(), own.end(), place.begin());
+  finish(
+      communicator.allgather(in_place ? std::span<const std::byte>(place) : own, all, by_board()));
+  expect_blocks(all, bytes, communicator.size(), seed);
+}
+
+void gather(Communicator& communicator, std::size_t bytes, std::uint32_t root, std::uint64_t seed) {
+  const Bytes own = pattern(bytes, seed + index(communicator.rank()));
+  const bool at_root = index(communicator.rank()) == root;
+  Bytes all(at_root ? communicator.size() * bytes : 0);
+  finish(communicator.gather(own, all, rank_of(root), by_board()));
+  if (at_root) expect_blocks(all, bytes, communicator.size(), seed);
+}
+
+using Place = std::tuple<const char*, std::uint32_t>;  // device, ranks
+
+class BoardOfRanks : public testing::TestWithParam<Place> {};
+
+TEST_P(BoardOfRanks, AShortCollectiveIsOneMeeting) {
+  const std::string device = std::get<0>(GetParam());
+  on_ranks(std::get<1>(GetParam()), on(device), [&](Communicator& communicator) {
+    const std::uint32_t ranks = communicator.size();
+    const Counters before = counters_of(communicator);
+    std::uint64_t seed = 0;
+    std::uint64_t meetings = 0;
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{40},
+                                    std::size_t{41}, std::size_t{5000}, longest(device)}) {
+      for (std::uint32_t root = 0; root < ranks; ++root) {
+        broadcast(communicator, bytes, root, ++seed);
+        gather(communicator, bytes, root, seed += 100);
+      }
+      for (const bool in_place : {false, true}) {
+        allgather(communicator, bytes, seed += 100, in_place);
+      }
+      finish(communicator.barrier(by_board()));
+      meetings += 2 * ranks + 3;
+    }
+    const Counters after = counters_of(communicator);
+    EXPECT_EQ(grown(before, after, "board_meetings"), meetings);
+    EXPECT_EQ(grown(before, after, "collectives_completed"), meetings);
+    EXPECT_EQ(grown(before, after, "chunks_sent"), 0u);
+    if (device == "host") {
+      EXPECT_EQ(grown(before, after, "messages_sent"), 0u);
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Board, BoardOfRanks,
+                         testing::Values(Place{"host", 1}, Place{"host", 2}, Place{"host", 3},
+                                         Place{"host", 4}, Place{"host", 8}, Place{"ip", 2},
+                                         Place{"ip", 3}, Place{"ip", 4}, Place{"ip", 8}),
+                         [](const auto& one) {
+                           return std::string(std::get<0>(one.param)) + "P" +
+                                  std::to_string(std::get<1>(one.param));
+                         });
+
+class Board : public testing::TestWithParam<const char*> {
+ protected:
+  CommunicatorOptions options() const { return on(GetParam()); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Device, Board, testing::Values("host", "ip"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST(SharedBoard, IsWhatWeChooseForShortBlocksOnly) {
+  on_ranks(2, on("host"), [](Communicator& communicator) {
+    Bytes buffer(longest("host") + 1);
+    const auto algorithm_of = [&](std::size_t bytes) {
+      auto name = communicator.algorithm_of(
+          {.collective = Collective::broadcast, .receive = std::span(buffer).first(bytes)});
+      return name ? *name : name.status().to_string();
+    };
+    EXPECT_EQ(algorithm_of(8), "linear");
+    EXPECT_EQ(algorithm_of(longest("host")), "linear");
+    EXPECT_EQ(algorithm_of(longest("host") + 1), "multicast");
+    const Counters before = counters_of(communicator);
+    finish(communicator.broadcast(std::span(buffer).first(8), rank_of(0)));
+    EXPECT_EQ(grown(before, counters_of(communicator), "board_meetings"), 1u);
+  });
+}
+
+TEST_P(Board, WhatDoesNotFitGoesByMessages) {
+  on_ranks(3, options(), [&](Communicator& communicator) {
+    const Counters before = counters_of(communicator);
+    broadcast(communicator, longest(GetParam()) + 1, 1, 5);
+    const Counters after = counters_of(communicator);
+    EXPECT_EQ(grown(before, after, "board_meetings"), 0u);
+    if (index(communicator.rank()) == 1) {
+      EXPECT_EQ(grown(before, after, "messages_rendezvous"), 2u);
+    }
+  });
+}
+
+/// A root, and by Gather the others, may be so many meetings ahead of who reads, and no more.
+void run_ahead(Collective collective, const CommunicatorOptions& options) {
+  constexpr std::uint32_t kMeetings = 3 * kPlaces;
+  constexpr std::size_t kBytes = 700;
+  std::barrier<> ahead(3);
+  on_ranks(3, options, [&](Communicator& communicator) {
+    const std::uint32_t me = index(communicator.rank());
+    const bool gathers = collective == Collective::gather;
+    const bool reads = gathers == (me == 0);
+    if (reads) ahead.arrive_and_wait();
+    std::vector<Bytes> buffers;
+    std::vector<Bytes> own;
+    std::vector<Request> requests;
+    for (std::uint32_t i = 0; i < kMeetings; ++i) {
+      own.push_back(pattern(kBytes, 10 * i + me));
+      buffers.push_back(gathers ? Bytes(reads ? 3 * kBytes : 0) : Bytes(kBytes));
+      if (!gathers && me == 0) buffers.back() = own.back();
+    }
+    for (std::uint32_t i = 0; i < kMeetings; ++i) {
+      auto request = gathers ? communicator.gather(own[i], buffers[i], rank_of(0), by_board())
+                             : communicator.broadcast(buffers[i], rank_of(0), by_board());
+      ASSERT_TRUE(request.ok());
+      requests.push_back(std::move(*request));
+    }
+    if (!reads) {
+      for (std::uint32_t i = 0; i < kPlaces; ++i) EXPECT_TRUE(requests[i].wait_for(kLong).ok());
+      EXPECT_EQ(requests[kPlaces].wait_for(milliseconds(20)).code(), Code::timeout);
+      ahead.arrive_and_wait();
+    }
+    for (Request& one : requests) EXPECT_TRUE(one.wait_for(kLong).ok());
+    if (!reads) return;
+    for (std::uint32_t i = 0; i < kMeetings; ++i) {
+      if (gathers) {
+        expect_blocks(buffers[i], kBytes, 3, 10 * i);
+      } else {
+        EXPECT_TRUE(buffers[i] == pattern(kBytes, 10 * i));
+      }
+    }
+  });
+}
+
+TEST_P(Board, ARootIsAtMostAsFarAheadAsThereArePlaces) {
+  run_ahead(Collective::broadcast, options());
+}
+
+TEST_P(Board, WhoIsGatheredIsAtMostAsFarAheadAsThereArePlaces) {
+  run_ahead(Collective::gather, options());
+}
+
+TEST_P(Board, EndsWhileTheApplicationLooksElsewhere) {
+  on_ranks(3, options(), [](Communicator& communicator) {
+    for (std::uint32_t i = 0; i < 20; ++i) {
+      // In turn each rank is late, so that the others' requests wait for it.
+      if (i % 3 == index(communicator.rank())) std::this_thread::sleep_for(milliseconds(3));
+      auto request = communicator.barrier(by_board());
+      ASSERT_TRUE(request.ok());
+      while (!request->progress().done) std::this_thread::sleep_for(milliseconds(1));
+      EXPECT_TRUE(request->wait().ok());
+    }
+  });
+}
+
+TEST_P(Board, TellsWhoAsksToBeCalled) {
+  on_ranks(3, options(), [](Communicator& communicator) {
+    std::atomic<int> called{0};
+    for (int i = 0; i < 50; ++i) {
+      auto request = communicator.barrier(by_board());
+      ASSERT_TRUE(request.ok());
+      ASSERT_TRUE(
+          communicator.on_completion(*request, [&](const Status& end) { called += end.ok(); })
+              .ok());
+    }
+    finish(communicator.barrier(by_board()));
+    EXPECT_EQ(called, 50);
+  });
+}
+
+TEST_P(Board, KeepsTheOrderAmongOtherCollectives) {
+  constexpr std::size_t kLongBlock = 300'000;
+  constexpr std::size_t kMessage = 40'000;
+  on_ranks(4, options(), [](Communicator& communicator) {
+    const std::uint32_t me = index(communicator.rank());
+    for (std::uint64_t round = 0; round < 10; ++round) {
+      const std::uint64_t seed = 1000 * round;
+      const Bytes own = pattern(kLongBlock, seed + me);
+      const Bytes small = pattern(50, seed + 10 + me);
+      Bytes all(4 * kLongBlock), all_small(200), message(kMessage), by_messages(200);
+      if (me == 2) message = pattern(kMessage, seed + 20);
+      auto first = communicator.allgather(own, all, {Algorithm::multicast});
+      auto second = communicator.allgather(small, all_small, by_board());
+      auto third = communicator.broadcast(message, rank_of(2), {.algorithm = "binomial"});
+      auto fourth = communicator.barrier(by_board());
+      auto fifth = communicator.allgather(small, by_messages, {.algorithm = "bruck"});
+      finish(std::move(fourth));
+      finish(std::move(second));
+      finish(std::move(fifth));
+      finish(std::move(third));
+      finish(std::move(first));
+      expect_blocks(all, kLongBlock, 4, seed);
+      expect_blocks(all_small, 50, 4, seed + 10);
+      expect_blocks(by_messages, 50, 4, seed + 10);
+      EXPECT_TRUE(message == pattern(kMessage, seed + 20));
+    }
+  });
+}
+
+TEST_P(Board, CallsThatDifferAreAnErrorThatNamesBoth) {
+  std::atomic<int> named{0};
+  on_ranks(3, options(), [&](Communicator& communicator) {
+    Bytes buffer(index(communicator.rank()) == 2 ? 24 : 8);
+    auto request = communicator.broadcast(buffer, rank_of(0), by_board());
+    ASSERT_TRUE(request.ok());
+    if (index(communicator.rank()) < 2) {
+      EXPECT_TRUE(request->wait_for(kLong).ok());
+    }
+    if (index(communicator.rank()) != 2) return;
+    const Status status = request->wait_for(kLong);
+    EXPECT_EQ(status.code(), Code::invalid_argument);
+    for (const char* part : {"rank 0", "broadcast of 8 bytes, root 0", "rank 2", "of 24 bytes"}) {
+      EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+    }
+    ++named;
+  });
+  EXPECT_EQ(named, 1);
+}
+
+TEST(BoardBetweenHosts, WaitingForARankThatHasClosedIsAnErrorThatNamesIt) {
+  std::atomic<int> named{0};
+  on_ranks(3, on("ip"), [&](Communicator& communicator) {
+    finish(communicator.barrier(by_board()));
+    if (index(communicator.rank()) == 1) {
+      const Communicator closed = std::move(communicator);
+      return;
+    }
+    auto request = communicator.barrier(by_board());
+    ASSERT_TRUE(request.ok());
+    const Status status = request->wait_for(kLong);
+    EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
+    if (status.message().find("rank 1") != std::string::npos &&
+        status.message().find("has closed its side") != std::string::npos) {
+      ++named;
+    }
+  });
+  EXPECT_GE(named, 1);
+}
+
+/// Between hosts somebody may have lost its entry; in shared memory it lies where all see it.
+TEST_P(Board, ARootThatClosesWaitsForWhoMayMissItsEntry) {
+  const bool may_be_lost = GetParam() == std::string("ip");
+  std::atomic<bool> gone{false};
+  on_ranks(3, options(), [&](Communicator& communicator) {
+    const bool root = index(communicator.rank()) == 0;
+    Bytes buffer = root ? pattern(3000, 5) : Bytes(3000);
+    if (root) {
+      finish(communicator.broadcast(buffer, rank_of(0), by_board()));
+      { const Communicator closed = std::move(communicator); }
+      gone = true;
+      return;
+    }
+    std::this_thread::sleep_for(milliseconds(100));
+    if (may_be_lost) {
+      EXPECT_FALSE(gone);
+    }
+    finish(communicator.broadcast(buffer, rank_of(0), by_board()));
+    EXPECT_TRUE(buffer == pattern(3000, 5));
+  });
+  EXPECT_TRUE(gone);
+}
+
+TEST_P(Board, ARankThatGoesIsMissedByName) {
+  CommunicatorOptions hasty = options();
+  hasty.peer_timeout = milliseconds(300);
+  on_ranks(3, hasty, [](Communicator& communicator) {
+    finish(communicator.barrier(by_board()));
+    if (index(communicator.rank()) == 1) return;
+    auto request = communicator.barrier(by_board());
+    ASSERT_TRUE(request.ok());
+    const Status status = request->wait_for(kLong);
+    EXPECT_EQ(status.code(), Code::peer_failed);
+    EXPECT_NE(status.message().find("rank 1"), std::string::npos) << status.message();
+  });
+}
+
+TEST(SharedBoard, APeerThatLiesAboutItsBlockIsNotReadBeyondItsPlace) {
+  device::host::HostDevice device;
+  std::vector<std::unique_ptr<device::Endpoint>> endpoints;
+  std::vector<std::vector<std::byte>> addresses;
+  for (std::uint32_t r = 0; r < 2; ++r) {
+    device::EndpointOptions options;
+    options.rank = rank_of(r);
+    options.size = 2;
+    options.local_ranks = {rank_of(0), rank_of(1)};
+    options.peer_timeout = kLong;
+    auto opened = device.open(options);
+    ASSERT_TRUE(opened.ok()) << opened.status().to_string();
+    addresses.push_back((*opened)->address());
+    endpoints.push_back(std::move(*opened));
+  }
+  for (auto& one : endpoints) ASSERT_TRUE(one->connect(addresses).ok());
+  const Bytes block = pattern(8, 1);
+  endpoints[0]->board()->enter({.block_bytes = std::uint64_t{1} << 40}, block);
+  endpoints[1]->board()->enter({.block_bytes = 8}, block);
+  const auto entries = endpoints[1]->board()->collect();
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_EQ(entries[0].meeting.block_bytes, std::uint64_t{1} << 40);
+  EXPECT_EQ(entries[0].block.size(), longest("host"));
+}
+
+// ---- entries that get lost on the way
+
+/// The network of a few boards: hands each chunk to all others, but those that `lost` says.
+struct LossyNetwork {
+  struct Chunk {
+    std::uint32_t epoch;
+    std::uint32_t psn;
+    Rank source;
+    Bytes payload;
+  };
+  std::vector<std::deque<Chunk>> queues;
+  std::function<bool(const Chunk&, Rank)> lost = [](const Chunk&, Rank) { return false; };
+};
+
+class LossyPair final : public device::MulticastQueuePair {
+ public:
+  LossyPair(LossyNetwork& network, Rank me) : network_(network), me_(me) {}
+
+  Result<std::uint32_t> post(const device::ChunkRun& run) override {
+    std::uint32_t accepted = 0;
+    for (std::size_t at = 0; at < run.data.size(); at += run.chunk_bytes, ++accepted) {
+      const auto part =
+          run.data.subspan(at, std::min<std::size_t>(run.chunk_bytes, run.data.size() - at));
+      const LossyNetwork::Chunk chunk{
+          run.epoch, run.first_psn + accepted, me_, {part.begin(), part.end()}};
+      for (std::uint32_t r = 0; r < network_.queues.size(); ++r) {
+        const bool meant = run.to == kNoRank || run.to == rank_of(r);
+        if (rank_of(r) == me_ || !meant || network_.lost(chunk, rank_of(r))) continue;
+        network_.queues[r].push_back(chunk);
+      }
+    }
+    return accepted;
+  }
+  std::uint64_t unsent_bytes() override { return 0; }
+  std::size_t poll(std::span<device::ReceivedChunk> chunks) override {
+    held_.clear();
+    auto& queue = network_.queues[index(me_)];
+    while (!queue.empty() && held_.size() < chunks.size()) {
+      held_.push_back(std::move(queue.front()));
+      queue.pop_front();
+    }
+    for (std::size_t i = 0; i < held_.size(); ++i) {
+      chunks[i] = {held_[i].epoch, held_[i].psn, held_[i].source, held_[i].payload, nullptr};
+    }
+    return held_.size();
+  }
+  bool place(const device::ReceivedChunk&, std::byte*) override { return true; }
+  void release() override {}
+  Status post_probe(std::uint32_t) override { return {}; }
+
+ private:
+  LossyNetwork& network_;
+  Rank me_;
+  std::vector<LossyNetwork::Chunk> held_;
+};
+
+constexpr std::uint32_t kChunk = 116;  // pieces of 100 bytes
+
+struct Boards {
+  explicit Boards(std::uint32_t size) {
+    network.queues.resize(size);
+    for (std::uint32_t r = 0; r < size; ++r) {
+      pairs.push_back(std::make_unique<LossyPair>(network, rank_of(r)));
+      boards.push_back(
+          std::make_unique<device::ip::IpBoard>(rank_of(r), size, *pairs.back(), kChunk));
+    }
+  }
+
+  /// What the layer above does: asks for what is missing, says what was left.
+  void repair() {
+    for (std::uint32_t r = 0; r < boards.size(); ++r) {
+      for (const Rank missing : boards[r]->missing()) {
+        again += boards[index(missing)]->put_again(boards[r]->meeting()) ? 1 : 0;
+      }
+      for (const Rank behind : boards[r]->behind()) {
+        boards[r]->on_left(behind, boards[index(behind)]->left());
+      }
+    }
+  }
+
+  LossyNetwork network;
+  std::vector<std::unique_ptr<LossyPair>> pairs;
+  std::vector<std::unique_ptr<device::ip::IpBoard>> boards;
+  std::uint64_t again = 0;
+};
+
+device::BoardMeeting all_to_all(std::size_t bytes) { return {.purpose = 2, .block_bytes = bytes}; }
+
+TEST(LossyBoard, EveryEntryComesInTheEndWhateverIsLost) {
+  constexpr std::uint32_t kRanks = 4;
+  Boards job(kRanks);
+  std::uint64_t step = 0;
+  job.network.lost = [&](const LossyNetwork::Chunk&, Rank) { return draw(7, ++step) % 4 == 0; };
+  for (std::uint64_t meeting = 1; meeting <= 60; ++meeting) {
+    const std::size_t bytes = draw(8, meeting) % 2500;
+    std::vector<Bytes> own;
+    std::vector<std::map<std::uint32_t, Bytes>> got(kRanks);
+    for (std::uint32_t r = 0; r < kRanks; ++r) own.push_back(pattern(bytes, 10 * meeting + r));
+    std::set<std::uint32_t> inside;
+    for (std::uint32_t r = 0; r < kRanks; ++r) {
+      job.boards[r]->enter(all_to_all(bytes), own[r]);
+      inside.insert(r);
+    }
+    for (int round = 0; !inside.empty(); ++round) {
+      ASSERT_LT(round, 1000);
+      for (std::uint32_t r = 0; r < kRanks; ++r) {
+        if (!inside.contains(r)) continue;
+        for (const device::BoardEntry& one : job.boards[r]->collect()) {
+          got[r][index(one.from)] = {one.block.begin(), one.block.end()};
+        }
+        if (!job.boards[r]->complete()) continue;
+        job.boards[r]->leave();
+        inside.erase(r);
+      }
+      job.repair();
+    }
+    for (std::uint32_t r = 0; r < kRanks; ++r) {
+      ASSERT_EQ(got[r].size(), kRanks - 1);
+      for (const auto& [from, block] : got[r]) ASSERT_TRUE(block == own[from]) << meeting;
+    }
+  }
+  EXPECT_GT(job.again, 20u);
+}
+
+TEST(LossyBoard, WhatOneRankReadsIsSentToItAlone) {
+  Boards job(3);
+  const Bytes block = pattern(250, 1);
+  const device::BoardMeeting gather{.flow = device::BoardMeeting::Flow::all_to_root,
+                                    .purpose = 4,
+                                    .root = rank_of(1),
+                                    .block_bytes = 250};
+  for (auto& board : job.boards) board->enter(gather, block);
+  EXPECT_TRUE(job.network.queues[0].empty());
+  EXPECT_TRUE(job.network.queues[2].empty());
+  EXPECT_EQ(job.boards[1]->collect().size(), 2u);
+}
+
+TEST(LossyBoard, AnEntryIsAnsweredForAsLongAsSomebodyMayMissIt) {
+  Boards job(3);
+  const Bytes block = pattern(250, 1);
+  const device::BoardMeeting broadcast{.flow = device::BoardMeeting::Flow::root_to_all,
+                                       .purpose = 1,
+                                       .root = rank_of(0),
+                                       .block_bytes = 250};
+  job.network.lost = [](const LossyNetwork::Chunk& chunk, Rank to) {
+    return to == rank_of(2) && chunk.epoch == 1;
+  };
+  for (std::uint32_t i = 0; i < kPlaces; ++i) {
+    job.boards[0]->enter(broadcast, block);
+    EXPECT_TRUE(job.boards[0]->complete());
+    job.boards[0]->leave();
+  }
+  // Nobody has said that he has left the first.
+  job.boards[0]->enter(broadcast, block);
+  EXPECT_TRUE(job.boards[0]->kept_out());
+  EXPECT_EQ(job.boards[0]->behind().size(), 2u);
+  job.boards[2]->enter(broadcast, {});
+  EXPECT_TRUE(job.boards[2]->collect().empty());
+  EXPECT_FALSE(job.boards[0]->put_again(9)) << "it has not been put there yet";
+  EXPECT_FALSE(job.boards[0]->put_again(10)) << "a meeting of the future";
+  EXPECT_FALSE(job.boards[1]->put_again(1)) << "not its entry";
+  job.network.lost = [](const LossyNetwork::Chunk&, Rank) { return false; };
+  EXPECT_TRUE(job.boards[0]->put_again(job.boards[2]->meeting()));
+  ASSERT_EQ(job.boards[2]->collect().size(), 1u);
+  job.boards[2]->leave();
+  job.boards[0]->on_left(rank_of(2), job.boards[2]->left());
+  EXPECT_TRUE(job.boards[0]->kept_out());
+  job.boards[0]->on_left(rank_of(1), 1);
+  job.boards[0]->collect();
+  EXPECT_FALSE(job.boards[0]->kept_out());
+}
+
+TEST(LossyBoard, ChunksThatAreNoneOfAnEntryAreDropped) {
+  Boards job(2);
+  const Bytes block = pattern(250, 1);
+  const auto send = [&](std::uint32_t epoch, std::uint32_t psn, Bytes payload) {
+    job.network.queues[0].push_back({epoch, psn, rank_of(1), std::move(payload)});
+  };
+  const auto framed = [&](device::BoardMeeting meeting, std::size_t bytes) {
+    Bytes payload(device::ip::kBoardHeadBytes + bytes);
+    device::ip::encode(meeting, payload.data());
+    return payload;
+  };
+  send(1, 0, Bytes(3));                                         // no head
+  send(1, 3, framed(all_to_all(250), 50));                      // a piece too many
+  send(1, 0, framed(all_to_all(250), 99));                      // a piece too short
+  send(1, 0, framed(all_to_all(std::uint64_t{1} << 60), 100));  // a block too long
+  send(1 + kPlaces, 0, framed(all_to_all(0), 0));               // too far ahead
+  Bytes unknown = framed(all_to_all(0), 0);
+  unknown[0] = std::byte{9};
+  send(1, 0, unknown);  // no flow of that number
+  job.boards[0]->enter(all_to_all(250), block);
+  EXPECT_TRUE(job.boards[0]->collect().empty());
+  EXPECT_EQ(job.boards[0]->rejected(), 6u);
+  job.boards[1]->enter(all_to_all(250), block);
+  EXPECT_EQ(job.boards[0]->collect().size(), 1u);
+}
+
+}  // namespace
+}  // namespace tutti::test
