@@ -22,21 +22,21 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kMostFrames = 64;
+constexpr int kMaxFrames = 64;
 constexpr auto kThreadPatience = std::chrono::milliseconds(500);
 
 std::atomic<Clock::rep> last_sign{0};
 
 /// Filled by the thread that the signal interrupts, one at a time.
 struct Stack {
-  std::array<void*, kMostFrames> frames;
+  std::array<void*, kMaxFrames> frames;
   int depth = 0;
   std::atomic<bool> taken{false};
 };
 Stack stack;
 
 void take_stack(int) {
-  stack.depth = backtrace(stack.frames.data(), kMostFrames);
+  stack.depth = backtrace(stack.frames.data(), kMaxFrames);
   stack.taken.store(true, std::memory_order_release);
 }
 

@@ -98,7 +98,7 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
           .add_option("--device", communicator.device_name,
                       "auto, ip, or host: shared memory (otherwise TUTTI_DEVICE, else auto)")
           ->check(CLI::IsMember({"auto", "ip", "host"})));
-  add(command.add_option("--keep-bytes", communicator.keep_bytes,
+  add(command.add_option("--keep-bytes", communicator.retain_bytes,
                          "Up to this a Broadcast by multicast goes without handshake; 0: none"));
   add(command.add_flag("--always-barrier", communicator.always_barrier,
                        "The ready barrier before every collective"));

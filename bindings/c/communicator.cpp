@@ -36,7 +36,7 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   if (read->chains != 0) options.chains = read->chains;
   options.chunk_bytes = read->chunk_bytes;
   options.window_bytes = read->window_bytes;
-  if (read->keep_bytes != 0) options.keep_bytes = read->keep_bytes;
+  if (read->retain_bytes != 0) options.retain_bytes = read->retain_bytes;
   options.authenticate = read->no_authentication == 0;
   options.always_barrier = read->always_barrier != 0;
   if (read->peer_timeout_ns != 0) options.peer_timeout = Nanoseconds(read->peer_timeout_ns);

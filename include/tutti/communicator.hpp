@@ -35,7 +35,7 @@ namespace tutti {
 
 namespace runtime {
 class Bootstrap;
-class CommunicatorState;
+class CommunicatorImpl;
 class PreparedState;
 class Progress;
 struct RequestState;
@@ -113,7 +113,7 @@ struct CommunicatorOptions {
   std::uint64_t window_bytes = 0;   ///< 0: what the receive buffers hold
   /// A Broadcast by multicast of up to this ends at its root when it has left: the root keeps a
   /// copy until everybody has it, and closes not before. 0: none; over ip only (all)
-  std::uint64_t keep_bytes = 256 * 1024;
+  std::uint64_t retain_bytes = 256 * 1024;
   bool authenticate = true;                 ///< keyed tag on every datagram; false: CRC-32C (all)
   bool always_barrier = false;              ///< ready barrier before every collective (all)
   std::uint32_t first_sequence = 1;         ///< number of the first collective; wraps at 2^32 (all)
@@ -214,9 +214,9 @@ class TUTTI_EXPORT Communicator {
   std::string describe() const;
 
  private:
-  explicit Communicator(std::shared_ptr<runtime::CommunicatorState> state);
+  explicit Communicator(std::shared_ptr<runtime::CommunicatorImpl> state);
 
-  std::shared_ptr<runtime::CommunicatorState> state_;
+  std::shared_ptr<runtime::CommunicatorImpl> state_;
 };
 
 }  // namespace tutti

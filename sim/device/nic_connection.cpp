@@ -259,11 +259,11 @@ void NicConnection::on_packet(NicShared& nic, Instant now, const NicPacket& pack
     acknowledge_ = acknowledge_ || packet.acknowledge ||
                    ++unacknowledged_arrivals_ >= nic.settings.acknowledge_every;
     accept(nic, now, packet);
-    if (!early_.empty()) run_early(nic, now);
+    if (!early_.empty()) run_unexpected(nic, now);
   } else {
     acknowledge_ = true;
     if (ahead > 0) {
-      keep_early(nic, packet);
+      keep_unexpected(nic, packet);
     } else {
       ++nic.counters.reliable_frames_duplicate;
       nic.payloads->release(packet.payload);
@@ -310,7 +310,7 @@ void NicConnection::note_gaps(NicShared& nic, Instant now, std::uint64_t selecti
   }
 }
 
-void NicConnection::keep_early(NicShared& nic, const NicPacket& packet) {
+void NicConnection::keep_unexpected(NicShared& nic, const NicPacket& packet) {
   const bool known = std::any_of(early_.begin(), early_.end(), [&](const NicPacket& one) {
     return one.sequence == packet.sequence;
   });
@@ -322,7 +322,7 @@ void NicConnection::keep_early(NicShared& nic, const NicPacket& packet) {
   nic.payloads->release(packet.payload);
 }
 
-void NicConnection::run_early(NicShared& nic, Instant now) {
+void NicConnection::run_unexpected(NicShared& nic, Instant now) {
   for (std::size_t i = 0; i < early_.size();) {
     if (early_[i].sequence != expected_) {
       ++i;

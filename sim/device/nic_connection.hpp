@@ -115,8 +115,8 @@ class NicConnection {
 
   void on_acknowledged(NicShared& nic, Instant now, const NicPacket& packet);
   void note_gaps(NicShared& nic, Instant now, std::uint64_t selective);
-  void keep_early(NicShared& nic, const NicPacket& packet);
-  void run_early(NicShared& nic, Instant now);
+  void keep_unexpected(NicShared& nic, const NicPacket& packet);
+  void run_unexpected(NicShared& nic, Instant now);
   void accept(NicShared& nic, Instant now, const NicPacket& packet);
   void accept_write(NicShared& nic, Instant now, const NicPacket& packet);
   void accept_read(NicShared& nic, const NicPacket& packet);

@@ -11,13 +11,13 @@
 namespace tutti::sim {
 namespace {
 
-constexpr std::uint64_t kMostLinks = std::uint64_t{1} << 31;
-constexpr std::uint32_t kMostLevels = 6;
+constexpr std::uint64_t kMaxLinks = std::uint64_t{1} << 31;
+constexpr std::uint32_t kMaxLevels = 6;
 
 Status check_tree(const FatTreeShape& shape) {
   const std::size_t levels = shape.down.size();
-  if (levels == 0 || levels > kMostLevels) {
-    return failure(Code::invalid_argument, "a fat tree has 1 to {} levels, not {}", kMostLevels,
+  if (levels == 0 || levels > kMaxLevels) {
+    return failure(Code::invalid_argument, "a fat tree has 1 to {} levels, not {}", kMaxLevels,
                    levels);
   }
   if (shape.up.size() != levels || (!shape.parallel.empty() && shape.parallel.size() != levels)) {
@@ -34,19 +34,19 @@ Status check_tree(const FatTreeShape& shape) {
                      i + 1);
     }
     hosts *= shape.down[i];
-    if (hosts > kMostLinks) break;
+    if (hosts > kMaxLinks) break;
   }
   if (shape.up[0] != 1 || (!shape.parallel.empty() && shape.parallel[0] != 1)) {
     return failure(Code::invalid_argument, "a host has one link: up[0] and parallel[0] are 1");
   }
   std::uint64_t below = hosts;
-  for (std::size_t i = 0; i < levels && links <= kMostLinks; ++i) {
+  for (std::size_t i = 0; i < levels && links <= kMaxLinks; ++i) {
     copies *= shape.up[i];
     links += 2 * below * copies * (shape.parallel.empty() ? 1 : shape.parallel[i]);
     below /= shape.down[i];
   }
-  if (hosts > kMostLinks || links > kMostLinks) {
-    return failure(Code::invalid_argument, "the fat tree has more than {} links", kMostLinks);
+  if (hosts > kMaxLinks || links > kMaxLinks) {
+    return failure(Code::invalid_argument, "the fat tree has more than {} links", kMaxLinks);
   }
   if (shape.hosts > hosts) {
     return failure(Code::invalid_argument, "{} hosts do not fit the {} places of the fat tree",
@@ -89,11 +89,11 @@ Result<Topology> Topology::fat_tree(const FatTreeShape& shape) {
 
 Result<Topology> Topology::fat_tree(std::uint32_t radix, std::uint32_t levels,
                                     std::uint32_t oversubscription, LinkSpec spec) {
-  if (levels == 0 || levels > kMostLevels || radix < 2 || radix % 2 != 0) {
+  if (levels == 0 || levels > kMaxLevels || radix < 2 || radix % 2 != 0) {
     return failure(Code::invalid_argument,
                    "a fat tree has switches of an even number of ports, not {}, and 1 to {} "
                    "levels, not {}",
-                   radix, kMostLevels, levels);
+                   radix, kMaxLevels, levels);
   }
   if (oversubscription == 0 || radix % (oversubscription + 1) != 0) {
     return failure(Code::invalid_argument,

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "sim/fault/fault_queue_pair.hpp"
 #include "device/forwarding_endpoint.hpp"
+#include "sim/fault/fault_queue_pair.hpp"
 
 namespace tutti::device::fault {
 
@@ -29,8 +29,8 @@ class FaultEndpoint final : public ForwardingEndpoint {
   const Capabilities& capabilities() const override { return capabilities_; }
 
   MulticastQueuePair& multicast(std::uint32_t subgroup) override { return *pairs_[subgroup]; }
-  Status receive_apart(bool on) override {
-    Status status = ForwardingEndpoint::receive_apart(on);
+  Status use_receive_workers(bool on) override {
+    Status status = ForwardingEndpoint::use_receive_workers(on);
     if (status.ok()) apart_ = on;
     return status;
   }
@@ -68,7 +68,7 @@ bool FaultEndpoint::probe_lost(const Completion& completion) {
     return false;
   }
   const FaultRule* rule =
-      decide(context_->plan, {.place = Place::receiver,
+      decide(context_->plan, {.place = FaultSite::receiver,
                               .packet = Packet::probe,
                               .source = completion.peer,
                               .receiver = context_->rank,

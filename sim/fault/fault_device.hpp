@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "device/device.hpp"
+#include "device/frame_tap.hpp"
 #include "sim/fault/fault_injector.hpp"
 #include "sim/fault/fault_plan.hpp"
-#include "device/frame_tap.hpp"
 
 namespace tutti::device::fault {
 

@@ -84,7 +84,7 @@ std::uint32_t OccurrenceCounter::count(std::uint32_t epoch, std::uint32_t psn, R
 
 unsigned PlannedFrameTap::copies(Rank from, Rank to) {
   Subject subject{
-      .place = Place::sender, .packet = Packet::reliable, .source = from, .receiver = to};
+      .place = FaultSite::sender, .packet = Packet::reliable, .source = from, .receiver = to};
   {
     const std::lock_guard lock(mutex_);
     // A frame sent again counts as the next one: nothing here tells the two apart.

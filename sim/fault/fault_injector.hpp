@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "device/device.hpp"
-#include "sim/fault/fault_plan.hpp"
 #include "device/frame_tap.hpp"
+#include "sim/fault/fault_plan.hpp"
 
 namespace tutti::device::fault {
 
@@ -46,7 +46,7 @@ class InjectedCounters {
 
 /// What a decision depends on.
 struct Subject {
-  Place place = Place::receiver;
+  FaultSite place = FaultSite::receiver;
   Packet packet = Packet::chunk;
   std::uint32_t epoch = 0;
   std::uint32_t psn = 0;

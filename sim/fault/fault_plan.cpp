@@ -154,7 +154,7 @@ bool parse_condition(std::string_view name, std::string_view value, FaultRule& r
 Result<FaultRule> parse_rule(std::string_view statement) {
   const auto words = split(statement, " \t");
   const auto action = named<Action>(kActions, words[0]);
-  const auto place = words.size() > 1 ? named<Place>(kPlaces, words[1]) : std::nullopt;
+  const auto place = words.size() > 1 ? named<FaultSite>(kPlaces, words[1]) : std::nullopt;
   const auto packet = words.size() > 2 ? named<Packet>(kPackets, words[2]) : std::nullopt;
   if (!action || !place || !packet) {
     return failure(Code::invalid_argument,
@@ -188,7 +188,7 @@ Status check(const FaultRule& rule) {
   const auto refuse = [&](const char* why) {
     return failure(Code::invalid_argument, "fault rule \"{}\": {}", to_string(rule), why);
   };
-  const bool at_sender = rule.place == Place::sender;
+  const bool at_sender = rule.place == FaultSite::sender;
   if (rule.packet != Packet::chunk) {
     if (rule.epochs || rule.psns) return refuse("epoch and psn are of chunks");
     if (rule.packet == Packet::reliable && !at_sender) {
@@ -252,7 +252,7 @@ std::string FaultPlan::to_string() const {
   return text;
 }
 
-bool FaultPlan::concerns(Place place, Packet packet) const {
+bool FaultPlan::concerns(FaultSite place, Packet packet) const {
   return std::any_of(rules.begin(), rules.end(), [&](const FaultRule& rule) {
     return rule.place == place && rule.packet == packet;
   });

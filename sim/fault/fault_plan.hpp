@@ -28,7 +28,7 @@ enum class Action : std::uint8_t {
   duplicate,  ///< chunks anywhere, reliable frames at the sender
   corrupt,    ///< chunks at a receiver: one bit of payload or tag is flipped
 };
-enum class Place : std::uint8_t { sender, receiver };
+enum class FaultSite : std::uint8_t { sender, receiver };
 enum class Packet : std::uint8_t { chunk, reliable, probe };
 
 /// Numbers from `first` to `last`, both included.
@@ -42,7 +42,7 @@ struct Interval {
 
 struct FaultRule {
   Action action = Action::drop;
-  Place place = Place::receiver;
+  FaultSite place = FaultSite::receiver;
   Packet packet = Packet::chunk;
   std::uint32_t rate_ppm = 1'000'000;  ///< parts per million of what meets the conditions
   std::optional<Interval> epochs{};    ///< chunks only
@@ -66,7 +66,7 @@ struct FaultPlan {
   /// The text form; parse() reads it back to an equal plan.
   std::string to_string() const;
   /// Whether any rule acts at this place on this kind of packet.
-  bool concerns(Place place, Packet packet) const;
+  bool concerns(FaultSite place, Packet packet) const;
 
   friend bool operator==(const FaultPlan&, const FaultPlan&) = default;
 };

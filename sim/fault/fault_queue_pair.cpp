@@ -20,8 +20,8 @@ std::uint32_t chunk_count(const ChunkRun& run) {
 FaultQueuePair::FaultQueuePair(MulticastQueuePair& inner, FaultContext& context)
     : inner_(&inner),
       context_(&context),
-      sends_(context.plan.concerns(Place::sender, Packet::chunk)),
-      receives_(context.plan.concerns(Place::receiver, Packet::chunk)) {}
+      sends_(context.plan.concerns(FaultSite::sender, Packet::chunk)),
+      receives_(context.plan.concerns(FaultSite::receiver, Packet::chunk)) {}
 
 // ---- sender -------------------------------------------------------------------------------------
 
@@ -41,7 +41,7 @@ Result<std::uint32_t> FaultQueuePair::post(const ChunkRun& run) {
   const std::uint32_t count = chunk_count(run);
   const auto fate_of = [&](std::uint32_t chunk) {
     const std::uint32_t psn = run.first_psn + chunk;
-    return fate({.place = Place::sender,
+    return fate({.place = FaultSite::sender,
                  .epoch = run.epoch,
                  .psn = psn,
                  .source = context_->rank,
@@ -80,7 +80,7 @@ Result<std::uint32_t> FaultQueuePair::post(const ChunkRun& run) {
 }
 
 Status FaultQueuePair::post_probe(std::uint32_t attempt) {
-  const FaultRule* rule = fate({.place = Place::sender,
+  const FaultRule* rule = fate({.place = FaultSite::sender,
                                 .packet = Packet::probe,
                                 .source = context_->rank,
                                 .occurrence = probes_sent_++});
@@ -137,7 +137,7 @@ std::size_t FaultQueuePair::let_go(Instant now, std::span<ReceivedChunk> chunks)
 }
 
 bool FaultQueuePair::pass(Instant now, ReceivedChunk& chunk) {
-  const Subject subject{.place = Place::receiver,
+  const Subject subject{.place = FaultSite::receiver,
                         .epoch = chunk.epoch,
                         .psn = chunk.psn,
                         .source = chunk.source,

@@ -12,7 +12,7 @@
 #include "engine/schedule/schedule_operation.hpp"
 #include "schedule/cache.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 namespace {
 
@@ -194,4 +194,4 @@ Status CollectiveRun::check_untouched() const {
   return {};
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

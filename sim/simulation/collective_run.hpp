@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "engine/core/operation.hpp"
+#include "sim/simulation/config.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
-#include "sim/simulation/config.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 using Bytes = std::vector<std::byte>;
 
@@ -65,4 +65,4 @@ class CollectiveRun {
   bool finished_ = false;
 };
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

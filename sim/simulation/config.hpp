@@ -6,20 +6,20 @@
 #include <memory>
 #include <vector>
 
-#include "sim/fault/fault_plan.hpp"
 #include "device/frame_tap.hpp"
-#include "sim/device/nic_settings.hpp"
 #include "engine/core/settings.hpp"
+#include "sim/device/nic_settings.hpp"
 #include "sim/fabric/background.hpp"
 #include "sim/fabric/fabric.hpp"
 #include "sim/fabric/topology.hpp"
+#include "sim/fault/fault_plan.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::observe {
 class Trace;
 }
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 enum class CollectiveKind : std::uint8_t {
   allgather,       ///< by multicast (K7)
@@ -109,4 +109,4 @@ struct WorldConfig {
   observe::Trace* trace = nullptr;       ///< ranks, workers and ports; outlives the world
 };
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -6,7 +6,7 @@
 #include "base/random.hpp"
 #include "sim/simulation/simulation.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 namespace {
 
@@ -47,14 +47,15 @@ Result<WorldConfig> make_config(const ExperimentSpec& spec, const sim::Topology&
   return config;
 }
 
-void sum_phases(const World& world, const ExperimentSpec& spec, ExperimentReport& report) {
+void sum_phases(const Simulation& simulation, const ExperimentSpec& spec,
+                ExperimentReport& report) {
   for (std::uint32_t r = 0; r < spec.ranks; ++r) {
-    const observe::Counters& counters = world.context(0, rank_of(r)).counters();
+    const observe::Counters& counters = simulation.context(0, rank_of(r)).counters();
     report.phases.ready_ns += static_cast<double>(counters.ready_phase_ns);
     report.phases.data_ns += static_cast<double>(counters.data_phase_ns);
     report.bytes_fetched += counters.bytes_fetched;
     for (std::uint32_t i = 0; i < spec.iterations; ++i) {
-      const CollectiveEnd& end = world.end_of(0, rank_of(r), i);
+      const CollectiveEnd& end = simulation.end_of(0, rank_of(r), i);
       report.phases.handshake_ns += static_cast<double>((end.ended_at - end.submitted_at).count());
     }
   }
@@ -68,15 +69,15 @@ void sum_phases(const World& world, const ExperimentSpec& spec, ExperimentReport
 
 }  // namespace
 
-Place default_place(std::uint32_t ranks) {
-  Place place;
+TopologySpec default_place(std::uint32_t ranks) {
+  TopologySpec place;
   if (ranks <= 36) {
-    place.shape = Place::Shape::single_switch;
+    place.shape = TopologySpec::Shape::single_switch;
     place.hosts = std::max(ranks, 2u);
   } else if (ranks <= 216) {
-    place.shape = Place::Shape::cluster188;
+    place.shape = TopologySpec::Shape::cluster188;
   } else {
-    place.shape = Place::Shape::radix;
+    place.shape = TopologySpec::Shape::radix;
     place.spines = 3;
     place.hosts = 32;
     while (std::uint64_t{place.hosts} * place.hosts * place.hosts / 4 < ranks) place.hosts += 2;
@@ -95,9 +96,9 @@ Result<ExperimentReport> run_experiment(const ExperimentSpec& spec) {
   if (!topology) return topology.status();
   auto config = make_config(spec, *topology);
   if (!config) return config.status();
-  World world(std::move(*config));
-  if (Status status = world.open(); !status) return status;
-  const WorldReport run = world.run();
+  Simulation simulation(std::move(*config));
+  if (Status status = simulation.open(); !status) return status;
+  const WorldReport run = simulation.run();
   if (!run.verdict.ok()) return run.verdict;
   ExperimentReport report;
   report.events = run.events;
@@ -107,20 +108,20 @@ Result<ExperimentReport> run_experiment(const ExperimentSpec& spec) {
     Instant first = kNever;
     Instant last{};
     for (std::uint32_t r = 0; r < spec.ranks; ++r) {
-      const CollectiveEnd& end = world.end_of(0, rank_of(r), i);
+      const CollectiveEnd& end = simulation.end_of(0, rank_of(r), i);
       first = std::min(first, end.submitted_at);
       last = std::max(last, end.ended_at);
       if (i == 0) report.finish.push_back(end.ended_at - end.submitted_at);
     }
     report.times.push_back(last - first);
   }
-  sum_phases(world, spec, report);
+  sum_phases(simulation, spec, report);
   for (std::size_t c = 0; c < sim::kLinkClasses; ++c) {
-    report.classes[c] = world.network().fabric().class_total(static_cast<sim::LinkClass>(c));
+    report.classes[c] = simulation.network().fabric().class_total(static_cast<sim::LinkClass>(c));
   }
   report.links = topology->links();
-  report.fabric = world.network().fabric().counters();
+  report.fabric = simulation.network().fabric().counters();
   return report;
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -9,11 +9,11 @@
 
 #include "sim/fabric/background.hpp"
 #include "sim/fabric/fabric.hpp"
-#include "tutti/status.hpp"
 #include "sim/simulation/config.hpp"
 #include "sim/simulation/scenario.hpp"
+#include "tutti/status.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 struct ExperimentSpec {
   CollectiveSpec collective{
@@ -21,7 +21,7 @@ struct ExperimentSpec {
   std::uint32_t ranks = 8;
   std::uint32_t iterations = 1;
   std::uint64_t seed = 1;
-  Place place{};
+  TopologySpec place{};
   std::string
       topology_text;  ///< in Topology::parse's format; not empty: instead of `place`'s shape
   std::uint32_t subgroups = 1;
@@ -60,13 +60,13 @@ struct ExperimentReport {
 
 /// The smallest usual network for so many ranks: one switch up to 36, the 188-node system up to
 /// 216, beyond it a fat tree of three levels.
-Place default_place(std::uint32_t ranks);
+TopologySpec default_place(std::uint32_t ranks);
 /// Reads "single:8", "tree:LEAVESxHOSTSxSPINES", "cluster188", "radix:RxLEVELS[xHOSTS]".
-Result<Place> parse_place(std::string_view text);
+Result<TopologySpec> parse_place(std::string_view text);
 /// The text that parse_place() reads.
-std::string to_string(const Place& place);
+std::string to_string(const TopologySpec& place);
 
 /// Runs it. Fails where it cannot be put up, or where a check fails.
 Result<ExperimentReport> run_experiment(const ExperimentSpec& spec);
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

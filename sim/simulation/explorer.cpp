@@ -8,15 +8,15 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "engine/core/communicator_context.hpp"
-#include "sim/simulation/model_check_network.hpp"
 #include "sim/simulation/collective_run.hpp"
+#include "sim/simulation/model_check_network.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 namespace {
 
 constexpr Instant kStart{1'000};
-constexpr std::uint32_t kMostWaits = 400;  // times that time passes in one run
+constexpr std::uint32_t kMaxWaits = 400;  // times that time passes in one run
 
 /// One run: the ranks, and what each has been brought so far.
 class Execution {
@@ -27,7 +27,7 @@ class Execution {
     settings.chains = spec.chains;
     settings.first_epoch = spec.first_epoch;
     settings.always_barrier = spec.always_barrier;
-    settings.keep_bytes = spec.keep_bytes;
+    settings.retain_bytes = spec.retain_bytes;
     runs_.resize(spec.ranks);
     for (std::uint32_t r = 0; r < spec.ranks; ++r) {
       contexts_.push_back(std::make_unique<engine::CommunicatorContext>(
@@ -42,15 +42,15 @@ class Execution {
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
-  std::vector<ChoiceNetwork::Choice> choices() const { return network_.choices(); }
+  std::vector<ModelCheckNetwork::Choice> choices() const { return network_.choices(); }
   /// Whether a chunk like this one has been brought to its rank before.
-  bool is_repeated(const ChoiceNetwork::Choice& choice) const {
+  bool is_repeated(const ModelCheckNetwork::Choice& choice) const {
     if (choice.from != kNoRank) return false;
     const std::vector<std::uint64_t>& seen = histories_[index(choice.at)].chunks;
     return std::find(seen.begin(), seen.end(), choice.name) != seen.end();
   }
   /// Returns whether it changed anything.
-  bool deliver(const ChoiceNetwork::Choice& choice) {
+  bool deliver(const ModelCheckNetwork::Choice& choice) {
     const std::uint32_t rank = index(choice.at);
     const bool chunk = choice.from == kNoRank;
     const Effects before = effects(rank);
@@ -63,7 +63,7 @@ class Execution {
       history.idle += mix(choice.name);
       return false;
     }
-    if (chunk && after.same_beside_marks(before)) {
+    if (chunk && after.same_atomic_marks(before)) {
       history.marks += mix(choice.name);
     } else {
       history.close_marks();
@@ -75,7 +75,7 @@ class Execution {
   bool wait() {
     Instant deadline = kNever;
     for (const auto& context : contexts_) deadline = std::min(deadline, context->next_deadline());
-    if (deadline == kNever || ++waits_ > kMostWaits) return false;
+    if (deadline == kNever || ++waits_ > kMaxWaits) return false;
     now_ = std::max(deadline, now_ + Nanoseconds(1));
     for (std::uint32_t r = 0; r < contexts_.size(); ++r) {
       histories_[r].close_marks();
@@ -125,13 +125,13 @@ class Execution {
     std::uint64_t left = 0;
     Instant deadline{};
 
-    bool same_beside_marks(const Effects& other) const {
+    bool same_atomic_marks(const Effects& other) const {
       static_assert(std::has_unique_object_representations_v<observe::Counters>);
       return sent == other.sent && left == other.left && deadline == other.deadline &&
              std::memcmp(&others, &other.others, sizeof others) == 0;
     }
     bool same(const Effects& other) const {
-      return chunks_received == other.chunks_received && same_beside_marks(other);
+      return chunks_received == other.chunks_received && same_atomic_marks(other);
     }
   };
 
@@ -166,7 +166,7 @@ class Execution {
     }
   }
 
-  ChoiceNetwork network_;
+  ModelCheckNetwork network_;
   std::vector<std::vector<CollectiveRun>> runs_;
   std::vector<std::unique_ptr<engine::CommunicatorContext>> contexts_;
   std::vector<History> histories_;
@@ -252,7 +252,7 @@ class Explorer {
       auto choices = execution.choices();
       while (choices.empty() && execution.wait()) choices = execution.choices();
       if (choice >= choices.size()) break;
-      report_.path += ChoiceNetwork::describe(choices[choice]) + "; ";
+      report_.path += ModelCheckNetwork::describe(choices[choice]) + "; ";
       execution.deliver(choices[choice]);
     }
   }
@@ -302,4 +302,4 @@ ExplorerReport explore_all_losses(ExplorerSpec spec, std::uint32_t chunks) {
   return sum;
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "tutti/status.hpp"
 #include "sim/simulation/config.hpp"
+#include "tutti/status.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 struct ExplorerSpec {
   std::uint32_t ranks = 3;
@@ -27,7 +27,7 @@ struct ExplorerSpec {
   std::uint32_t chains = 1;
   std::uint32_t first_epoch = 1;
   bool always_barrier = false;
-  std::uint64_t keep_bytes = 0;
+  std::uint64_t retain_bytes = 0;
   std::vector<CollectiveSpec> collectives{};
   /// Bit r of lost[i]: the i-th chunk that is multicast does not reach rank r.
   std::vector<std::uint32_t> lost{};
@@ -51,4 +51,4 @@ ExplorerReport explore(const ExplorerSpec& spec);
 /// the first failure. `states` and the rest are sums.
 ExplorerReport explore_all_losses(ExplorerSpec spec, std::uint32_t chunks);
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

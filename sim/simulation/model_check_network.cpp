@@ -10,7 +10,7 @@
 #include "sim/device/region_table.hpp"
 #include "wire/header.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 using device::Completion;
 using device::Opcode;
@@ -19,7 +19,7 @@ using device::ReceivedChunk;
 /// One rank's presence: it holds what has arrived until the engine polls.
 class ChoiceEndpoint final : public device::Endpoint, private device::MulticastQueuePair {
  public:
-  ChoiceEndpoint(ChoiceNetwork& network, Rank rank) : network_(&network), rank_(rank) {
+  ChoiceEndpoint(ModelCheckNetwork& network, Rank rank) : network_(&network), rank_(rank) {
     for (const auto one : {device::Capability::multicast_ud, device::Capability::reliable_send,
                            device::Capability::read}) {
       capabilities_.bits |= static_cast<std::uint32_t>(one);
@@ -41,7 +41,7 @@ class ChoiceEndpoint final : public device::Endpoint, private device::MulticastQ
   void deregister_memory(device::MemoryKey key) override { regions_.remove(key); }
   std::size_t max_message_bytes() const override { return 4096; }
   Status post(Instant, const device::WorkRequest& request) override {
-    ChoiceNetwork::Message message;
+    ModelCheckNetwork::Message message;
     message.opcode = request.opcode;
     message.work_id = request.work_id;
     if (request.opcode == Opcode::send) {
@@ -82,7 +82,7 @@ class ChoiceEndpoint final : public device::Endpoint, private device::MulticastQ
       const auto bytes =
           run.data.subspan(at).first(std::min<std::size_t>(run.chunk_bytes, run.data.size() - at));
       network_->multicast(rank_, {run.epoch, run.first_psn + count, rank_,
-                                  ChoiceNetwork::Bytes(bytes.begin(), bytes.end())});
+                                  ModelCheckNetwork::Bytes(bytes.begin(), bytes.end())});
     }
     return count;
   }
@@ -106,8 +106,8 @@ class ChoiceEndpoint final : public device::Endpoint, private device::MulticastQ
   }
   Status post_probe(std::uint32_t) override { return {}; }
 
-  void arrive(ChoiceNetwork::Chunk chunk) { chunks_.push_back(std::move(chunk)); }
-  void arrive(const Completion& completion, ChoiceNetwork::Bytes bytes) {
+  void arrive(ModelCheckNetwork::Chunk chunk) { chunks_.push_back(std::move(chunk)); }
+  void arrive(const Completion& completion, ModelCheckNetwork::Bytes bytes) {
     completions_.push_back({completion, std::move(bytes)});
   }
   const device::sim::RegionTable& regions() const { return regions_; }
@@ -115,36 +115,36 @@ class ChoiceEndpoint final : public device::Endpoint, private device::MulticastQ
  private:
   struct Arrived {
     Completion completion;
-    ChoiceNetwork::Bytes bytes;
+    ModelCheckNetwork::Bytes bytes;
   };
 
-  ChoiceNetwork* network_;
+  ModelCheckNetwork* network_;
   Rank rank_;
   device::Capabilities capabilities_;
   device::sim::RegionTable regions_;
   std::deque<Arrived> completions_;
-  std::deque<ChoiceNetwork::Bytes> lent_messages_;
-  std::vector<ChoiceNetwork::Chunk> chunks_;
+  std::deque<ModelCheckNetwork::Bytes> lent_messages_;
+  std::vector<ModelCheckNetwork::Chunk> chunks_;
   std::size_t lent_chunks_ = 0;
 };
 
-ChoiceNetwork::ChoiceNetwork(std::uint32_t ranks, std::uint32_t chunk_bytes,
-                             std::vector<std::uint32_t> lost)
+ModelCheckNetwork::ModelCheckNetwork(std::uint32_t ranks, std::uint32_t chunk_bytes,
+                                     std::vector<std::uint32_t> lost)
     : ranks_(ranks),
       chunk_bytes_(chunk_bytes),
       lost_(std::move(lost)),
       endpoints_(ranks),
       waiting_(ranks),
       channels_(std::size_t{ranks} * ranks) {}
-ChoiceNetwork::~ChoiceNetwork() = default;
+ModelCheckNetwork::~ModelCheckNetwork() = default;
 
-std::unique_ptr<device::Endpoint> ChoiceNetwork::open(Rank rank) {
+std::unique_ptr<device::Endpoint> ModelCheckNetwork::open(Rank rank) {
   auto endpoint = std::make_unique<ChoiceEndpoint>(*this, rank);
   endpoints_[index(rank)] = endpoint.get();
   return endpoint;
 }
 
-void ChoiceNetwork::multicast(Rank from, const Chunk& chunk) {
+void ModelCheckNetwork::multicast(Rank from, const Chunk& chunk) {
   ++sent_;
   const std::uint32_t lost = multicast_ < lost_.size() ? lost_[multicast_] : 0;
   ++multicast_;
@@ -153,11 +153,11 @@ void ChoiceNetwork::multicast(Rank from, const Chunk& chunk) {
   }
 }
 
-std::uint64_t ChoiceNetwork::name_of(const Chunk& chunk) {
+std::uint64_t ModelCheckNetwork::name_of(const Chunk& chunk) {
   return draw(chunk.epoch, chunk.psn, index(chunk.source), 1);
 }
 
-std::uint64_t ChoiceNetwork::name_of(Rank from, const Message& message) {
+std::uint64_t ModelCheckNetwork::name_of(Rank from, const Message& message) {
   std::uint64_t name =
       draw(index(from),
            static_cast<std::uint64_t>(message.opcode) * 4 + message.answer * 2 + message.refused,
@@ -166,7 +166,7 @@ std::uint64_t ChoiceNetwork::name_of(Rank from, const Message& message) {
   return name;
 }
 
-std::vector<ChoiceNetwork::Choice> ChoiceNetwork::choices() const {
+std::vector<ModelCheckNetwork::Choice> ModelCheckNetwork::choices() const {
   std::vector<Choice> all;
   for (std::uint32_t to = 0; to < ranks_; ++to) {
     for (std::uint32_t i = 0; i < waiting_[to].size(); ++i) {
@@ -181,7 +181,7 @@ std::vector<ChoiceNetwork::Choice> ChoiceNetwork::choices() const {
   return all;
 }
 
-void ChoiceNetwork::deliver(const Choice& choice) {
+void ModelCheckNetwork::deliver(const Choice& choice) {
   ChoiceEndpoint& endpoint = *endpoints_[index(choice.at)];
   if (choice.from == kNoRank) {
     auto& waiting = waiting_[index(choice.at)];
@@ -208,7 +208,7 @@ void ChoiceNetwork::deliver(const Choice& choice) {
   }
 }
 
-void ChoiceNetwork::serve_read(Rank at, Rank from, const Message& request) {
+void ModelCheckNetwork::serve_read(Rank at, Rank from, const Message& request) {
   Message answer = request;
   answer.answer = true;
   const auto memory =
@@ -218,9 +218,9 @@ void ChoiceNetwork::serve_read(Rank at, Rank from, const Message& request) {
   channel(at, from).push_back(std::move(answer));
 }
 
-std::string ChoiceNetwork::describe(const Choice& choice) {
+std::string ModelCheckNetwork::describe(const Choice& choice) {
   if (choice.from == kNoRank) return fmt::format("chunk at {}", index(choice.at));
   return fmt::format("message {}>{}", index(choice.from), index(choice.at));
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

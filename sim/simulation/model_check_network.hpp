@@ -10,15 +10,16 @@
 
 #include "device/device.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 class ChoiceEndpoint;
 
 /// The packets of all ranks that have been sent and have not arrived.
-class ChoiceNetwork {
+class ModelCheckNetwork {
  public:
-  ChoiceNetwork(std::uint32_t ranks, std::uint32_t chunk_bytes, std::vector<std::uint32_t> lost);
-  ~ChoiceNetwork();
+  ModelCheckNetwork(std::uint32_t ranks, std::uint32_t chunk_bytes,
+                    std::vector<std::uint32_t> lost);
+  ~ModelCheckNetwork();
 
   /// The endpoint of the next rank, which the caller owns; it does not outlive the network.
   std::unique_ptr<device::Endpoint> open(Rank rank);
@@ -79,4 +80,4 @@ class ChoiceNetwork {
   std::vector<std::deque<Message>> channels_;
 };
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "sim/fabric/topology.hpp"
-#include "tutti/status.hpp"
 #include "sim/simulation/config.hpp"
+#include "tutti/status.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 /// What happens to the n-th frame (from 0) that one rank sends another on a reliable connection.
 struct FrameFault {
@@ -34,7 +34,7 @@ struct FrameFault {
 };
 
 /// Where the hosts are.
-struct Place {
+struct TopologySpec {
   enum class Shape : std::uint8_t { single_switch, two_levels, cluster188, radix };
   Shape shape = Shape::single_switch;
   std::uint32_t hosts = 8;   ///< single_switch; two_levels: of a leaf; radix: ports of a switch
@@ -43,7 +43,7 @@ struct Place {
   std::uint64_t bits_per_second = 56'000'000'000;
   sim::PlacementKind placement = sim::PlacementKind::packed;
 
-  friend bool operator==(const Place&, const Place&) = default;
+  friend bool operator==(const TopologySpec&, const TopologySpec&) = default;
 };
 
 struct ScenarioCommunicator {
@@ -56,7 +56,7 @@ struct ScenarioCommunicator {
   std::uint64_t window_bytes = 0;  ///< 0: what staging holds
   std::uint32_t pulses_in_flight = 4;
   bool always_barrier = false;
-  std::uint64_t keep_bytes = 0;
+  std::uint64_t retain_bytes = 0;
   std::uint32_t first_epoch = 1;
   Nanoseconds reorder_delay{100'000};
   Nanoseconds alpha{300'000};
@@ -75,7 +75,7 @@ struct ScenarioCommunicator {
 
 struct Scenario {
   std::uint64_t seed = 1;
-  Place place{};
+  TopologySpec place{};
   bool lossless = false;
   bool cut_through = false;
   sim::Routing routing = sim::Routing::ecmp;
@@ -100,6 +100,6 @@ struct Scenario {
 };
 
 /// The fabric's shape of a scenario.
-Result<sim::Topology> make_topology(const Place& place);
+Result<sim::Topology> make_topology(const TopologySpec& place);
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

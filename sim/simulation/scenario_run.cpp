@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "sim/fault/fault_injector.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 namespace {
 
@@ -20,8 +20,8 @@ class ScenarioWorld::ScriptedTap final : public device::FrameTap {
  public:
   ScriptedTap(const ScenarioCommunicator& from)
       : plan_(from.faults),
-        planned_(
-            from.faults.concerns(device::fault::Place::sender, device::fault::Packet::reliable)),
+        planned_(from.faults.concerns(device::fault::TopologySpec::sender,
+                                      device::fault::Packet::reliable)),
         listed_(from.frames),
         ranks_(from.ranks),
         sent_(planned_ || !listed_.empty() ? std::size_t{ranks_} * ranks_ : 0) {}
@@ -46,7 +46,7 @@ class ScenarioWorld::ScriptedTap final : public device::FrameTap {
     }
     if (!planned_) return false;
     const device::fault::FaultRule* rule =
-        device::fault::decide(plan_, {.place = device::fault::Place::sender,
+        device::fault::decide(plan_, {.place = device::fault::TopologySpec::sender,
                                       .packet = device::fault::Packet::reliable,
                                       .source = fault.from,
                                       .receiver = fault.to,
@@ -84,7 +84,7 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
   to.engine.window_bytes = from.window_bytes;
   to.engine.pulses_in_flight = from.pulses_in_flight;
   to.engine.always_barrier = from.always_barrier;
-  to.engine.keep_bytes = from.keep_bytes;
+  to.engine.retain_bytes = from.retain_bytes;
   to.engine.reorder_delay = from.reorder_delay;
   to.engine.cutoff.alpha_floor = from.alpha;
   to.engine.cutoff.alpha_ceiling = from.alpha * 25;
@@ -148,7 +148,7 @@ Status ScenarioWorld::open() {
     if (one.ranks == 0) return failure(Code::invalid_argument, "a communicator of 0 ranks");
     config.communicators.push_back(make_communicator(one, *places));
   }
-  world_ = std::make_unique<World>(std::move(config));
+  world_ = std::make_unique<Simulation>(std::move(config));
   return world_->open();
 }
 
@@ -169,9 +169,9 @@ void ScenarioWorld::sum_up(ScenarioResult& result) {
     for (std::uint32_t r = 0; r < one.ranks; ++r) {
       const observe::Counters& counters = world_->context(c, rank_of(r)).counters();
       result.recovered_bytes += counters.bytes_fetched;
-      const std::uint64_t repeated = counters.tails_repeated * one.chunk_bytes;
+      const std::uint64_t repeated = counters.tail_probes * one.chunk_bytes;
       result.recovered_bytes +=
-          counters.bytes_multicast_again - std::min(counters.bytes_multicast_again, repeated);
+          counters.bytes_retransmitted - std::min(counters.bytes_retransmitted, repeated);
       result.staging_drops += world_->endpoint(c, rank_of(r)).counters().kernel_drops;
     }
     result.lost_bytes += result.injected.bytes_dropped_at_sender * (one.ranks - 1);
@@ -224,7 +224,7 @@ Status ScenarioWorld::check_staging(const ScenarioResult& result) {
     const ScenarioCommunicator& one = scenario_.communicators[c];
     for (std::uint32_t r = 0; r < one.ranks; ++r) {
       if (one.collectives.size() > 1) return {};
-      if (world_->context(c, rank_of(r)).counters().tails_repeated > 0) return {};
+      if (world_->context(c, rank_of(r)).counters().tail_probes > 0) return {};
     }
   }
   return failure(Code::internal, "{} chunks found no receive posted though credits are kept",
@@ -263,4 +263,4 @@ ScenarioResult run_scenario(const Scenario& scenario) {
   return result;
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

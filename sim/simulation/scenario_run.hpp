@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "sim/fabric/topology.hpp"
-#include "tutti/status.hpp"
 #include "sim/simulation/scenario.hpp"
 #include "sim/simulation/simulation.hpp"
+#include "tutti/status.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 /// What came of a scenario, with the faults that did happen.
 struct ScenarioResult {
@@ -30,7 +30,7 @@ class ScenarioWorld {
   static Result<std::unique_ptr<ScenarioWorld>> create(const Scenario& scenario);
   ~ScenarioWorld();
 
-  World& world() { return *world_; }
+  Simulation& simulation() { return *world_; }
   const sim::Topology& topology() const { return topology_; }
   /// Runs it and applies, beside the world's own checks, those that hold for such a scenario.
   ScenarioResult run();
@@ -52,10 +52,10 @@ class ScenarioWorld {
   Scenario scenario_;
   sim::Topology topology_;
   std::vector<std::shared_ptr<ScriptedTap>> taps_;
-  std::unique_ptr<World> world_;
+  std::unique_ptr<Simulation> world_;
 };
 
 /// Creates and runs; the verdict of a scenario that cannot be put up says why.
 ScenarioResult run_scenario(const Scenario& scenario);
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

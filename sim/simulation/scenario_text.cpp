@@ -8,7 +8,7 @@
 #include "sim/simulation/experiment.hpp"
 #include "sim/simulation/scenario.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 namespace {
 
@@ -122,7 +122,7 @@ void visit_fields(Visit&& field, ScenarioCommunicator*) {
   field("window", &C::window_bytes);
   field("pulses", &C::pulses_in_flight);
   field("always-barrier", &C::always_barrier);
-  field("keep", &C::keep_bytes);
+  field("keep", &C::retain_bytes);
   field("epoch", &C::first_epoch);
   field("reorder", &C::reorder_delay);
   field("alpha", &C::alpha);
@@ -162,19 +162,19 @@ bool parse_field(std::string_view name, std::string_view value, T& to) {
 
 constexpr std::array<const char*, 4> kPlacements{"packed", "even", "spread", "random"};
 
-std::string print_shape(const Place& place) {
+std::string print_shape(const TopologySpec& place) {
   std::string text;
   switch (place.shape) {
-    case Place::Shape::single_switch:
+    case TopologySpec::Shape::single_switch:
       text = fmt::format("single:{}", place.hosts);
       break;
-    case Place::Shape::two_levels:
+    case TopologySpec::Shape::two_levels:
       text = fmt::format("tree:{}x{}x{}", place.leaves, place.hosts, place.spines);
       break;
-    case Place::Shape::cluster188:
+    case TopologySpec::Shape::cluster188:
       text = "cluster188";
       break;
-    case Place::Shape::radix:
+    case TopologySpec::Shape::radix:
       text = fmt::format("radix:{}x{}", place.hosts, place.spines);
       if (place.leaves != 0) text += fmt::format("x{}", place.leaves);
       break;
@@ -182,9 +182,9 @@ std::string print_shape(const Place& place) {
   return text;
 }
 
-std::string print_place(const Place& place) {
+std::string print_place(const TopologySpec& place) {
   std::string text = print_shape(place);
-  const Place usual{};
+  const TopologySpec usual{};
   if (place.placement != usual.placement) {
     text += fmt::format(" placement={}", kPlacements[static_cast<std::size_t>(place.placement)]);
   }
@@ -194,31 +194,31 @@ std::string print_place(const Place& place) {
   return text;
 }
 
-bool parse_topology(std::string_view value, Place& place) {
+bool parse_topology(std::string_view value, TopologySpec& place) {
   // The name first: it may have an x of its own.
   const std::size_t colon = std::min(value.find(':'), value.size());
   Words words = split(value.substr(colon), ":x");
   words.insert(words.begin(), value.substr(0, colon));
   if (words[0] == "cluster188" && words.size() == 1) {
-    place.shape = Place::Shape::cluster188;
+    place.shape = TopologySpec::Shape::cluster188;
     place.hosts = 18;
     return true;
   }
   if (words[0] == "single" && words.size() == 2) {
-    place.shape = Place::Shape::single_switch;
+    place.shape = TopologySpec::Shape::single_switch;
     return read(words[1], place.hosts);
   }
   if (words[0] == "radix" && (words.size() == 3 || words.size() == 4)) {
-    place.shape = Place::Shape::radix;
+    place.shape = TopologySpec::Shape::radix;
     if (words.size() == 4 && !read(words[3], place.leaves)) return false;
     return read(words[1], place.hosts) && read(words[2], place.spines);
   }
-  place.shape = Place::Shape::two_levels;
+  place.shape = TopologySpec::Shape::two_levels;
   return words[0] == "tree" && words.size() == 4 && read(words[1], place.leaves) &&
          read(words[2], place.hosts) && read(words[3], place.spines);
 }
 
-bool parse_place_word(std::string_view name, std::string_view value, Place& place) {
+bool parse_place_word(std::string_view name, std::string_view value, TopologySpec& place) {
   if (name == "topology") return parse_topology(value, place);
   if (name == "rate") return read(value, place.bits_per_second);
   if (name != "placement") return false;
@@ -443,10 +443,10 @@ Result<Scenario> Scenario::parse(std::string_view text) {
   return scenario;
 }
 
-std::string to_string(const Place& place) { return print_shape(place); }
+std::string to_string(const TopologySpec& place) { return print_shape(place); }
 
-Result<Place> parse_place(std::string_view text) {
-  Place place;
+Result<TopologySpec> parse_place(std::string_view text) {
+  TopologySpec place;
   if (parse_topology(text, place)) return place;
   return failure(Code::invalid_argument,
                  "\"{}\" is none of single:HOSTS, tree:LEAVESxHOSTSxSPINES, cluster188, "
@@ -454,15 +454,15 @@ Result<Place> parse_place(std::string_view text) {
                  text);
 }
 
-Result<sim::Topology> make_topology(const Place& place) {
+Result<sim::Topology> make_topology(const TopologySpec& place) {
   const sim::LinkSpec spec{.bits_per_second = place.bits_per_second};
-  if (place.shape == Place::Shape::single_switch) {
+  if (place.shape == TopologySpec::Shape::single_switch) {
     return sim::Topology::single_switch(place.hosts, spec);
   }
-  if (place.shape == Place::Shape::cluster188) return sim::Topology::cluster188(spec);
+  if (place.shape == TopologySpec::Shape::cluster188) return sim::Topology::cluster188(spec);
   sim::FatTreeShape shape;
   shape.host_link = shape.trunk = spec;
-  if (place.shape == Place::Shape::two_levels) {
+  if (place.shape == TopologySpec::Shape::two_levels) {
     shape.down = {place.hosts, place.leaves};
     shape.up = {1, place.spines};
   } else {
@@ -477,4 +477,4 @@ Result<sim::Topology> make_topology(const Place& place) {
   return sim::Topology::fat_tree(shape);
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

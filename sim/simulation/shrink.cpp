@@ -6,7 +6,7 @@
 #include "sim/fault/fault_injector.hpp"
 #include "sim/simulation/swarm.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 namespace {
 
@@ -98,14 +98,15 @@ std::vector<FaultRule> struck_chunks(const ScenarioCommunicator& communicator) {
       const bool sender = r == communicator.ranks;
       if (!sender && rank_of(r) == chunk.source) continue;
       for (std::uint32_t copy = 0; copy < kCopies; ++copy) {
-        const FaultRule* rule = device::fault::decide(
-            plan, {.place = sender ? device::fault::Place::sender : device::fault::Place::receiver,
-                   .packet = Packet::chunk,
-                   .epoch = chunk.epoch,
-                   .psn = chunk.psn,
-                   .source = chunk.source,
-                   .receiver = sender ? kNoRank : rank_of(r),
-                   .occurrence = copy});
+        const FaultRule* rule =
+            device::fault::decide(plan, {.place = sender ? device::fault::TopologySpec::sender
+                                                         : device::fault::TopologySpec::receiver,
+                                         .packet = Packet::chunk,
+                                         .epoch = chunk.epoch,
+                                         .psn = chunk.psn,
+                                         .source = chunk.source,
+                                         .receiver = sender ? kNoRank : rank_of(r),
+                                         .occurrence = copy});
         if (rule == nullptr) continue;
         FaultRule one = *rule;
         one.rate_ppm = 1'000'000;
@@ -247,7 +248,7 @@ class Shrinker {
   /// The scenario among fewer ranks: what befell a rank that is gone befalls another.
   static Scenario of_ranks(const Scenario& scenario, std::uint32_t ranks) {
     Scenario less = scenario;
-    less.place = {.shape = Place::Shape::single_switch, .hosts = ranks};
+    less.place = {.shape = TopologySpec::Shape::single_switch, .hosts = ranks};
     less.place.bits_per_second = scenario.place.bits_per_second;
     const auto remaining = [&](Rank rank) { return rank_of(index(rank) % ranks); };
     for (ScenarioCommunicator& one : less.communicators) {
@@ -316,7 +317,7 @@ class Shrinker {
     reset(&C::window_bytes);
     reset(&C::pulses_in_flight);
     reset(&C::always_barrier);
-    reset(&C::keep_bytes);
+    reset(&C::retain_bytes);
     reset(&C::reorder_delay);
     reset(&C::alpha);
     reset(&C::patience);
@@ -336,4 +337,4 @@ Scenario shrink(const Scenario& scenario, const Fails& fails, std::uint32_t budg
   return Shrinker(fails, budget).shrink(scenario);
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -6,7 +6,7 @@
 #include "base/random.hpp"
 #include "sim/device/sim_device.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 using device::sim::kFirstWorldKind;
 using sim::Event;
@@ -59,7 +59,7 @@ std::uint64_t mixed_into(std::uint64_t digest, std::uint64_t value) {
 }  // namespace
 
 /// Notes what the fabric loses.
-class World::DropRecorder final : public sim::Sink {
+class Simulation::DropRecorder final : public sim::Sink {
  public:
   explicit DropRecorder(std::vector<FabricLoss>& losses) : losses_(&losses) {}
   void arrived(const sim::Arrival&, HostId, const sim::Packet&) override {}
@@ -74,15 +74,15 @@ class World::DropRecorder final : public sim::Sink {
   std::vector<FabricLoss>* losses_;
 };
 
-World::World(WorldConfig config) : config_(std::move(config)) {}
-World::~World() {
+Simulation::Simulation(WorldConfig config) : config_(std::move(config)) {}
+Simulation::~Simulation() {
   // Endpoints leave the network before it goes.
   members_.clear();
 }
 
 // ---- opening ------------------------------------------------------------------------------------
 
-Status World::open() {
+Status Simulation::open() {
   if (config_.topology == nullptr) {
     return failure(Code::invalid_argument, "a world without a topology");
   }
@@ -114,7 +114,7 @@ Status World::open() {
   return {};
 }
 
-Status World::open_communicator(std::uint32_t number) {
+Status Simulation::open_communicator(std::uint32_t number) {
   const CommunicatorSpec& spec = config_.communicators[number];
   Shared& shared = shared_[number];
   auto added = network_->add_communicator(spec.hosts, spec.subgroups);
@@ -151,7 +151,7 @@ Status World::open_communicator(std::uint32_t number) {
   return {};
 }
 
-Status World::open_member(std::uint32_t number, Rank rank) {
+Status Simulation::open_member(std::uint32_t number, Rank rank) {
   const CommunicatorSpec& spec = config_.communicators[number];
   device::EndpointOptions options;
   options.rank = rank;
@@ -181,7 +181,7 @@ Status World::open_member(std::uint32_t number, Rank rank) {
   return {};
 }
 
-void World::schedule_script() {
+void Simulation::schedule_script() {
   const auto at = [&](EventKind kind, Instant time, std::size_t which) {
     queue_.push({.time = sim::from_instant(std::max(time, kStart)),
                  .key = event_key(kind, static_cast<std::uint32_t>(which)),
@@ -200,7 +200,7 @@ void World::schedule_script() {
 
 // ---- running ------------------------------------------------------------------------------------
 
-WorldReport World::run() {
+WorldReport Simulation::run() {
   Event event;
   Instant until = kNever;
   while (report_.verdict.ok() && queue_.pop(event)) {
@@ -224,7 +224,7 @@ WorldReport World::run() {
   return report_;
 }
 
-void World::handle(const Event& event) {
+void Simulation::handle(const Event& event) {
   if (network_->handle(event)) return;
   const EventKind kind = kind_of(event);
   const std::uint32_t target = target_of(event);
@@ -240,7 +240,7 @@ void World::handle(const Event& event) {
   }
 }
 
-void World::on_script(EventKind kind, std::uint32_t target) {
+void Simulation::on_script(EventKind kind, std::uint32_t target) {
   if (kind == kPauseBegins) {
     Host& host = hosts_[index(config_.pauses[target].host)];
     host.paused_until = std::max(host.paused_until, now() + config_.pauses[target].length);
@@ -255,7 +255,7 @@ void World::on_script(EventKind kind, std::uint32_t target) {
   }
 }
 
-void World::heal() {
+void Simulation::heal() {
   for (const auto& [link_class, probability] : config_.loss) {
     network_->fabric().set_loss(link_class, 0);
   }
@@ -265,7 +265,7 @@ void World::heal() {
   }
 }
 
-void World::kill(HostId id) {
+void Simulation::kill(HostId id) {
   Host& host = hosts_[index(id)];
   if (host.dead) return;
   host.dead = true;
@@ -275,11 +275,11 @@ void World::kill(HostId id) {
   }
 }
 
-void World::wake(HostId id, Instant visible, bool chunk) {
+void Simulation::wake(HostId id, Instant visible, bool chunk) {
   schedule_wake(index(id), chunk ? visible + config_.host.moderation : visible);
 }
 
-void World::schedule_wake(std::uint32_t at, Instant when) {
+void Simulation::schedule_wake(std::uint32_t at, Instant when) {
   Host& host = hosts_[at];
   when = std::max({when, host.busy_until, now()});
   if (when >= host.wake_at || host.dead) return;
@@ -287,7 +287,7 @@ void World::schedule_wake(std::uint32_t at, Instant when) {
   queue_.push({.time = sim::from_instant(when), .key = event_key(kWake, at), .argument = 0});
 }
 
-void World::work(std::uint32_t at) {
+void Simulation::work(std::uint32_t at) {
   Host& host = hosts_[at];
   host.wake_at = kNever;
   if (host.dead) return;
@@ -326,7 +326,7 @@ void World::work(std::uint32_t at) {
   if (next != kNever) schedule_wake(at, next);
 }
 
-World::Work& World::Work::operator+=(const Work& other) {
+Simulation::Work& Simulation::Work::operator+=(const Work& other) {
   chunks += other.chunks;
   messages += other.messages;
   sends += other.sends;
@@ -334,19 +334,19 @@ World::Work& World::Work::operator+=(const Work& other) {
   return *this;
 }
 
-World::Work World::Work::operator-(const Work& other) const {
+Simulation::Work Simulation::Work::operator-(const Work& other) const {
   return {chunks - other.chunks, messages - other.messages, sends - other.sends,
           turns - other.turns};
 }
 
-World::Work World::work_of(const Member& member) const {
+Simulation::Work Simulation::work_of(const Member& member) const {
   const observe::Counters& counters = member.context->counters();
   const device::EndpointCounters& device = member.endpoint->nic().counters;
   return {device.multicast_datagrams_received, counters.messages_received + counters.messages_sent,
           device.send_calls, counters.collectives_started + counters.collectives_completed};
 }
 
-Nanoseconds World::cost_of(Host& host, const Work& work) {
+Nanoseconds Simulation::cost_of(Host& host, const Work& work) {
   const HostModel& model = config_.host;
   Nanoseconds cost = model.poll * static_cast<std::int64_t>(host.members.size()) +
                      model.chunk * static_cast<std::int64_t>(work.chunks) +
@@ -363,7 +363,7 @@ Nanoseconds World::cost_of(Host& host, const Work& work) {
 
 // ---- the application ----------------------------------------------------------------------------
 
-void World::submit(std::uint32_t at) {
+void Simulation::submit(std::uint32_t at) {
   Member& member = members_[at];
   if (hosts_[member.host].dead) return;
   const CommunicatorSpec& spec = config_.communicators[member.communicator];
@@ -374,7 +374,7 @@ void World::submit(std::uint32_t at) {
   schedule_wake(member.host, now());
 }
 
-void World::submit_one(Member& member, std::uint32_t number) {
+void Simulation::submit_one(Member& member, std::uint32_t number) {
   const CommunicatorSpec& spec = config_.communicators[member.communicator];
   const CollectiveSpec& what = spec.collectives[number];
   const auto ranks = static_cast<std::uint32_t>(spec.hosts.size());
@@ -400,7 +400,7 @@ void World::submit_one(Member& member, std::uint32_t number) {
   member.context->submit(std::move(operation));
 }
 
-void World::on_end(std::uint32_t at, std::uint32_t number, const Status& status) {
+void Simulation::on_end(std::uint32_t at, std::uint32_t number, const Status& status) {
   Member& member = members_[at];
   CollectiveEnd& end = member.ends[number];
   if (end.done) {
@@ -444,15 +444,15 @@ void World::on_end(std::uint32_t at, std::uint32_t number, const Status& status)
 
 // ---- judging ------------------------------------------------------------------------------------
 
-void World::fail(const Status& status) {
+void Simulation::fail(const Status& status) {
   if (report_.verdict.ok()) report_.verdict = status;
 }
 
-bool World::lives(std::uint32_t communicator, Rank rank) const {
+bool Simulation::lives(std::uint32_t communicator, Rank rank) const {
   return !hosts_[member(communicator, rank).host].dead;
 }
 
-device::fault::Injected World::injected() const {
+device::fault::Injected Simulation::injected() const {
   device::fault::Injected sum;
   for (const Shared& shared : shared_) {
     if (!shared.faults) continue;
@@ -473,7 +473,7 @@ device::fault::Injected World::injected() const {
   return sum;
 }
 
-std::string World::describe_stuck() const {
+std::string Simulation::describe_stuck() const {
   constexpr int kMaxListed = 8;
   std::string text;
   int listed = 0;
@@ -490,4 +490,4 @@ std::string World::describe_stuck() const {
   return text;
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

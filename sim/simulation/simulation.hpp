@@ -12,15 +12,15 @@
 #include <utility>
 #include <vector>
 
-#include "sim/fault/fault_device.hpp"
-#include "sim/device/network.hpp"
 #include "engine/core/communicator_context.hpp"
+#include "sim/device/network.hpp"
 #include "sim/fabric/event_queue.hpp"
 #include "sim/fabric/port_trace.hpp"
+#include "sim/fault/fault_device.hpp"
 #include "sim/simulation/collective_run.hpp"
 #include "sim/simulation/config.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 /// How a collective ended at one rank.
 struct CollectiveEnd {
@@ -43,10 +43,10 @@ struct WorldReport {
   std::uint64_t failed = 0;
 };
 
-class World final : public device::sim::HostWaker {
+class Simulation final : public device::sim::HostWaker {
  public:
-  explicit World(WorldConfig config);
-  ~World() override;
+  explicit Simulation(WorldConfig config);
+  ~Simulation() override;
 
   /// Opens all endpoints. Once, before `run`.
   Status open();
@@ -159,4 +159,4 @@ class World final : public device::sim::HostWaker {
   WorldReport report_;
 };
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

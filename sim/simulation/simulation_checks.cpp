@@ -4,7 +4,7 @@
 #include "base/error.hpp"
 #include "sim/simulation/simulation.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 namespace {
 
@@ -18,7 +18,7 @@ std::uint64_t chunks_of(const CollectiveSpec& spec, std::uint32_t ranks, Rank ra
 
 }  // namespace
 
-Status World::check_end() {
+Status Simulation::check_end() {
   for (const Member& member : members_) {
     if (Status status = check_member(member); !status) {
       return failure(status.code(), "rank {} of communicator {}: {}", index(member.rank),
@@ -28,7 +28,7 @@ Status World::check_end() {
   return check_ports();
 }
 
-bool World::error_names_the_lost(const Member& member, const std::string& message) const {
+bool Simulation::error_names_the_lost(const Member& member, const std::string& message) const {
   const CommunicatorSpec& spec = config_.communicators[member.communicator];
   const auto names = [&](sim::HostId host) {
     for (std::size_t r = 0; r < spec.hosts.size(); ++r) {
@@ -50,7 +50,7 @@ bool World::error_names_the_lost(const Member& member, const std::string& messag
   });
 }
 
-Status World::check_member(const Member& member) const {
+Status Simulation::check_member(const Member& member) const {
   if (hosts_[member.host].dead) return {};
   const CommunicatorSpec& spec = config_.communicators[member.communicator];
   for (const CollectiveRun& run : member.runs) {
@@ -89,14 +89,14 @@ Status World::check_member(const Member& member) const {
                    counters.messages_rejected, counters.chunks_malformed);
   }
   // What was kept for later is placed by a copy that nobody counts.
-  if (!spec.nic.carry_bytes && counters.chunks_early == 0 &&
+  if (!spec.nic.carry_bytes && counters.chunks_unexpected == 0 &&
       member.endpoint->nic().placed_check != placed) {
     return failure(Code::internal, "data were placed elsewhere than where they belong");
   }
   return {};
 }
 
-Status World::check_ports() const {
+Status Simulation::check_ports() const {
   const sim::Fabric& fabric = network_->fabric();
   const sim::FabricCounters& counters = fabric.counters();
   if (counters.in_flight != 0 && queue_.empty()) {
@@ -117,4 +117,4 @@ Status World::check_ports() const {
   return {};
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

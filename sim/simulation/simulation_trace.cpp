@@ -5,12 +5,12 @@
 #include "sim/fabric/port_trace.hpp"
 #include "sim/simulation/simulation.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 using observe::TraceTrack;
 using sim::to_trace_time;
 
-void World::begin_trace() {
+void Simulation::begin_trace() {
   observe::Trace& trace = *config_.trace;
   rank_tracks_ = trace.add_group("ranks");
   worker_tracks_ = trace.add_group("hosts' workers");
@@ -30,7 +30,7 @@ void World::begin_trace() {
 }
 
 /// A collective's span and, where one follows the other, its phases within it.
-void World::trace_end(Member& member, const CollectiveEnd& end, CollectiveKind kind) {
+void Simulation::trace_end(Member& member, const CollectiveEnd& end, CollectiveKind kind) {
   const TraceTrack track{rank_tracks_, static_cast<std::uint32_t>(&member - members_.data())};
   const sim::Picoseconds begin = sim::from_instant(end.submitted_at);
   const sim::Picoseconds whole = sim::from_nanoseconds(end.ended_at - end.submitted_at);
@@ -56,4 +56,4 @@ void World::trace_end(Member& member, const CollectiveEnd& end, CollectiveKind k
                        to_trace_time(rest));
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

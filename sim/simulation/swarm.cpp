@@ -10,7 +10,7 @@
 
 #include "base/random.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 namespace {
 
@@ -51,10 +51,10 @@ class Drawer {
     ranks_ = options_.ranks;
     if (ranks_ == 0) ranks_ = chance(400) ? 64 : (chance(3) ? from_to(9, 16) : from_to(2, 8));
     if (chance(2)) {
-      one.place = {.shape = Place::Shape::single_switch, .hosts = ranks_};
+      one.place = {.shape = TopologySpec::Shape::single_switch, .hosts = ranks_};
     } else {
       const std::uint32_t per_leaf = from_to(1, 4);
-      one.place = {.shape = Place::Shape::two_levels,
+      one.place = {.shape = TopologySpec::Shape::two_levels,
                    .hosts = per_leaf,
                    .leaves = (ranks_ + per_leaf - 1) / per_leaf,
                    .spines = from_to(1, 3)};
@@ -83,7 +83,7 @@ class Drawer {
     if (chance(4)) one.window_bytes = std::uint64_t{one.chunk_bytes} * from_to(1, 32);
     one.pulses_in_flight = chance(4) ? from_to(1, 6) : 4;
     one.always_barrier = chance(4);
-    if (chance(2)) one.keep_bytes = 1u << from_to(6, 16);
+    if (chance(2)) one.retain_bytes = 1u << from_to(6, 16);
     one.first_epoch = chance(4) ? 0xffff'ffffu - from_to(0, 3) : from_to(0, 3);
     one.reorder_delay = one_of(std::array{Nanoseconds(20'000), Nanoseconds(100'000)});
     if (chance(4)) one.alpha = Nanoseconds(20'000) + time_up_to(500'000);
@@ -122,7 +122,7 @@ class Drawer {
   }
 
   /// A rule for a packet's first copies, so that it comes through in the end.
-  FaultRule bounded(Action action, device::fault::Place place) {
+  FaultRule bounded(Action action, device::fault::TopologySpec place) {
     FaultRule rule{.action = action, .place = place, .packet = Packet::chunk};
     rule.occurrences = from_to(1, 3);
     static constexpr std::array<std::uint32_t, 5> kRates{10'000, 50'000, 200'000, 500'000,
@@ -133,15 +133,15 @@ class Drawer {
       rule.psns = device::fault::Interval{first, first + from_to(0, 6)};
     }
     if (chance(4)) rule.source = rank_of(from_to(0, ranks_ - 1));
-    if (place == device::fault::Place::receiver && chance(3)) {
+    if (place == device::fault::TopologySpec::receiver && chance(3)) {
       rule.ranks.push_back(rank_of(from_to(0, ranks_ - 1)));
     }
     return rule;
   }
 
   void chunk_faults(ScenarioCommunicator& one) {
-    using device::fault::Place::receiver;
-    using device::fault::Place::sender;
+    using device::fault::TopologySpec::receiver;
+    using device::fault::TopologySpec::sender;
     auto& rules = one.faults.rules;
     if (chance(2)) rules.push_back(bounded(Action::drop, receiver));
     if (chance(4)) rules.push_back(bounded(Action::drop, sender));
@@ -163,7 +163,7 @@ class Drawer {
 
   void frame_faults(ScenarioCommunicator& one) {
     static constexpr std::array<std::uint32_t, 3> kRates{10'000, 100'000, 300'000};
-    FaultRule rule{.place = device::fault::Place::sender, .packet = Packet::reliable};
+    FaultRule rule{.place = device::fault::TopologySpec::sender, .packet = Packet::reliable};
     if (chance(4)) {
       rule.rate_ppm = one_of(kRates);
       one.faults.rules.push_back(rule);
@@ -178,7 +178,7 @@ class Drawer {
   void network_faults(Scenario& one) {
     static constexpr std::array<std::uint32_t, 4> kLoss{100, 1'000, 10'000, 100'000};
     if (chance(5)) one.loss_ppm = one_of(kLoss);
-    const std::uint32_t hosts = one.place.shape == Place::Shape::single_switch
+    const std::uint32_t hosts = one.place.shape == TopologySpec::Shape::single_switch
                                     ? one.place.hosts
                                     : one.place.hosts * one.place.leaves;
     const auto moment = [this] {
@@ -265,4 +265,4 @@ std::string replay_command(std::uint64_t seed, const SwarmOptions& options) {
   return text;
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -8,7 +8,7 @@
 #include "sim/simulation/scenario.hpp"
 #include "sim/simulation/scenario_run.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 /// What the draws may use.
 struct SwarmOptions {
@@ -49,4 +49,4 @@ Scenario shrink(const Scenario& scenario, const Fails& fails, std::uint32_t budg
 /// "tutti sim swarm --seeds 7..7": what a person types to see a failure again.
 std::string replay_command(std::uint64_t seed, const SwarmOptions& options = {});
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

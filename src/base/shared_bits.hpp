@@ -1,5 +1,5 @@
 // A bitmap that several threads look at. A word is changed either by one thread alone (`set`) or by
-// any (`set_beside`, `clear_beside`); whoever sees a bit also sees what was written before it was
+// any (`set_atomic`, `clear_atomic`); whoever sees a bit also sees what was written before it was
 // set.
 #pragma once
 
@@ -27,15 +27,15 @@ class SharedBitmap {
     return (before & mask) == 0;
   }
   /// The same beside other threads that change the word.
-  bool set_beside(std::uint32_t bit) {
+  bool set_atomic(std::uint32_t bit) {
     const std::uint64_t mask = std::uint64_t{1} << (bit % 64);
     return (words_[bit / 64].fetch_or(mask, std::memory_order_acq_rel) & mask) == 0;
   }
-  void clear_beside(std::uint32_t bit) {
+  void clear_atomic(std::uint32_t bit) {
     words_[bit / 64].fetch_and(~(std::uint64_t{1} << (bit % 64)), std::memory_order_acq_rel);
   }
   /// Sets the bits of a range that lies in one word; returns how many were clear.
-  std::uint32_t set_word_beside(Range within) {
+  std::uint32_t set_word_atomic(Range within) {
     const std::uint64_t mask = bits::mask(within.first, within.last);
     const std::uint64_t before =
         words_[within.first / 64].fetch_or(mask, std::memory_order_acq_rel);

@@ -6,13 +6,13 @@
 
 namespace tutti {
 
-class Tally {
+class SingleWriterCounter {
  public:
   /// By the one thread that counts.
   void add(std::uint64_t amount) {
     count_.store(count_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
   }
-  Tally& operator++() {
+  SingleWriterCounter& operator++() {
     add(1);
     return *this;
   }

@@ -18,10 +18,10 @@ constexpr std::uint64_t kTinyBytes = 1024;
 constexpr std::uint64_t kSmallBytes = 8 * 1024;
 constexpr std::uint64_t kEagerBytes = 16 * 1000;  // what one message carries, roughly
 constexpr std::uint32_t kFewRanks = 16;
-constexpr std::uint64_t kBoardBytes = 64 * 1024;
+constexpr std::uint64_t kSlotExchangeBytes = 64 * 1024;
 constexpr std::uint64_t kEntryBytes = 16 * 1024;
 constexpr std::string_view kOneDatagram = "short: each sender multicasts once, in one round";
-constexpr std::string_view kOneBoard = "short: written once, where all others look";
+constexpr std::string_view kOneSlotExchange = "short: written once, where all others look";
 constexpr std::string_view kOneRing = "written once, into a ring that all others read";
 constexpr std::string_view kAutomatic = "automatic";
 constexpr std::string_view kDevices[] = {"ip", "host"};
@@ -173,10 +173,11 @@ ChoiceTable ChoiceTable::defaults() {
   constexpr std::uint32_t kAnyRanks = ChoiceRule::kAnyRanks;
   ChoiceTable table;
   table.rules_ = {
-      on("host", kAnyRanks, rule(Collective::barrier, kAny, "linear", kOneBoard)),
+      on("host", kAnyRanks, rule(Collective::barrier, kAny, "linear", kOneSlotExchange)),
       on("ip", kFewRanks, rule(Collective::barrier, kAny, "linear", kOneDatagram)),
       rule(Collective::barrier, kAny, "dissemination", "ceil(log2 P) rounds for any P"),
-      on("host", kAnyRanks, rule(Collective::broadcast, kBoardBytes, "linear", kOneBoard)),
+      on("host", kAnyRanks,
+         rule(Collective::broadcast, kSlotExchangeBytes, "linear", kOneSlotExchange)),
       on("host", kAnyRanks, rule(Collective::broadcast, kAny, "multicast", kOneRing)),
       on("ip", kFewRanks, rule(Collective::broadcast, kEntryBytes, "linear", kOneDatagram)),
       // Rules of any device for short messages among few serve where there is no board.
@@ -185,7 +186,8 @@ ChoiceTable ChoiceTable::defaults() {
               "short messages to few: log2 P rounds")),
       rule(Collective::broadcast, kAny, "multicast",
            "each byte leaves the root once, whatever the number of receivers"),
-      on("host", kAnyRanks, rule(Collective::allgather, kBoardBytes, "linear", kOneBoard)),
+      on("host", kAnyRanks,
+         rule(Collective::allgather, kSlotExchangeBytes, "linear", kOneSlotExchange)),
       on("host", kFewRanks, rule(Collective::allgather, kAny, "multicast", kOneRing)),
       on("ip", kFewRanks, rule(Collective::allgather, kEntryBytes, "linear", kOneDatagram)),
       on("", 2,
@@ -199,7 +201,8 @@ ChoiceTable ChoiceTable::defaults() {
          rule(Collective::allgatherv, kSmallBytes, "linear", "short blocks to few: one round")),
       rule(Collective::allgatherv, kAny, "multicast",
            "blocks of any sizes, each leaves its sender once"),
-      on("host", kAnyRanks, rule(Collective::gather, kBoardBytes, "linear", kOneBoard)),
+      on("host", kAnyRanks,
+         rule(Collective::gather, kSlotExchangeBytes, "linear", kOneSlotExchange)),
       on("ip", kFewRanks, rule(Collective::gather, kEntryBytes, "linear", kOneDatagram)),
       rule(Collective::gather, kSmallBytes, "binomial", "short messages: log2 P rounds"),
       rule(Collective::gather, kAny, "linear", "long messages: no byte is sent twice"),
@@ -330,11 +333,11 @@ schedule::Parameters suited(const AlgorithmEntry& entry, schedule::Parameters pa
 // A chain of P ranks and s segments takes (P - 2 + s) steps of bytes / s each, and each step costs
 // something beside its bytes; about 16 KiB is where a rank's cost of a message begins to show.
 std::uint32_t pipeline_segments(std::uint32_t ranks, std::uint64_t bytes) {
-  constexpr std::uint64_t kLeastSegmentBytes = 16 * 1024;
-  constexpr std::uint64_t kMostSegments = 256;
+  constexpr std::uint64_t kMinSegmentBytes = 16 * 1024;
+  constexpr std::uint64_t kMaxSegments = 256;
   if (ranks < 3) return 1;
   return static_cast<std::uint32_t>(
-      std::clamp<std::uint64_t>(bytes / kLeastSegmentBytes, 1, kMostSegments));
+      std::clamp<std::uint64_t>(bytes / kMinSegmentBytes, 1, kMaxSegments));
 }
 
 }  // namespace tutti::collectives

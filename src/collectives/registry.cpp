@@ -133,7 +133,7 @@ constexpr std::array kAlgorithms = {
 };
 
 /// Pieces beyond this only add messages; the bound keeps task lists and fractions small.
-constexpr std::uint32_t kMostSegments = 4096;
+constexpr std::uint32_t kMaxSegments = 4096;
 
 Status check_parameters(const Purpose& purpose) {
   const schedule::Parameters& p = purpose.parameters;
@@ -149,8 +149,8 @@ Status check_parameters(const Purpose& purpose) {
                    to_string(purpose.collective), index(purpose.root));
   if (p.ports == 0 || p.ports > 64) return wrong("ports", p.ports, "1 to 64");
   if (p.radix < 2 || p.radix > 64) return wrong("radix", p.radix, "2 to 64");
-  if (p.segments == 0 || p.segments > kMostSegments)
-    return wrong("segments", p.segments, fmt::format("1 to {}", kMostSegments));
+  if (p.segments == 0 || p.segments > kMaxSegments)
+    return wrong("segments", p.segments, fmt::format("1 to {}", kMaxSegments));
   if (p.chains == 0) return wrong("chains", p.chains, "1 or more");
   return {};
 }

@@ -83,7 +83,7 @@ struct MessageHead {
 };
 
 /// Where a message goes that a queue pair places by itself (K10).
-struct Landing {
+struct Placement {
   enum class Where : std::uint8_t {
     nowhere,  ///< it is here already, or nobody waits for it: drop it
     staging,  ///< its collective has not begun here: keep it in the device's memory
@@ -96,16 +96,16 @@ struct Landing {
 /// Tells a UC queue pair where messages belong. A place is the queue pair's to write, with bytes
 /// that may turn out damaged or forged, from the answer until the `poll` that asked has returned;
 /// so the answer must never be the place of bytes that count, or that somebody else writes.
-class LandingGuide {
+class PlacementResolver {
  public:
-  virtual ~LandingGuide() = default;
+  virtual ~PlacementResolver() = default;
   /// `begins`: the message's first segment has come; else more of it, in a later `poll`.
-  virtual Landing landing(const MessageHead& message, bool begins) = 0;
+  virtual Placement landing(const MessageHead& message, bool begins) = 0;
 };
 
 /// An unreliable queue pair attached to one multicast group. Used by one thread at a time; the
 /// receive side (poll, place, release, next_arrival) by another than the rest after
-/// Endpoint::receive_apart.
+/// Endpoint::use_receive_workers.
 class MulticastQueuePair {
  public:
   virtual ~MulticastQueuePair() = default;
@@ -129,7 +129,7 @@ class MulticastQueuePair {
 
   /// Gives a queue pair that places by itself (UC, K10) its guide, which `poll` asks from now on
   /// and which outlives that. False: it does not place by itself, and `guide` is never asked.
-  virtual bool land_by(LandingGuide* guide) {
+  virtual bool set_resolver(PlacementResolver* guide) {
     (void)guide;
     return false;
   }
@@ -190,12 +190,12 @@ struct EndpointCounters {
   std::uint64_t multicast_bytes_sent = 0;  ///< payload
   std::uint64_t multicast_datagrams_received = 0;
   std::uint64_t multicast_bytes_received = 0;
-  std::uint64_t board_datagrams_sent = 0;  ///< entries at the board, where it is no memory
-  std::uint64_t board_datagrams_received = 0;
+  std::uint64_t slot_datagrams_sent = 0;  ///< entries at the board, where it is no memory
+  std::uint64_t slot_datagrams_received = 0;
   std::uint64_t reliable_frames_sent = 0;
   std::uint64_t reliable_frames_resent = 0;
-  std::uint64_t reliable_timeouts = 0;        ///< sent again because nothing came back
-  std::uint64_t reliable_tails_repeated = 0;  ///< sent twice at once, on a path that loses
+  std::uint64_t reliable_timeouts = 0;     ///< sent again because nothing came back
+  std::uint64_t reliable_tail_probes = 0;  ///< sent twice at once, on a path that loses
   std::uint64_t reliable_frames_received = 0;
   std::uint64_t reliable_frames_duplicate = 0;
   std::uint64_t reliable_bytes_sent = 0;
@@ -233,13 +233,13 @@ class Endpoint {
   /// waiting for its queue pairs' `receive_descriptor`; `wait_descriptor` and `next_deadline` then
   /// leave them out, and `counters` may be called meanwhile. Code::unsupported where that cannot
   /// be.
-  virtual Status receive_apart(bool on) {
+  virtual Status use_receive_workers(bool on) {
     return on ? Status(Code::unsupported, "this device has no receive side for a thread of its own")
               : Status();
   }
 
   /// Where short collectives meet; null: this device has none. The same at all ranks.
-  virtual Board* board() { return nullptr; }
+  virtual SlotExchange* slot_exchange() { return nullptr; }
 
   /// Makes memory readable and writable by the peers until it is deregistered.
   virtual Result<MemoryKey> register_memory(std::span<std::byte> memory) = 0;

@@ -24,7 +24,7 @@ class ForwardingEndpoint : public Endpoint {
   MulticastQueuePair& multicast(std::uint32_t subgroup) override {
     return inner_->multicast(subgroup);
   }
-  Status receive_apart(bool on) override { return inner_->receive_apart(on); }
+  Status use_receive_workers(bool on) override { return inner_->use_receive_workers(on); }
   Result<MemoryKey> register_memory(std::span<std::byte> memory) override {
     return inner_->register_memory(memory);
   }

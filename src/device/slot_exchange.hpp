@@ -13,7 +13,7 @@
 namespace tutti::device {
 
 /// What a meeting is for. Every rank says the same, or they called different collectives.
-struct BoardMeeting {
+struct ExchangeHeader {
   enum class Flow : std::uint8_t {
     all_to_all,   ///< everybody puts a block there and reads all others'
     root_to_all,  ///< the root puts its block there, the others read it
@@ -24,7 +24,7 @@ struct BoardMeeting {
   Rank root = kNoRank;
   std::uint64_t block_bytes = 0;
 
-  bool operator==(const BoardMeeting&) const = default;
+  bool operator==(const ExchangeHeader&) const = default;
 
   /// Whether a rank puts a block there.
   bool has_block_of(Rank rank) const {
@@ -44,56 +44,56 @@ struct BoardMeeting {
 };
 
 /// What a rank has put there.
-struct BoardEntry {
+struct SlotEntry {
   Rank from = kNoRank;
-  BoardMeeting meeting;              ///< as `from` sees it
+  ExchangeHeader meeting;            ///< as `from` sees it
   std::span<const std::byte> block;  ///< valid until `leave`
 };
 
 /// One rank's side of a board. Meetings follow one another in an order that is the same at all
 /// ranks; a rank is in one at a time. Used by one thread at a time.
-class Board {
+class SlotExchange {
  public:
   /// Meetings that a rank may be ahead of others, whose entries stay as long.
   static constexpr std::uint32_t kPlaces = 8;
 
-  Board(Rank me, std::uint32_t size) : me_(me), size_(size) {
+  SlotExchange(Rank me, std::uint32_t size) : me_(me), size_(size) {
     missing_.reserve(size);
     entries_.reserve(size);
   }
-  Board(const Board&) = delete;
-  Board& operator=(const Board&) = delete;
-  virtual ~Board() = default;
+  SlotExchange(const SlotExchange&) = delete;
+  SlotExchange& operator=(const SlotExchange&) = delete;
+  virtual ~SlotExchange() = default;
 
   /// The longest block.
   virtual std::size_t max_block_bytes() const = 0;
   /// Enters the next meeting, with this rank's block where it puts one there, which is copied, now
   /// or by `collect`, and the caller's until `leave`.
-  void enter(const BoardMeeting& meeting, std::span<const std::byte> own) {
+  void enter(const ExchangeHeader& meeting, std::span<const std::byte> own) {
     what_ = meeting;
     own_block_ = own;
     ++number_;
     meeting.list_sources(me_, size_, missing_);
-    kept_out_ = meeting.has_block_of(me_);
+    slot_busy_ = meeting.has_block_of(me_);
     put_if_free();
   }
   /// The entries that came since the last call, valid until `leave`.
-  std::span<const BoardEntry> collect() {
+  std::span<const SlotEntry> collect() {
     put_if_free();
     exchange();
     entries_.clear();
     std::erase_if(missing_, [this](Rank rank) {
-      const std::optional<BoardEntry> entry = entry_of(rank);
+      const std::optional<SlotEntry> entry = entry_of(rank);
       if (entry) entries_.push_back(*entry);
       return entry.has_value();
     });
     return entries_;
   }
   /// This rank's block is there, and all that it reads has come.
-  virtual bool complete() const { return !kept_out_ && missing_.empty(); }
+  virtual bool complete() const { return !slot_busy_ && missing_.empty(); }
   /// Whether this rank's block is still kept out by ranks that have yet to read an earlier one:
   /// nobody tells when that ends.
-  bool kept_out() const { return kept_out_; }
+  bool slot_busy() const { return slot_busy_; }
   /// Whom this rank waits for.
   std::span<const Rank> missing() const { return missing_; }
   /// Everything collected was used: its place may be written anew.
@@ -107,7 +107,7 @@ class Board {
   /// The last meeting that it has left.
   virtual std::uint32_t left() const { return 0; }
   /// Somebody misses this rank's entry of a meeting. False: there is none (yet).
-  virtual bool put_again(std::uint32_t missed) {
+  virtual bool resend(std::uint32_t missed) {
     (void)missed;
     return false;
   }
@@ -124,7 +124,7 @@ class Board {
   std::uint32_t size() const { return size_; }
   /// Of the meeting that this rank is in, or was in last, from 1 on.
   std::uint64_t number() const { return number_; }
-  const BoardMeeting& what() const { return what_; }
+  const ExchangeHeader& what() const { return what_; }
   std::span<const std::byte> own_block() const { return own_block_; }
 
   /// Whether everybody has left the meeting whose place this one's would take.
@@ -134,23 +134,23 @@ class Board {
   /// Sends what is left to send, and receives.
   virtual void exchange() {}
   /// A rank's entry of this meeting; nothing: it has not come yet.
-  virtual std::optional<BoardEntry> entry_of(Rank rank) = 0;
+  virtual std::optional<SlotEntry> entry_of(Rank rank) = 0;
 
  private:
   void put_if_free() {
-    if (!kept_out_ || !place_is_free()) return;
-    kept_out_ = false;
+    if (!slot_busy_ || !place_is_free()) return;
+    slot_busy_ = false;
     put();
   }
 
   Rank me_;
   std::uint32_t size_;
   std::uint64_t number_ = 0;
-  BoardMeeting what_;
+  ExchangeHeader what_;
   std::span<const std::byte> own_block_;
-  bool kept_out_ = false;
+  bool slot_busy_ = false;
   std::vector<Rank> missing_;
-  std::vector<BoardEntry> entries_;
+  std::vector<SlotEntry> entries_;
 };
 
 }  // namespace tutti::device

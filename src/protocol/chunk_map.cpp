@@ -33,7 +33,7 @@ std::uint32_t ChunkMap::mark_run(std::uint32_t block_index, Range psns) {
   std::uint32_t fresh = 0;
   for (std::uint32_t at = bit_of(block_index, psns.first); at < end;) {
     const std::uint32_t stop = std::min(end, (at / 64 + 1) * 64);
-    fresh += bits_.set_word_beside({at, stop});
+    fresh += bits_.set_word_atomic({at, stop});
     at = stop;
   }
   // Sequentially consistent: the driver looks for the workers' news next, and they at this after

@@ -4,7 +4,7 @@
 // Each block's bits start at a word of their own and a subgroup's slices are whole words, so that
 // receive workers of different subgroups never write one word, count or horizon. A subgroup has one
 // thread that marks arrivals; beside it the engine's driver marks what it has read or owns
-// (`mark_run`). Where the two may meet, arrivals are marked by `mark_beside` and counted by
+// (`mark_run`). Where the two may meet, arrivals are marked by `mark_atomic` and counted by
 // `count`; where one thread does both, by `mark`, which needs no locked instruction.
 #pragma once
 
@@ -32,8 +32,8 @@ class ChunkMap {
   }
   /// Marks a chunk beside the driver; false for a duplicate. Progress shows it from the next
   /// `count` on.
-  bool mark_beside(std::uint32_t block_index, std::uint32_t subgroup, std::uint32_t psn) {
-    const bool fresh = bits_.set_beside(bit_of(block_index, psn));
+  bool mark_atomic(std::uint32_t block_index, std::uint32_t subgroup, std::uint32_t psn) {
+    const bool fresh = bits_.set_atomic(bit_of(block_index, psn));
     reach(block_index, subgroup, psn);
     return fresh;
   }

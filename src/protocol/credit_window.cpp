@@ -50,7 +50,7 @@ std::uint32_t CreditWindow::limit(std::uint32_t block_index) const {
   return block.psns.last;
 }
 
-Rank CreditWindow::keeper(const Chain& chain, std::uint32_t pulse) const {
+Rank CreditWindow::grantor(const Chain& chain, std::uint32_t pulse) const {
   if (pulse + in_flight_ >= chain.pulse_count) return kNoRank;
   const BlockLayout& layout = map_->layout();
   return layout.blocks()[layout.block_of(pulse_range(chain, pulse + in_flight_).first)].root;
@@ -58,8 +58,8 @@ Rank CreditWindow::keeper(const Chain& chain, std::uint32_t pulse) const {
 
 // Binomial tree over ranks relative to the keeper: the parent of v is v without its lowest set bit,
 // the children are v plus each lower power of two.
-std::uint32_t CreditWindow::subtree_children(Rank keeper) const {
-  const std::uint32_t relative = (index(me_) + size_ - index(keeper)) % size_;
+std::uint32_t CreditWindow::subtree_children(Rank grantor) const {
+  const std::uint32_t relative = (index(me_) + size_ - index(grantor)) % size_;
   const std::uint32_t lowest = relative == 0 ? std::bit_ceil(size_) : relative & (~relative + 1);
   std::uint32_t children = 0;
   for (std::uint32_t bit = 1; bit < lowest && relative + bit < size_; bit <<= 1) ++children;
@@ -94,7 +94,7 @@ void CreditWindow::consume(const FetchRing& fetch, Outbox& outbox) {
 
 void CreditWindow::report(std::uint32_t chain_index, std::uint32_t pulse, Outbox& outbox) {
   Chain& chain = chains_[chain_index];
-  const Rank to = keeper(chain, pulse);
+  const Rank to = grantor(chain, pulse);
   if (to == kNoRank) return;
   if (++chain.reports[pulse] < subtree_children(to) + 1) return;
   const std::uint64_t argument = std::uint64_t{chain_index} << 32 | pulse;
@@ -118,7 +118,7 @@ bool CreditWindow::on_credit(Rank from, std::uint64_t argument, Outbox& outbox) 
   const auto chain_index = static_cast<std::uint32_t>(argument >> 32);
   const auto pulse = static_cast<std::uint32_t>(argument);
   if (chain_index >= chains_.size() || pulse >= chains_[chain_index].pulse_count) return false;
-  const Rank to = keeper(chains_[chain_index], pulse);
+  const Rank to = grantor(chains_[chain_index], pulse);
   if (to == kNoRank) return false;
   const std::uint32_t relative = (index(from) + size_ - index(to)) % size_;
   const std::uint32_t own = (index(me_) + size_ - index(to)) % size_;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "protocol/chunk_map.hpp"
-#include "protocol/fetch_ring.hpp"
 #include "protocol/codec/message.hpp"
+#include "protocol/fetch_ring.hpp"
 #include "protocol/sequencer.hpp"
 
 namespace tutti::protocol {
@@ -49,8 +49,8 @@ class CreditWindow {
 
   Range pulse_range(const Chain& chain, std::uint32_t pulse) const;
   /// The rank to which pulse `pulse`'s consumption is reported; kNoRank where nobody needs it.
-  Rank keeper(const Chain& chain, std::uint32_t pulse) const;
-  std::uint32_t subtree_children(Rank keeper) const;
+  Rank grantor(const Chain& chain, std::uint32_t pulse) const;
+  std::uint32_t subtree_children(Rank grantor) const;
   void report(std::uint32_t chain_index, std::uint32_t pulse, Outbox& outbox);
   void advance_cursor(Chain& chain, const FetchRing& fetch) const;
 

@@ -6,7 +6,7 @@
 
 namespace tutti::protocol {
 
-void Receipts::owe(Instant now, Rank root, std::uint32_t epoch) {
+void DeliveryAcks::owe(Instant now, Rank root, std::uint32_t epoch) {
   due_ = now + delay_;
   const auto owed = std::find_if(owed_.begin(), owed_.end(),
                                  [root](const Owed& one) { return one.root == root; });
@@ -17,7 +17,7 @@ void Receipts::owe(Instant now, Rank root, std::uint32_t epoch) {
   }
 }
 
-std::uint32_t Receipts::tell(Outbox& outbox) {
+std::uint32_t DeliveryAcks::tell(Outbox& outbox) {
   for (const Owed& one : owed_) outbox.send(one.root, MessageKind::have, one.epoch);
   const auto told = static_cast<std::uint32_t>(owed_.size());
   owed_.clear();
@@ -25,18 +25,18 @@ std::uint32_t Receipts::tell(Outbox& outbox) {
   return told;
 }
 
-void Receipts::on_have(Rank from, std::uint32_t epoch) {
+void DeliveryAcks::on_have(Rank from, std::uint32_t epoch) {
   if (have_.empty()) have_.assign(size_, settled_);
   std::uint32_t& known = have_[index(from)];
   if (circular_before(known, epoch)) known = epoch;
 }
 
-bool Receipts::has(Rank rank, std::uint32_t epoch) const {
+bool DeliveryAcks::has(Rank rank, std::uint32_t epoch) const {
   if (!circular_before(settled_, epoch)) return true;
   return !have_.empty() && !circular_before(have_[index(rank)], epoch);
 }
 
-bool Receipts::all_but(Rank me, std::uint32_t epoch) const {
+bool DeliveryAcks::all_but(Rank me, std::uint32_t epoch) const {
   if (!circular_before(settled_, epoch)) return true;
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (rank_of(r) != me && !has(rank_of(r), epoch)) return false;
@@ -44,7 +44,7 @@ bool Receipts::all_but(Rank me, std::uint32_t epoch) const {
   return true;
 }
 
-void Receipts::begun_by_all(std::uint32_t epoch) {
+void DeliveryAcks::begun_by_all(std::uint32_t epoch) {
   if (circular_before(settled_, epoch - 1)) settled_ = epoch - 1;
   std::erase_if(owed_, [this](const Owed& one) { return !circular_before(settled_, one.epoch); });
   if (owed_.empty()) due_ = kNever;

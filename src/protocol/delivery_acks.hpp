@@ -1,5 +1,5 @@
 // Who has what of the blocks that their root keeps a copy of instead of waiting (engine's
-// KeptBlocks). A receiver says so once it has had nothing new for a while, and once for all that
+// RetainedBlocks). A receiver says so once it has had nothing new for a while, and once for all that
 // came before; a collective that nobody ends before everybody has begun it says the same for
 // nothing.
 #pragma once
@@ -12,10 +12,10 @@
 
 namespace tutti::protocol {
 
-class Receipts {
+class DeliveryAcks {
  public:
   /// Nothing before `first_epoch` is asked for. A receipt is due `delay` after the last block.
-  Receipts(std::uint32_t size, std::uint32_t first_epoch, Nanoseconds delay)
+  DeliveryAcks(std::uint32_t size, std::uint32_t first_epoch, Nanoseconds delay)
       : size_(size), delay_(delay), settled_(first_epoch - 1) {}
 
   // As receiver.

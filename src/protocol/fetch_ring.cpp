@@ -140,7 +140,7 @@ bool FetchRing::on_answer(Instant now, Rank from, const Message& message, Outbox
   for (const LostRun& run : runs) {
     if (message.kind == MessageKind::fetch_ready) {
       order_reads(from, message.argument, run, reads);
-    } else if (message.kind == MessageKind::fetch_gone) {
+    } else if (message.kind == MessageKind::fetch_expired) {
       for (Ask& ask : asks_) {
         if (ask.target != from || ask.block_index != run.block_index) continue;
         ask.target = next_target(ask);
@@ -149,20 +149,21 @@ bool FetchRing::on_answer(Instant now, Rank from, const Message& message, Outbox
       }
     }
   }
-  if (message.kind == MessageKind::fetch_lack) send_hints(from, runs, outbox);
+  if (message.kind == MessageKind::fetch_lost) send_retransmit_requests(from, runs, outbox);
   return true;
 }
 
-void FetchRing::send_hints(Rank responder, const std::vector<LostRun>& runs, Outbox& outbox) {
+void FetchRing::send_retransmit_requests(Rank responder, const std::vector<LostRun>& runs,
+                                         Outbox& outbox) {
   for (std::size_t i = 0; i < runs.size();) {
     // Ranges come block by block: one message carries those of one root.
     const std::uint32_t block = runs[i].block_index;
     const Rank root = map_->layout().blocks()[block].root;
-    Batch batch(outbox, root, MessageKind::loss_hint, epoch_);
+    Batch batch(outbox, root, MessageKind::retransmit_request, epoch_);
     for (; i < runs.size() && runs[i].block_index == block; ++i) batch.add(runs[i].psns);
     if (responder == root) continue;
     batch.flush();
-    ++counters_.hints_sent;
+    ++counters_.retransmit_requests_sent;
   }
 }
 
@@ -212,8 +213,8 @@ bool FetchRing::on_request(Rank from, const Message& message, std::uint64_t key,
   std::vector<LostRun> runs;
   if (!split(message, runs)) return false;
   Batch ready(outbox, from, MessageKind::fetch_ready, epoch_, key);
-  Batch later(outbox, from, MessageKind::fetch_later, epoch_);
-  Batch lack(outbox, from, MessageKind::fetch_lack, epoch_);
+  Batch later(outbox, from, MessageKind::fetch_pending, epoch_);
+  Batch lack(outbox, from, MessageKind::fetch_lost, epoch_);
   for (const LostRun& run : runs) {
     Range rest = run.psns;
     while (!rest.empty()) {
@@ -250,7 +251,7 @@ void FetchRing::correct_deferred(Outbox& outbox) {
       corrected.push_back(waiting);
       continue;
     }
-    Batch lack(outbox, waiting.from, MessageKind::fetch_lack, epoch_);
+    Batch lack(outbox, waiting.from, MessageKind::fetch_lost, epoch_);
     for (Range left = waiting.psns; !left.empty();) {
       const Range part = lost_or_late(left);
       left.first = part.last;
@@ -296,7 +297,8 @@ void FetchRing::serve_deferred(std::uint64_t key, Outbox& outbox) {
   if (batch) batch->flush();
 }
 
-bool FetchRing::on_hint(Instant now, const Message& message, std::vector<Range>& again) {
+bool FetchRing::on_retransmit_request(Instant now, const Message& message,
+                                      std::vector<Range>& again) {
   std::vector<LostRun> runs;
   if (!split(message, runs)) return false;
   if (now - again_since_ > settings_.linger) {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "protocol/chunk_map.hpp"
-#include "protocol/loss_scanner.hpp"
 #include "protocol/codec/message.hpp"
+#include "protocol/loss_scanner.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::protocol {
@@ -35,7 +35,7 @@ struct FetchCounters {
   std::uint64_t chunks_lost = 0;      ///< declared lost at this rank
   std::uint64_t ranges_served = 0;    ///< answered "ready"
   std::uint64_t ranges_deferred = 0;  ///< answered "later" or "lack"
-  std::uint64_t hints_sent = 0;
+  std::uint64_t retransmit_requests_sent = 0;
   std::uint64_t targets_skipped = 0;  ///< silent or finished neighbours passed over
   std::uint64_t chunks_read = 0;
   std::uint64_t bytes_read = 0;
@@ -84,7 +84,7 @@ class FetchRing {
 
   // As root.
   /// Ranges of our own block that two ranks or more lack: appends what to multicast again.
-  bool on_hint(Instant now, const Message& message, std::vector<Range>& again);
+  bool on_retransmit_request(Instant now, const Message& message, std::vector<Range>& again);
 
   Instant next_deadline() const;
   const FetchCounters& counters() const { return counters_; }
@@ -119,7 +119,7 @@ class FetchRing {
   void correct_deferred(Outbox& outbox);
   /// The part at the start of a missing run that is lost here, or that has not come yet.
   Range lost_or_late(Range psns) const;
-  void send_hints(Rank responder, const std::vector<LostRun>& runs, Outbox& outbox);
+  void send_retransmit_requests(Rank responder, const std::vector<LostRun>& runs, Outbox& outbox);
   Range first_unavailable(std::uint32_t block_index, Range psns) const;
   bool wanted(const Ask& ask) const;
   void order_reads(Rank from, std::uint64_t key, const LostRun& run, std::vector<ReadOrder>& reads);

@@ -11,7 +11,7 @@ constexpr std::uint32_t kRoundBits = 8;
 
 }  // namespace
 
-ReadyBarrier::ReadyBarrier(Rank me, std::uint32_t size, std::uint32_t epoch, const Vote& vote)
+ReadyBarrier::ReadyBarrier(Rank me, std::uint32_t size, std::uint32_t epoch, const RateVote& vote)
     : me_(index(me)), size_(size), epoch_(epoch), vote_(vote) {
   power_ = std::bit_floor(size);
   rounds_ = static_cast<std::uint32_t>(std::countr_zero(power_));
@@ -37,7 +37,7 @@ bool ReadyBarrier::on_message(Rank from, std::uint64_t argument, Outbox& outbox)
                      (round == kUnfold && folded() && sender == me_ - power_) ||
                      (round < rounds_ && !folded() && from == partner(round));
   if (!legal) return false;
-  votes_[round] = Vote::unpack(argument >> kRoundBits);
+  votes_[round] = RateVote::unpack(argument >> kRoundBits);
   if (round == kUnfold) {
     vote_ = votes_[kUnfold];
     done_ = true;

@@ -17,7 +17,7 @@ namespace tutti::protocol {
 class ReadyBarrier {
  public:
   /// `vote`: carried along and combined with everybody's.
-  ReadyBarrier(Rank me, std::uint32_t size, std::uint32_t epoch, const Vote& vote = {});
+  ReadyBarrier(Rank me, std::uint32_t size, std::uint32_t epoch, const RateVote& vote = {});
 
   void start(Outbox& outbox);
   /// A partner's message: its round and vote. False: nobody may send me that (a lie, or a bug).
@@ -25,7 +25,7 @@ class ReadyBarrier {
   bool started() const { return started_; }
   bool done() const { return done_; }
   /// Everybody's votes combined; valid once done.
-  const Vote& vote() const { return vote_; }
+  const RateVote& vote() const { return vote_; }
 
   /// Rounds that a rank of a power-of-two group takes.
   std::uint32_t rounds() const { return rounds_; }
@@ -47,8 +47,8 @@ class ReadyBarrier {
   std::uint32_t power_ = 1;
   std::uint32_t next_round_ = 0;  ///< the round whose message was sent last, plus one
   std::uint64_t arrived_ = 0;     ///< bit a round
-  Vote vote_;
-  std::array<Vote, kUnfold + 1> votes_{};  ///< by round
+  RateVote vote_;
+  std::array<RateVote, kUnfold + 1> votes_{};  ///< by round
   bool started_ = false;
   bool done_ = false;
 };

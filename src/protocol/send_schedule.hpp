@@ -18,21 +18,21 @@
 namespace tutti::protocol {
 
 /// What one rank has seen; combined to the worst of all.
-struct Vote {
+struct RateVote {
   static constexpr std::uint32_t kNoRate = 0xffff'ffffu;
 
   std::uint32_t rate_kib = kNoRate;  ///< KiB/s that data arrived at; kNoRate: no opinion
   bool link_bound = false;           ///< a send queue filled up: the link is the limit
   bool lossy = false;                ///< much was lost: sending at once overruns a queue
 
-  Vote combined(const Vote& other) const {
+  RateVote combined(const RateVote& other) const {
     return {std::min(rate_kib, other.rate_kib), link_bound || other.link_bound,
             lossy || other.lossy};
   }
   std::uint64_t pack() const {
     return std::uint64_t{rate_kib} << 2 | std::uint64_t{link_bound} << 1 | std::uint64_t{lossy};
   }
-  static Vote unpack(std::uint64_t bits) {
+  static RateVote unpack(std::uint64_t bits) {
     return {static_cast<std::uint32_t>(bits >> 2), (bits >> 1 & 1) != 0, (bits & 1) != 0};
   }
 };
@@ -54,7 +54,7 @@ constexpr std::uint64_t learned_rate(std::uint64_t planned, std::uint64_t measur
   return std::min(planned, std::max(at_best, planned - planned / kYieldDivisor));
 }
 
-class TurnTaking {
+class SendSchedule {
  public:
   struct Plan {
     bool at_once = false;
@@ -71,17 +71,17 @@ class TurnTaking {
     if (count_ == 1 || count_ % kCalibrationPeriod == kCalibrationPeriod - 1) return {};
     return plan_;
   }
-  /// Whether the collective just counted carries a vote. Vote early and often at first, then
+  /// Whether the collective just counted carries a vote. RateVote early and often at first, then
   /// rarely.
   bool votes(std::uint64_t bytes) const {
     if (bytes <= kSmallBytes || count_ < 2) return false;
     if (count_ <= kEveryCall) return true;
-    return count_ % (count_ < kVotePeriod ? kEveryCall : kVotePeriod) == 0;
+    return count_ % (count_ < kRateVotePeriod ? kEveryCall : kRateVotePeriod) == 0;
   }
   /// The rate of the links that the ranks agreed on; 0: none, or the hosts are the limit.
   std::uint64_t agreed_rate() const { return plan_.bytes_per_second; }
   /// The outcome of a vote.
-  void adopt(const Vote& vote) {
+  void adopt(const RateVote& vote) {
     const std::uint64_t before = plan_.bytes_per_second;
     plan_ = {};
     if (vote.lossy) return;
@@ -89,14 +89,14 @@ class TurnTaking {
       plan_.at_once = true;
       return;
     }
-    const bool known = vote.rate_kib != Vote::kNoRate;
+    const bool known = vote.rate_kib != RateVote::kNoRate;
     plan_.bytes_per_second = known ? std::uint64_t{vote.rate_kib} * 1024 : before;
     plan_.at_once = plan_.bytes_per_second > 0;
   }
 
  private:
   static constexpr std::uint64_t kEveryCall = 8;
-  static constexpr std::uint64_t kVotePeriod = 32;
+  static constexpr std::uint64_t kRateVotePeriod = 32;
   static constexpr std::uint64_t kCalibrationPeriod = 128;
 
   std::uint64_t count_ = 0;

@@ -244,11 +244,11 @@ void EventGraph::explain_standstill(const std::vector<std::uint32_t>& pending,
   } while (at != first);
   if (circle.size() > 1 && circle.back() == circle.front()) circle.pop_back();
 
-  constexpr std::size_t kMostNamed = 8;
+  constexpr std::size_t kMaxNamed = 8;
   std::string chain;
-  for (std::size_t c = 1; c < std::min(circle.size(), kMostNamed); ++c)
+  for (std::size_t c = 1; c < std::min(circle.size(), kMaxNamed); ++c)
     chain += fmt::format("{} {}", c == 1 ? "" : ", which waits for", all_.describe(circle[c]));
-  if (circle.size() > kMostNamed) chain += fmt::format(", and {} more", circle.size() - kMostNamed);
+  if (circle.size() > kMaxNamed) chain += fmt::format(", and {} more", circle.size() - kMaxNamed);
   findings.add(Fault::deadlock, circle.front(),
                fmt::format("waits for{}, which waits for it: nobody can begin. Post the receives "
                            "before what waits for them, or drop one of these dependencies",

@@ -9,7 +9,7 @@
 #include "base/random.hpp"
 #include "sim/fabric/event_queue.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 using sim::Event;
 using sim::EventKind;
@@ -224,4 +224,4 @@ Result<HostNetworkReport> run_host_network(const HostNetworkSpec& spec) {
   return HostNetwork(spec).run();
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -11,11 +11,11 @@
 
 #include <cstdint>
 
+#include "studies/offload/offload_latency.hpp"
 #include "trigger/build/builders.hpp"
 #include "tutti/status.hpp"
-#include "studies/offload/offload_latency.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 struct HostNetworkSpec {
   std::uint32_t nodes = 32;
@@ -39,4 +39,4 @@ struct HostNetworkReport {
 /// Errors: invalid_argument (no sequence for such a call); internal: a process waits for ever.
 Result<HostNetworkReport> run_host_network(const HostNetworkSpec& spec);
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

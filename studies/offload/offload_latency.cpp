@@ -1,6 +1,6 @@
 #include "studies/offload/offload_latency.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 namespace {
 
 double seconds_of(std::uint64_t bits_per_second, std::uint64_t bytes) {
@@ -23,4 +23,4 @@ double reduce_formula(const OffloadLatency& latency, std::uint64_t startup_bytes
          (to_seconds(latency.network) + seconds_of(latency.link_bits_per_second, startup_bytes));
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -10,7 +10,7 @@
 
 #include "sim/fabric/time.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 struct OffloadLatency {
   /// L_CPU, to build a descriptor and ring for it. Assumed: some tens of stores, one of them
@@ -47,4 +47,4 @@ double broadcast_formula(const OffloadLatency& latency, std::uint64_t startup_by
 /// (L_network + T_nic_startup).
 double reduce_formula(const OffloadLatency& latency, std::uint64_t startup_bytes);
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -2,7 +2,7 @@
 
 #include "base/error.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 using trigger::CollectiveKind;
 
@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kUnits = 8;
 constexpr std::uint32_t kBufferBytes = 512 * 1024;
 constexpr std::uint32_t kSlotBytes = 1024;
-constexpr std::uint32_t kMostJobs = 32;
+constexpr std::uint32_t kMaxJobs = 32;
 // Credits are pulses of 80 slots: 46 of them are what the buffers hold without their reserve, and a
 // job may have 1 MiB of them in flight.
 constexpr std::uint32_t kPulses = 46;
@@ -30,7 +30,7 @@ TriggerNetworkSpec tianhe_interface(CollectiveKind kind, std::uint64_t bytes, st
   spec.jobs = jobs;
   spec.shared_links = kind != CollectiveKind::broadcast;
   spec.bank.units = kUnits;
-  spec.bank.jobs = kMostJobs;
+  spec.bank.jobs = kMaxJobs;
   spec.bank.ports = trigger::kPorts;
   spec.bank.unit = {.buffer_bytes = kBufferBytes,
                     .slot_bytes = kSlotBytes,
@@ -86,4 +86,4 @@ Result<OffloadSpeedup> run_offload_speedup(const TriggerNetworkSpec& spec) {
   return result;
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -5,11 +5,11 @@
 #include <array>
 #include <cstdint>
 
-#include "tutti/status.hpp"
 #include "studies/offload/host_network.hpp"
 #include "studies/offload/trigger_network.hpp"
+#include "tutti/status.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 /// The sizes and numbers of jobs of section 2.2.
 inline constexpr std::array<std::uint64_t, 13> kOffloadSizes = {
@@ -37,4 +37,4 @@ struct OffloadSpeedup {
 /// reductions; errors as the two runs'.
 Result<OffloadSpeedup> run_offload_speedup(const TriggerNetworkSpec& spec);
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

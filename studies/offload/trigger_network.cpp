@@ -13,7 +13,7 @@
 #include "sim/fabric/event_queue.hpp"
 #include "trigger/pulsed_collective.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 using sim::Event;
 using sim::EventKind;
@@ -451,4 +451,4 @@ Result<TriggerNetworkReport> run_trigger_network(const TriggerNetworkSpec& spec)
   return TriggerNetwork(spec).run();
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -12,13 +12,13 @@
 
 #include <cstdint>
 
+#include "studies/offload/offload_latency.hpp"
 #include "trigger/build/builders.hpp"
 #include "trigger/pulsed_credits.hpp"
 #include "trigger/unit_bank.hpp"
 #include "tutti/status.hpp"
-#include "studies/offload/offload_latency.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 struct TriggerNetworkSpec {
   std::uint32_t nodes = 32;  ///< the source's; a rank of every job on each
@@ -68,4 +68,4 @@ struct TriggerNetworkReport {
 /// result is wrong, packets are left over, or nothing can happen any more.
 Result<TriggerNetworkReport> run_trigger_network(const TriggerNetworkSpec& spec);
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -7,7 +7,7 @@
 #include "collectives/registry.hpp"
 #include "schedule/core_direct/core_direct.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 using schedule::Task;
 using schedule::TaskIndex;
@@ -257,4 +257,4 @@ bool ListRun::handle(const Event& event) {
   return true;
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -16,11 +16,11 @@
 #include "schedule/shape.hpp"
 #include "schedule/task_board.hpp"
 #include "sim/fabric/event_queue.hpp"
-#include "tutti/status.hpp"
 #include "sim/simulation/config.hpp"
 #include "studies/radix_sort/message_network.hpp"
+#include "tutti/status.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 enum class ListRunner : std::uint8_t { host, nic };
 const char* to_string(ListRunner runner);
@@ -139,4 +139,4 @@ class ListRun {
   ListCounts counts_;
 };
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

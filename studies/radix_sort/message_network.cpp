@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 using sim::Event;
 using sim::EventKind;
@@ -145,4 +145,4 @@ void MessageNetwork::release(std::uint32_t at) {
   if (messages_[at].has_left && messages_[at].to_arrive == 0) free_.push_back(at);
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -13,7 +13,7 @@
 #include "sim/fabric/fabric.hpp"
 #include "sim/fabric/topology.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 struct NetworkMessage {
   std::uint32_t from = 0;  ///< rank
@@ -99,4 +99,4 @@ class MessageNetwork final : public sim::Sink {
   std::uint64_t sent_ = 0;
 };
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

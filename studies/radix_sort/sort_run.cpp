@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 using sim::Event;
 using sim::EventKind;
@@ -373,4 +373,4 @@ Result<SortReport> run_sort(const SortSpec& spec) {
   return SortRun(spec).run();
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

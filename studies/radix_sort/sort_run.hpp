@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "tutti/status.hpp"
 #include "studies/radix_sort/list_run.hpp"
+#include "tutti/status.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 /// A rank's own work, which takes the same time on all.
 struct SortWork {
@@ -74,4 +74,4 @@ std::vector<SortPart> sort_parts(std::uint32_t from, std::uint32_t ranks, std::u
 /// Refused where the numbers make no sort, or the algorithm does not serve so many ranks.
 Result<SortReport> run_sort(const SortSpec& spec);
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

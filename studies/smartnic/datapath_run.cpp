@@ -13,7 +13,7 @@
 #include "engine/receive/receive_worker.hpp"
 #include "sim/fabric/event_queue.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 using sim::Event;
 using sim::EventKind;
@@ -148,7 +148,7 @@ class DatapathRun {
   sim::EventQueue queue_;
   protocol::BlockLayout layout_;
   protocol::ChunkMap map_;
-  SharedBitmap kept_off_;
+  SharedBitmap read_locked_;
   std::vector<std::byte> sent_;
   std::vector<std::byte> buffer_;
   engine::ReceiveView view_;
@@ -187,13 +187,13 @@ DatapathRun::DatapathRun(const DatapathSpec& spec)
     : spec_(spec),
       layout_(make_layout(spec)),
       map_(layout_),
-      kept_off_(layout_.chunk_count()),
+      read_locked_(layout_.chunk_count()),
       sent_(spec.buffer_bytes),
       buffer_(spec.buffer_bytes),
       view_{.epoch = kEpoch,
             .layout = &layout_,
             .map = &map_,
-            .kept_off = &kept_off_,
+            .kept_off = &read_locked_,
             .buffer = buffer_.data()},
       cores_(spec.processor.cores),
       bus_(spec.bus),
@@ -400,4 +400,4 @@ Result<std::uint32_t> threads_for_link(DatapathSpec spec, double share) {
   return std::uint32_t{0};
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -15,7 +15,7 @@
 #include "studies/smartnic/nic_model.hpp"
 #include "tutti/status.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 struct DatapathSpec {
   bool staging = false;                   ///< UD; else UC
@@ -60,4 +60,4 @@ double link_bytes_per_second(const DatapathSpec& spec);
 /// operation of this length; 0 where none do.
 Result<std::uint32_t> threads_for_link(DatapathSpec spec, double share);
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

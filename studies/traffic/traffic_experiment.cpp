@@ -4,10 +4,10 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "studies/traffic/plan_catalog.hpp"
 #include "sim/fabric/port_trace.hpp"
+#include "studies/traffic/plan_catalog.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 namespace {
 
 constexpr std::uint64_t kBackground = 1;
@@ -111,4 +111,4 @@ Result<TrafficReport> run_traffic(const TrafficSpec& spec) {
   return report;
 }
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

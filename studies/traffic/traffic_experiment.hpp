@@ -9,15 +9,15 @@
 
 #include "sim/fabric/background.hpp"
 #include "sim/fabric/fabric.hpp"
+#include "sim/simulation/scenario.hpp"
 #include "studies/traffic/traffic_run.hpp"
 #include "tutti/status.hpp"
-#include "sim/simulation/scenario.hpp"
 
 namespace tutti::observe {
 class Trace;
 }
 
-namespace tutti::world {
+namespace tutti::simulation {
 
 struct TrafficSpec {
   std::string algorithm = "allgather_ring";  ///< a name of sim::plan_catalog()
@@ -56,4 +56,4 @@ struct TrafficReport {
 /// Refused where the name, the ranks or the network do not fit.
 Result<TrafficReport> run_traffic(const TrafficSpec& spec);
 
-}  // namespace tutti::world
+}  // namespace tutti::simulation

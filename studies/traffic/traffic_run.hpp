@@ -8,8 +8,8 @@
 #include "sim/fabric/background.hpp"
 #include "sim/fabric/event_queue.hpp"
 #include "sim/fabric/fabric.hpp"
-#include "studies/traffic/message_plan.hpp"
 #include "sim/fabric/topology.hpp"
+#include "studies/traffic/message_plan.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::sim {

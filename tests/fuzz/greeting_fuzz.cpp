@@ -17,12 +17,12 @@ void require(bool holds) {
 }
 
 void check(std::span<const std::byte> bytes) {
-  const auto decoded = Greeting::decode(bytes);
+  const auto decoded = PeerOptions::decode(bytes);
   if (!decoded.ok()) {
     require(!decoded.status().message().empty());
     return;
   }
-  const auto again = Greeting::decode(decoded->encode());
+  const auto again = PeerOptions::decode(decoded->encode());
   require(again.ok() && again->host == decoded->host && again->secret == decoded->secret);
   require(check_agreement({*decoded, *again}).ok());
   const Status other = check_agreement({make_greeting({}, 0), *decoded});

@@ -65,7 +65,7 @@ struct Target {
     RcConfig config;
     config.own_incarnation = kOwn;
     config.peer_incarnation = kPeer;
-    config.early_buffers = 8;
+    config.unexpected_buffers = 8;
     channel = std::make_unique<RcChannel>(rank_of(1), config, memory, counters);
     require(memory.add(region).ok());
     for (int i = 0; i < 12; ++i) {

@@ -54,21 +54,21 @@ class HostilePair final : public device::MulticastQueuePair {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::span input(reinterpret_cast<const std::byte*>(data), size);
   HostilePair pair(input);
-  device::ip::IpBoard board(rank_of(0), kRanks, pair, kChunkBytes);
+  device::ip::IpSlotExchange slot_exchange(rank_of(0), kRanks, pair, kChunkBytes);
   const std::array<std::byte, 40> own{};
-  const device::BoardMeeting meeting{.purpose = 2, .block_bytes = own.size()};
-  board.enter(meeting, own);
+  const device::ExchangeHeader meeting{.purpose = 2, .block_bytes = own.size()};
+  slot_exchange.enter(meeting, own);
   while (!input.empty()) {
     const std::size_t left = input.size();
-    for (const device::BoardEntry& one : board.collect()) {
+    for (const device::SlotEntry& one : slot_exchange.collect()) {
       if (one.block.size() != one.meeting.block_bytes) std::abort();
-      if (one.block.size() > board.max_block_bytes()) std::abort();
+      if (one.block.size() > slot_exchange.max_block_bytes()) std::abort();
     }
-    board.on_left(rank_of(1), static_cast<std::uint32_t>(left));
-    (void)board.put_again(static_cast<std::uint32_t>(left));
-    if (board.complete()) {
-      board.leave();
-      board.enter(meeting, own);
+    slot_exchange.on_left(rank_of(1), static_cast<std::uint32_t>(left));
+    (void)slot_exchange.resend(static_cast<std::uint32_t>(left));
+    if (slot_exchange.complete()) {
+      slot_exchange.leave();
+      slot_exchange.enter(meeting, own);
     }
     if (input.size() == left) break;
   }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <tutti/tutti.h>
 
-enum { kRanks = 3, kBytes = 5001, kKeepBytes = 3000 };
+enum { kRanks = 3, kBytes = 5001, kRetainBytes = 3000 };
 
 static int failures = 0;
 static pthread_mutex_t failures_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -122,16 +122,16 @@ static void count_one(const char* name, uint64_t value, void* context) {
 }
 
 static void note_kept(const char* name, uint64_t value, void* context) {
-  if (strcmp(name, "blocks_kept") == 0) *(uint64_t*)context = value;
+  if (strcmp(name, "blocks_retained") == 0) *(uint64_t*)context = value;
 }
 
 /* Its option ends where a Broadcast needs a handshake. */
 static void check_copies(tutti_comm_t* comm, uint32_t rank) {
-  unsigned char bytes[kKeepBytes + 1] = {0};
+  unsigned char bytes[kRetainBytes + 1] = {0};
   tutti_call_options_t options = TUTTI_CALL_OPTIONS_INIT;
   options.algorithm = TUTTI_ALGORITHM_MULTICAST;
-  CHECK_OK(tutti_broadcast(comm, bytes, kKeepBytes + 1, 0, &options));
-  CHECK_OK(tutti_broadcast(comm, bytes, kKeepBytes, 0, &options));
+  CHECK_OK(tutti_broadcast(comm, bytes, kRetainBytes + 1, 0, &options));
+  CHECK_OK(tutti_broadcast(comm, bytes, kRetainBytes, 0, &options));
   uint64_t kept = 99;
   CHECK_OK(tutti_comm_counters(comm, note_kept, &kept));
   CHECK(kept == (rank == 0 ? 1 : 0));
@@ -184,7 +184,7 @@ static void* run_rank(void* context) {
   options.subgroups = 2;
   options.receive_workers = 2;
   options.device_name = "ip";
-  options.keep_bytes = kKeepBytes;
+  options.retain_bytes = kRetainBytes;
   tutti_comm_t* comm = NULL;
   tutti_comm_t* other = NULL;
   CHECK_OK(tutti_comm_create_with_callback(gather, member, member->rank, kRanks, &options, &comm));

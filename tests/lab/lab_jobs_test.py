@@ -84,24 +84,24 @@ class LabJobs(unittest.TestCase):
                              "--ipv6")
         self.check_multicast(results, 1, 524288)
         self.assertGreater(self.total(results, "chunks_lost"), 0)
-        self.assertGreater(self.total(results, "chunks_fetched") + self.total(results, "chunks_multicast_again"), 0)
+        self.assertGreater(self.total(results, "chunks_fetched") + self.total(results, "chunks_retransmitted"), 0)
 
     def test_entries_that_are_lost_at_the_board_are_put_there_again(self):
         results = self.bench(["--loss", "5", "--loss-proto", "udp"], "allgather", "-b", "64", "-e", "8K", hosts=4)
         # Every size, each repetition out of place and in place, and barriers between them.
         for result in results:
-            self.assertGreaterEqual(result["counters"]["board_meetings"], 4 * 6)
-            self.assertGreaterEqual(result["counters"]["device_board_datagrams_sent"], 4 * 4 * 6)
-        self.assertGreater(self.total(results, "board_entries_missed"), 0)
-        self.assertGreater(self.total(results, "board_entries_again"), 0)
+            self.assertGreaterEqual(result["counters"]["slot_exchanges"], 4 * 6)
+            self.assertGreaterEqual(result["counters"]["device_slot_datagrams_sent"], 4 * 4 * 6)
+        self.assertGreater(self.total(results, "slot_entries_requested"), 0)
+        self.assertGreater(self.total(results, "slot_entries_resent"), 0)
 
     def test_gathered_entries_go_to_the_root_alone(self):
         for options in ([], ["--ipv6"]):
             results = self.bench(options, "gather", "-b", "64", "-e", "64", *options, hosts=4)
             gathered = 3 * (6 + 2) * len(results)
             # Of what all read each datagram comes three times; each of the gathered ones once.
-            self.assertLessEqual(self.total(results, "device_board_datagrams_received"),
-                                 3 * self.total(results, "device_board_datagrams_sent") - gathered)
+            self.assertLessEqual(self.total(results, "device_slot_datagrams_received"),
+                                 3 * self.total(results, "device_slot_datagrams_sent") - gathered)
 
     def test_a_link_of_one_gigabit_is_paced_and_loses_nothing(self):
         results = self.bench(["--rate", "1gbit"], "allgather", "-b", "1M", "-e", "1M", hosts=4)

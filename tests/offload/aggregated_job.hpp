@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "sim/fault/fault_device.hpp"
 #include "device/ip/ip_device.hpp"
 #include "reduction/reducer.hpp"
 #include "runtime/aggregator/aggregator_client.hpp"
@@ -25,6 +24,7 @@
 #include "runtime/bootstrap/local_bootstrap.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/progress.hpp"
+#include "sim/fault/fault_device.hpp"
 
 namespace tutti::runtime {
 
@@ -34,7 +34,7 @@ inline constexpr Nanoseconds kPatience = std::chrono::seconds(100);
 inline constexpr char kKey[] = "0123456789abcdef0123456789abcdef";
 
 /// Windows that are smaller than almost any vector.
-inline constexpr engine::InNetworkTerms kSmall{
+inline constexpr engine::WindowConfig kSmall{
     .segment_bytes = 4096, .slots = 4, .pulses = 2, .group_bytes = 8192};
 
 inline ServiceKey service_key(const std::string& text = kKey) {
@@ -56,7 +56,7 @@ inline std::shared_ptr<device::fault::FaultDevice> faulty_network(const std::str
 }
 
 inline std::unique_ptr<AggregatorService> start_service(
-    const engine::InNetworkTerms& terms = kSmall, std::shared_ptr<device::Device> device = nullptr,
+    const engine::WindowConfig& terms = kSmall, std::shared_ptr<device::Device> device = nullptr,
     std::uint32_t jobs = 32, std::uint16_t port = 0,
     std::uint64_t memory_bytes = AggregatorOptions{}.memory_bytes) {
   AggregatorOptions options;

@@ -14,9 +14,9 @@
 #include <set>
 
 #include "aggregated_job.hpp"
-#include "engine/core/communicator_context.hpp"
 #include "engine/aggregate/contribute_operation.hpp"
 #include "engine/aggregate/reduce_operation.hpp"
+#include "engine/core/communicator_context.hpp"
 #include "runtime/aggregator/aggregator_connection.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
 
@@ -133,11 +133,11 @@ TEST_F(Aggregator, AFullOneSaysSoAndServesAgainWhenAJobHasLeft) {
   on_joined_ranks(2, patient(), {address_of(*service)}, [](Member& member) { check_sum(member); });
 }
 
-constexpr engine::InNetworkTerms kLargeSegments{
+constexpr engine::WindowConfig kLargeSegments{
     .segment_bytes = 65536, .slots = 32, .pulses = 4, .group_bytes = 262'144};
 
 std::uint64_t window_bytes(std::uint32_t ranks, std::uint32_t slots) {
-  engine::InNetworkTerms terms = kLargeSegments;
+  engine::WindowConfig terms = kLargeSegments;
   terms.slots = slots;
   return engine::InNetworkWindow::memory_bytes(ranks, terms);
 }
@@ -151,7 +151,7 @@ void expect_windows_of(std::uint32_t slots, std::uint32_t ranks, const Aggregato
 }
 
 TEST_F(Aggregator, OneWithoutMemoryOffersSmallerWindowsAndThenNone) {
-  engine::InNetworkTerms terms = kLargeSegments;
+  engine::WindowConfig terms = kLargeSegments;
   terms.slots = 16;
   const auto service = start_service(terms, nullptr, 32, 0, window_bytes(3, 4));
   ASSERT_NE(service, nullptr);
@@ -342,7 +342,7 @@ TEST_F(Aggregator, ARankThatWritesWithoutCreditIsRefusedAndNamed) {
   std::barrier<> over(3);
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&, rank] {
-      auto state = CommunicatorState::create(*bootstraps[rank], patient(), nullptr, {});
+      auto state = CommunicatorImpl::create(*bootstraps[rank], patient(), nullptr, {});
       ASSERT_TRUE(state.ok()) << state.status().to_string();
       engine::CommunicatorContext& context = (*state)->context();
       const auto progress = (*state)->progress();
@@ -352,8 +352,8 @@ TEST_F(Aggregator, ARankThatWritesWithoutCreditIsRefusedAndNamed) {
       record.call.elements = 1 << 20;  // far more segments than slots
       Greedy* greedy = nullptr;
       if (rank == 2) {
-        progress->exclusive([&] { ASSERT_TRUE(window->open(context.endpoint()).ok()); });
-        operation = std::make_unique<engine::InNetworkSwitch>(window);
+        progress->with_engine([&] { ASSERT_TRUE(window->open(context.endpoint()).ok()); });
+        operation = std::make_unique<engine::ReduceOperation>(window);
       } else {
         auto made = std::make_unique<Greedy>(record);
         greedy = made.get();

@@ -7,8 +7,8 @@
 
 #include "base/random.hpp"
 #include "trigger/build/double_tree.hpp"
-#include "trigger/memory_map.hpp"
 #include "trigger/build/sequence_builder.hpp"
+#include "trigger/memory_map.hpp"
 #include "trigger/unit_directory.hpp"
 
 namespace tutti::trigger {

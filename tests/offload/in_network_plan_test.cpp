@@ -18,7 +18,7 @@ namespace {
 
 TEST(InNetworkPlan, SegmentsOfABlockAreOfOneLength) {
   for (const std::uint64_t elements : {250'000ull, 262'144ull, 1'000'003ull}) {
-    const InNetworkTerms terms;
+    const WindowConfig terms;
     const InNetworkPlan plan({.elements = elements}, 8, terms);
     ASSERT_GT(plan.segments(), 1u);
     EXPECT_EQ(plan.segments(), (elements * 4 + terms.segment_bytes - 1) / terms.segment_bytes);
@@ -29,7 +29,7 @@ TEST(InNetworkPlan, SegmentsOfABlockAreOfOneLength) {
 
 // With the headers of all its datagrams, those of the longest kind.
 TEST(InNetworkPlan, ASegmentIsOnePacketOfTheKernels) {
-  const std::size_t segment = InNetworkTerms{}.segment_bytes;
+  const std::size_t segment = WindowConfig{}.segment_bytes;
   for (std::uint32_t mtu = 1400; mtu <= 9216; mtu += 4) {
     const std::size_t chunk = device::ip::chunk_bytes_for_mtu(mtu, AF_INET);
     const std::size_t payload = chunk - device::rc::kRcWriteImmediateHeaderBytes;
@@ -95,14 +95,14 @@ TEST(InNetworkPlan, ARecordComesBackAndNonsenseDoesNot) {
   EXPECT_FALSE(decode_call_record(encode(record), 4).has_value());
 }
 
-TEST(InNetworkTerms, AreCheckedFieldByField) {
-  EXPECT_TRUE(check(InNetworkTerms{}).ok());
-  EXPECT_TRUE(check(InNetworkTerms{16384, 8, 4, 65536}).ok());
-  EXPECT_FALSE(check(InNetworkTerms{.segment_bytes = 100}).ok());
-  EXPECT_FALSE(check(InNetworkTerms{.slots = 0}).ok());
-  EXPECT_FALSE(check(InNetworkTerms{.slots = 4, .pulses = 5}).ok());
-  EXPECT_FALSE(check(InNetworkTerms{.group_bytes = 1}).ok());
-  EXPECT_FALSE(check(InNetworkTerms{.slots = 4, .group_bytes = 1u << 20}).ok());
+TEST(WindowConfig, AreCheckedFieldByField) {
+  EXPECT_TRUE(check(WindowConfig{}).ok());
+  EXPECT_TRUE(check(WindowConfig{16384, 8, 4, 65536}).ok());
+  EXPECT_FALSE(check(WindowConfig{.segment_bytes = 100}).ok());
+  EXPECT_FALSE(check(WindowConfig{.slots = 0}).ok());
+  EXPECT_FALSE(check(WindowConfig{.slots = 4, .pulses = 5}).ok());
+  EXPECT_FALSE(check(WindowConfig{.group_bytes = 1}).ok());
+  EXPECT_FALSE(check(WindowConfig{.slots = 4, .group_bytes = 1u << 20}).ok());
 }
 
 }  // namespace

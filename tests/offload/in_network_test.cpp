@@ -248,7 +248,7 @@ TEST_P(InNetwork, CallsFollowOneAnotherWithoutWaiting) {
 
 // A rank that posts segment by segment, so that others begin, too, does not wait for credits.
 TEST_F(Aggregated, AWindowThatHoldsTheCallStallsNobody) {
-  const auto service = start_service(engine::InNetworkTerms{});
+  const auto service = start_service(engine::WindowConfig{});
   on_joined_ranks(3, patient(), {address_of(*service)}, [&](Member& member) {
     for (std::uint64_t call = 0; call < 5; ++call) {
       check_allreduce(member, {DataType::float32, ReduceOperation::sum, 250'000, call}, false);

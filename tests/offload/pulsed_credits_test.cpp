@@ -174,14 +174,14 @@ enum class Fate : std::uint8_t { unsent, in_network, buffered, consumed };
 /// contributions to a pulse when it injects the pulse; an element has come back to it when all
 /// nodes' contributions have been consumed there. The network delivers in any order; a node takes
 /// what belongs to a pulse of its own in flight at once, and buffers the rest while there is room.
-struct World {
+struct Simulation {
   std::vector<PulsedCredits> credits;                         ///< by node
   std::vector<std::vector<PulsedCredits::Request>> requests;  ///< by node and job
   std::vector<std::map<std::uint32_t, PulsedCredits::Pulse>>
       pulses;               ///< by node: job<<16 | element
   std::vector<Fate> fates;  ///< by job element, from and to
 
-  friend auto operator<=>(const World&, const World&) = default;
+  friend auto operator<=>(const Simulation&, const Simulation&) = default;
 };
 
 class Explorer {
@@ -195,7 +195,7 @@ class Explorer {
 
   /// Visits every reachable world.
   void run() {
-    World start;
+    Simulation start;
     for (std::uint32_t n = 0; n < model_.nodes; ++n) {
       start.credits.push_back(PulsedCredits::create(model_.credits).value());
       start.requests.emplace_back();
@@ -207,9 +207,9 @@ class Explorer {
     start.fates.assign(std::size_t{all_elements_} * model_.nodes * model_.nodes, Fate::unsent);
     visit(std::move(start));
     while (!todo_.empty() && !testing::Test::HasFatalFailure()) {
-      const World world = *todo_.back();
+      const Simulation simulation = *todo_.back();
       todo_.pop_back();
-      expand(world);
+      expand(simulation);
     }
   }
 
@@ -220,105 +220,106 @@ class Explorer {
   std::uint32_t most_buffered() const { return most_buffered_; }
 
  private:
-  Fate& fate(World& world, std::uint32_t element, std::uint32_t from, std::uint32_t to) const {
-    return world.fates[(std::size_t{element} * model_.nodes + from) * model_.nodes + to];
+  Fate& fate(Simulation& simulation, std::uint32_t element, std::uint32_t from,
+             std::uint32_t to) const {
+    return simulation.fates[(std::size_t{element} * model_.nodes + from) * model_.nodes + to];
   }
-  std::uint32_t buffered(World& world, std::uint32_t node) const {
+  std::uint32_t buffered(Simulation& simulation, std::uint32_t node) const {
     std::uint32_t count = 0;
     for (std::uint32_t e = 0; e < all_elements_; ++e) {
       for (std::uint32_t from = 0; from < model_.nodes; ++from) {
-        count += fate(world, e, from, node) == Fate::buffered ? 1 : 0;
+        count += fate(simulation, e, from, node) == Fate::buffered ? 1 : 0;
       }
     }
     return count;
   }
 
-  void visit(World world) {
-    const auto [at, fresh] = seen_.insert(std::move(world));
+  void visit(Simulation simulation) {
+    const auto [at, fresh] = seen_.insert(std::move(simulation));
     if (fresh) todo_.push_back(&*at);
   }
 
-  void expand(const World& world) {
+  void expand(const Simulation& simulation) {
     std::size_t moves = 0;
     for (std::uint32_t node = 0; node < model_.nodes; ++node) {
       for (std::uint32_t job = 0; job < model_.jobs.size(); ++job) {
-        moves += inject(world, node, job) ? 1 : 0;
+        moves += inject(simulation, node, job) ? 1 : 0;
       }
     }
     for (std::uint32_t e = 0; e < all_elements_; ++e) {
       for (std::uint32_t from = 0; from < model_.nodes; ++from) {
         for (std::uint32_t to = 0; to < model_.nodes; ++to) {
-          moves += deliver(world, e, from, to) ? 1 : 0;
+          moves += deliver(simulation, e, from, to) ? 1 : 0;
         }
       }
     }
-    if (moves == 0) judge_end(world);
+    if (moves == 0) judge_end(simulation);
   }
 
   /// A host asks for the next pulse.
-  bool inject(const World& before, std::uint32_t node, std::uint32_t job) {
+  bool inject(const Simulation& before, std::uint32_t node, std::uint32_t job) {
     PulsedCredits::Pulse pulse;
     PulsedCredits credits = before.credits[node];
     const Answer answer = credits.next(before.requests[node][job], {}, pulse);
     // Only a retry, or giving up on one, changes the world without a pulse.
     if (credits == before.credits[node]) return false;
-    World world = before;
-    world.credits[node] = std::move(credits);
+    Simulation simulation = before;
+    simulation.credits[node] = std::move(credits);
     if (answer == Answer::pulse) {
       for (std::uint64_t i = 0; i < pulse.elements; ++i) {
         const auto e = first_element_[job] + static_cast<std::uint32_t>(pulse.first_element + i);
-        world.pulses[node][e] = pulse;
+        simulation.pulses[node][e] = pulse;
         for (std::uint32_t to = 0; to < model_.nodes; ++to) {
-          EXPECT_EQ(fate(world, e, node, to), Fate::unsent) << "injected twice";
-          fate(world, e, node, to) = to == node ? Fate::buffered : Fate::in_network;
+          EXPECT_EQ(fate(simulation, e, node, to), Fate::unsent) << "injected twice";
+          fate(simulation, e, node, to) = to == node ? Fate::buffered : Fate::in_network;
         }
-        consume_buffered(world, e, node);
+        consume_buffered(simulation, e, node);
       }
     }
-    check(world);
-    visit(std::move(world));
+    check(simulation);
+    visit(std::move(simulation));
     return true;
   }
 
-  void consume_buffered(World& world, std::uint32_t e, std::uint32_t node) {
+  void consume_buffered(Simulation& simulation, std::uint32_t e, std::uint32_t node) {
     for (std::uint32_t from = 0; from < model_.nodes; ++from) {
-      if (fate(world, e, from, node) == Fate::buffered) consume(world, e, from, node);
+      if (fate(simulation, e, from, node) == Fate::buffered) consume(simulation, e, from, node);
     }
   }
 
-  void consume(World& world, std::uint32_t e, std::uint32_t from, std::uint32_t to) {
-    fate(world, e, from, to) = Fate::consumed;
+  void consume(Simulation& simulation, std::uint32_t e, std::uint32_t from, std::uint32_t to) {
+    fate(simulation, e, from, to) = Fate::consumed;
     for (std::uint32_t other = 0; other < model_.nodes; ++other) {
-      if (fate(world, e, other, to) != Fate::consumed) return;
+      if (fate(simulation, e, other, to) != Fate::consumed) return;
     }
-    const auto counted = world.credits[to].count(world.pulses[to].at(e).counter, 1);
+    const auto counted = simulation.credits[to].count(simulation.pulses[to].at(e).counter, 1);
     EXPECT_TRUE(counted.ok()) << counted.status().to_string();
-    world.pulses[to].erase(e);
+    simulation.pulses[to].erase(e);
   }
 
-  bool deliver(const World& before, std::uint32_t e, std::uint32_t from, std::uint32_t to) {
+  bool deliver(const Simulation& before, std::uint32_t e, std::uint32_t from, std::uint32_t to) {
     if (before.fates[(std::size_t{e} * model_.nodes + from) * model_.nodes + to] !=
         Fate::in_network) {
       return false;
     }
-    World world = before;
-    if (world.pulses[to].contains(e)) {
-      consume(world, e, from, to);
-    } else if (buffered(world, to) < model_.buffer_elements) {
-      fate(world, e, from, to) = Fate::buffered;
+    Simulation simulation = before;
+    if (simulation.pulses[to].contains(e)) {
+      consume(simulation, e, from, to);
+    } else if (buffered(simulation, to) < model_.buffer_elements) {
+      fate(simulation, e, from, to) = Fate::buffered;
     } else {
       return false;  // pushed back
     }
-    check(world);
-    visit(std::move(world));
+    check(simulation);
+    visit(std::move(simulation));
     return true;
   }
 
-  void check(World& world) {
+  void check(Simulation& simulation) {
     for (std::uint32_t node = 0; node < model_.nodes; ++node) {
-      const std::uint64_t outstanding = world.credits[node].outstanding_elements();
+      const std::uint64_t outstanding = simulation.credits[node].outstanding_elements();
       ASSERT_LE(outstanding, model_.credits.capacity_elements) << "overrun at node " << node;
-      const std::uint32_t waiting = buffered(world, node);
+      const std::uint32_t waiting = buffered(simulation, node);
       ASSERT_LE(waiting, model_.buffer_elements);
       most_outstanding_ = std::max(most_outstanding_, outstanding);
       most_buffered_ = std::max(most_buffered_, waiting);
@@ -326,18 +327,18 @@ class Explorer {
   }
 
   /// Nothing can happen any more: all is done, or some host has an error.
-  void judge_end(const World& world) {
+  void judge_end(const Simulation& simulation) {
     bool failed = false;
     bool complete = true;
     for (std::uint32_t node = 0; node < model_.nodes; ++node) {
-      for (const auto request : world.requests[node]) {
-        failed = failed || !world.credits[node].status(request).ok();
-        complete = complete && world.credits[node].complete(request);
+      for (const auto request : simulation.requests[node]) {
+        failed = failed || !simulation.credits[node].status(request).ok();
+        complete = complete && simulation.credits[node].complete(request);
       }
     }
     ASSERT_TRUE(failed || complete) << "stuck without an error";
     if (complete) {
-      for (const Fate fate : world.fates) ASSERT_EQ(fate, Fate::consumed);
+      for (const Fate fate : simulation.fates) ASSERT_EQ(fate, Fate::consumed);
     }
     failed_ends_ += failed ? 1 : 0;
     complete_ends_ += complete ? 1 : 0;
@@ -346,8 +347,8 @@ class Explorer {
   Model model_;
   std::vector<std::uint32_t> first_element_;
   std::uint32_t all_elements_ = 0;
-  std::set<World> seen_;
-  std::vector<const World*> todo_;
+  std::set<Simulation> seen_;
+  std::vector<const Simulation*> todo_;
   std::size_t complete_ends_ = 0;
   std::size_t failed_ends_ = 0;
   std::uint64_t most_outstanding_ = 0;

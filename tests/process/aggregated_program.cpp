@@ -27,8 +27,8 @@
 #include "engine/multicast/multicast_operation.hpp"
 #include "runtime/aggregator/aggregator_client.hpp"
 #include "runtime/bootstrap/detect.hpp"
-#include "runtime/progress/clock.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
+#include "runtime/progress/clock.hpp"
 
 namespace {
 
@@ -83,7 +83,7 @@ void say(const std::string& line) {
 /// What one rank of the job does.
 class Job {
  public:
-  Job(const Plan& plan, CommunicatorState& state, Aggregation& aggregation)
+  Job(const Plan& plan, CommunicatorImpl& state, Aggregation& aggregation)
       : plan_(plan), state_(state), aggregation_(aggregation) {
     const std::size_t floats = plan.bytes / sizeof(float);
     input_.resize(scatters() ? floats * state.size() : floats);
@@ -171,7 +171,7 @@ class Job {
   }
 
   const Plan& plan_;
-  CommunicatorState& state_;
+  CommunicatorImpl& state_;
   Aggregation& aggregation_;
   std::vector<float> input_;
   std::vector<float> output_;
@@ -191,7 +191,7 @@ int run(const Plan& plan) {
   CommunicatorOptions options;
   auto bootstrap = detect(options.create_timeout);
   if (!bootstrap) return fail(bootstrap.status(), begin);
-  auto state = CommunicatorState::create(**bootstrap, options, nullptr, {});
+  auto state = CommunicatorImpl::create(**bootstrap, options, nullptr, {});
   if (!state) return fail(state.status(), begin);
   auto aggregation =
       Aggregation::create(**bootstrap, options, AggregationOptions::with_environment({}, false),

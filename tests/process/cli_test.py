@@ -76,8 +76,8 @@ class Bench(unittest.TestCase):
             report, _ = self.run_bench("broadcast", "-b", "5K", "-e", "5K", "--algorithm", "multicast",
                                        "--device", "ip", "--keep-bytes", keep)
             counters = report["rows"][0]["in_place"]["counters"]
-            self.assertEqual(counters.get("blocks_kept", 0) > 0, kept)
-            self.assertEqual(report["settings"]["keep_bytes"], int(keep))
+            self.assertEqual(counters.get("blocks_retained", 0) > 0, kept)
+            self.assertEqual(report["settings"]["retain_bytes"], int(keep))
 
     def test_link_bytes_of_a_shared_interface(self):
         report, table = self.run_bench("broadcast", "-b", "64K", "-e", "64K", "--link-bytes",

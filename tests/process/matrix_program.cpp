@@ -54,7 +54,7 @@ std::size_t wrong_bytes(std::span<const std::byte> bytes, std::uint64_t seed, st
   return wrong;
 }
 
-struct Tally {
+struct SingleWriterCounter {
   std::uint64_t collectives = 0;
   std::uint64_t checked_bytes = 0;
 };
@@ -80,7 +80,7 @@ class Exercise {
     return {};
   }
 
-  Status end(Tally& tally) {
+  Status end(SingleWriterCounter& tally) {
     if (Status status = request_.wait_for(kPatience); !status) return status;
     std::size_t wrong = 0;
     if (gather_) {
@@ -155,7 +155,7 @@ class Matrix {
     }
     return {};
   }
-  const Tally& tally() const { return tally_; }
+  const SingleWriterCounter& tally() const { return tally_; }
   Communicator& first() { return communicators_.front(); }
 
  private:
@@ -184,7 +184,7 @@ class Matrix {
   runtime::Bootstrap& bootstrap_;
   std::vector<Communicator> communicators_;
   std::uint64_t seed_ = 0;
-  Tally tally_;
+  SingleWriterCounter tally_;
 };
 
 Status Matrix::every_root(Communicator& communicator) {

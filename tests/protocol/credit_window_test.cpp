@@ -117,7 +117,7 @@ class Stream {
     } else if (!losers.empty()) {
       declare(pick(losers));
     } else {
-      return repeat_tails();
+      return send_tail_probes();
     }
     return true;
   }
@@ -150,7 +150,7 @@ class Stream {
     consume(r);
   }
   /// All wait: whoever has sent something repeats its last chunk. False where that is no news.
-  bool repeat_tails() {
+  bool send_tail_probes() {
     bool news = false;
     for (std::uint32_t r = 0; r < size_; ++r) {
       const std::uint32_t sent = nodes_[r]->cursor;

@@ -8,8 +8,8 @@ namespace {
 constexpr Nanoseconds kDelay{1'000};
 constexpr Rank kMe = rank_of(0);
 
-TEST(Receipts, AreDueAfterAPauseAndSayItOnceForAll) {
-  Receipts receipts(4, 1, kDelay);
+TEST(DeliveryAcks, AreDueAfterAPauseAndSayItOnceForAll) {
+  DeliveryAcks receipts(4, 1, kDelay);
   EXPECT_EQ(receipts.due(), kNever);
   receipts.owe(Instant{100}, rank_of(2), 1);
   receipts.owe(Instant{600}, rank_of(2), 2);
@@ -27,8 +27,8 @@ TEST(Receipts, AreDueAfterAPauseAndSayItOnceForAll) {
   EXPECT_EQ(receipts.tell(outbox), 0u);
 }
 
-TEST(Receipts, AllHaveABlockWhenEachHasSaidSo) {
-  Receipts receipts(3, 1, kDelay);
+TEST(DeliveryAcks, AllHaveABlockWhenEachHasSaidSo) {
+  DeliveryAcks receipts(3, 1, kDelay);
   EXPECT_TRUE(receipts.all_but(kMe, 0)) << "nothing before the first is asked for";
   receipts.on_have(rank_of(1), 2);
   EXPECT_TRUE(receipts.has(rank_of(1), 1));
@@ -43,8 +43,8 @@ TEST(Receipts, AllHaveABlockWhenEachHasSaidSo) {
   EXPECT_FALSE(receipts.all_but(kMe, 3));
 }
 
-TEST(Receipts, ACollectiveThatAllHaveBegunSaysItForAllBefore) {
-  Receipts receipts(3, 1, kDelay);
+TEST(DeliveryAcks, ACollectiveThatAllHaveBegunSaysItForAllBefore) {
+  DeliveryAcks receipts(3, 1, kDelay);
   receipts.owe(Instant{0}, rank_of(1), 4);
   receipts.owe(Instant{0}, rank_of(2), 5);
   receipts.begun_by_all(5);
@@ -60,8 +60,8 @@ TEST(Receipts, ACollectiveThatAllHaveBegunSaysItForAllBefore) {
   EXPECT_TRUE(receipts.all_but(kMe, 6));
 }
 
-TEST(Receipts, EpochsWrap) {
-  Receipts receipts(2, 0xffff'ffffu, kDelay);
+TEST(DeliveryAcks, EpochsWrap) {
+  DeliveryAcks receipts(2, 0xffff'ffffu, kDelay);
   EXPECT_FALSE(receipts.all_but(kMe, 0xffff'ffffu));
   receipts.on_have(rank_of(1), 0);
   EXPECT_TRUE(receipts.all_but(kMe, 0xffff'ffffu));

@@ -200,7 +200,7 @@ TEST_F(FetchRingTest, ANeighbourThatAnswersLaterIsGivenTimeAgain) {
   poll(now_);
   outbox_.clear();
   now_ = now_ + milliseconds(60);
-  EXPECT_TRUE(answer(rank_of(1), message(MessageKind::fetch_later, {{0, 1}})).empty());
+  EXPECT_TRUE(answer(rank_of(1), message(MessageKind::fetch_pending, {{0, 1}})).empty());
   EXPECT_TRUE(outbox_.empty()) << "later is no sign of a shared loss";
   poll(now_ + milliseconds(60));
   EXPECT_TRUE(outbox_.empty());
@@ -214,10 +214,10 @@ TEST_F(FetchRingTest, ASharedLossIsReportedToItsRoot) {
   node_.ring.lost({4, {44, 45}});
   poll(now_);
   outbox_.clear();
-  answer(rank_of(1), message(MessageKind::fetch_lack, {{2, 4}, {40, 41}, {44, 45}}));
+  answer(rank_of(1), message(MessageKind::fetch_lost, {{2, 4}, {40, 41}, {44, 45}}));
   ASSERT_EQ(outbox_.items().size(), 2u);
   EXPECT_EQ(outbox_.items()[0].to, rank_of(0));
-  EXPECT_EQ(outbox_.items()[0].message.kind, MessageKind::loss_hint);
+  EXPECT_EQ(outbox_.items()[0].message.kind, MessageKind::retransmit_request);
   EXPECT_EQ(ranges(outbox_.items()[0].message), (Ranges{{2, 4}}));
   EXPECT_EQ(outbox_.items()[1].to, rank_of(4));
   EXPECT_EQ(ranges(outbox_.items()[1].message), (Ranges{{40, 41}, {44, 45}}));
@@ -228,7 +228,7 @@ TEST_F(FetchRingTest, ANeighbourThatIsGoneIsLeftAtOnce) {
   node_.ring.lost({0, {0, 1}});
   poll(now_);
   outbox_.clear();
-  answer(rank_of(1), message(MessageKind::fetch_gone, {{40, 42}}));
+  answer(rank_of(1), message(MessageKind::fetch_expired, {{40, 42}}));
   poll(now_);
   const Outbox::Item request = sent();
   EXPECT_EQ(request.to, rank_of(0));
@@ -243,7 +243,8 @@ TEST_F(FetchRingTest, AnswersOutOfBoundsAreRefused) {
     EXPECT_FALSE(node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {range}), 1,
                                        outbox_));
     std::vector<Range> again;
-    EXPECT_FALSE(node_.ring.on_hint(now_, message(MessageKind::loss_hint, {range}), again));
+    EXPECT_FALSE(node_.ring.on_retransmit_request(
+        now_, message(MessageKind::retransmit_request, {range}), again));
     EXPECT_TRUE(again.empty());
   }
   EXPECT_TRUE(reads.empty());
@@ -262,8 +263,8 @@ TEST_F(FetchRingTest, ARequestIsSplitIntoWhatIsReadyLaterAndLost) {
   EXPECT_EQ(items[0].message.kind, MessageKind::fetch_ready);
   EXPECT_EQ(items[0].message.argument, 55u);
   EXPECT_EQ(ranges(items[0].message), (Ranges{{1, 4}, {8, 10}}));
-  EXPECT_EQ(items[1].message.kind, MessageKind::fetch_later);
-  EXPECT_EQ(items[2].message.kind, MessageKind::fetch_lack);
+  EXPECT_EQ(items[1].message.kind, MessageKind::fetch_pending);
+  EXPECT_EQ(items[2].message.kind, MessageKind::fetch_lost);
   // Lost and late chunks are told apart, so that no hint is sent for what is on its way.
   EXPECT_EQ(ranges(items[1].message), (Ranges{{6, 8}, {12, 13}}));
   EXPECT_EQ(ranges(items[2].message), (Ranges{{4, 6}}));
@@ -273,12 +274,12 @@ TEST_F(FetchRingTest, ARequestIsSplitIntoWhatIsReadyLaterAndLost) {
 
 TEST_F(FetchRingTest, LaterBecomesLackWhenTheLossIsFoundHereToo) {
   node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{0, 6}}), 55, outbox_);
-  EXPECT_EQ(sent().message.kind, MessageKind::fetch_later);
+  EXPECT_EQ(sent().message.kind, MessageKind::fetch_pending);
   node_.ring.lost({0, {2, 4}});
   poll(now_);
   ASSERT_EQ(outbox_.items().size(), 2u);
   EXPECT_EQ(outbox_.items()[0].to, rank_of(3));
-  EXPECT_EQ(outbox_.items()[0].message.kind, MessageKind::fetch_lack);
+  EXPECT_EQ(outbox_.items()[0].message.kind, MessageKind::fetch_lost);
   EXPECT_EQ(ranges(outbox_.items()[0].message), (Ranges{{2, 4}}));
   EXPECT_EQ(outbox_.items()[1].message.kind, MessageKind::fetch_request);
   EXPECT_EQ(ranges(outbox_.items()[1].message), (Ranges{{0, 6}})) << "nothing of it came here";
@@ -301,12 +302,12 @@ TEST_F(FetchRingTest, ASuspicionIsAskedForButIsNoSharedLossBeforeItIsProven) {
   poll(now_);
   EXPECT_EQ(ranges(sent().message), (Ranges{{2, 4}}));
   node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{2, 4}}), 55, outbox_);
-  EXPECT_EQ(sent().message.kind, MessageKind::fetch_later);
+  EXPECT_EQ(sent().message.kind, MessageKind::fetch_pending);
   node_.ring.lost({0, {2, 4}});
   EXPECT_TRUE(node_.ring.proven(2));
   poll(now_);
   const Outbox::Item lack = sent();
-  EXPECT_EQ(lack.message.kind, MessageKind::fetch_lack) << "and it is asked for once";
+  EXPECT_EQ(lack.message.kind, MessageKind::fetch_lost) << "and it is asked for once";
   EXPECT_EQ(ranges(lack.message), (Ranges{{2, 4}}));
   EXPECT_EQ(node_.ring.counters().chunks_lost, 2u);
 }
@@ -335,12 +336,13 @@ TEST_F(FetchRingTest, OwnChunksThatWereNotSentYetComeByMulticast) {
   node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{23, 27}}), 1, outbox_);
   ASSERT_EQ(outbox_.items().size(), 2u);
   EXPECT_EQ(ranges(outbox_.items()[0].message), (Ranges{{23, 25}}));
-  EXPECT_EQ(outbox_.items()[1].message.kind, MessageKind::fetch_later);
+  EXPECT_EQ(outbox_.items()[1].message.kind, MessageKind::fetch_pending);
   EXPECT_EQ(ranges(outbox_.items()[1].message), (Ranges{{25, 27}}));
   outbox_.clear();
   // A hint cannot make them come earlier: they would be sent twice.
   std::vector<Range> again;
-  EXPECT_TRUE(node_.ring.on_hint(now_, message(MessageKind::loss_hint, {{23, 27}}), again));
+  EXPECT_TRUE(node_.ring.on_retransmit_request(
+      now_, message(MessageKind::retransmit_request, {{23, 27}}), again));
   EXPECT_EQ(again, (Ranges{{23, 25}}));
   node_.ring.withhold({27, 30});
   node_.ring.serve_deferred(1, outbox_);
@@ -350,21 +352,24 @@ TEST_F(FetchRingTest, OwnChunksThatWereNotSentYetComeByMulticast) {
 TEST_F(FetchRingTest, TheRootMulticastsAgainOnceWithinTheLingerTime) {
   const FetchRing::Settings settings;
   std::vector<Range> again;
-  EXPECT_TRUE(
-      node_.ring.on_hint(now_, message(MessageKind::loss_hint, {{21, 23}, {25, 26}}), again));
+  EXPECT_TRUE(node_.ring.on_retransmit_request(
+      now_, message(MessageKind::retransmit_request, {{21, 23}, {25, 26}}), again));
   EXPECT_EQ(again, (Ranges{{21, 23}, {25, 26}}));
   again.clear();
-  EXPECT_TRUE(node_.ring.on_hint(now_, message(MessageKind::loss_hint, {{20, 24}}), again));
+  EXPECT_TRUE(node_.ring.on_retransmit_request(
+      now_, message(MessageKind::retransmit_request, {{20, 24}}), again));
   EXPECT_EQ(again, (Ranges{{20, 21}, {23, 24}}));
   again.clear();
   now_ = now_ + settings.linger + Nanoseconds(1);
-  EXPECT_TRUE(node_.ring.on_hint(now_, message(MessageKind::loss_hint, {{21, 22}}), again));
+  EXPECT_TRUE(node_.ring.on_retransmit_request(
+      now_, message(MessageKind::retransmit_request, {{21, 22}}), again));
   EXPECT_EQ(again, (Ranges{{21, 22}})) << "the repeat was lost too";
 }
 
 TEST_F(FetchRingTest, OnlyARootIsToldToMulticastAgain) {
   std::vector<Range> again;
-  EXPECT_FALSE(node_.ring.on_hint(now_, message(MessageKind::loss_hint, {{10, 11}}), again));
+  EXPECT_FALSE(node_.ring.on_retransmit_request(
+      now_, message(MessageKind::retransmit_request, {{10, 11}}), again));
   EXPECT_TRUE(again.empty());
 }
 
@@ -436,7 +441,7 @@ class Rings {
     return sum;
   }
   std::uint64_t repeated_chunks() const { return repeated_chunks_; }
-  std::uint64_t hints() const { return pump_.sent(MessageKind::loss_hint); }
+  std::uint64_t hints() const { return pump_.sent(MessageKind::retransmit_request); }
   Nanoseconds elapsed() const { return now_ - Instant{1'000'000'000}; }
   bool idle() {
     poll_all();
@@ -496,9 +501,9 @@ class Rings {
     const Message& message = delivery.message;
     if (message.kind == MessageKind::fetch_request) {
       EXPECT_TRUE(node.ring.on_request(delivery.from, message, 1000 + index(delivery.to), outbox_));
-    } else if (message.kind == MessageKind::loss_hint) {
+    } else if (message.kind == MessageKind::retransmit_request) {
       std::vector<Range> again;
-      EXPECT_TRUE(node.ring.on_hint(now_, message, again));
+      EXPECT_TRUE(node.ring.on_retransmit_request(now_, message, again));
       for (const Range range : again) multicast_again(range);
     } else {
       std::vector<ReadOrder> orders;

@@ -13,7 +13,7 @@
 namespace tutti::protocol {
 namespace {
 
-Vote vote_of(std::uint32_t rank, std::uint32_t lossy_rank) {
+RateVote vote_of(std::uint32_t rank, std::uint32_t lossy_rank) {
   return {.rate_kib = 1'000'000 - rank, .link_bound = rank == 1, .lossy = rank == lossy_rank};
 }
 

@@ -36,47 +36,47 @@ TEST(LearnedRate, TakesALossAtItsWord) {
 
 constexpr std::uint64_t kBytes = 8 << 20;
 
-TEST(TurnTaking, TakesTurnsUntilAVoteKnowsTheLinks) {
-  TurnTaking turns;
+TEST(SendSchedule, TakesTurnsUntilAVoteKnowsTheLinks) {
+  SendSchedule turns;
   EXPECT_FALSE(turns.next(kBytes).at_once);
   EXPECT_FALSE(turns.votes(kBytes)) << "nothing was measured before the first";
   EXPECT_FALSE(turns.next(kBytes).at_once);
   ASSERT_TRUE(turns.votes(kBytes));
   turns.adopt({.rate_kib = 1000, .link_bound = true, .lossy = false});
-  const TurnTaking::Plan plan = turns.next(kBytes);
+  const SendSchedule::Plan plan = turns.next(kBytes);
   EXPECT_TRUE(plan.at_once);
   EXPECT_EQ(plan.bytes_per_second, 1024'000u);
 }
 
-TEST(TurnTaking, LossBringsTheTurnsBack) {
-  TurnTaking turns;
+TEST(SendSchedule, LossBringsTheTurnsBack) {
+  SendSchedule turns;
   turns.next(kBytes);
   turns.adopt({.rate_kib = 1000, .link_bound = true, .lossy = false});
   turns.adopt({.rate_kib = 1000, .link_bound = true, .lossy = true});
   EXPECT_FALSE(turns.next(kBytes).at_once);
 }
 
-TEST(TurnTaking, FastLinksAreNotPaced) {
-  TurnTaking turns;
+TEST(SendSchedule, FastLinksAreNotPaced) {
+  SendSchedule turns;
   turns.next(kBytes);
   turns.next(kBytes);
   turns.adopt({.rate_kib = 5'000'000, .link_bound = false, .lossy = false});
-  const TurnTaking::Plan plan = turns.next(kBytes);
+  const SendSchedule::Plan plan = turns.next(kBytes);
   EXPECT_TRUE(plan.at_once);
   EXPECT_EQ(plan.bytes_per_second, 0u);
 }
 
-TEST(TurnTaking, SmallOnesGoAtOnceAndDoNotCount) {
-  TurnTaking turns;
-  for (int i = 0; i < 100; ++i) EXPECT_TRUE(turns.next(TurnTaking::kSmallBytes).at_once);
-  EXPECT_FALSE(turns.votes(TurnTaking::kSmallBytes));
+TEST(SendSchedule, SmallOnesGoAtOnceAndDoNotCount) {
+  SendSchedule turns;
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(turns.next(SendSchedule::kSmallBytes).at_once);
+  EXPECT_FALSE(turns.votes(SendSchedule::kSmallBytes));
   EXPECT_FALSE(turns.next(kBytes).at_once) << "the first that counts";
 }
 
-TEST(Vote, IsTheWorstOfAllAndFitsItsBits) {
-  const Vote one{.rate_kib = 5, .link_bound = false, .lossy = true};
-  const Vote other{.rate_kib = 9, .link_bound = true, .lossy = false};
-  const Vote both = Vote::unpack(one.combined(other).pack());
+TEST(RateVote, IsTheWorstOfAllAndFitsItsBits) {
+  const RateVote one{.rate_kib = 5, .link_bound = false, .lossy = true};
+  const RateVote other{.rate_kib = 9, .link_bound = true, .lossy = false};
+  const RateVote both = RateVote::unpack(one.combined(other).pack());
   EXPECT_EQ(both.rate_kib, 5u);
   EXPECT_TRUE(both.link_bound);
   EXPECT_TRUE(both.lossy);

@@ -13,7 +13,7 @@ constexpr std::uint32_t kCollectives = 10'000;
 void run(const std::string& faults) {
   JobSpec spec{.size = 3, .faults = faults, .options = small_chunks()};
   spec.options.chains = 0;
-  spec.options.keep_bytes = CommunicatorOptions{}.keep_bytes;
+  spec.options.retain_bytes = CommunicatorOptions{}.retain_bytes;
   const Outcome outcome = run_job(spec, [&](Member& member) {
     for (std::uint32_t i = 0; i < kCollectives; ++i) {
       const std::size_t bytes = i % 7 * 700;

@@ -31,7 +31,7 @@ TEST(FaultPlan, ReadsEveryCondition) {
   EXPECT_EQ(read.seed, 9u);
   const FaultRule& drop = read.rules[0];
   EXPECT_EQ(drop.action, Action::drop);
-  EXPECT_EQ(drop.place, Place::receiver);
+  EXPECT_EQ(drop.place, FaultSite::receiver);
   EXPECT_EQ(drop.packet, Packet::chunk);
   EXPECT_EQ(drop.rate_ppm, 12'500u);
   EXPECT_EQ(drop.epochs, (Interval{3, 3}));
@@ -138,7 +138,7 @@ TEST(FaultDecision, MeetsEveryConditionOfARule) {
     change(subject);
     return decide(by, subject) != nullptr;
   };
-  EXPECT_FALSE(with([](Subject& s) { s.place = Place::sender; }));
+  EXPECT_FALSE(with([](Subject& s) { s.place = FaultSite::sender; }));
   EXPECT_FALSE(with([](Subject& s) { s.packet = Packet::probe; }));
   EXPECT_FALSE(with([](Subject& s) { s.epoch = 5; }));
   EXPECT_FALSE(with([](Subject& s) { s.psn = 4; }));

@@ -66,8 +66,8 @@ std::uint64_t Outcome::lost_bytes() const {
 }
 
 std::uint64_t Outcome::recovered_bytes() const {
-  const std::uint64_t repeated = of("tails_repeated") * chunk_bytes;
-  const std::uint64_t again = of("bytes_multicast_again");
+  const std::uint64_t repeated = of("tail_probes") * chunk_bytes;
+  const std::uint64_t again = of("bytes_retransmitted");
   const std::uint64_t moved = of("bytes_fetched") + (again > repeated ? again - repeated : 0);
   return moved - std::min(moved, late_bytes());
 }
@@ -76,7 +76,7 @@ std::uint64_t Outcome::recovered_bytes() const {
 std::uint64_t Outcome::late_bytes() const {
   if (of("cutoff_silence") == 0) return 0;
   const std::uint64_t repeated =
-      of("tails_repeated") * (size - 1) + injected.chunks_duplicated * (size - 1);
+      of("tail_probes") * (size - 1) + injected.chunks_duplicated * (size - 1);
   const std::uint64_t twice = of("chunks_duplicate") + of("chunks_stale");
   return (twice - std::min(twice, repeated)) * chunk_bytes;
 }
@@ -87,24 +87,24 @@ std::string Outcome::describe() const {
                            "chunks_received",
                            "chunks_duplicate",
                            "chunks_stale",
-                           "chunks_early",
+                           "chunks_unexpected",
                            "chunks_damaged",
                            "chunks_lost",
                            "chunks_fetched",
                            "bytes_fetched",
-                           "chunks_multicast_again",
-                           "bytes_multicast_again",
-                           "tails_repeated",
+                           "chunks_retransmitted",
+                           "bytes_retransmitted",
+                           "tail_probes",
                            "fetch_ranges_asked",
                            "fetch_ranges_deferred",
                            "fetch_targets_skipped",
-                           "loss_hints_sent",
+                           "retransmit_requests_sent",
                            "cutoff_silence",
                            "cutoff_neighbour_finished",
                            "credit_stalls",
                            "messages_rejected",
                            "device_reliable_frames_resent",
-                           "device_reliable_tails_repeated",
+                           "device_reliable_tail_probes",
                            "device_kernel_drops"}) {
     text += fmt::format("{} {}\n", name, of(name));
   }
@@ -172,7 +172,7 @@ CommunicatorOptions small_chunks() {
   CommunicatorOptions options;
   options.chunk_bytes = 1024;
   options.chains = 1;
-  options.keep_bytes = 0;
+  options.retain_bytes = 0;
   options.peer_timeout = kPatience;
   options.create_timeout = kPatience;
   return options;

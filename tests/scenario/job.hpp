@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/fault/fault_device.hpp"
 #include "device/frame_tap.hpp"
+#include "sim/fault/fault_device.hpp"
 #include "tutti/communicator.hpp"
 
 namespace tutti::scenario {

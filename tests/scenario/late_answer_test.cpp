@@ -150,7 +150,7 @@ class LateAnswer : public testing::Test {
     if (!message || message->epoch != kEpoch) return;
     if (message->kind == protocol::MessageKind::fetch_request) ++asked_[peer];
     if (message->kind == protocol::MessageKind::fetch_ready) ++ready_[me];
-    if (message->kind == protocol::MessageKind::fetch_gone) ++gone_[me];
+    if (message->kind == protocol::MessageKind::fetch_expired) ++gone_[me];
   }
 };
 

@@ -83,21 +83,21 @@ TEST_P(Workers, RecoverNothingWhereNothingIsLost) {
   if (outcome.of("cutoff_silence") == 0) {
     EXPECT_EQ(outcome.of("bytes_fetched"), 0u) << outcome.describe();
   }
-  EXPECT_EQ(outcome.of("chunks_multicast_again"), outcome.of("tails_repeated"));
+  EXPECT_EQ(outcome.of("chunks_retransmitted"), outcome.of("tail_probes"));
 }
 
 TEST_P(Workers, BroadcastsWhoseRootKeepsACopyAreRepaired) {
   constexpr std::uint32_t kCount = 24;
   JobSpec spec = job(4, "drop receiver chunk rate=3%; drop sender chunk rate=2%");
-  spec.options.keep_bytes = 20 * kChunk;
+  spec.options.retain_bytes = 20 * kChunk;
   const Outcome outcome = run(spec, [](Member& member) {
     for (std::uint32_t i = 0; i < kCount; ++i) {
       if (!member.broadcast(20 * kChunk, i % 4, i)) return;
     }
   });
   expect_received(outcome, kCount * 3 * 20);
-  EXPECT_EQ(outcome.of("blocks_kept"), kCount);
-  EXPECT_GT(outcome.of("kept_ranges_served"), 0u);
+  EXPECT_EQ(outcome.of("blocks_retained"), kCount);
+  EXPECT_GT(outcome.of("retained_ranges_served"), 0u);
 }
 
 TEST_P(Workers, RecoverWhatIsLost) {
@@ -205,8 +205,8 @@ TEST_P(Workers, GoBackToBackWithEveryFault) {
   EXPECT_EQ(outcome.of("collectives_completed"), 3u * (kCollectives + 2)) << outcome.describe();
   EXPECT_EQ(outcome.of("messages_rejected"), 0u);
   EXPECT_GT(outcome.of("chunks_received_by_workers"), 0u);
-  EXPECT_GT(outcome.of("chunks_early"), 0u) << "no rank was ever a collective ahead";
-  EXPECT_EQ(outcome.of("chunks_early_dropped"), 0u);
+  EXPECT_GT(outcome.of("chunks_unexpected"), 0u) << "no rank was ever a collective ahead";
+  EXPECT_EQ(outcome.of("chunks_unexpected_dropped"), 0u);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ void expect_nothing_recovered(const Outcome& outcome) {
     EXPECT_EQ(outcome.of("chunks_lost"), 0u) << outcome.describe();
     EXPECT_EQ(outcome.of("bytes_fetched"), 0u) << outcome.describe();
   }
-  EXPECT_EQ(outcome.of("chunks_multicast_again"), outcome.of("tails_repeated"));
+  EXPECT_EQ(outcome.of("chunks_retransmitted"), outcome.of("tail_probes"));
 }
 
 /// Runs `count` Allgathers on each rank.
@@ -102,7 +102,7 @@ TEST_P(EachChunk, LostAloneAtOneReceiverIsFetchedOnce) {
   EXPECT_EQ(outcome.injected.chunks_dropped_at_receiver, cases.count);
   // A block's last chunk may come by the sender's repeat before it is asked for.
   EXPECT_LE(outcome.of("chunks_fetched"), cases.count);
-  EXPECT_GE(outcome.of("chunks_fetched") + outcome.of("tails_repeated"), cases.count);
+  EXPECT_GE(outcome.of("chunks_fetched") + outcome.of("tail_probes"), cases.count);
   EXPECT_GE(outcome.of("chunks_fetched"), cases.count * (kBlockChunks - 1) / kBlockChunks);
   EXPECT_LE(outcome.of("bytes_fetched"), outcome.lost_bytes());
 }
@@ -117,9 +117,8 @@ TEST_P(EachChunk, LostAtEveryReceiverIsRepairedByItsRoot) {
   const Outcome outcome = allgathers(spec, kBlock, cases.count);
   expect_recovered(outcome, cases.count * received_by_all(4, kBlock));
   EXPECT_EQ(outcome.injected.chunks_dropped_at_sender, cases.count);
-  EXPECT_GT(outcome.of("loss_hints_sent"), 0u);
-  EXPECT_GT(outcome.of("chunks_multicast_again"), outcome.of("tails_repeated"))
-      << outcome.describe();
+  EXPECT_GT(outcome.of("retransmit_requests_sent"), 0u);
+  EXPECT_GT(outcome.of("chunks_retransmitted"), outcome.of("tail_probes")) << outcome.describe();
 }
 
 INSTANTIATE_TEST_SUITE_P(Chains, EachChunk, testing::Values(1u, 2u, 4u),
@@ -346,7 +345,7 @@ TEST_P(FrameLoss, DelaysBarrierHandshakeAndFetchesButLosesNothing) {
   EXPECT_GT(outcome.of("device_reliable_frames_duplicate"), 0u);
   // At 1 % it is chance whether a later frame shows a loss at all.
   if (GetParam() >= 10) {
-    EXPECT_GT(outcome.of("device_reliable_tails_repeated"), 0u);
+    EXPECT_GT(outcome.of("device_reliable_tail_probes"), 0u);
   }
   EXPECT_GE(outcome.of("ready_by_barrier"), 30u);
 }

@@ -25,7 +25,7 @@ constexpr std::uint32_t kChunks = 6;
 
 JobSpec job(std::uint32_t size, const std::string& faults) {
   JobSpec spec{.size = size, .faults = faults, .options = small_chunks()};
-  spec.options.keep_bytes = CommunicatorOptions{}.keep_bytes;
+  spec.options.retain_bytes = CommunicatorOptions{}.retain_bytes;
   return spec;
 }
 
@@ -43,18 +43,18 @@ bool on_time(const Outcome& outcome) { return outcome.of("cutoff_silence") == 0;
 
 /// All went by copies, none by the ring of neighbours, and all chunks came once.
 void expect_by_copies(const Outcome& outcome, std::uint32_t count, std::uint64_t chunks) {
-  EXPECT_EQ(outcome.of("blocks_kept"), count);
+  EXPECT_EQ(outcome.of("blocks_retained"), count);
   EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"),
             std::uint64_t{count} * (outcome.size - 1) * chunks)
       << outcome.describe();
   EXPECT_EQ(outcome.of("fetch_ranges_served") + outcome.of("fetch_ranges_deferred"), 0u);
   EXPECT_EQ(outcome.of("cutoff_neighbour_finished"), 0u) << "somebody shook hands";
-  EXPECT_EQ(outcome.of("loss_hints_sent") + outcome.of("fetch_targets_skipped"), 0u);
+  EXPECT_EQ(outcome.of("retransmit_requests_sent") + outcome.of("fetch_targets_skipped"), 0u);
   EXPECT_EQ(outcome.of("messages_rejected") + outcome.of("chunks_malformed"), 0u);
   EXPECT_EQ(outcome.of("collectives_failed"), 0u);
 }
 
-TEST(KeptBlocks, NothingIsRecoveredWhereNothingIsLost) {
+TEST(RetainedBlocks, NothingIsRecoveredWhereNothingIsLost) {
   const Outcome outcome = broadcasts(job(4, ""), kBytes, 40);
   expect_by_copies(outcome, 40, kChunks);
   if (on_time(outcome)) {
@@ -63,7 +63,7 @@ TEST(KeptBlocks, NothingIsRecoveredWhereNothingIsLost) {
   EXPECT_EQ(outcome.of("chunks_sent"), 40u * kChunks);
 }
 
-TEST(KeptBlocks, AChunkLostAtOneReceiverIsReadFromTheRootsCopy) {
+TEST(RetainedBlocks, AChunkLostAtOneReceiverIsReadFromTheRootsCopy) {
   std::string faults;
   std::uint32_t count = 0;
   for (std::uint32_t psn = 0; psn < kChunks; ++psn) {
@@ -77,20 +77,20 @@ TEST(KeptBlocks, AChunkLostAtOneReceiverIsReadFromTheRootsCopy) {
   const Outcome outcome = broadcasts(job(3, faults), kBytes, count);
   expect_by_copies(outcome, count, kChunks);
   // A block's last chunk is sent twice once the root knows of losses.
-  EXPECT_GE(outcome.of("chunks_fetched") + outcome.of("tails_repeated"), count);
+  EXPECT_GE(outcome.of("chunks_fetched") + outcome.of("tail_probes"), count);
   EXPECT_GE(outcome.of("chunks_fetched"), count * (kChunks - 1) / kChunks);
-  EXPECT_GE(outcome.of("kept_ranges_served"), outcome.of("chunks_fetched"));
+  EXPECT_GE(outcome.of("retained_ranges_served"), outcome.of("chunks_fetched"));
   EXPECT_LE(2 * outcome.recovered_bytes(), 3 * outcome.lost_bytes()) << outcome.describe();
 }
 
-TEST(KeptBlocks, AChunkLostAtEveryReceiverIsReadByEach) {
+TEST(RetainedBlocks, AChunkLostAtEveryReceiverIsReadByEach) {
   const Outcome outcome = broadcasts(job(4, "drop sender chunk psn=2-3"), kBytes, 8);
   expect_by_copies(outcome, 8, kChunks);
   EXPECT_GE(outcome.of("chunks_fetched"), 8u * 3 * 2);
   EXPECT_LE(2 * outcome.recovered_bytes(), 3 * outcome.lost_bytes()) << outcome.describe();
 }
 
-TEST(KeptBlocks, ABlockOfWhichNothingComesIsAskedFor) {
+TEST(RetainedBlocks, ABlockOfWhichNothingComesIsAskedFor) {
   for (const std::size_t bytes : {std::size_t{1}, kBytes}) {
     const std::uint64_t chunks = (bytes + kChunk - 1) / kChunk;
     const Outcome outcome = broadcasts(job(4, "drop sender chunk"), bytes, 12);
@@ -100,40 +100,40 @@ TEST(KeptBlocks, ABlockOfWhichNothingComesIsAskedFor) {
   }
 }
 
-TEST(KeptBlocks, RandomLossDamageAndDisorderAreRepaired) {
+TEST(RetainedBlocks, RandomLossDamageAndDisorderAreRepaired) {
   JobSpec spec = job(5,
                      "seed=7; drop receiver chunk rate=3%; drop sender chunk rate=2%;"
                      "corrupt receiver chunk rate=2%; duplicate receiver chunk rate=5%;"
                      "reorder receiver chunk rate=5% distance=3 by=200us");
   const Outcome outcome = broadcasts(spec, 20 * kChunk, 60);
   expect_by_copies(outcome, 60, 20);
-  EXPECT_GT(outcome.of("kept_ranges_served"), 0u);
+  EXPECT_GT(outcome.of("retained_ranges_served"), 0u);
 }
 
-TEST(KeptBlocks, LostReceiptsAndAnswersComeInTheEnd) {
+TEST(RetainedBlocks, LostReceiptsAndAnswersComeInTheEnd) {
   const Outcome outcome = broadcasts(
       job(3, "seed=3; drop sender reliable rate=20%; drop receiver chunk rate=10%"), kBytes, 30);
   expect_by_copies(outcome, 30, kChunks);
-  EXPECT_GT(outcome.of("kept_ranges_served"), 0u);
+  EXPECT_GT(outcome.of("retained_ranges_served"), 0u);
   EXPECT_GT(outcome.injected.frames_dropped, 0u);
 }
 
-TEST(KeptBlocks, EpochsWrap) {
+TEST(RetainedBlocks, EpochsWrap) {
   JobSpec spec = job(3, "drop receiver chunk rate=10%");
   spec.options.first_sequence = 0xffff'fff0u;
   const Outcome outcome = broadcasts(spec, kBytes, 40);
   expect_by_copies(outcome, 40, kChunks);
-  EXPECT_GT(outcome.of("kept_ranges_served"), 0u);
+  EXPECT_GT(outcome.of("retained_ranges_served"), 0u);
 }
 
-TEST(KeptBlocks, ALongerBroadcastShakesHands) {
+TEST(RetainedBlocks, ALongerBroadcastShakesHands) {
   JobSpec spec = job(3, "");
-  spec.options.keep_bytes = kBytes - 1;
+  spec.options.retain_bytes = kBytes - 1;
   const Outcome outcome = broadcasts(spec, kBytes, 5);
-  EXPECT_EQ(outcome.of("blocks_kept") + outcome.of("receipts_sent"), 0u);
+  EXPECT_EQ(outcome.of("blocks_retained") + outcome.of("delivery_acks_sent"), 0u);
 }
 
-TEST(KeptBlocks, ARootThatGoesOnIsStoppedByTheWindow) {
+TEST(RetainedBlocks, ARootThatGoesOnIsStoppedByTheWindow) {
   constexpr std::uint32_t kCount = 2'000;
   JobSpec spec = job(3, "drop receiver chunk rate=0.5%");
   spec.options.window_bytes = 64 * kChunk;
@@ -148,7 +148,7 @@ TEST(KeptBlocks, ARootThatGoesOnIsStoppedByTheWindow) {
 }
 
 /// The answer to a question that comes before the root has sent.
-TEST(KeptBlocks, ARootThatIsLateIsAskedInVain) {
+TEST(RetainedBlocks, ARootThatIsLateIsAskedInVain) {
   std::barrier<> asked(3);
   const Outcome outcome = run_job(job(3, ""), [&](Member& member) {
     const Bytes expected = pattern(kBytes, 5);
@@ -179,7 +179,7 @@ TEST(KeptBlocks, ARootThatIsLateIsAskedInVain) {
   EXPECT_EQ(outcome.of("chunks_lost") + outcome.of("chunks_fetched"), 0u) << outcome.describe();
 }
 
-TEST(KeptBlocks, ARootMayCloseAtOnceAndServesWhatIsMissing) {
+TEST(RetainedBlocks, ARootMayCloseAtOnceAndServesWhatIsMissing) {
   JobSpec spec = job(4, "drop sender chunk");
   spec.close_together = false;
   std::barrier<> root_is_done(4);
@@ -198,7 +198,7 @@ class MuteRank final : public device::FrameTap {
   std::atomic<bool> muted{false};
 };
 
-TEST(KeptBlocks, ARootDoesNotWaitForALostRankWhenItCloses) {
+TEST(RetainedBlocks, ARootDoesNotWaitForALostRankWhenItCloses) {
   const auto tap = std::make_shared<MuteRank>();
   JobSpec spec = job(3, "");
   spec.close_together = false;
@@ -211,7 +211,7 @@ TEST(KeptBlocks, ARootDoesNotWaitForALostRankWhenItCloses) {
     if (member.rank() == 2) return;  // never calls, and is not heard any more
     EXPECT_TRUE(member.broadcast(kBytes, 0, 1));
   });
-  EXPECT_EQ(outcome.of("blocks_kept"), 1u);
+  EXPECT_EQ(outcome.of("blocks_retained"), 1u);
 }
 
 /// A queue from which nothing seems to leave as long as it is held, though the network carries it.
@@ -230,7 +230,9 @@ class HeldQueue final : public device::MulticastQueuePair {
     return inner_.place(chunk, destination);
   }
   void release() override { inner_.release(); }
-  bool land_by(device::LandingGuide* guide) override { return inner_.land_by(guide); }
+  bool set_resolver(device::PlacementResolver* guide) override {
+    return inner_.set_resolver(guide);
+  }
   Instant next_arrival(Instant now) override { return inner_.next_arrival(now); }
   int receive_descriptor() const override { return inner_.receive_descriptor(); }
   Status post_probe(std::uint32_t attempt) override { return inner_.post_probe(attempt); }
@@ -277,7 +279,7 @@ class HeldEndpoint final : public device::ForwardingEndpoint {
 };
 
 /// The root learns that all have its block before it has seen the last chunk leave.
-TEST(KeptBlocks, ARootWhoseReceiptsCameFirstCloses) {
+TEST(RetainedBlocks, ARootWhoseReceiptsCameFirstCloses) {
   JobSpec spec = job(3, "");
   spec.close_together = false;
   std::atomic<int> receipts = 2;  // how many the root still expects
@@ -297,16 +299,16 @@ TEST(KeptBlocks, ARootWhoseReceiptsCameFirstCloses) {
 }
 
 /// No honest root says this; who hears it must neither ask for ever nor ask somebody else.
-TEST(KeptBlocks, ARootThatNoLongerHasItsCopyIsNamed) {
+TEST(RetainedBlocks, ARootThatNoLongerHasItsCopyIsNamed) {
   JobSpec spec = job(3, "drop receiver chunk psn=2 ranks=1");
-  spec.options.keep_bytes = kBytes;
+  spec.options.retain_bytes = kBytes;
   std::atomic<int> lies = 0;
   spec.wrap = [&](std::shared_ptr<device::Device> inner) {
     return watch_work(std::move(inner), [&](Rank, const device::WorkRequest& request) {
       if (request.opcode != device::Opcode::send) return;
       auto message = protocol::decode(request.local);
       if (!message || message->kind != protocol::MessageKind::fetch_ready) return;
-      message->kind = protocol::MessageKind::fetch_gone;
+      message->kind = protocol::MessageKind::fetch_expired;
       protocol::encode(*message, request.local.data());
       ++lies;
     });
@@ -323,7 +325,7 @@ TEST(KeptBlocks, ARootThatNoLongerHasItsCopyIsNamed) {
     EXPECT_NE(status.message().find("no longer has the chunks"), std::string::npos)
         << status.to_string();
   });
-  EXPECT_EQ(outcome.of("blocks_kept"), 1u);
+  EXPECT_EQ(outcome.of("blocks_retained"), 1u);
   EXPECT_EQ(outcome.of("chunks_fetched"), 0u);
   EXPECT_GE(lies, 1);
 }

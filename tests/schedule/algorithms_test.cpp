@@ -11,7 +11,7 @@ namespace {
 using collectives::AlgorithmEntry;
 using collectives::build_all;
 
-constexpr std::uint32_t kMostRanks = 64;
+constexpr std::uint32_t kMaxRanks = 64;
 
 std::vector<Schedule> schedules_for(const Purpose& purpose) {
   Result<std::vector<Schedule>> built = build_all(purpose);
@@ -30,7 +30,7 @@ class EveryAlgorithm : public testing::TestWithParam<AlgorithmEntry> {};
 
 TEST_P(EveryAlgorithm, KeepsItsPromiseForEveryNumberOfRanks) {
   std::uint32_t served = 0;
-  for (std::uint32_t ranks = 1; ranks <= kMostRanks; ++ranks) {
+  for (std::uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks) {
     for (const Purpose& purpose : purposes_of(GetParam(), ranks)) {
       SCOPED_TRACE(case_name(purpose));
       const std::vector<Schedule> schedules = schedules_for(purpose);
@@ -45,7 +45,7 @@ TEST_P(EveryAlgorithm, KeepsItsPromiseForEveryNumberOfRanks) {
 class EveryAlgorithmInPlace : public testing::TestWithParam<AlgorithmEntry> {};
 
 TEST_P(EveryAlgorithmInPlace, KeepsItsPromiseForEveryNumberOfRanks) {
-  for (std::uint32_t ranks = 1; ranks <= kMostRanks; ++ranks) {
+  for (std::uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks) {
     for (const Purpose& purpose : purposes_of(GetParam(), ranks)) {
       SCOPED_TRACE(case_name(purpose));
       ValidateOptions options = options_for(purpose);

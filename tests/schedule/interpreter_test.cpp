@@ -14,7 +14,7 @@ namespace {
 using collectives::AlgorithmEntry;
 using collectives::build_all;
 
-constexpr std::uint32_t kMostRanks = 16;
+constexpr std::uint32_t kMaxRanks = 16;
 
 /// Sizes that parts and blocks do not divide.
 std::vector<CallOptions> calls_of(const Purpose& purpose, bool rank_ordered) {
@@ -35,7 +35,7 @@ std::vector<CallOptions> calls_of(const Purpose& purpose, bool rank_ordered) {
 class MovesTheBytes : public testing::TestWithParam<AlgorithmEntry> {};
 
 TEST_P(MovesTheBytes, AsTheCollectiveDefines) {
-  for (std::uint32_t ranks = 1; ranks <= kMostRanks; ++ranks) {
+  for (std::uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks) {
     for (const Purpose& purpose : purposes_of(GetParam(), ranks)) {
       SCOPED_TRACE(case_name(purpose));
       const Result<std::vector<Schedule>> schedules = build_all(purpose);
@@ -141,7 +141,7 @@ bool goes_wrong(const std::vector<Schedule>& schedules, CallOptions options) {
 }
 
 /// How often a change was refused, and how often it was seen to go wrong.
-struct Tally {
+struct SingleWriterCounter {
   std::uint32_t refused = 0;
   std::uint32_t failed = 0;
 };
@@ -150,7 +150,7 @@ using Change = Program (*)(Program, Random&);
 
 /// Changes one of the schedules at random and compares the two verdicts.
 void compare_verdicts(std::vector<Schedule> schedules, Change change, Random& random,
-                      Tally& tally) {
+                      SingleWriterCounter& tally) {
   const Purpose purpose = schedules.front().purpose();
   const std::size_t victim = random.below(purpose.ranks);
   const Result<Schedule> changed = Schedule::make(change(schedules[victim].program(), random));
@@ -175,7 +175,7 @@ void compare_verdicts(std::vector<Schedule> schedules, Change change, Random& ra
 // tried, and whatever runs wrong is refused.
 TEST(TheValidator, AcceptsNoScheduleThatTheInterpreterSeesFail) {
   constexpr std::uint32_t kChangesEach = 12;
-  Tally tally;
+  SingleWriterCounter tally;
   for (const AlgorithmEntry& entry : collectives::algorithms()) {
     for (std::uint32_t ranks = 2; ranks <= 6; ++ranks) {
       for (const Purpose& purpose : purposes_of(entry, ranks)) {
@@ -197,7 +197,7 @@ TEST(TheValidator, AcceptsNoScheduleThatTheInterpreterSeesFail) {
 // The same for programs with queues that are held, released and counted.
 TEST(TheValidator, AcceptsNoChangedQueuesThatTheInterpreterSeesFail) {
   constexpr std::uint32_t kChangesEach = 40;
-  Tally tally;
+  SingleWriterCounter tally;
   for (const AlgorithmEntry& entry : collectives::algorithms()) {
     for (std::uint32_t ranks = 2; ranks <= 5; ++ranks) {
       const std::vector<Purpose> purposes = purposes_of(entry, ranks);

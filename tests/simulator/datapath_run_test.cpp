@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti::world {
+namespace tutti::simulation {
 namespace {
 
 DatapathReport run(const DatapathSpec& spec) {
@@ -93,4 +93,4 @@ TEST(DatapathRun, WhatCannotBeIsRefused) {
 }
 
 }  // namespace
-}  // namespace tutti::world
+}  // namespace tutti::simulation

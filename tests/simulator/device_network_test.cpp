@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "sim/fault/fault_device.hpp"
 #include "sim/device/sim_device.hpp"
+#include "sim/fault/fault_device.hpp"
 
 namespace tutti::device::sim {
 namespace {

@@ -67,13 +67,13 @@ struct Bench {
     for (Event event; queue.next_time() <= time && queue.pop(event);) fabric.handle(event);
   }
   /// Runs to the end, with packets injected by others on the way: (time, host, packet) in order.
-  struct Injection {
+  struct EgressPriority {
     Picoseconds time;
     HostId from;
     Packet packet;
   };
-  void run(const std::vector<Injection>& injections) {
-    for (const Injection& one : injections) {
+  void run(const std::vector<EgressPriority>& injections) {
+    for (const EgressPriority& one : injections) {
       run_until(one.time - picoseconds(1));
       fabric.inject(one.time, one.from, one.packet);
     }

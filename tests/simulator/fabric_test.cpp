@@ -150,7 +150,7 @@ Picoseconds victim_done(const FabricSettings& settings, bool congested) {
   const Topology topology = tree(5, 2, 1);
   Bench bench(topology, settings);
   if (congested) bench.fabric.pause(topology.host_down(HostId{5}), microseconds(100));
-  std::vector<Bench::Injection> injections;
+  std::vector<Bench::EgressPriority> injections;
   for (int i = 0; i < 40; ++i) {  // the trunk is busy four fifths of the time
     for (std::uint32_t host : {0u, 1u, 2u}) {
       injections.push_back({kPacket * 5 * i, HostId{host}, packet_to(5)});

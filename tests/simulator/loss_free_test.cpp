@@ -3,7 +3,7 @@
 
 #include "sim/simulation/scenario_run.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 namespace {
 
 constexpr std::uint32_t kRanks = 32;
@@ -31,10 +31,10 @@ Outcome run(const Scenario& scenario) {
   const auto made = ScenarioWorld::create(scenario);
   if (!made) return {.verdict = made.status()};
   Outcome outcome{.verdict = (*made)->run().report.verdict};
-  World& world = (*made)->world();
+  Simulation& simulation = (*made)->simulation();
   for (std::uint32_t r = 0; r < kRanks; ++r) {
-    outcome.repeated += world.context(0, rank_of(r)).counters().tails_repeated;
-    const CollectiveEnd& end = world.end_of(0, rank_of(r), 0);
+    outcome.repeated += simulation.context(0, rank_of(r)).counters().tail_probes;
+    const CollectiveEnd& end = simulation.end_of(0, rank_of(r), 0);
     outcome.time = std::max(outcome.time, end.ended_at - end.submitted_at);
   }
   return outcome;
@@ -57,4 +57,4 @@ TEST(LossFree, NoTailIsRepeatedWhileOthersSendOrFinish) {
 }
 
 }  // namespace
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-namespace tutti::world {
+namespace tutti::simulation {
 namespace {
 
 using sim::nanoseconds;
@@ -232,4 +232,4 @@ TEST(SortRun, WhatMakesNoSortIsRefused) {
 }
 
 }  // namespace
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -13,7 +13,7 @@
 #include "sim/simulation/experiment.hpp"
 #include "studies/traffic/traffic_experiment.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 namespace {
 
 struct ShownSpan {
@@ -144,4 +144,4 @@ TEST(Background, SlowsACollectiveDownAndEndsWithIt) {
 }
 
 }  // namespace
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "collectives/registry.hpp"
-#include "studies/traffic/traffic_run.hpp"
 #include "studies/traffic/schedule_plan.hpp"
+#include "studies/traffic/traffic_run.hpp"
 
 namespace tutti::traffic {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace tutti::world {
+namespace tutti::simulation {
 namespace {
 
 using trigger::CollectiveKind;
@@ -193,4 +193,4 @@ TEST(OffloadSpeedup, EachJobIsAsFastAsAloneWhereNothingIsShared) {
 }
 
 }  // namespace
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -4,7 +4,7 @@
 
 #include "sim/simulation/explorer.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 namespace {
 
 constexpr std::uint32_t kChunk = 32;
@@ -47,7 +47,7 @@ TEST(Exhaustive, ABroadcastWhoseEpochWrapsEndsWell) {
 
 TEST(Exhaustive, BroadcastsWhoseRootsKeepCopiesEndWellWhateverIsLostAndInAnyOrder) {
   ExplorerSpec spec = three_ranks(CollectiveKind::broadcast, 1);
-  spec.keep_bytes = kChunk;
+  spec.retain_bytes = kChunk;
   spec.collectives.push_back(spec.collectives[0]);
   spec.collectives[1].root = rank_of(2);
   const ExplorerReport report = explore_all_losses(spec, 2);
@@ -68,4 +68,4 @@ TEST(Exhaustive, AnAllgatherOfTwoChunksEachEndsWellInAnyOrder) {
 }
 
 }  // namespace
-}  // namespace tutti::world
+}  // namespace tutti::simulation

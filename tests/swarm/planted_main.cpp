@@ -18,7 +18,7 @@ extern "C" const char tutti_not_planted[] __attribute__((weak));
 
 namespace {
 
-constexpr std::uint64_t kMostSeeds = 20'000;
+constexpr std::uint64_t kMaxSeeds = 20'000;
 
 /// What the run tells whoever started it, which outlives a crash.
 struct Finding {
@@ -30,7 +30,7 @@ struct Finding {
 void search(std::uint64_t most, Finding& finding) {
   for (std::uint64_t seed = 1; seed <= most; ++seed) {
     finding.seed = seed;
-    const auto result = tutti::world::run_scenario(tutti::world::draw_scenario(seed));
+    const auto result = tutti::simulation::run_scenario(tutti::simulation::draw_scenario(seed));
     if (result.report.verdict.ok()) continue;
     finding.failed = true;
     std::strncpy(finding.message, result.report.verdict.to_string().c_str(),
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
     fmt::print("{}\n", why);
     return 1;
   }
-  const std::uint64_t most = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : kMostSeeds;
+  const std::uint64_t most = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : kMaxSeeds;
   void* page =
       ::mmap(nullptr, sizeof(Finding), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return 2;

@@ -12,7 +12,7 @@
 
 #include "sim/simulation/experiment.hpp"
 
-namespace tutti::world {
+namespace tutti::simulation {
 namespace {
 
 /// More seeds for a long run: TUTTI_SWARM_SEEDS=10000.
@@ -88,7 +88,7 @@ TEST(Swarm, AFailureShrinksToAFewLines) {
     (*made)->run();
     for (std::uint32_t c = 0; c < one.communicators.size(); ++c) {
       for (std::uint32_t r = 0; r < one.communicators[c].ranks; ++r) {
-        if ((*made)->world().context(c, rank_of(r)).counters().chunks_fetched > 0) return true;
+        if ((*made)->simulation().context(c, rank_of(r)).counters().chunks_fetched > 0) return true;
       }
     }
     return false;
@@ -125,4 +125,4 @@ TEST(Swarm, WhatWasMendedStaysMended) {
 }
 
 }  // namespace
-}  // namespace tutti::world
+}  // namespace tutti::simulation

@@ -6,10 +6,10 @@
 #include <random>
 
 #include "bootstrap_ranks.hpp"
-#include "runtime/bootstrap/store/store_frame.hpp"
-#include "runtime/bootstrap/store/store_state.hpp"
-#include "runtime/bootstrap/store/store_server.hpp"
 #include "runtime/bootstrap/store/store_client.hpp"
+#include "runtime/bootstrap/store/store_frame.hpp"
+#include "runtime/bootstrap/store/store_server.hpp"
+#include "runtime/bootstrap/store/store_state.hpp"
 
 namespace tutti::runtime::test {
 namespace {

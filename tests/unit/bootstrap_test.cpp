@@ -10,9 +10,9 @@
 #include "runtime/bootstrap/callback_bootstrap.hpp"
 #include "runtime/bootstrap/env_bootstrap.hpp"
 #include "runtime/bootstrap/file_bootstrap.hpp"
-#include "runtime/bootstrap/store/store_frame.hpp"
 #include "runtime/bootstrap/local_bootstrap.hpp"
 #include "runtime/bootstrap/store/store_client.hpp"
+#include "runtime/bootstrap/store/store_frame.hpp"
 #include "runtime/bootstrap/text.hpp"
 #include "runtime/bootstrap/unique_id.hpp"
 

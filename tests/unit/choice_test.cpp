@@ -54,7 +54,7 @@ TEST(Choice, AutomaticLeavesItToTheTableThatWeShip) {
   EXPECT_EQ(table.choose(allgather(20'001)).algorithm, "ring");
 }
 
-TEST(Choice, ShortCallsMeetAtTheDevicesBoard) {
+TEST(Choice, ShortCallsUseTheSlotExchange) {
   const ChoiceTable table = ChoiceTable::defaults();
   for (const char* device : {"ip", "host"}) {
     for (const Collective one :

@@ -286,9 +286,9 @@ TEST(Collectives, ALongBlockOfOnesOwnIsPlacedBesideTheTransfers) {
   on_ranks(3, [](Communicator& communicator) {
     const auto copies = [&](const char* algorithm, std::size_t block, bool in_place) {
       const auto* entry = collectives::find_algorithm(Collective::allgather, algorithm).value();
-      const std::uint64_t before = counters_of(communicator).at("copies_beside");
+      const std::uint64_t before = counters_of(communicator).at("copies_overlapped");
       Trial(communicator, *entry, block, 0, in_place).run();
-      return counters_of(communicator).at("copies_beside") - before;
+      return counters_of(communicator).at("copies_overlapped") - before;
     };
     EXPECT_EQ(copies("ring", 64 * 1024, false), 0u) << "a slice is copied at once";
     EXPECT_EQ(copies("ring", 64 * 1024 + 1, false), 1u);
@@ -343,7 +343,7 @@ TEST(Collectives, ChunksOfACollectiveThatCanBeginAreNotKept) {
   std::barrier queued(3);
   on_ranks(3, [&queued](Communicator& communicator) {
     const bool root = index(communicator.rank()) == 0;
-    const auto early = counters_of(communicator).at("chunks_early");
+    const auto early = counters_of(communicator).at("chunks_unexpected");
     if (root) queued.arrive_and_wait();
     std::vector<Bytes> buffers(100, root ? pattern(20'000, 0) : Bytes(20'000));
     std::vector<Request> requests;
@@ -355,7 +355,7 @@ TEST(Collectives, ChunksOfACollectiveThatCanBeginAreNotKept) {
     if (!root) queued.arrive_and_wait();
     for (Request& request : requests) ASSERT_TRUE(request.wait_for(kLong).ok());
     for (const Bytes& buffer : buffers) ASSERT_EQ(buffer, pattern(20'000, 0));
-    EXPECT_EQ(counters_of(communicator).at("chunks_early"), early);
+    EXPECT_EQ(counters_of(communicator).at("chunks_unexpected"), early);
     EXPECT_GT(counters_of(communicator).at(root ? "chunks_sent" : "chunks_received"), 0u);
   });
 }

@@ -529,7 +529,7 @@ void expect_disagreement(const std::string& option,
 
 TEST(Communicator, RanksThatDisagreeAreToldOnWhat) {
   expect_disagreement("subgroups", [](auto& options) { options.subgroups = 2; });
-  expect_disagreement("keep_bytes", [](auto& options) { options.keep_bytes = 1000; });
+  expect_disagreement("retain_bytes", [](auto& options) { options.retain_bytes = 1000; });
   expect_disagreement("always_barrier", [](auto& options) { options.always_barrier = true; });
 }
 

@@ -33,15 +33,15 @@ Packed pack(const Json& json) {
 /// Values that no count of ours may have: a JSON library would round, wrap, or do worse.
 const Json kNoCounts[] = {1.5, 1e300, -1, "1", nullptr, Json::array({1})};
 
-TEST(Greeting, ANumberThatItsMemberDoesNotHoldIsDamage) {
+TEST(PeerOptions, ANumberThatItsMemberDoesNotHoldIsDamage) {
   const Json valid = unpack(runtime::make_greeting({}, 3).encode());
-  ASSERT_TRUE(runtime::Greeting::decode(pack(valid)).ok());
+  ASSERT_TRUE(runtime::PeerOptions::decode(pack(valid)).ok());
   for (const char* member : {"protocol", "process", "subgroups", "chains", "chunk_bytes",
-                             "window_bytes", "keep_bytes", "communicator", "first_sequence"}) {
+                             "window_bytes", "retain_bytes", "communicator", "first_sequence"}) {
     for (const Json& value : kNoCounts) {
       Json damaged = valid;
       damaged[member] = value;
-      const auto decoded = runtime::Greeting::decode(pack(damaged));
+      const auto decoded = runtime::PeerOptions::decode(pack(damaged));
       ASSERT_FALSE(decoded.ok()) << member << " " << value;
       EXPECT_NE(decoded.status().message().find(member), std::string::npos)
           << decoded.status().message();
@@ -49,11 +49,11 @@ TEST(Greeting, ANumberThatItsMemberDoesNotHoldIsDamage) {
   }
   Json damaged = valid;
   damaged["communicator"] = 65536;
-  EXPECT_FALSE(runtime::Greeting::decode(pack(damaged)).ok());
+  EXPECT_FALSE(runtime::PeerOptions::decode(pack(damaged)).ok());
   for (const Json& value : {Json(256), Json(3e9)}) {
     damaged = valid;
     damaged["secret"][5] = value;
-    EXPECT_FALSE(runtime::Greeting::decode(pack(damaged)).ok()) << value;
+    EXPECT_FALSE(runtime::PeerOptions::decode(pack(damaged)).ok()) << value;
   }
 }
 
@@ -95,7 +95,7 @@ Packed nested_objects(std::size_t levels) {
 
 void expect_refused_by_all_decoders(const Packed& bytes, const std::string& why) {
   for (const Status& status :
-       {runtime::unpack(bytes).status(), runtime::Greeting::decode(bytes).status(),
+       {runtime::unpack(bytes).status(), runtime::PeerOptions::decode(bytes).status(),
         runtime::decode_aggregation_plan(bytes).status()}) {
     EXPECT_EQ(status.code(), Code::invalid_argument);
     EXPECT_NE(status.message().find(why), std::string::npos) << status.message();
@@ -145,21 +145,21 @@ TEST(PackedJson, DamagedBytes_areRefused) {
   expect_refused_by_all_decoders(claims_too_much, why);
   const Packed greeting = runtime::make_greeting({}, 3).encode();
   for (std::size_t size = 0; size < greeting.size(); ++size) {
-    EXPECT_FALSE(runtime::Greeting::decode(std::span(greeting).first(size)).ok()) << size;
+    EXPECT_FALSE(runtime::PeerOptions::decode(std::span(greeting).first(size)).ok()) << size;
   }
 }
 
-TEST(Greeting, LongestLegitimateFields_decode) {
-  runtime::Greeting greeting = runtime::make_greeting({}, 3, std::string(32 * 1024, 'a'));
+TEST(PeerOptions, LongestLegitimateFields_decode) {
+  runtime::PeerOptions greeting = runtime::make_greeting({}, 3, std::string(32 * 1024, 'a'));
   for (int core = 0; core < 1024; ++core) greeting.processors += ":" + std::to_string(core);
   greeting.trace_error = std::string(4096, 'p');
-  const auto decoded = runtime::Greeting::decode(greeting.encode());
+  const auto decoded = runtime::PeerOptions::decode(greeting.encode());
   ASSERT_TRUE(decoded.ok()) << decoded.status().to_string();
   EXPECT_EQ(decoded->processors, greeting.processors);
   EXPECT_EQ(decoded->algorithms, greeting.algorithms);
 }
 
-TEST(Greeting, HostileContribution_failsCreation_andNamesItsRank) {
+TEST(PeerOptions, HostileContribution_failsCreation_andNamesItsRank) {
   auto bootstraps = runtime::make_local_bootstraps(2);
   std::thread hostile([&] {
     EXPECT_TRUE(bootstraps[1]->allgather(nested_arrays(60'000), std::chrono::seconds(60)).ok());

@@ -4,17 +4,17 @@
 #include <thread>
 
 #include "runtime/bootstrap/local_bootstrap.hpp"
-#include "runtime/hierarchy/subset_bootstrap.hpp"
 #include "runtime/hierarchy/host_layout.hpp"
+#include "runtime/hierarchy/subset_bootstrap.hpp"
 
 namespace tutti::runtime {
 namespace {
 
 /// One rank a character: the host that it is on.
-std::vector<Greeting> ranks_on(const std::string& hosts) {
-  std::vector<Greeting> greetings;
+std::vector<PeerOptions> ranks_on(const std::string& hosts) {
+  std::vector<PeerOptions> greetings;
   for (const char host : hosts) {
-    Greeting one;
+    PeerOptions one;
     one.network = std::string("network of ") + host;
     one.memory = std::string("memory of ") + host;
     greetings.push_back(one);
@@ -55,14 +55,14 @@ TEST(HostLayout, RanksThatShareANetworkButNoMemoryAreFlat) {
   EXPECT_FALSE(HostLayout::of(greetings).hierarchical());
 }
 
-TEST(PartBootstrap, ExchangesWithinThePartAndSitsOutTheRest) {
+TEST(SubsetBootstrap, ExchangesWithinThePartAndSitsOutTheRest) {
   auto whole = make_local_bootstraps(5);
   std::vector<std::thread> threads;
   for (std::uint32_t r = 0; r < 5; ++r) {
     threads.emplace_back([&, r] {
       constexpr Nanoseconds kLong = std::chrono::seconds(60);
       // Ranks 1 and 3 meet; the others have no part.
-      PartBootstrap part(*whole[r], {Rank{1}, Rank{3}});
+      SubsetBootstrap part(*whole[r], {Rank{1}, Rank{3}});
       EXPECT_EQ(part.size(), 2u);
       if (r == 1 || r == 3) {
         EXPECT_EQ(index(part.rank()), r / 2);
@@ -73,7 +73,7 @@ TEST(PartBootstrap, ExchangesWithinThePartAndSitsOutTheRest) {
       } else {
         EXPECT_EQ(index(part.rank()), part.size());
       }
-      EXPECT_TRUE(part.sit_out(3, kLong).ok());
+      EXPECT_TRUE(part.participate_idle(3, kLong).ok());
       const auto after = whole[r]->allgather(Bytes(1, std::byte(r)), kLong);
       ASSERT_TRUE(after.ok());
       for (std::uint32_t other = 0; other < 5; ++other)

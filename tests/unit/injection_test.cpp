@@ -14,17 +14,17 @@
 namespace tutti::device::ip {
 namespace {
 
-TEST(Injection, EachInterfaceHasItsOwn) {
-  const auto first = Injection::of(1);
-  EXPECT_EQ(first, Injection::of(1));
-  EXPECT_NE(first, Injection::of(2));
+TEST(EgressPriority, EachInterfaceHasItsOwn) {
+  const auto first = EgressPriority::of(1);
+  EXPECT_EQ(first, EgressPriority::of(1));
+  EXPECT_NE(first, EgressPriority::of(2));
 }
 
-TEST(Injection, MulticastWaitsAsLongAsAnyQueuePairDoes) {
-  const auto injection = Injection::of(1'000);
-  InjectionTurn one(injection);
+TEST(EgressPriority, MulticastWaitsAsLongAsAnyQueuePairDoes) {
+  const auto injection = EgressPriority::of(1'000);
+  EgressClaim one(injection);
   {
-    InjectionTurn other(injection);
+    EgressClaim other(injection);
     one.waits(true);
     one.waits(true);
     other.waits(true);
@@ -82,7 +82,7 @@ class TwoEndpoints : public testing::Test {
 };
 
 TEST_F(TwoEndpoints, AFewFramesLeaveWhileMulticastWaitsAndAWindowAfterwards) {
-  InjectionTurn turn(Injection::of(if_nametoindex("lo")));
+  EgressClaim turn(EgressPriority::of(if_nametoindex("lo")));
   turn.waits(true);
   for (int i = 0; i < 3; ++i) poll(0);
   EXPECT_EQ(frames(), 4u);
@@ -94,7 +94,7 @@ TEST_F(TwoEndpoints, AFewFramesLeaveWhileMulticastWaitsAndAWindowAfterwards) {
 }
 
 TEST_F(TwoEndpoints, WhatIsHeldBackGoesOnAllTheSame) {
-  InjectionTurn turn(Injection::of(if_nametoindex("lo")));
+  EgressClaim turn(EgressPriority::of(if_nametoindex("lo")));
   turn.waits(true);
   std::size_t done = 0;
   for (int i = 0; i < 1'000'000 && done == 0; ++i) {

@@ -14,7 +14,7 @@ class Budget : public testing::Test {
   bool work(Nanoseconds time) { return pass(time, true); }
   bool sleep(Nanoseconds time) { return pass(time, false); }
 
-  PrecedenceBudget budget_{0.25, kMost};
+  RealtimeBudget budget_{0.25, kMost};
 
  private:
   bool pass(Nanoseconds time, bool worked) {
@@ -60,7 +60,7 @@ TEST_F(Budget, IsNotSavedWithoutLimit) {
 }
 
 TEST_F(Budget, OfNothingIsSpentAtOnce) {
-  PrecedenceBudget none(0, Nanoseconds(0));
+  RealtimeBudget none(0, Nanoseconds(0));
   const Instant now{1'000'000'000};
   none.pass(now, false);
   EXPECT_FALSE(none.pass(now + kStep, true));

@@ -157,7 +157,7 @@ TEST_P(RcTraffic, EverythingArrivesOnceInOrderAndIntact) {
     options.jitter = microseconds(GetParam().jitter_us);
     RcConfig config;
     config.initial_sequence = 0xffff'ffff - static_cast<std::uint32_t>(seed) * 40;  // wraps
-    config.early_buffers = seed % 2 == 0 ? 256 : 3;
+    config.unexpected_buffers = seed % 2 == 0 ? 256 : 3;
     Pair pair(seed, options, config);
     const Instant start = pair.now();
     Traffic there(pair, 0, 250);

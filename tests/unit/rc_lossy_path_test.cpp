@@ -22,7 +22,7 @@ class LossyPath : public testing::Test {
     pair.filter = nullptr;
     for (std::size_t end : {0, 1}) {
       EXPECT_EQ(pair[end].counters.timeouts, 0u);
-      before_[end] = pair[end].counters.tails_repeated;
+      before_[end] = pair[end].counters.tail_probes;
     }
   }
 
@@ -33,9 +33,7 @@ class LossyPath : public testing::Test {
   }
   void post_message(std::size_t from) { ASSERT_TRUE(pair.post(from, send_of(message_)).ok()); }
   /// Last frames that `end` has sent twice since the loss was mended.
-  std::uint64_t repeated(std::size_t end) {
-    return pair[end].counters.tails_repeated - before_[end];
-  }
+  std::uint64_t repeated(std::size_t end) { return pair[end].counters.tail_probes - before_[end]; }
 
   Pair pair{30};
 
@@ -113,7 +111,7 @@ TEST(GoodPath, NothingLeavesTwice) {
     ASSERT_TRUE(pair.post(0, send_of(message)).ok());
     ASSERT_TRUE(pair.run_until_quiet());
   }
-  EXPECT_EQ(pair[0].counters.tails_repeated, 0u);
+  EXPECT_EQ(pair[0].counters.tail_probes, 0u);
   EXPECT_EQ(pair[1].counters.frames_duplicate, 0u);
 }
 

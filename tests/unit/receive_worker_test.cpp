@@ -33,7 +33,7 @@ class FakePair final : public device::MulticastQueuePair {
   std::deque<Datagram> queue{};
   std::function<bool()> in_place = [] { return true; };
   std::function<void()> in_poll = [] {};
-  device::LandingGuide* guide = nullptr;
+  device::PlacementResolver* guide = nullptr;
 
   void arrive(std::uint32_t epoch, std::uint32_t psn, std::uint32_t source, std::byte fill) {
     queue.push_back({epoch, psn, rank_of(source), std::vector<std::byte>(kChunk, fill)});
@@ -41,7 +41,7 @@ class FakePair final : public device::MulticastQueuePair {
 
   Result<std::uint32_t> post(const device::ChunkRun&) override { return std::uint32_t{0}; }
   std::uint64_t unsent_bytes() override { return 0; }
-  bool land_by(device::LandingGuide* its_guide) override {
+  bool set_resolver(device::PlacementResolver* its_guide) override {
     guide = its_guide;
     return true;
   }
@@ -86,7 +86,7 @@ class Receiving : public testing::Test {
                   std::uint64_t{kBlockChunks} * kChunk);
     }
     map_ = std::make_unique<protocol::ChunkMap>(layout_);
-    kept_off_ = SharedBitmap(layout_.chunk_count());
+    read_locked_ = SharedBitmap(layout_.chunk_count());
     buffer_.resize(std::size_t{2} * kBlockChunks * kChunk);
   }
 
@@ -94,7 +94,7 @@ class Receiving : public testing::Test {
     return {.epoch = kEpoch,
             .layout = &layout_,
             .map = map_.get(),
-            .kept_off = &kept_off_,
+            .kept_off = &read_locked_,
             .buffer = buffer_.data()};
   }
   std::byte at(std::uint32_t psn) const { return buffer_[std::size_t{psn} * kChunk]; }
@@ -112,7 +112,7 @@ class Receiving : public testing::Test {
   int worker_wakes_ = 0;
   protocol::BlockLayout layout_;
   std::unique_ptr<protocol::ChunkMap> map_;
-  SharedBitmap kept_off_;
+  SharedBitmap read_locked_;
   std::vector<std::byte> buffer_;
 };
 
@@ -176,14 +176,14 @@ TEST_F(Receiving, WakesTheDriverForWhatCannotWait) {
 
 TEST_F(Receiving, KeepsOffWhatIsBeingRead) {
   team_.publish(view());
-  kept_off_.set_beside(8);
+  read_locked_.set_atomic(8);
   EXPECT_TRUE(team_.passed(team_.grace())) << "wait-free where no batch is under way";
   first_.arrive(kEpoch, 8, 0, std::byte{8});
   worker_.poll(kNow);
   EXPECT_EQ(at(8), std::byte{0});
   EXPECT_EQ(map_->marked(), 0u);
   EXPECT_EQ(fold().chunks_duplicate, 1u);
-  kept_off_.clear_beside(8);
+  read_locked_.clear_atomic(8);
   first_.arrive(kEpoch, 8, 0, std::byte{8});
   worker_.poll(kNow);
   EXPECT_EQ(at(8), std::byte{8});
@@ -191,9 +191,9 @@ TEST_F(Receiving, KeepsOffWhatIsBeingRead) {
 
 TEST_F(Receiving, AReadWaitsForTheBatchThatMayPlaceTheSameChunk) {
   team_.publish(view());
-  ReceiveTeam::Grace grace;
+  ReceiveTeam::GracePeriod grace;
   first_.in_place = [&] {
-    kept_off_.set_beside(8);  // too late for this batch
+    read_locked_.set_atomic(8);  // too late for this batch
     team_.set_eager(true);
     grace = team_.grace();
     EXPECT_FALSE(team_.passed(grace));
@@ -208,17 +208,17 @@ TEST_F(Receiving, AReadWaitsForTheBatchThatMayPlaceTheSameChunk) {
 }
 
 TEST_F(Receiving, SaysWhereMessagesBelongThatPlaceThemselves) {
-  using Where = device::Landing::Where;
+  using Where = device::Placement::Where;
   team_.publish(view());
   map_->mark_run(0, {5, 6});
-  kept_off_.set_beside(8);
+  read_locked_.set_atomic(8);
   for (const bool begins : {true, false}) {
     first_.in_poll = [&] {
       const auto where = [&](std::uint32_t epoch, std::uint32_t psn, std::uint32_t source,
                              std::size_t bytes = kChunk) {
         return first_.guide->landing({epoch, psn, rank_of(source), bytes}, begins);
       };
-      const device::Landing right = where(kEpoch, 4, 0);
+      const device::Placement right = where(kEpoch, 4, 0);
       EXPECT_EQ(right.where, Where::buffer);
       EXPECT_EQ(right.at, buffer_.data() + 4 * kChunk);
       EXPECT_EQ(where(kEpoch, 5, 0).where, Where::nowhere) << "it is here";
@@ -243,7 +243,7 @@ TEST_F(Receiving, APlaceIsHeldUntilTheEndOfThePollThatAskedForIt) {
   team_.publish(view());
   first_.in_poll = [&] { EXPECT_TRUE(team_.passed(team_.grace())) << "nothing was asked"; };
   worker_.poll(kNow);
-  ReceiveTeam::Grace grace;
+  ReceiveTeam::GracePeriod grace;
   first_.in_poll = [&] {
     EXPECT_NE(first_.guide->landing({kEpoch, 4, rank_of(0), kChunk}, true).at, nullptr);
     team_.set_eager(true);
@@ -276,7 +276,7 @@ TEST_F(Receiving, ADamagedChunkIsNotMarkedAndMayComeAgain) {
 
 TEST_F(Receiving, AFailedCollectivesBufferIsGivenBackAfterTheBatch) {
   team_.publish(view());
-  ReceiveTeam::Grace grace;
+  ReceiveTeam::GracePeriod grace;
   first_.in_place = [&] {
     team_.publish({.state = ReceiveView::State::closed, .epoch = kEpoch});
     grace = team_.grace();
@@ -291,7 +291,7 @@ TEST_F(Receiving, AFailedCollectivesBufferIsGivenBackAfterTheBatch) {
   first_.arrive(kEpoch + 1, 2, 0, std::byte{2});
   EXPECT_TRUE(worker_.poll(kNow)) << "what nobody reads would keep its thread awake";
   EXPECT_EQ(at(2), std::byte{0});
-  EXPECT_FALSE(worker_.holds_early());
+  EXPECT_FALSE(worker_.holds_unexpected());
 }
 
 TEST_F(Receiving, WhatViewsPointToLivesAsLongAsABatch) {
@@ -320,7 +320,7 @@ TEST_F(Receiving, EarlyChunksArePlacedWhenTheirCollectiveBegins) {
   first_.arrive(kEpoch + 1, 4, 0, std::byte{5});
   worker_.poll(kNow);
   EXPECT_FALSE(worker_.poll(kNow));
-  EXPECT_TRUE(worker_.holds_early());
+  EXPECT_TRUE(worker_.holds_unexpected());
   EXPECT_FALSE(worker_.due());
   team_.publish(view());
   EXPECT_EQ(worker_wakes_, 1) << "no datagram would wake it";
@@ -329,12 +329,12 @@ TEST_F(Receiving, EarlyChunksArePlacedWhenTheirCollectiveBegins) {
   EXPECT_FALSE(worker_.due());
   EXPECT_EQ(at(4), std::byte{4});
   EXPECT_EQ(map_->marked(), 1u);
-  EXPECT_TRUE(worker_.holds_early()) << "the collective after it";
+  EXPECT_TRUE(worker_.holds_unexpected()) << "the collective after it";
   team_.publish({.state = ReceiveView::State::over, .epoch = kEpoch + 2});
   EXPECT_TRUE(worker_.poll(kNow));
-  EXPECT_FALSE(worker_.holds_early());
+  EXPECT_FALSE(worker_.holds_unexpected());
   const observe::Counters counters = fold();
-  EXPECT_EQ(counters.chunks_early, 2u);
+  EXPECT_EQ(counters.chunks_unexpected, 2u);
   EXPECT_EQ(counters.chunks_received, 1u);
   EXPECT_EQ(counters.chunks_stale, 1u) << "one that began and ended unseen";
 }
@@ -343,20 +343,20 @@ TEST_F(Receiving, NoMoreEarlyChunksAreKeptThanAllowed) {
   for (std::uint32_t psn = 0; psn < 12; ++psn) first_.arrive(kEpoch, psn, 0, std::byte{1});
   worker_.poll(kNow);
   const observe::Counters counters = fold();
-  EXPECT_EQ(counters.chunks_early, 10u);
-  EXPECT_EQ(counters.chunks_early_dropped, 2u);
+  EXPECT_EQ(counters.chunks_unexpected, 10u);
+  EXPECT_EQ(counters.chunks_unexpected_dropped, 2u);
 }
 
 TEST_F(Receiving, ALookIsAnsweredWhenNothingIsLeft) {
   team_.publish(view());
   worker_.poll(kNow);
   first_.arrive(kEpoch, 1, 0, std::byte{1});
-  const std::uint64_t look = team_.ask_look();
+  const std::uint64_t look = team_.request_drain();
   EXPECT_EQ(worker_wakes_, 1);
   EXPECT_TRUE(worker_.due());
   EXPECT_FALSE(team_.looked(look));
   worker_.poll(kNow);
-  EXPECT_TRUE(team_.glanced(look));
+  EXPECT_TRUE(team_.polled_once(look));
   EXPECT_FALSE(team_.looked(look)) << "more may have come meanwhile";
   EXPECT_EQ(driver_wakes_, 1);
   worker_.poll(kNow);
@@ -369,14 +369,14 @@ TEST_F(Receiving, ALookAskedForDuringABatchIsNotAnsweredByIt) {
   team_.publish(view());
   std::uint64_t look = 0;
   first_.in_place = [&] {
-    look = team_.ask_look();
+    look = team_.request_drain();
     return true;
   };
   first_.arrive(kEpoch, 1, 0, std::byte{1});
   worker_.poll(kNow);
-  EXPECT_FALSE(team_.glanced(look));
+  EXPECT_FALSE(team_.polled_once(look));
   worker_.poll(kNow);
-  EXPECT_TRUE(team_.glanced(look));
+  EXPECT_TRUE(team_.polled_once(look));
   EXPECT_TRUE(team_.looked(look));
 }
 
@@ -386,7 +386,7 @@ TEST(SharedBits, ARunThatIsFilledMeanwhileIsNotTakenForNone) {
   for (int round = 0; round < 20; ++round) {
     SharedBitmap bits(kBits);
     const std::jthread worker([&] {
-      for (std::uint32_t bit = 0; bit + 1 < kBits; ++bit) bits.set_beside(bit);
+      for (std::uint32_t bit = 0; bit + 1 < kBits; ++bit) bits.set_atomic(bit);
     });
     Range run;
     std::uint32_t looks = 0;
@@ -403,16 +403,16 @@ TEST(SharedBits, RunsAndWords) {
   EXPECT_EQ(bits.first_clear_run({0, 200}), (Range{0, 200}));
   EXPECT_TRUE(bits.set(70));
   EXPECT_FALSE(bits.set(70));
-  EXPECT_TRUE(bits.set_beside(71));
-  EXPECT_FALSE(bits.set_beside(71));
+  EXPECT_TRUE(bits.set_atomic(71));
+  EXPECT_FALSE(bits.set_atomic(71));
   EXPECT_EQ(bits.first_clear_run({0, 200}), (Range{0, 70}));
   EXPECT_EQ(bits.first_clear_run({70, 200}), (Range{72, 200}));
   EXPECT_TRUE(bits.first_clear_run({70, 72}).empty());
   EXPECT_EQ(bits.first_clear_run({71, 73}), (Range{72, 73}));
-  EXPECT_EQ(bits.set_word_beside({64, 128}), 62u);
-  EXPECT_EQ(bits.set_word_beside({130, 140}), 10u);
+  EXPECT_EQ(bits.set_word_atomic({64, 128}), 62u);
+  EXPECT_EQ(bits.set_word_atomic({130, 140}), 10u);
   EXPECT_EQ(bits.first_clear_run({64, 200}), (Range{128, 130}));
-  bits.clear_beside(100);
+  bits.clear_atomic(100);
   EXPECT_EQ(bits.first_clear_run({64, 128}), (Range{100, 101}));
 }
 
@@ -423,7 +423,7 @@ class TwoReceiving : public Receiving {
 
 TEST_F(TwoReceiving, ALookIsEveryWorkersToAnswer) {
   team_.publish(view());
-  const std::uint64_t look = team_.ask_look();
+  const std::uint64_t look = team_.request_drain();
   team_.worker(1).poll(kNow);
   EXPECT_FALSE(team_.looked(look));
   team_.worker(0).poll(kNow);

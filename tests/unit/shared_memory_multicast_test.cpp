@@ -44,7 +44,7 @@ void allgather(Communicator& communicator, std::size_t bytes, std::uint64_t seed
 
 void expect_no_slow_path(const Counters& counters) {
   for (const char* name : {"cutoff_silence", "cutoff_neighbour_finished", "chunks_lost",
-                           "fetch_ranges_asked", "tails_repeated", "blocks_kept"}) {
+                           "fetch_ranges_asked", "tail_probes", "blocks_retained"}) {
     EXPECT_EQ(counters.at(name), 0u) << name;
   }
 }

@@ -14,9 +14,9 @@
 #include <tuple>
 
 #include "communicator_ranks.hpp"
-#include "device/slot_exchange.hpp"
 #include "device/host/host_device.hpp"
 #include "device/ip/slot_exchange.hpp"
+#include "device/slot_exchange.hpp"
 
 namespace tutti::test {
 namespace {
@@ -35,13 +35,13 @@ CommunicatorOptions on(const std::string& device) {
   return options;
 }
 
-CollectiveOptions by_board() { return {.algorithm = "linear"}; }
+CollectiveOptions by_slots() { return {.algorithm = "linear"}; }
 
 void broadcast(Communicator& communicator, std::size_t bytes, std::uint32_t root,
                std::uint64_t seed) {
   const Bytes expected = pattern(bytes, seed);
   Bytes buffer = index(communicator.rank()) == root ? expected : Bytes(bytes);
-  finish(communicator.broadcast(buffer, rank_of(root), by_board()));
+  finish(communicator.broadcast(buffer, rank_of(root), by_slots()));
   EXPECT_TRUE(buffer == expected) << bytes << " bytes from " << root;
 }
 
@@ -60,7 +60,7 @@ void allgather(Communicator& communicator, std::size_t bytes, std::uint64_t seed
   const auto place = std::span(all).subspan(index(communicator.rank()) * bytes, bytes);
   if (in_place) std::copy(own.begin(), own.end(), place.begin());
   finish(
-      communicator.allgather(in_place ? std::span<const std::byte>(place) : own, all, by_board()));
+      communicator.allgather(in_place ? std::span<const std::byte>(place) : own, all, by_slots()));
   expect_blocks(all, bytes, communicator.size(), seed);
 }
 
@@ -68,15 +68,15 @@ void gather(Communicator& communicator, std::size_t bytes, std::uint32_t root, s
   const Bytes own = pattern(bytes, seed + index(communicator.rank()));
   const bool at_root = index(communicator.rank()) == root;
   Bytes all(at_root ? communicator.size() * bytes : 0);
-  finish(communicator.gather(own, all, rank_of(root), by_board()));
+  finish(communicator.gather(own, all, rank_of(root), by_slots()));
   if (at_root) expect_blocks(all, bytes, communicator.size(), seed);
 }
 
 using Place = std::tuple<const char*, std::uint32_t>;  // device, ranks
 
-class BoardOfRanks : public testing::TestWithParam<Place> {};
+class SlotsOfRanks : public testing::TestWithParam<Place> {};
 
-TEST_P(BoardOfRanks, AShortCollectiveIsOneMeeting) {
+TEST_P(SlotsOfRanks, AShortCollectiveIsOneMeeting) {
   const std::string device = std::get<0>(GetParam());
   on_ranks(std::get<1>(GetParam()), on(device), [&](Communicator& communicator) {
     const std::uint32_t ranks = communicator.size();
@@ -92,11 +92,11 @@ TEST_P(BoardOfRanks, AShortCollectiveIsOneMeeting) {
       for (const bool in_place : {false, true}) {
         allgather(communicator, bytes, seed += 100, in_place);
       }
-      finish(communicator.barrier(by_board()));
+      finish(communicator.barrier(by_slots()));
       meetings += 2 * ranks + 3;
     }
     const Counters after = counters_of(communicator);
-    EXPECT_EQ(grown(before, after, "board_meetings"), meetings);
+    EXPECT_EQ(grown(before, after, "slot_exchanges"), meetings);
     EXPECT_EQ(grown(before, after, "collectives_completed"), meetings);
     EXPECT_EQ(grown(before, after, "chunks_sent"), 0u);
     if (device == "host") {
@@ -105,7 +105,7 @@ TEST_P(BoardOfRanks, AShortCollectiveIsOneMeeting) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Board, BoardOfRanks,
+INSTANTIATE_TEST_SUITE_P(SlotExchange, SlotsOfRanks,
                          testing::Values(Place{"host", 1}, Place{"host", 2}, Place{"host", 3},
                                          Place{"host", 4}, Place{"host", 8}, Place{"ip", 2},
                                          Place{"ip", 3}, Place{"ip", 4}, Place{"ip", 8}),
@@ -114,15 +114,15 @@ INSTANTIATE_TEST_SUITE_P(Board, BoardOfRanks,
                                   std::to_string(std::get<1>(one.param));
                          });
 
-class Board : public testing::TestWithParam<const char*> {
+class SlotExchange : public testing::TestWithParam<const char*> {
  protected:
   CommunicatorOptions options() const { return on(GetParam()); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Device, Board, testing::Values("host", "ip"),
+INSTANTIATE_TEST_SUITE_P(Device, SlotExchange, testing::Values("host", "ip"),
                          [](const auto& one) { return std::string(one.param); });
 
-TEST(SharedBoard, IsWhatWeChooseForShortBlocksOnly) {
+TEST(SharedSlots, IsWhatWeChooseForShortBlocksOnly) {
   on_ranks(2, on("host"), [](Communicator& communicator) {
     Bytes buffer(longest("host") + 1);
     const auto algorithm_of = [&](std::size_t bytes) {
@@ -135,16 +135,16 @@ TEST(SharedBoard, IsWhatWeChooseForShortBlocksOnly) {
     EXPECT_EQ(algorithm_of(longest("host") + 1), "multicast");
     const Counters before = counters_of(communicator);
     finish(communicator.broadcast(std::span(buffer).first(8), rank_of(0)));
-    EXPECT_EQ(grown(before, counters_of(communicator), "board_meetings"), 1u);
+    EXPECT_EQ(grown(before, counters_of(communicator), "slot_exchanges"), 1u);
   });
 }
 
-TEST_P(Board, WhatDoesNotFitGoesByMessages) {
+TEST_P(SlotExchange, WhatDoesNotFitGoesByMessages) {
   on_ranks(3, options(), [&](Communicator& communicator) {
     const Counters before = counters_of(communicator);
     broadcast(communicator, longest(GetParam()) + 1, 1, 5);
     const Counters after = counters_of(communicator);
-    EXPECT_EQ(grown(before, after, "board_meetings"), 0u);
+    EXPECT_EQ(grown(before, after, "slot_exchanges"), 0u);
     if (index(communicator.rank()) == 1) {
       EXPECT_EQ(grown(before, after, "messages_rendezvous"), 2u);
     }
@@ -170,8 +170,8 @@ void run_ahead(Collective collective, const CommunicatorOptions& options) {
       if (!gathers && me == 0) buffers.back() = own.back();
     }
     for (std::uint32_t i = 0; i < kMeetings; ++i) {
-      auto request = gathers ? communicator.gather(own[i], buffers[i], rank_of(0), by_board())
-                             : communicator.broadcast(buffers[i], rank_of(0), by_board());
+      auto request = gathers ? communicator.gather(own[i], buffers[i], rank_of(0), by_slots())
+                             : communicator.broadcast(buffers[i], rank_of(0), by_slots());
       ASSERT_TRUE(request.ok());
       requests.push_back(std::move(*request));
     }
@@ -192,20 +192,20 @@ void run_ahead(Collective collective, const CommunicatorOptions& options) {
   });
 }
 
-TEST_P(Board, ARootIsAtMostAsFarAheadAsThereArePlaces) {
+TEST_P(SlotExchange, ARootIsAtMostAsFarAheadAsThereArePlaces) {
   run_ahead(Collective::broadcast, options());
 }
 
-TEST_P(Board, WhoIsGatheredIsAtMostAsFarAheadAsThereArePlaces) {
+TEST_P(SlotExchange, WhoIsGatheredIsAtMostAsFarAheadAsThereArePlaces) {
   run_ahead(Collective::gather, options());
 }
 
-TEST_P(Board, EndsWhileTheApplicationLooksElsewhere) {
+TEST_P(SlotExchange, EndsWhileTheApplicationLooksElsewhere) {
   on_ranks(3, options(), [](Communicator& communicator) {
     for (std::uint32_t i = 0; i < 20; ++i) {
       // In turn each rank is late, so that the others' requests wait for it.
       if (i % 3 == index(communicator.rank())) std::this_thread::sleep_for(milliseconds(3));
-      auto request = communicator.barrier(by_board());
+      auto request = communicator.barrier(by_slots());
       ASSERT_TRUE(request.ok());
       while (!request->progress().done) std::this_thread::sleep_for(milliseconds(1));
       EXPECT_TRUE(request->wait().ok());
@@ -213,22 +213,22 @@ TEST_P(Board, EndsWhileTheApplicationLooksElsewhere) {
   });
 }
 
-TEST_P(Board, TellsWhoAsksToBeCalled) {
+TEST_P(SlotExchange, TellsWhoAsksToBeCalled) {
   on_ranks(3, options(), [](Communicator& communicator) {
     std::atomic<int> called{0};
     for (int i = 0; i < 50; ++i) {
-      auto request = communicator.barrier(by_board());
+      auto request = communicator.barrier(by_slots());
       ASSERT_TRUE(request.ok());
       ASSERT_TRUE(
           communicator.on_completion(*request, [&](const Status& end) { called += end.ok(); })
               .ok());
     }
-    finish(communicator.barrier(by_board()));
+    finish(communicator.barrier(by_slots()));
     EXPECT_EQ(called, 50);
   });
 }
 
-TEST_P(Board, KeepsTheOrderAmongOtherCollectives) {
+TEST_P(SlotExchange, KeepsTheOrderAmongOtherCollectives) {
   constexpr std::size_t kLongBlock = 300'000;
   constexpr std::size_t kMessage = 40'000;
   on_ranks(4, options(), [](Communicator& communicator) {
@@ -240,9 +240,9 @@ TEST_P(Board, KeepsTheOrderAmongOtherCollectives) {
       Bytes all(4 * kLongBlock), all_small(200), message(kMessage), by_messages(200);
       if (me == 2) message = pattern(kMessage, seed + 20);
       auto first = communicator.allgather(own, all, {Algorithm::multicast});
-      auto second = communicator.allgather(small, all_small, by_board());
+      auto second = communicator.allgather(small, all_small, by_slots());
       auto third = communicator.broadcast(message, rank_of(2), {.algorithm = "binomial"});
-      auto fourth = communicator.barrier(by_board());
+      auto fourth = communicator.barrier(by_slots());
       auto fifth = communicator.allgather(small, by_messages, {.algorithm = "bruck"});
       finish(std::move(fourth));
       finish(std::move(second));
@@ -257,11 +257,11 @@ TEST_P(Board, KeepsTheOrderAmongOtherCollectives) {
   });
 }
 
-TEST_P(Board, CallsThatDifferAreAnErrorThatNamesBoth) {
+TEST_P(SlotExchange, CallsThatDifferAreAnErrorThatNamesBoth) {
   std::atomic<int> named{0};
   on_ranks(3, options(), [&](Communicator& communicator) {
     Bytes buffer(index(communicator.rank()) == 2 ? 24 : 8);
-    auto request = communicator.broadcast(buffer, rank_of(0), by_board());
+    auto request = communicator.broadcast(buffer, rank_of(0), by_slots());
     ASSERT_TRUE(request.ok());
     if (index(communicator.rank()) < 2) {
       EXPECT_TRUE(request->wait_for(kLong).ok());
@@ -277,15 +277,15 @@ TEST_P(Board, CallsThatDifferAreAnErrorThatNamesBoth) {
   EXPECT_EQ(named, 1);
 }
 
-TEST(BoardBetweenHosts, WaitingForARankThatHasClosedIsAnErrorThatNamesIt) {
+TEST(SlotExchangeBetweenHosts, WaitingForARankThatHasClosedIsAnErrorThatNamesIt) {
   std::atomic<int> named{0};
   on_ranks(3, on("ip"), [&](Communicator& communicator) {
-    finish(communicator.barrier(by_board()));
+    finish(communicator.barrier(by_slots()));
     if (index(communicator.rank()) == 1) {
       const Communicator closed = std::move(communicator);
       return;
     }
-    auto request = communicator.barrier(by_board());
+    auto request = communicator.barrier(by_slots());
     ASSERT_TRUE(request.ok());
     const Status status = request->wait_for(kLong);
     EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
@@ -298,14 +298,14 @@ TEST(BoardBetweenHosts, WaitingForARankThatHasClosedIsAnErrorThatNamesIt) {
 }
 
 /// Between hosts somebody may have lost its entry; in shared memory it lies where all see it.
-TEST_P(Board, ARootThatClosesWaitsForWhoMayMissItsEntry) {
+TEST_P(SlotExchange, ARootThatClosesWaitsForWhoMayMissItsEntry) {
   const bool may_be_lost = GetParam() == std::string("ip");
   std::atomic<bool> gone{false};
   on_ranks(3, options(), [&](Communicator& communicator) {
     const bool root = index(communicator.rank()) == 0;
     Bytes buffer = root ? pattern(3000, 5) : Bytes(3000);
     if (root) {
-      finish(communicator.broadcast(buffer, rank_of(0), by_board()));
+      finish(communicator.broadcast(buffer, rank_of(0), by_slots()));
       { const Communicator closed = std::move(communicator); }
       gone = true;
       return;
@@ -314,19 +314,19 @@ TEST_P(Board, ARootThatClosesWaitsForWhoMayMissItsEntry) {
     if (may_be_lost) {
       EXPECT_FALSE(gone);
     }
-    finish(communicator.broadcast(buffer, rank_of(0), by_board()));
+    finish(communicator.broadcast(buffer, rank_of(0), by_slots()));
     EXPECT_TRUE(buffer == pattern(3000, 5));
   });
   EXPECT_TRUE(gone);
 }
 
-TEST_P(Board, ARankThatGoesIsMissedByName) {
+TEST_P(SlotExchange, ARankThatGoesIsMissedByName) {
   CommunicatorOptions hasty = options();
   hasty.peer_timeout = milliseconds(300);
   on_ranks(3, hasty, [](Communicator& communicator) {
-    finish(communicator.barrier(by_board()));
+    finish(communicator.barrier(by_slots()));
     if (index(communicator.rank()) == 1) return;
-    auto request = communicator.barrier(by_board());
+    auto request = communicator.barrier(by_slots());
     ASSERT_TRUE(request.ok());
     const Status status = request->wait_for(kLong);
     EXPECT_EQ(status.code(), Code::peer_failed);
@@ -334,7 +334,7 @@ TEST_P(Board, ARankThatGoesIsMissedByName) {
   });
 }
 
-TEST(SharedBoard, APeerThatLiesAboutItsBlockIsNotReadBeyondItsPlace) {
+TEST(SharedSlots, APeerThatLiesAboutItsBlockIsNotReadBeyondItsPlace) {
   device::host::HostDevice device;
   std::vector<std::unique_ptr<device::Endpoint>> endpoints;
   std::vector<std::vector<std::byte>> addresses;
@@ -351,9 +351,9 @@ TEST(SharedBoard, APeerThatLiesAboutItsBlockIsNotReadBeyondItsPlace) {
   }
   for (auto& one : endpoints) ASSERT_TRUE(one->connect(addresses).ok());
   const Bytes block = pattern(8, 1);
-  endpoints[0]->board()->enter({.block_bytes = std::uint64_t{1} << 40}, block);
-  endpoints[1]->board()->enter({.block_bytes = 8}, block);
-  const auto entries = endpoints[1]->board()->collect();
+  endpoints[0]->slot_exchange()->enter({.block_bytes = std::uint64_t{1} << 40}, block);
+  endpoints[1]->slot_exchange()->enter({.block_bytes = 8}, block);
+  const auto entries = endpoints[1]->slot_exchange()->collect();
   ASSERT_EQ(entries.size(), 1u);
   EXPECT_EQ(entries[0].meeting.block_bytes, std::uint64_t{1} << 40);
   EXPECT_EQ(entries[0].block.size(), longest("host"));
@@ -417,39 +417,41 @@ class LossyPair final : public device::MulticastQueuePair {
 
 constexpr std::uint32_t kChunk = 116;  // pieces of 100 bytes
 
-struct Boards {
-  explicit Boards(std::uint32_t size) {
+struct SlotExchanges {
+  explicit SlotExchanges(std::uint32_t size) {
     network.queues.resize(size);
     for (std::uint32_t r = 0; r < size; ++r) {
       pairs.push_back(std::make_unique<LossyPair>(network, rank_of(r)));
-      boards.push_back(
-          std::make_unique<device::ip::IpBoard>(rank_of(r), size, *pairs.back(), kChunk));
+      slot_exchanges.push_back(
+          std::make_unique<device::ip::IpSlotExchange>(rank_of(r), size, *pairs.back(), kChunk));
     }
   }
 
   /// What the layer above does: asks for what is missing, says what was left.
   void repair() {
-    for (std::uint32_t r = 0; r < boards.size(); ++r) {
-      for (const Rank missing : boards[r]->missing()) {
-        again += boards[index(missing)]->put_again(boards[r]->meeting()) ? 1 : 0;
+    for (std::uint32_t r = 0; r < slot_exchanges.size(); ++r) {
+      for (const Rank missing : slot_exchanges[r]->missing()) {
+        again += slot_exchanges[index(missing)]->resend(slot_exchanges[r]->meeting()) ? 1 : 0;
       }
-      for (const Rank behind : boards[r]->behind()) {
-        boards[r]->on_left(behind, boards[index(behind)]->left());
+      for (const Rank behind : slot_exchanges[r]->behind()) {
+        slot_exchanges[r]->on_left(behind, slot_exchanges[index(behind)]->left());
       }
     }
   }
 
   LossyNetwork network;
   std::vector<std::unique_ptr<LossyPair>> pairs;
-  std::vector<std::unique_ptr<device::ip::IpBoard>> boards;
+  std::vector<std::unique_ptr<device::ip::IpSlotExchange>> slot_exchanges;
   std::uint64_t again = 0;
 };
 
-device::BoardMeeting all_to_all(std::size_t bytes) { return {.purpose = 2, .block_bytes = bytes}; }
+device::ExchangeHeader all_to_all(std::size_t bytes) {
+  return {.purpose = 2, .block_bytes = bytes};
+}
 
-TEST(LossyBoard, EveryEntryComesInTheEndWhateverIsLost) {
+TEST(LossySlotExchange, EveryEntryComesInTheEndWhateverIsLost) {
   constexpr std::uint32_t kRanks = 4;
-  Boards job(kRanks);
+  SlotExchanges job(kRanks);
   std::uint64_t step = 0;
   job.network.lost = [&](const LossyNetwork::Chunk&, Rank) { return draw(7, ++step) % 4 == 0; };
   for (std::uint64_t meeting = 1; meeting <= 60; ++meeting) {
@@ -459,18 +461,18 @@ TEST(LossyBoard, EveryEntryComesInTheEndWhateverIsLost) {
     for (std::uint32_t r = 0; r < kRanks; ++r) own.push_back(pattern(bytes, 10 * meeting + r));
     std::set<std::uint32_t> inside;
     for (std::uint32_t r = 0; r < kRanks; ++r) {
-      job.boards[r]->enter(all_to_all(bytes), own[r]);
+      job.slot_exchanges[r]->enter(all_to_all(bytes), own[r]);
       inside.insert(r);
     }
     for (int round = 0; !inside.empty(); ++round) {
       ASSERT_LT(round, 1000);
       for (std::uint32_t r = 0; r < kRanks; ++r) {
         if (!inside.contains(r)) continue;
-        for (const device::BoardEntry& one : job.boards[r]->collect()) {
+        for (const device::SlotEntry& one : job.slot_exchanges[r]->collect()) {
           got[r][index(one.from)] = {one.block.begin(), one.block.end()};
         }
-        if (!job.boards[r]->complete()) continue;
-        job.boards[r]->leave();
+        if (!job.slot_exchanges[r]->complete()) continue;
+        job.slot_exchanges[r]->leave();
         inside.erase(r);
       }
       job.repair();
@@ -483,62 +485,62 @@ TEST(LossyBoard, EveryEntryComesInTheEndWhateverIsLost) {
   EXPECT_GT(job.again, 20u);
 }
 
-TEST(LossyBoard, WhatOneRankReadsIsSentToItAlone) {
-  Boards job(3);
+TEST(LossySlotExchange, WhatOneRankReadsIsSentToItAlone) {
+  SlotExchanges job(3);
   const Bytes block = pattern(250, 1);
-  const device::BoardMeeting gather{.flow = device::BoardMeeting::Flow::all_to_root,
-                                    .purpose = 4,
-                                    .root = rank_of(1),
-                                    .block_bytes = 250};
-  for (auto& board : job.boards) board->enter(gather, block);
+  const device::ExchangeHeader gather{.flow = device::ExchangeHeader::Flow::all_to_root,
+                                      .purpose = 4,
+                                      .root = rank_of(1),
+                                      .block_bytes = 250};
+  for (auto& slot_exchange : job.slot_exchanges) slot_exchange->enter(gather, block);
   EXPECT_TRUE(job.network.queues[0].empty());
   EXPECT_TRUE(job.network.queues[2].empty());
-  EXPECT_EQ(job.boards[1]->collect().size(), 2u);
+  EXPECT_EQ(job.slot_exchanges[1]->collect().size(), 2u);
 }
 
-TEST(LossyBoard, AnEntryIsAnsweredForAsLongAsSomebodyMayMissIt) {
-  Boards job(3);
+TEST(LossySlotExchange, AnEntryIsAnsweredForAsLongAsSomebodyMayMissIt) {
+  SlotExchanges job(3);
   const Bytes block = pattern(250, 1);
-  const device::BoardMeeting broadcast{.flow = device::BoardMeeting::Flow::root_to_all,
-                                       .purpose = 1,
-                                       .root = rank_of(0),
-                                       .block_bytes = 250};
+  const device::ExchangeHeader broadcast{.flow = device::ExchangeHeader::Flow::root_to_all,
+                                         .purpose = 1,
+                                         .root = rank_of(0),
+                                         .block_bytes = 250};
   job.network.lost = [](const LossyNetwork::Chunk& chunk, Rank to) {
     return to == rank_of(2) && chunk.epoch == 1;
   };
   for (std::uint32_t i = 0; i < kPlaces; ++i) {
-    job.boards[0]->enter(broadcast, block);
-    EXPECT_TRUE(job.boards[0]->complete());
-    job.boards[0]->leave();
+    job.slot_exchanges[0]->enter(broadcast, block);
+    EXPECT_TRUE(job.slot_exchanges[0]->complete());
+    job.slot_exchanges[0]->leave();
   }
   // Nobody has said that he has left the first.
-  job.boards[0]->enter(broadcast, block);
-  EXPECT_TRUE(job.boards[0]->kept_out());
-  EXPECT_EQ(job.boards[0]->behind().size(), 2u);
-  job.boards[2]->enter(broadcast, {});
-  EXPECT_TRUE(job.boards[2]->collect().empty());
-  EXPECT_FALSE(job.boards[0]->put_again(9)) << "it has not been put there yet";
-  EXPECT_FALSE(job.boards[0]->put_again(10)) << "a meeting of the future";
-  EXPECT_FALSE(job.boards[1]->put_again(1)) << "not its entry";
+  job.slot_exchanges[0]->enter(broadcast, block);
+  EXPECT_TRUE(job.slot_exchanges[0]->slot_busy());
+  EXPECT_EQ(job.slot_exchanges[0]->behind().size(), 2u);
+  job.slot_exchanges[2]->enter(broadcast, {});
+  EXPECT_TRUE(job.slot_exchanges[2]->collect().empty());
+  EXPECT_FALSE(job.slot_exchanges[0]->resend(9)) << "it has not been put there yet";
+  EXPECT_FALSE(job.slot_exchanges[0]->resend(10)) << "a meeting of the future";
+  EXPECT_FALSE(job.slot_exchanges[1]->resend(1)) << "not its entry";
   job.network.lost = [](const LossyNetwork::Chunk&, Rank) { return false; };
-  EXPECT_TRUE(job.boards[0]->put_again(job.boards[2]->meeting()));
-  ASSERT_EQ(job.boards[2]->collect().size(), 1u);
-  job.boards[2]->leave();
-  job.boards[0]->on_left(rank_of(2), job.boards[2]->left());
-  EXPECT_TRUE(job.boards[0]->kept_out());
-  job.boards[0]->on_left(rank_of(1), 1);
-  job.boards[0]->collect();
-  EXPECT_FALSE(job.boards[0]->kept_out());
+  EXPECT_TRUE(job.slot_exchanges[0]->resend(job.slot_exchanges[2]->meeting()));
+  ASSERT_EQ(job.slot_exchanges[2]->collect().size(), 1u);
+  job.slot_exchanges[2]->leave();
+  job.slot_exchanges[0]->on_left(rank_of(2), job.slot_exchanges[2]->left());
+  EXPECT_TRUE(job.slot_exchanges[0]->slot_busy());
+  job.slot_exchanges[0]->on_left(rank_of(1), 1);
+  job.slot_exchanges[0]->collect();
+  EXPECT_FALSE(job.slot_exchanges[0]->slot_busy());
 }
 
-TEST(LossyBoard, ChunksThatAreNoneOfAnEntryAreDropped) {
-  Boards job(2);
+TEST(LossySlotExchange, ChunksThatAreNoneOfAnEntryAreDropped) {
+  SlotExchanges job(2);
   const Bytes block = pattern(250, 1);
   const auto send = [&](std::uint32_t epoch, std::uint32_t psn, Bytes payload) {
     job.network.queues[0].push_back({epoch, psn, rank_of(1), std::move(payload)});
   };
-  const auto framed = [&](device::BoardMeeting meeting, std::size_t bytes) {
-    Bytes payload(device::ip::kBoardHeadBytes + bytes);
+  const auto framed = [&](device::ExchangeHeader meeting, std::size_t bytes) {
+    Bytes payload(device::ip::kSlotHeadBytes + bytes);
     device::ip::encode(meeting, payload.data());
     return payload;
   };
@@ -550,11 +552,11 @@ TEST(LossyBoard, ChunksThatAreNoneOfAnEntryAreDropped) {
   Bytes unknown = framed(all_to_all(0), 0);
   unknown[0] = std::byte{9};
   send(1, 0, unknown);  // no flow of that number
-  job.boards[0]->enter(all_to_all(250), block);
-  EXPECT_TRUE(job.boards[0]->collect().empty());
-  EXPECT_EQ(job.boards[0]->rejected(), 6u);
-  job.boards[1]->enter(all_to_all(250), block);
-  EXPECT_EQ(job.boards[0]->collect().size(), 1u);
+  job.slot_exchanges[0]->enter(all_to_all(250), block);
+  EXPECT_TRUE(job.slot_exchanges[0]->collect().empty());
+  EXPECT_EQ(job.slot_exchanges[0]->rejected(), 6u);
+  job.slot_exchanges[1]->enter(all_to_all(250), block);
+  EXPECT_EQ(job.slot_exchanges[0]->collect().size(), 1u);
 }
 
 }  // namespace

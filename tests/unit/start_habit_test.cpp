@@ -6,16 +6,16 @@
 namespace tutti::runtime {
 namespace {
 
-TEST(StartHabit, WhoBeginsOneAndWaitsComputes) {
-  StartHabit habit;
+TEST(OverlapPredictor, WhoBeginsOneAndWaitsComputes) {
+  OverlapPredictor habit;
   for (int call = 0; call < 3; ++call) {
     EXPECT_TRUE(habit.begun());
     habit.waits();
   }
 }
 
-TEST(StartHabit, WhoBeganTwoBeginsTwo) {
-  StartHabit habit;
+TEST(OverlapPredictor, WhoBeganTwoBeginsTwo) {
+  OverlapPredictor habit;
   EXPECT_TRUE(habit.begun()) << "nothing is known yet";
   EXPECT_FALSE(habit.begun());
   for (int call = 0; call < 3; ++call) {
@@ -26,8 +26,8 @@ TEST(StartHabit, WhoBeganTwoBeginsTwo) {
   }
 }
 
-TEST(StartHabit, IsUnlearned) {
-  StartHabit habit;
+TEST(OverlapPredictor, IsUnlearned) {
+  OverlapPredictor habit;
   habit.begun();
   habit.begun();
   habit.waits();
@@ -36,14 +36,14 @@ TEST(StartHabit, IsUnlearned) {
   EXPECT_TRUE(habit.begun());
 }
 
-TEST(StartHabit, WhoNeverWaitsIsTakenToBeginMore) {
-  StartHabit habit;
+TEST(OverlapPredictor, WhoNeverWaitsIsTakenToBeginMore) {
+  OverlapPredictor habit;
   habit.begun();
   for (int call = 0; call < 3; ++call) EXPECT_FALSE(habit.begun());
 }
 
-TEST(StartHabit, AWaitForAnEarlierOneTellsNothing) {
-  StartHabit habit;
+TEST(OverlapPredictor, AWaitForAnEarlierOneTellsNothing) {
+  OverlapPredictor habit;
   habit.begun();
   habit.begun();
   habit.waits();

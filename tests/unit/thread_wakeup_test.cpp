@@ -17,10 +17,10 @@
 namespace tutti::test {
 namespace {
 
-using runtime::Precedence;
-using runtime::progress_precedence;
-using runtime::stand_before_all;
-using runtime::wake_promptly;
+using runtime::apply_priority;
+using runtime::PriorityRequest;
+using runtime::progress_priority;
+using runtime::set_realtime;
 
 constexpr const char* kVariable = "TUTTI_PROGRESS_NICE";
 
@@ -60,8 +60,8 @@ bool loses_its_right() {
   return ::setpriority(PRIO_PROCESS, 0, -1) != 0;
 }
 
-std::uint64_t precedence_of(const Communicator& communicator) {
-  return counters_of(communicator).at("background_precedence");
+std::uint64_t priority_of(const Communicator& communicator) {
+  return counters_of(communicator).at("background_priority");
 }
 
 class ThreadWakeup : public testing::Test {
@@ -72,7 +72,7 @@ class ThreadWakeup : public testing::Test {
 TEST_F(ThreadWakeup, AValueThatIsNoNiceValueIsNamed) {
   for (const char* value : {"", "x", "-21", "20", "-10 ", "+3", "99999999999"}) {
     ::setenv(kVariable, value, 1);
-    const auto precedence = progress_precedence();
+    const auto precedence = progress_priority();
     ASSERT_FALSE(precedence.ok()) << value;
     EXPECT_EQ(precedence.status().code(), Code::invalid_argument);
     EXPECT_NE(precedence.status().message().find(kVariable), std::string::npos)
@@ -83,15 +83,15 @@ TEST_F(ThreadWakeup, AValueThatIsNoNiceValueIsNamed) {
 TEST_F(ThreadWakeup, AThreadGoesFirstWhereTheProcessMaySaySo) {
   if (!may_go_first()) GTEST_SKIP() << "needs a process of nice value 0 with CAP_SYS_NICE";
   apart([] {
-    const auto precedence = progress_precedence();
+    const auto precedence = progress_priority();
     ASSERT_TRUE(precedence.ok() && precedence->nice.has_value());
     EXPECT_FALSE(precedence->demanded);
-    const auto standing = wake_promptly({.nice = precedence->nice});
-    ASSERT_TRUE(standing.ok()) << standing.status().to_string();
-    EXPECT_FALSE(standing->before_all);
-    EXPECT_EQ(standing->nice, *precedence->nice);
-    EXPECT_LT(standing->nice, 0);
-    EXPECT_EQ(nice_of_this_thread(), standing->nice);
+    const auto granted = apply_priority({.nice = precedence->nice});
+    ASSERT_TRUE(granted.ok()) << granted.status().to_string();
+    EXPECT_FALSE(granted->realtime);
+    EXPECT_EQ(granted->nice, *precedence->nice);
+    EXPECT_LT(granted->nice, 0);
+    EXPECT_EQ(nice_of_this_thread(), granted->nice);
     // What a completion callback starts there is the application's.
     apart([] { EXPECT_EQ(nice_of_this_thread(), 0); });
   });
@@ -101,17 +101,17 @@ TEST_F(ThreadWakeup, AThreadGoesFirstWhereTheProcessMaySaySo) {
 TEST_F(ThreadWakeup, AThreadGoesBeforeAllAndStepsBack) {
   if (!may_go_before_all()) GTEST_SKIP() << "needs nice value 0 and round robin (CAP_SYS_NICE)";
   apart([] {
-    const auto precedence = progress_precedence();
-    ASSERT_TRUE(precedence.ok() && precedence->before_all);
-    const auto standing = wake_promptly(*precedence);
-    ASSERT_TRUE(standing.ok()) << standing.status().to_string();
-    EXPECT_TRUE(standing->before_all);
+    const auto precedence = progress_priority();
+    ASSERT_TRUE(precedence.ok() && precedence->realtime);
+    const auto granted = apply_priority(*precedence);
+    ASSERT_TRUE(granted.ok()) << granted.status().to_string();
+    EXPECT_TRUE(granted->realtime);
     EXPECT_EQ(policy_of_this_thread(), SCHED_RR);
     apart([] { EXPECT_EQ(policy_of_this_thread(), SCHED_OTHER); });
-    ASSERT_TRUE(stand_before_all(standing->nice, false));
+    ASSERT_TRUE(set_realtime(granted->nice, false));
     EXPECT_EQ(policy_of_this_thread(), SCHED_OTHER);
-    EXPECT_EQ(nice_of_this_thread(), standing->nice);
-    ASSERT_TRUE(stand_before_all(standing->nice, true));
+    EXPECT_EQ(nice_of_this_thread(), granted->nice);
+    ASSERT_TRUE(set_realtime(granted->nice, true));
     EXPECT_EQ(policy_of_this_thread(), SCHED_RR);
   });
 }
@@ -119,25 +119,25 @@ TEST_F(ThreadWakeup, AThreadGoesBeforeAllAndStepsBack) {
 TEST_F(ThreadWakeup, WhoGaveTheProcessANiceValueKnowsBetter) {
   apart([] {
     ASSERT_EQ(::setpriority(PRIO_PROCESS, 0, 7), 0);
-    const auto precedence = progress_precedence();
+    const auto precedence = progress_priority();
     ASSERT_TRUE(precedence.ok());
     EXPECT_FALSE(precedence->nice.has_value());
-    const auto standing = wake_promptly(*precedence);
-    ASSERT_TRUE(standing.ok()) << standing.status().to_string();
-    EXPECT_EQ(standing->nice, 7);
-    EXPECT_FALSE(standing->before_all);
+    const auto granted = apply_priority(*precedence);
+    ASSERT_TRUE(granted.ok()) << granted.status().to_string();
+    EXPECT_EQ(granted->nice, 7);
+    EXPECT_FALSE(granted->realtime);
   });
 }
 
 TEST_F(ThreadWakeup, ARefusalIsAnErrorOnlyWhereTheValueWasDemanded) {
   apart([] {
     if (!loses_its_right()) GTEST_SKIP() << "this process may go first whatever its capabilities";
-    const auto unasked = wake_promptly({.nice = -10, .before_all = true});
+    const auto unasked = apply_priority({.nice = -10, .realtime = true});
     ASSERT_TRUE(unasked.ok()) << unasked.status().to_string();
     EXPECT_EQ(unasked->nice, 0);
-    EXPECT_FALSE(unasked->before_all);
-    EXPECT_FALSE(stand_before_all(0, true));
-    const auto demanded = wake_promptly({.nice = -10, .demanded = true});
+    EXPECT_FALSE(unasked->realtime);
+    EXPECT_FALSE(set_realtime(0, true));
+    const auto demanded = apply_priority({.nice = -10, .demanded = true});
     ASSERT_FALSE(demanded.ok());
     EXPECT_NE(demanded.status().message().find(kVariable), std::string::npos);
     EXPECT_NE(demanded.status().message().find("ulimit -e 30"), std::string::npos)
@@ -150,13 +150,13 @@ TEST_F(ThreadWakeup, ACommunicatorsBackgroundGoesFirstOnceSomebodyComputesBeside
   const Bytes own = pattern(128 * 1024, 1);
   on_ranks(2, patient(), [&](Communicator& communicator) {
     finish(communicator.barrier({.will_wait = true}));
-    EXPECT_EQ(precedence_of(communicator), 0u);
+    EXPECT_EQ(priority_of(communicator), 0u);
     // Too long for a board, where a collective may be over before anybody computes.
     Bytes all(2 * own.size());
     finish(communicator.allgather(own, all));
     // The background thread asks when it drives next.
-    while (precedence_of(communicator) == 0) std::this_thread::yield();
-    EXPECT_EQ(precedence_of(communicator), 10u);
+    while (priority_of(communicator) == 0) std::this_thread::yield();
+    EXPECT_EQ(priority_of(communicator), 10u);
   });
 }
 
@@ -166,8 +166,8 @@ TEST_F(ThreadWakeup, WhoIsAloneOnItsHostGoesBeforeAll) {
   on_ranks(1, patient(), [&](Communicator& communicator) {
     Bytes all(own.size());
     finish(communicator.allgather(own, all));
-    while (precedence_of(communicator) == 0) std::this_thread::yield();
-    EXPECT_EQ(precedence_of(communicator), 100u);
+    while (priority_of(communicator) == 0) std::this_thread::yield();
+    EXPECT_EQ(priority_of(communicator), 100u);
   });
 }
 
@@ -175,15 +175,15 @@ TEST_F(ThreadWakeup, ACommunicatorHeedsTheNiceValueThatItIsGiven) {
   if (may_go_first()) {
     ::setenv(kVariable, "-4", 1);
     on_ranks(2, patient(), [](Communicator& communicator) {
-      EXPECT_EQ(precedence_of(communicator), 4u);
+      EXPECT_EQ(priority_of(communicator), 4u);
       finish(communicator.barrier());
-      EXPECT_EQ(precedence_of(communicator), 4u);
+      EXPECT_EQ(priority_of(communicator), 4u);
     });
   }
   ::setenv(kVariable, "3", 1);
   on_ranks(2, patient(), [](Communicator& communicator) {
     finish(communicator.barrier());
-    EXPECT_EQ(precedence_of(communicator), 0u);
+    EXPECT_EQ(priority_of(communicator), 0u);
   });
   ::setenv(kVariable, "much", 1);
   auto bootstraps = runtime::make_local_bootstraps(1);

@@ -36,7 +36,7 @@ Bytes pattern(std::size_t size, std::uint64_t seed) {
 wire::Integrity integrity() { return *wire::Integrity::keyed(pattern(32, 1), kCommunicator); }
 
 /// Where the chunks of one collective belong, and which of them count.
-class Place final : public LandingGuide {
+class Place final : public PlacementResolver {
  public:
   std::uint32_t epoch = kEpoch;
   bool begun = true;
@@ -49,15 +49,15 @@ class Place final : public LandingGuide {
   Bytes content(std::uint32_t psn) { return {at(psn), at(psn) + kChunk}; }
   bool untouched(std::uint32_t psn) { return content(psn) == Bytes(kChunk, kUntouched); }
 
-  Landing landing(const MessageHead& message, bool begins) override {
+  Placement landing(const MessageHead& message, bool begins) override {
     if (begins) ++began;
     if (message.epoch != epoch) return {};
-    if (!begun) return {Landing::Where::staging};
+    if (!begun) return {Placement::Where::staging};
     if (message.psn >= kChunks || message.bytes != kChunk || refused.contains(message.psn) ||
         counted.contains(message.psn)) {
       return {};
     }
-    return {Landing::Where::buffer, at(message.psn)};
+    return {Placement::Where::buffer, at(message.psn)};
   }
 };
 
@@ -72,7 +72,7 @@ class Uc : public testing::Test {
     group_ = group_address(seed, kCommunicator, 0, AF_INET, interface_.index);
     receiver_ = open(0);
     ASSERT_NE(receiver_, nullptr);
-    receiver_->land_by(&place_);
+    receiver_->set_resolver(&place_);
     auto socket = open_udp(AF_INET);
     ASSERT_TRUE(socket.ok());
     raw_ = std::move(*socket);

@@ -89,7 +89,7 @@ void add_aggregator_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "aggregator", "Reduce at the switch for the jobs that name this process (TUTTI_AGGREGATORS)");
   const auto arguments = std::make_shared<Arguments>();
-  engine::InNetworkTerms& terms = arguments->options.terms;
+  engine::WindowConfig& terms = arguments->options.terms;
   command
       ->add_option("--listen", arguments->listen,
                    "HOST:PORT where jobs ask to be served; port 0 takes a free one")

@@ -153,7 +153,7 @@ nlohmann::json settings_json(const BenchOptions& options) {
           {"subgroups", communicator.subgroups},
           {"chains", communicator.chains},
           {"chunk_bytes", communicator.chunk_bytes},
-          {"keep_bytes", communicator.keep_bytes},
+          {"retain_bytes", communicator.retain_bytes},
           {"interface", communicator.interface},
           {"ipv6", communicator.ipv6},
           {"authenticate", communicator.authenticate},

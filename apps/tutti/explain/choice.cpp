@@ -6,7 +6,7 @@ namespace tutti::app {
 
 Result<collectives::Choice> choose(Operation operation, std::uint32_t ranks,
                                    std::uint64_t block_bytes, const Whereabouts& where) {
-  auto table = runtime::CollectiveCalls::choices_from_environment();
+  auto table = runtime::CallPlanner::choices_from_environment();
   if (!table) return table.status();
   std::uint32_t hosts = where.hosts;
   if (hosts == 0) hosts = where.device == "host" ? 1 : ranks;

@@ -60,11 +60,11 @@ void print_turns(const PlanInput& input, const Plan& plan) {
   if (input.chains != 0) {
     fmt::print("  senders   {} at once, in {} turn(s)\n",
                (input.ranks + plan.steps - 1) / plan.steps, plan.steps);
-  } else if (plan.user_bytes <= protocol::TurnTaking::kSmallBytes) {
+  } else if (plan.user_bytes <= protocol::SendSchedule::kSmallBytes) {
     fmt::print(
         "  senders   all at once: together they send no more than {}, which any switch "
         "buffers\n",
-        size_text(protocol::TurnTaking::kSmallBytes));
+        size_text(protocol::SendSchedule::kSmallBytes));
   } else {
     fmt::print(
         "  senders   learned: the first collectives in {} turns; then all at once, each at "

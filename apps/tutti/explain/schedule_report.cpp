@@ -23,7 +23,7 @@ namespace {
 using schedule::RankUse;
 using schedule::Schedule;
 
-constexpr std::uint32_t kMostRanksToBuild = 1024;
+constexpr std::uint32_t kMaxRanksToBuild = 1024;
 
 schedule::Shape shape_of(const ScheduleQuestion& question) {
   return schedule::Shape::uniform(question.block_bytes,
@@ -152,9 +152,9 @@ Status draw(const ScheduleQuestion& question, const std::vector<Schedule>& sched
 }  // namespace
 
 Status report_schedules(const ScheduleQuestion& question) {
-  if (question.ranks > kMostRanksToBuild) {
+  if (question.ranks > kMaxRanksToBuild) {
     return failure(Code::invalid_argument, "--ranks {}: task lists are written for up to {} ranks",
-                   question.ranks, kMostRanksToBuild);
+                   question.ranks, kMaxRanksToBuild);
   }
   auto chosen = choose(question.collective, question.ranks, question.block_bytes, question.where);
   if (!chosen) return chosen.status();

@@ -215,7 +215,7 @@ Keeper::~Keeper() {
   (void)wait_for(pid_);
 }
 
-Place Keeper::place() const {
+NetNamespace Keeper::place() const {
   return {.user = user_.get(), .mount = mount_.get(), .network = network_.get()};
 }
 

@@ -30,7 +30,7 @@ class Keeper {
   pid_t pid() const { return pid_; }
   /// Its own namespaces, to run `ip` and the like in. The network namespace is empty, and no
   /// host's.
-  Place place() const;
+  NetNamespace place() const;
 
  private:
   explicit Keeper(pid_t pid);

@@ -38,7 +38,7 @@ struct Setting {
 };
 
 /// Writes settings under /proc/sys as a process inside the place sees it.
-Status apply_settings(const Place& place, const std::vector<Setting>& settings) {
+Status apply_settings(const NetNamespace& place, const std::vector<Setting>& settings) {
   Result<pid_t> pid = fork_into(place, [&settings] {
     int number = 1;
     for (const Setting& setting : settings) {
@@ -174,19 +174,21 @@ struct Lab::Parts {
 
   const LabOptions& options() const { return state.options; }
   std::string prefix() const { return name_prefix(state.options.name); }
-  Place outside() const { return keeper ? keeper->place() : Place{.user = user.get()}; }
-  Place at_switch() const { return within(switch_network); }
-  Place at_host(int host) const {
+  NetNamespace outside() const {
+    return keeper ? keeper->place() : NetNamespace{.user = user.get()};
+  }
+  NetNamespace at_switch() const { return within(switch_network); }
+  NetNamespace at_host(int host) const {
     return on_share(within(host_networks[static_cast<std::size_t>(host)]), host);
   }
-  Place at_aggregator(int aggregator) const {
+  NetNamespace at_aggregator(int aggregator) const {
     return on_share(within(aggregator_networks[static_cast<std::size_t>(aggregator)]),
                     options().hosts + aggregator);
   }
-  Place within(const Descriptor& network) const {
+  NetNamespace within(const Descriptor& network) const {
     return {.user = outside().user, .mount = -1, .network = network.get()};
   }
-  Place on_share(Place place, int number) const {
+  NetNamespace on_share(NetNamespace place, int number) const {
     const std::vector<cpu_set_t> shares = shares_of_cores(options().hosts, options().aggregators);
     if (!shares.empty()) place.cores = shares[static_cast<std::size_t>(number)];
     return place;
@@ -197,7 +199,7 @@ struct Lab::Parts {
   Status make_namespaces();
   Status open_namespaces();
   Status make_links();
-  Status configure(const Place& place, int number);
+  Status configure(const NetNamespace& place, int number);
   Status connect_ports();
   Status wait_for_switch_address() const;
   Status shape();
@@ -245,7 +247,7 @@ Status Lab::Parts::open_namespaces() {
 }
 
 Status Lab::Parts::make_links() {
-  const Place place = at_switch();
+  const NetNamespace place = at_switch();
   if (Status status = apply_settings(place, switch_settings()); !status) return status;
   Status status =
       run_checked(place, {"ip", "-batch", "-"}, bridge_batch(), "make the switch").status();
@@ -257,7 +259,7 @@ Status Lab::Parts::make_links() {
     if (!status) return status;
   }
   // The peers' namespaces have names only in the keeper's mount namespace.
-  Place with_names = place;
+  NetNamespace with_names = place;
   with_names.mount = outside().mount;
   return run_checked(with_names, {"ip", "-batch", "-"}, links_batch(options(), prefix()),
                      "make the links")
@@ -265,7 +267,7 @@ Status Lab::Parts::make_links() {
 }
 
 /// Gives a host, or an aggregator's place, the address of this number.
-Status Lab::Parts::configure(const Place& place, int number) {
+Status Lab::Parts::configure(const NetNamespace& place, int number) {
   return run_checked(place, {"ip", "-batch", "-"}, host_batch(options(), number),
                      "configure a host")
       .status();
@@ -322,10 +324,10 @@ Status Lab::Parts::shape() {
 
 Status Lab::Parts::set_offload() {
   if (segmentation_of(options())) return {};
-  std::vector<Place> places;
+  std::vector<NetNamespace> places;
   for (int host = 0; host < options().hosts; ++host) places.push_back(at_host(host));
   for (int one = 0; one < options().aggregators; ++one) places.push_back(at_aggregator(one));
-  for (const Place& place : places) {
+  for (const NetNamespace& place : places) {
     Status status = run_checked(place,
                                 {"ethtool", "-K", "eth0", "tx-udp-segmentation", "off", "tso",
                                  "off", "gso", "off"},
@@ -516,7 +518,7 @@ std::string Lab::aggregator_address(int aggregator) const {
   return fmt::format("10.77.0.{}", aggregator_number(aggregator));
 }
 
-Result<Place> Lab::host_place(int host) const {
+Result<NetNamespace> Lab::host_place(int host) const {
   if (Status status = parts_->check_host(host); !status) return status;
   return parts_->at_host(host);
 }
@@ -560,7 +562,7 @@ Result<ProgramOutput> Lab::tool_on_switch(const std::vector<std::string>& argume
 }
 
 Result<std::vector<PortBytes>> Lab::port_bytes() const {
-  const Place place = parts_->at_switch();
+  const NetNamespace place = parts_->at_switch();
   Result<std::string> links =
       run_checked(place, {"ip", "-s", "-j", "link", "show"}, {}, "read the ports' counters");
   if (!links) return links.status();

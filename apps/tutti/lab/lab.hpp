@@ -82,7 +82,7 @@ class Lab {
   std::string aggregator_address(int aggregator) const;
 
   /// Where a host's programs enter; valid as long as the lab.
-  Result<Place> host_place(int host) const;
+  Result<NetNamespace> host_place(int host) const;
 
   /// Starts a program on a host, with the host's place and name filled in. The caller reaps it.
   Result<pid_t> spawn_on(int host, SpawnRequest request) const;

@@ -41,7 +41,7 @@ const char* describe(Step step) {
   return "unknown step";
 }
 
-Step enter(const Place& place) {
+Step enter(const NetNamespace& place) {
   // The user namespace first: it gives the rights that the other two need.
   if (place.user >= 0 && setns(place.user, CLONE_NEWUSER) != 0) return Step::enter_user;
   if (place.network >= 0 && setns(place.network, CLONE_NEWNET) != 0) return Step::enter_network;

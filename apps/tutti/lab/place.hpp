@@ -15,7 +15,7 @@ namespace tutti::lab {
 
 /// Namespaces to enter, as open descriptors that somebody else owns; -1 keeps the caller's own. And
 /// the cores to run on; empty: the caller's.
-struct Place {
+struct NetNamespace {
   int user = -1;
   int mount = -1;
   int network = -1;
@@ -40,7 +40,7 @@ const char* describe(Step step);
 
 /// Enters the place. Only for a process with one thread (a fresh fork), and safe right after fork:
 /// system calls alone. Returns the failed step, with errno set, or Step::none.
-Step enter(const Place& place);
+Step enter(const NetNamespace& place);
 
 /// Gives the calling process an own view of /sys, in which /sys/class/net shows its network
 /// namespace. Some containers forbid this; /sys then stays as it is, which only programs that look

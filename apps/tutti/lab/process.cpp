@@ -210,7 +210,7 @@ Result<pid_t> spawn(const SpawnRequest& request) {
                         request.arguments.front(), describe(told.step));
 }
 
-Result<pid_t> fork_into(const Place& place, const std::function<int()>& body) {
+Result<pid_t> fork_into(const NetNamespace& place, const std::function<int()>& body) {
   const pid_t pid = fork();
   if (pid < 0) return system_failure(errno, "a process cannot be started");
   if (pid == 0) _exit(enter(place) == Step::none ? body() : 125);
@@ -225,7 +225,8 @@ Result<int> wait_for(pid_t pid) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-Result<ProgramOutput> run_program(const Place& place, const std::vector<std::string>& arguments,
+Result<ProgramOutput> run_program(const NetNamespace& place,
+                                  const std::vector<std::string>& arguments,
                                   std::string_view input) {
   Result<Pipe> in = make_pipe();
   Result<Pipe> out = make_pipe();
@@ -265,8 +266,9 @@ Result<ProgramOutput> run_program(const Place& place, const std::vector<std::str
   return result;
 }
 
-Result<std::string> run_checked(const Place& place, const std::vector<std::string>& arguments,
-                                std::string_view input, std::string_view purpose) {
+Result<std::string> run_checked(const NetNamespace& place,
+                                const std::vector<std::string>& arguments, std::string_view input,
+                                std::string_view purpose) {
   Result<ProgramOutput> result = run_program(place, arguments, input);
   if (!result) return result.status();
   if (result->exit_status != 0) {

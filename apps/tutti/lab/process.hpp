@@ -18,7 +18,7 @@ struct SpawnRequest {
   std::vector<std::string> arguments;  ///< [0] is the program, looked up as find_program does
   std::vector<std::string>
       environment;  ///< "NAME=value", replacing the caller's; empty: the caller's
-  Place place;
+  NetNamespace place;
   std::string host_name;  ///< in an own UTS namespace; empty: the caller's
   int input = -1;         ///< descriptors for the standard streams; -1: /dev/null
   int output = -1;
@@ -33,7 +33,7 @@ Result<pid_t> spawn(const SpawnRequest& request);
 
 /// Forks; the child enters the place, runs the body and exits with what it returns (125 if the
 /// place cannot be entered). The child has only the calling thread: keep the body simple.
-Result<pid_t> fork_into(const Place& place, const std::function<int()>& body);
+Result<pid_t> fork_into(const NetNamespace& place, const std::function<int()>& body);
 
 /// Waits for a child to end: its exit status, or 128 + the signal that ended it.
 Result<int> wait_for(pid_t pid);
@@ -46,13 +46,15 @@ struct ProgramOutput {
 };
 
 /// Runs a program to its end with this standard input. Ok also if its exit status is not 0.
-Result<ProgramOutput> run_program(const Place& place, const std::vector<std::string>& arguments,
+Result<ProgramOutput> run_program(const NetNamespace& place,
+                                  const std::vector<std::string>& arguments,
                                   std::string_view input = {});
 
 /// Runs a program that must succeed, and returns its standard output; a failure tells the command,
 /// what it said, and what it was to achieve ("shape the links").
-Result<std::string> run_checked(const Place& place, const std::vector<std::string>& arguments,
-                                std::string_view input, std::string_view purpose);
+Result<std::string> run_checked(const NetNamespace& place,
+                                const std::vector<std::string>& arguments, std::string_view input,
+                                std::string_view purpose);
 
 /// The path of a program in PATH or, because a plain user's PATH often lacks them, in the system
 /// administrator's folders. Names with a slash stand for themselves.

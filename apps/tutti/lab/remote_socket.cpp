@@ -46,7 +46,7 @@ int make_and_send(int channel, int domain, int type, int protocol) {
 
 }  // namespace
 
-Result<Descriptor> socket_in(const Place& place, int domain, int type, int protocol) {
+Result<Descriptor> socket_in(const NetNamespace& place, int domain, int type, int protocol) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0) {
     return system_failure(errno, "a socket pair cannot be made");

@@ -9,6 +9,6 @@ namespace tutti::lab {
 
 /// A socket that lives in the place's network namespace (a socket keeps the one it was made in),
 /// with socket()'s arguments.
-Result<Descriptor> socket_in(const Place& place, int domain, int type, int protocol);
+Result<Descriptor> socket_in(const NetNamespace& place, int domain, int type, int protocol);
 
 }  // namespace tutti::lab

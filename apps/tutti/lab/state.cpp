@@ -117,7 +117,7 @@ Status prepare_folder() {
 }
 
 /// Writes the text beside the final file, so that nobody ever reads half of it.
-Result<std::string> write_beside(const LabState& state) {
+Result<std::string> write_atomic(const LabState& state) {
   const std::string path = fmt::format("{}.{}", path_of(state.options.name), getpid());
   Descriptor file;
   // The folder goes with its last lab, perhaps just after we made sure that it is there.
@@ -148,7 +148,7 @@ std::string state_folder() {
 }
 
 Status record_new(const LabState& state) {
-  Result<std::string> written = write_beside(state);
+  Result<std::string> written = write_atomic(state);
   if (!written) return written.status();
   const int linked = link(written->c_str(), path_of(state.options.name).c_str());
   const int error_number = errno;
@@ -164,7 +164,7 @@ Status record_new(const LabState& state) {
 }
 
 Status record(const LabState& state) {
-  Result<std::string> written = write_beside(state);
+  Result<std::string> written = write_atomic(state);
   if (!written) return written.status();
   if (rename(written->c_str(), path_of(state.options.name).c_str()) == 0) return {};
   const int error_number = errno;

@@ -20,7 +20,7 @@ Status with_remedy(const Status& status, const char* remedy) {
   return Status(Code::unsupported, status.message() + "; " + remedy);
 }
 
-Status try_links(const Place& place) {
+Status try_links(const NetNamespace& place) {
   return with_remedy(run_checked(place, {"ip", "-batch", "-"},
                                  "link add br0 type bridge mcast_snooping 1 mcast_querier 1\n"
                                  "link add p0 type veth peer name eth0\n"
@@ -30,7 +30,7 @@ Status try_links(const Place& place) {
                      "the kernel needs bridge (with IGMP snooping) and veth: modprobe bridge veth");
 }
 
-Status try_shaping(const Place& place) {
+Status try_shaping(const NetNamespace& place) {
   return with_remedy(run_checked(place,
                                  {"tc", "qdisc", "add", "dev", "p0", "root", "tbf", "rate", "1gbit",
                                   "burst", "131072", "limit", "1000000"},
@@ -39,7 +39,7 @@ Status try_shaping(const Place& place) {
                      "the kernel needs qdisc tbf: modprobe sch_tbf");
 }
 
-Status try_offload(const Place& place) {
+Status try_offload(const NetNamespace& place) {
   return with_remedy(
       run_checked(place,
                   {"ethtool", "-K", "p0", "tx-udp-segmentation", "off", "tso", "off", "gso", "off"},
@@ -48,7 +48,7 @@ Status try_offload(const Place& place) {
       "without it impairments strike packets of many datagrams at a time");
 }
 
-Status try_rules(const Place& place, const Impairments& impairments, const char* remedy) {
+Status try_rules(const NetNamespace& place, const Impairments& impairments, const char* remedy) {
   return with_remedy(
       run_checked(place, {"nft", "-f", "-"}, rules_for(impairments, 1), "impair a link").status(),
       remedy);
@@ -65,7 +65,7 @@ LabSupport lab_support() {
         support.temporary;
     return support;
   }
-  const Place place = keeper->place();
+  const NetNamespace place = keeper->place();
   if (geteuid() != 0 || !may_make_namespaces()) {
     support.persistent = failure(Code::unsupported, "a lab that stays needs root");
   }

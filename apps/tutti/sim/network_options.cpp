@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "lab/options.hpp"
-#include "size_text.hpp"
 #include "sim/simulation/experiment.hpp"
+#include "size_text.hpp"
 
 namespace tutti::app {
 namespace {
@@ -65,12 +65,12 @@ Result<std::string> NetworkOptions::read_topology_file() const {
   return text.str();
 }
 
-Result<world::Place> NetworkOptions::read_place(std::uint32_t ranks) const {
+Result<simulation::TopologySpec> NetworkOptions::read_place(std::uint32_t ranks) const {
   const auto bits_per_second = lab::parse_rate(rate);
   if (!bits_per_second) return bits_per_second.status();
-  world::Place place = world::default_place(ranks);
+  simulation::TopologySpec place = simulation::default_place(ranks);
   if (!topology.empty()) {
-    auto read = world::parse_place(topology);
+    auto read = simulation::parse_place(topology);
     if (!read) return read.status();
     place = *read;
   }

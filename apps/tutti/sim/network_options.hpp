@@ -11,8 +11,8 @@
 #include "observe/trace.hpp"
 #include "sim/fabric/background.hpp"
 #include "sim/fabric/fabric.hpp"
-#include "tutti/status.hpp"
 #include "sim/simulation/scenario.hpp"
+#include "tutti/status.hpp"
 
 namespace tutti::app {
 
@@ -30,7 +30,7 @@ struct NetworkOptions {
   /// The text of the topology's file; empty where none is named.
   Result<std::string> read_topology_file() const;
   /// The network asked for, or the usual one for so many ranks.
-  Result<world::Place> read_place(std::uint32_t ranks) const;
+  Result<simulation::TopologySpec> read_place(std::uint32_t ranks) const;
 };
 
 /// "ecmp", "adaptive", "destination".

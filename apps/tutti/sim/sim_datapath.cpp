@@ -16,8 +16,8 @@
 namespace tutti::app {
 namespace {
 
-using world::DatapathReport;
-using world::DatapathSpec;
+using simulation::DatapathReport;
+using simulation::DatapathSpec;
 
 struct SimDatapathOptions {
   DatapathSpec spec;
@@ -75,7 +75,7 @@ Status run(SimDatapathOptions& options) {
   }
   for (const std::uint32_t threads : options.threads) {
     spec.threads = threads;
-    const auto report = world::run_datapath(spec);
+    const auto report = simulation::run_datapath(spec);
     if (!report) return report.status();
     if (report->wrong_bytes + report->chunks_missing > 0) {
       return Status(Code::internal,

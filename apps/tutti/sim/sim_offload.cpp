@@ -14,15 +14,15 @@
 namespace tutti::app {
 namespace {
 
+using simulation::OffloadSpeedup;
+using simulation::TriggerNetworkReport;
+using simulation::TriggerNetworkSpec;
 using trigger::CollectiveKind;
-using world::OffloadSpeedup;
-using world::TriggerNetworkReport;
-using world::TriggerNetworkSpec;
 
 struct SimOffloadOptions {
   std::string what = "table";
   std::vector<std::string> sizes;
-  std::vector<std::uint32_t> jobs{world::kOffloadJobs.begin(), world::kOffloadJobs.end()};
+  std::vector<std::uint32_t> jobs{simulation::kOffloadJobs.begin(), simulation::kOffloadJobs.end()};
   std::string links;
   std::uint32_t nodes = 32;
   std::uint64_t seed = 1;
@@ -32,7 +32,7 @@ struct SimOffloadOptions {
 double microseconds(sim::Picoseconds time) { return sim::to_seconds(time) * 1e6; }
 
 nlohmann::json parameters_json(const TriggerNetworkSpec& spec) {
-  const world::OffloadLatency& latency = spec.latency;
+  const simulation::OffloadLatency& latency = spec.latency;
   return {{"L_CPU_us", microseconds(latency.processor)},
           {"L_IO_us", microseconds(latency.bus)},
           {"L_network_us", microseconds(latency.network)},
@@ -49,7 +49,7 @@ nlohmann::json parameters_json(const TriggerNetworkSpec& spec) {
           {"capacity_elements", spec.credits.capacity_elements},
           {"pulses", spec.credits.pulses},
           {"window", spec.credits.window},
-          {"broadcast_pieces", world::kBroadcastPieces},
+          {"broadcast_pieces", simulation::kBroadcastPieces},
           {"tick_us", microseconds(spec.tick)},
           {"retry_us", microseconds(spec.retry)},
           {"start_spread_us", microseconds(spec.start_spread)},
@@ -129,12 +129,12 @@ void show(const SimOffloadOptions& options, const TriggerNetworkSpec& spec, cons
 Status run_one(const SimOffloadOptions& options, const TriggerNetworkSpec& spec,
                nlohmann::json& rows) {
   if (options.what == "table") {
-    const auto report = world::run_trigger_network(spec);
+    const auto report = simulation::run_trigger_network(spec);
     if (!report) return report.status();
     show(options, spec, *report, rows);
     return {};
   }
-  const auto result = world::run_offload_speedup(spec);
+  const auto result = simulation::run_offload_speedup(spec);
   if (!result) return result.status();
   show(options, spec, *result, rows);
   return {};
@@ -147,7 +147,8 @@ Result<std::vector<std::uint64_t>> read_sizes(const SimOffloadOptions& options) 
     if (!size) return Status(Code::invalid_argument, "--sizes: " + size.status().message());
     sizes.push_back(*size);
   }
-  if (sizes.empty()) sizes.assign(world::kOffloadSizes.begin(), world::kOffloadSizes.end());
+  if (sizes.empty())
+    sizes.assign(simulation::kOffloadSizes.begin(), simulation::kOffloadSizes.end());
   return sizes;
 }
 
@@ -163,7 +164,7 @@ Status run(const SimOffloadOptions& options) {
   bool first = true;
   for (const std::uint32_t jobs : options.jobs) {
     for (const std::uint64_t size : *sizes) {
-      TriggerNetworkSpec spec = world::tianhe_interface(kind_of(options.what), size, jobs);
+      TriggerNetworkSpec spec = simulation::tianhe_interface(kind_of(options.what), size, jobs);
       if (!options.links.empty()) spec.shared_links = options.links == "shared";
       spec.nodes = options.nodes;
       spec.seed = options.seed;

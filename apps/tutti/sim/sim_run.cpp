@@ -15,9 +15,9 @@
 namespace tutti::app {
 namespace {
 
-using world::CollectiveKind;
-using world::ExperimentReport;
-using world::ExperimentSpec;
+using simulation::CollectiveKind;
+using simulation::ExperimentReport;
+using simulation::ExperimentSpec;
 
 struct SimRunOptions {
   ExperimentSpec spec;
@@ -58,10 +58,10 @@ nlohmann::json to_json(const ExperimentSpec& spec, const ExperimentReport& repor
   for (const Nanoseconds time : report.times) times.push_back(microseconds(time));
   nlohmann::json finish = nlohmann::json::array();
   for (const Nanoseconds time : report.finish) finish.push_back(microseconds(time));
-  return {{"collective", world::to_string(spec.collective.kind)},
+  return {{"collective", simulation::to_string(spec.collective.kind)},
           {"ranks", spec.ranks},
           {"bytes", spec.collective.bytes},
-          {"topology", spec.topology_text.empty() ? world::to_string(spec.place) : "a file's"},
+          {"topology", spec.topology_text.empty() ? simulation::to_string(spec.place) : "a file's"},
           {"bits_per_second", spec.place.bits_per_second},
           {"chunk_bytes", spec.chunk_bytes},
           {"chains", spec.chains},
@@ -91,8 +91,8 @@ void print_csv(const ExperimentSpec& spec, const ExperimentReport& report) {
     for (std::size_t c = 0; c < sim::kLinkClasses; ++c) {
       const sim::TrafficCount& count = report.classes[c];
       if (count.packets == 0) continue;
-      fmt::print("{},{},{},{},{},{:.3f},{},{},{},{}\n", world::to_string(spec.collective.kind),
-                 spec.ranks, spec.collective.bytes, world::to_string(spec.place), i,
+      fmt::print("{},{},{},{},{},{:.3f},{},{},{},{}\n", simulation::to_string(spec.collective.kind),
+                 spec.ranks, spec.collective.bytes, simulation::to_string(spec.place), i,
                  microseconds(report.times[i]), sim::to_string(static_cast<sim::LinkClass>(c)),
                  count.packets, count.wire_bytes, count.payload_bytes);
     }
@@ -101,12 +101,12 @@ void print_csv(const ExperimentSpec& spec, const ExperimentReport& report) {
 
 void print_text(const ExperimentSpec& spec, const ExperimentReport& report, double seconds) {
   fmt::print("{} of {} bytes among {} ranks on {} at {:g} Gbit/s, seed {}\n",
-             world::to_string(spec.collective.kind), spec.collective.bytes, spec.ranks,
-             world::to_string(spec.place), static_cast<double>(spec.place.bits_per_second) / 1e9,
-             spec.seed);
+             simulation::to_string(spec.collective.kind), spec.collective.bytes, spec.ranks,
+             simulation::to_string(spec.place),
+             static_cast<double>(spec.place.bits_per_second) / 1e9, spec.seed);
   for (const Nanoseconds time : report.times)
     fmt::print("  time       {:.3f} us\n", microseconds(time));
-  const world::PhaseTimes& phases = report.phases;
+  const simulation::PhaseTimes& phases = report.phases;
   fmt::print(
       "  phases     ready {:.3f} us, data {:.3f} us, handshake {:.3f} us (mean of the ranks)\n",
       phases.ready_ns / 1e3, phases.data_ns / 1e3, phases.handshake_ns / 1e3);
@@ -134,7 +134,7 @@ Status run(SimRunOptions& options) {
   TraceFile trace(options.network.trace);
   options.spec.trace = trace.get();
   const double before = processor_seconds();
-  const auto report = world::run_experiment(options.spec);
+  const auto report = simulation::run_experiment(options.spec);
   const double seconds = processor_seconds() - before;
   if (!report) return report.status();
   if (Status written = trace.write(); !written) return written;

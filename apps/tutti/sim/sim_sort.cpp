@@ -16,9 +16,9 @@
 namespace tutti::app {
 namespace {
 
-using world::ListRunner;
-using world::SortReport;
-using world::SortSpec;
+using simulation::ListRunner;
+using simulation::SortReport;
+using simulation::SortSpec;
 
 struct SimSortOptions {
   SortSpec spec;
@@ -56,8 +56,8 @@ sim::Picoseconds from_ns(double ns) { return sim::picoseconds(std::llround(ns * 
 
 nlohmann::json to_json(const SortReport& report) {
   nlohmann::json phases = nlohmann::json::object();
-  for (std::size_t p = 0; p < world::kSortPhases; ++p) {
-    phases[to_string(static_cast<world::SortPhase>(p))] = microseconds(report.phases[p]);
+  for (std::size_t p = 0; p < simulation::kSortPhases; ++p) {
+    phases[to_string(static_cast<simulation::SortPhase>(p))] = microseconds(report.phases[p]);
   }
   return {{"time_us", microseconds(report.time)},
           {"phases_us", phases},
@@ -124,7 +124,7 @@ void print_row(const SortSpec& spec, const Cell& cell) {
   fmt::print("  {:>6} {:>8}", spec.radix, spec.keys);
   for (const ListRunner runner : {ListRunner::host, ListRunner::nic}) {
     const SortReport& blocking = cell.of(runner, false);
-    const auto allgather = static_cast<std::size_t>(world::SortPhase::allgather);
+    const auto allgather = static_cast<std::size_t>(simulation::SortPhase::allgather);
     fmt::print(" | {:>11.1f} {:>11.1f} {:>6.3f} {:>10.1f}", microseconds(blocking.time),
                microseconds(cell.of(runner, true).time), cell.ratio(runner),
                microseconds(blocking.phases[allgather]));
@@ -138,7 +138,7 @@ Result<Cell> run_cell(SortSpec spec) {
     for (const bool overlapped : {false, true}) {
       spec.runner = runner;
       spec.overlapped = overlapped;
-      auto report = world::run_sort(spec);
+      auto report = simulation::run_sort(spec);
       if (!report) return report.status();
       cell.reports[static_cast<std::size_t>(runner)][overlapped ? 1 : 0] = *report;
     }
@@ -191,7 +191,7 @@ void add_costs(CLI::App& command, SimSortOptions& options) {
     value = usual.count();
     command.add_option(name, value, text)->check(CLI::Range(0, 1'000'000))->capture_default_str();
   };
-  const world::ListCosts costs;
+  const simulation::ListCosts costs;
   add("--post-ns", options.post_ns, costs.post, "Of a host, to post a task to its interface");
   add("--task-ns", options.task_ns, costs.task,
       "Of an interface, for a message, a wait or an enable");

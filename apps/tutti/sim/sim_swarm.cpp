@@ -20,7 +20,7 @@ namespace tutti::app {
 namespace {
 
 struct SimSwarmOptions {
-  world::SwarmOptions draws;
+  simulation::SwarmOptions draws;
   std::string seeds = "1..1000";
   std::string output;
   bool no_shrink = false;
@@ -45,7 +45,7 @@ bool parse_range(const std::string& text, std::uint64_t& first, std::uint64_t& l
 class SwarmProgress {
  public:
   explicit SwarmProgress(std::uint64_t seeds) : seeds_(seeds) {}
-  void operator()(const world::SwarmSummary& summary) {
+  void operator()(const simulation::SwarmSummary& summary) {
     const auto now = std::chrono::steady_clock::now();
     if (!terminal_ || now - last_ < std::chrono::milliseconds(200)) return;
     last_ = now;
@@ -76,7 +76,7 @@ Status swarm(const SimSwarmOptions& options) {
   }
   SwarmProgress progress(last - first + 1);
   const auto begin = std::chrono::steady_clock::now();
-  const world::SwarmSummary summary = world::run_swarm(
+  const simulation::SwarmSummary summary = simulation::run_swarm(
       first, last, options.draws, [&](const auto& one) { progress(one); }, options.jobs);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -87,16 +87,16 @@ Status swarm(const SimSwarmOptions& options) {
       summary.seeds, summary.completed, summary.failed, summary.events,
       static_cast<double>(summary.seeds) / seconds, summary.digest);
   if (!summary.found) return {};
-  world::Scenario scenario = world::draw_scenario(summary.failing_seed, options.draws);
+  simulation::Scenario scenario = simulation::draw_scenario(summary.failing_seed, options.draws);
   if (!options.no_shrink) {
     const std::string kind = kind_of(summary.failure);
-    scenario = world::shrink(scenario, [&](const world::Scenario& one) {
-      const Status verdict = world::run_scenario(one).report.verdict;
+    scenario = simulation::shrink(scenario, [&](const simulation::Scenario& one) {
+      const Status verdict = simulation::run_scenario(one).report.verdict;
       return !verdict.ok() && verdict.code() == summary.failure.code() && kind_of(verdict) == kind;
     });
   }
   fmt::print("seed {} fails: {}\nagain: {}\n", summary.failing_seed, summary.failure.to_string(),
-             world::replay_command(summary.failing_seed, options.draws));
+             simulation::replay_command(summary.failing_seed, options.draws));
   if (options.output.empty()) {
     fmt::print("or `tutti sim replay` of these lines:\n\n{}", scenario.to_string());
   } else {
@@ -111,9 +111,9 @@ Status replay(const std::string& file) {
   std::stringstream text;
   text << in.rdbuf();
   if (!in) return Status(Code::invalid_argument, "cannot read " + file);
-  const auto scenario = world::Scenario::parse(text.str());
+  const auto scenario = simulation::Scenario::parse(text.str());
   if (!scenario) return scenario.status();
-  const world::ScenarioResult result = world::run_scenario(*scenario);
+  const simulation::ScenarioResult result = simulation::run_scenario(*scenario);
   std::size_t frames = 0;
   for (const auto& one : result.frames) frames += one.size();
   fmt::print(

@@ -7,16 +7,16 @@
 
 #include "exit_status.hpp"
 #include "sim/network_options.hpp"
-#include "studies/traffic/plan_catalog.hpp"
 #include "sim/sim_command.hpp"
 #include "sim/simulation/experiment.hpp"
+#include "studies/traffic/plan_catalog.hpp"
 #include "studies/traffic/traffic_experiment.hpp"
 
 namespace tutti::app {
 namespace {
 
-using world::TrafficReport;
-using world::TrafficSpec;
+using simulation::TrafficReport;
+using simulation::TrafficSpec;
 
 struct SimTrafficOptions {
   TrafficSpec spec;
@@ -44,7 +44,7 @@ nlohmann::json to_json(const TrafficSpec& spec, const TrafficReport& report, dou
   return {{"algorithm", spec.algorithm},
           {"ranks", spec.ranks},
           {"bytes", spec.bytes},
-          {"topology", spec.topology_text.empty() ? world::to_string(spec.place) : "a file's"},
+          {"topology", spec.topology_text.empty() ? simulation::to_string(spec.place) : "a file's"},
           {"bits_per_second", spec.place.bits_per_second},
           {"packet_payload_bytes", spec.traffic.mtu_bytes},
           {"seed", spec.seed},
@@ -65,7 +65,7 @@ nlohmann::json to_json(const TrafficSpec& spec, const TrafficReport& report, dou
 
 void print_text(const TrafficSpec& spec, const TrafficReport& report, double seconds) {
   fmt::print("{} of {} bytes among {} ranks on {} at {:g} Gbit/s, seed {}\n", spec.algorithm,
-             spec.bytes, spec.ranks, world::to_string(spec.place),
+             spec.bytes, spec.ranks, simulation::to_string(spec.place),
              static_cast<double>(spec.place.bits_per_second) / 1e9, spec.seed);
   for (const sim::Picoseconds time : report.times) {
     fmt::print("  time       {:.3f} us\n", microseconds(time));
@@ -111,7 +111,7 @@ Status run(SimTrafficOptions& options) {
   TraceFile trace(options.network.trace);
   spec.trace = trace.get();
   const double before = processor_seconds();
-  const auto report = world::run_traffic(spec);
+  const auto report = simulation::run_traffic(spec);
   const double seconds = processor_seconds() - before;
   if (!report) return report.status();
   if (Status written = trace.write(); !written) return written;

@@ -57,7 +57,7 @@ HostEndpoint::HostEndpoint(const EndpointOptions& options, const SegmentShape& s
     : options_(options),
       shape_(shape),
       segments_(options.size),
-      board_(options.rank, segments_),
+      slot_exchange_(options.rank, segments_),
       peers_(options.size),
       channels_(options.rank, options.size) {
   using enum Capability;
@@ -99,7 +99,7 @@ Status HostEndpoint::connect(std::span<const std::vector<std::byte>> addresses) 
     peers_[r].in = FrameReader(own().frames_from(rank_of(r)));
   }
   for (auto& group : groups_) group->connect();
-  board_.connect();
+  slot_exchange_.connect();
   return {};
 }
 
@@ -127,7 +127,7 @@ void HostEndpoint::rise() {
   if (!slept_) return;
   slept_ = false;
   own().head().sleep.store(static_cast<std::uint32_t>(Sleep::awake), std::memory_order_relaxed);
-  own().head().at_board.store(0, std::memory_order_relaxed);
+  own().head().with_inline_engine.store(0, std::memory_order_relaxed);
   own().silence_bell();
 }
 
@@ -179,7 +179,7 @@ void HostEndpoint::collect_probes() {
 bool HostEndpoint::anything_to_poll() const {
   const bool chunks =
       std::any_of(groups_.begin(), groups_.end(), [](const auto& one) { return one->pending(); });
-  if (chunks || !completions_.empty() || board_.pending()) return true;
+  if (chunks || !completions_.empty() || slot_exchange_.pending()) return true;
   for (std::uint32_t r = 0; r < peers_.size(); ++r) {
     if (rank_of(r) != options_.rank && !peers_[r].in.empty() && !peers_[r].in.broken()) return true;
   }
@@ -191,7 +191,8 @@ bool HostEndpoint::prepare_wait() {
   const bool awaits = std::any_of(open.begin(), open.end(),
                                   [this](Rank rank) { return channels_[rank].awaits_peer(); });
   slept_ = true;
-  own().head().at_board.store(board_.missing().empty() ? 0 : 1, std::memory_order_relaxed);
+  own().head().with_inline_engine.store(slot_exchange_.missing().empty() ? 0 : 1,
+                                        std::memory_order_relaxed);
   own().head().sleep.store(
       static_cast<std::uint32_t>(awaits ? Sleep::for_acknowledgements : Sleep::for_work),
       std::memory_order_seq_cst);
@@ -212,7 +213,7 @@ Instant HostEndpoint::next_deadline() const {
 
 EndpointCounters HostEndpoint::counters() const {
   EndpointCounters sum = counters_;
-  sum.send_calls += board_.wakes();
+  sum.send_calls += slot_exchange_.wakes();
   for (const auto& group : groups_) group->add_to(sum);
   channels_.add_to(sum);
   return sum;

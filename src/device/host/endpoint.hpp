@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "device/host/slot_exchange.hpp"
 #include "device/host/multicast_queue_pair.hpp"
 #include "device/host/segment.hpp"
+#include "device/host/slot_exchange.hpp"
 #include "device/rc/channel_set.hpp"
 #include "device/rc/completion_queue.hpp"
 
@@ -27,7 +27,7 @@ class HostEndpoint final : public Endpoint {
     return static_cast<std::uint32_t>(groups_.size());
   }
   MulticastQueuePair& multicast(std::uint32_t subgroup) override { return *groups_[subgroup]; }
-  Board* board() override { return &board_; }
+  SlotExchange* slot_exchange() override { return &slot_exchange_; }
   Result<MemoryKey> register_memory(std::span<std::byte> memory) override {
     return channels_.memory().add(memory);
   }
@@ -64,7 +64,7 @@ class HostEndpoint final : public Endpoint {
   Capabilities capabilities_;
   std::vector<Segment> segments_;  ///< by rank
   std::vector<std::unique_ptr<HostMulticastQueuePair>> groups_;
-  HostBoard board_;
+  HostSlotExchange slot_exchange_;
   std::vector<Peer> peers_;
   rc::ChannelSet channels_;
   rc::CompletionQueue completions_;

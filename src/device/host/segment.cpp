@@ -55,12 +55,12 @@ ChunkRingShape SegmentShape::chunk_ring() const {
   return {.ranks = ranks, .slots = kChunkSlots, .chunk_bytes = kChunkBytes};
 }
 
-std::size_t SegmentShape::board_offset() const {
+std::size_t SegmentShape::slots_offset() const {
   return head_bytes() + ranks * frame_ring_bytes(frame_capacity_bytes()) +
          subgroups * chunk_ring().bytes();
 }
 
-std::size_t SegmentShape::bytes() const { return board_offset() + BoardShare::bytes(); }
+std::size_t SegmentShape::bytes() const { return slots_offset() + SlotShare::bytes(); }
 
 std::vector<std::byte> SegmentAddress::encode() const {
   std::vector<std::byte> bytes(sizeof *this);
@@ -159,8 +159,8 @@ ChunkRing Segment::chunks(std::uint32_t subgroup) const {
   return {memory_.subspan(head_bytes() + frames + subgroup * ring.bytes(), ring.bytes()), ring};
 }
 
-BoardShare Segment::board() const {
-  return BoardShare(memory_.subspan(shape_.board_offset(), BoardShare::bytes()));
+SlotShare Segment::slot_exchange() const {
+  return SlotShare(memory_.subspan(shape_.slots_offset(), SlotShare::bytes()));
 }
 
 bool Segment::wake(bool acknowledgement_only) const {
@@ -175,10 +175,10 @@ bool Segment::wake(bool acknowledgement_only) const {
   return true;
 }
 
-bool Segment::wake_at_board() const {
+bool Segment::wake_inline() const {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (head().at_board.load(std::memory_order_relaxed) == 0) return false;
-  if (head().at_board.exchange(0, std::memory_order_acq_rel) == 0) return false;
+  if (head().with_inline_engine.load(std::memory_order_relaxed) == 0) return false;
+  if (head().with_inline_engine.exchange(0, std::memory_order_acq_rel) == 0) return false;
   ring();
   return true;
 }

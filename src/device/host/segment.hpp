@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "device/host/shared_slots.hpp"
 #include "device/host/shared_ring.hpp"
+#include "device/host/shared_slots.hpp"
 #include "device/posix/descriptor.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
@@ -31,7 +31,7 @@ struct SegmentShape {
   /// Of the ring from one rank to one other.
   std::size_t frame_capacity_bytes() const;
   ChunkRingShape chunk_ring() const;
-  std::size_t board_offset() const;
+  std::size_t slots_offset() const;
   std::size_t bytes() const;
 };
 
@@ -39,7 +39,8 @@ struct SegmentHead {
   std::uint64_t magic = 0;
   std::uint64_t token = 0;  ///< random: says that it is this one
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> sleep;
-  std::atomic<std::uint32_t> at_board;  ///< 1: sleeps, and waits for who has yet to come there
+  std::atomic<std::uint32_t>
+      with_inline_engine;  ///< 1: sleeps, and waits for who has yet to come there
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> wants_room;  ///< the chunk rings' writer
 };
 
@@ -73,12 +74,12 @@ class Segment {
   /// The ring that `from` writes and the segment's owner reads.
   std::span<std::byte> frames_from(Rank from) const;
   ChunkRing chunks(std::uint32_t subgroup) const;
-  BoardShare board() const;
+  SlotShare slot_exchange() const;
 
   /// Wakes the owner where it sleeps for this; returns whether it did. After a publishing store.
   bool wake(bool acknowledgement_only) const;
   /// The same for what was put on the board: nobody is woken who is not waiting there.
-  bool wake_at_board() const;
+  bool wake_inline() const;
   /// Owner only: the bell rang, and rings again.
   void silence_bell() const;
   int bell_descriptor() const { return bell_out_.get(); }

@@ -12,29 +12,29 @@
 #include <cstdint>
 #include <span>
 
-#include "device/slot_exchange.hpp"
 #include "device/host/shared_ring.hpp"
+#include "device/slot_exchange.hpp"
 
 namespace tutti::device::host {
 
 /// What is said of a block; and the block, where it is no longer than `kInlineBytes`.
-struct alignas(kCacheLineBytes) BoardLine {
+struct alignas(kCacheLineBytes) SlotLine {
   static constexpr std::size_t kInlineBytes = 40;
 
   std::atomic<std::uint64_t> meeting;  ///< its number, from 1 on
-  BoardMeeting what;
+  ExchangeHeader what;
   std::array<std::byte, kInlineBytes> block;
 };
-static_assert(sizeof(BoardLine) == kCacheLineBytes);
+static_assert(sizeof(SlotLine) == kCacheLineBytes);
 
 /// The places of one rank.
-class BoardShare {
+class SlotShare {
  public:
-  static constexpr std::uint32_t kPlaces = Board::kPlaces;
+  static constexpr std::uint32_t kPlaces = SlotExchange::kPlaces;
   static constexpr std::size_t kBlockBytes = 64 * 1024;
 
-  BoardShare() = default;
-  explicit BoardShare(std::span<std::byte> memory) : memory_(memory) {}
+  SlotShare() = default;
+  explicit SlotShare(std::span<std::byte> memory) : memory_(memory) {}
 
   static constexpr std::size_t bytes() { return kBlocksOffset + kPlaces * kBlockBytes; }
 
@@ -42,18 +42,18 @@ class BoardShare {
   std::atomic<std::uint64_t>& left() const {
     return reinterpret_cast<SharedCount*>(memory_.data())->value;
   }
-  BoardLine& line(std::uint64_t meeting) const {
+  SlotLine& line(std::uint64_t meeting) const {
     std::byte* const lines = &memory_[sizeof(SharedCount)];
-    return reinterpret_cast<BoardLine*>(lines)[meeting % kPlaces];
+    return reinterpret_cast<SlotLine*>(lines)[meeting % kPlaces];
   }
   /// Where the block of a meeting lies, if it is so long.
   std::byte* block(std::uint64_t meeting, std::size_t bytes) const {
-    if (bytes <= BoardLine::kInlineBytes) return line(meeting).block.data();
+    if (bytes <= SlotLine::kInlineBytes) return line(meeting).block.data();
     return &memory_[kBlocksOffset + meeting % kPlaces * kBlockBytes];
   }
 
  private:
-  static constexpr std::size_t kBlocksOffset = sizeof(SharedCount) + kPlaces * sizeof(BoardLine);
+  static constexpr std::size_t kBlocksOffset = sizeof(SharedCount) + kPlaces * sizeof(SlotLine);
 
   std::span<std::byte> memory_;
 };

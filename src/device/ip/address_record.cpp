@@ -14,7 +14,7 @@ constexpr std::size_t kIncarnationAt = 4;
 constexpr std::size_t kWindowAt = 8;
 constexpr std::size_t kDatagramAt = 16;
 constexpr std::size_t kMulticastAt = 20;
-constexpr std::size_t kBoardPortAt = 24;
+constexpr std::size_t kSlotPortAt = 24;
 constexpr std::size_t kFixedBytes = 26;
 
 template <typename Value>
@@ -40,7 +40,7 @@ std::vector<std::byte> encode(const AddressRecord& record) {
   store(bytes, kWindowAt, record.receive_window_bytes);
   store(bytes, kDatagramAt, record.datagram_bytes);
   store(bytes, kMulticastAt, static_cast<std::uint32_t>(record.multicast));
-  store(bytes, kBoardPortAt, record.board_port);
+  store(bytes, kSlotPortAt, record.slot_port);
   const std::vector<std::byte> socket = record.socket.encode();
   bytes.insert(bytes.end(), socket.begin(), socket.end());
   return bytes;
@@ -58,7 +58,7 @@ Result<AddressRecord> decode_address_record(std::span<const std::byte> bytes) {
   record.receive_window_bytes = load<std::uint64_t>(bytes, kWindowAt);
   record.datagram_bytes = load<std::uint32_t>(bytes, kDatagramAt);
   const auto multicast = load<std::uint32_t>(bytes, kMulticastAt);
-  record.board_port = load<std::uint16_t>(bytes, kBoardPortAt);
+  record.slot_port = load<std::uint16_t>(bytes, kSlotPortAt);
   record.socket = *socket;
   if (!is_payload(record.chunk_bytes)) {
     return failure(Code::invalid_argument, "it announces chunks of {} bytes", record.chunk_bytes);

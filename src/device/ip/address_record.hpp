@@ -22,8 +22,8 @@ struct AddressRecord {
   std::uint64_t receive_window_bytes = 0;        ///< multicast payload that its buffers hold
   std::uint32_t datagram_bytes = kChunkGranule;  ///< the longest payload of a datagram
   Multicast multicast = Multicast::ud;
-  std::uint16_t board_port = 0;  ///< port of its board alone; 0: none
-  SocketAddress socket;          ///< of reliable connections
+  std::uint16_t slot_port = 0;  ///< port of its board alone; 0: none
+  SocketAddress socket;         ///< of reliable connections
 };
 
 std::vector<std::byte> encode(const AddressRecord& record);

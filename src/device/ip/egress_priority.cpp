@@ -5,14 +5,14 @@
 
 namespace tutti::device::ip {
 
-std::shared_ptr<Injection> Injection::of(unsigned interface_index) {
+std::shared_ptr<EgressPriority> EgressPriority::of(unsigned interface_index) {
   static std::mutex mutex;
-  static std::map<unsigned, std::weak_ptr<Injection>> known;
+  static std::map<unsigned, std::weak_ptr<EgressPriority>> known;
   const std::lock_guard lock(mutex);
-  std::weak_ptr<Injection>& place = known[interface_index];
+  std::weak_ptr<EgressPriority>& place = known[interface_index];
   auto injection = place.lock();
   if (!injection) {
-    injection = std::make_shared<Injection>();
+    injection = std::make_shared<EgressPriority>();
     place = injection;
   }
   return injection;

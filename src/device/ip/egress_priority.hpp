@@ -11,25 +11,26 @@
 namespace tutti::device::ip {
 
 /// One for each interface of a process, whose communicators share it. Thread-safe.
-class Injection {
+class EgressPriority {
  public:
-  static std::shared_ptr<Injection> of(unsigned interface_index);
+  static std::shared_ptr<EgressPriority> of(unsigned interface_index);
 
   /// Chunks wait for room in the interface's queue: reliable connections hold back.
   bool multicast_waits() const { return waiting_.load(std::memory_order_relaxed) > 0; }
 
  private:
-  friend class InjectionTurn;
+  friend class EgressClaim;
   std::atomic<int> waiting_{0};
 };
 
 /// What one queue pair says there. Used by one thread at a time.
-class InjectionTurn {
+class EgressClaim {
  public:
-  explicit InjectionTurn(std::shared_ptr<Injection> injection) : injection_(std::move(injection)) {}
-  ~InjectionTurn() { waits(false); }
-  InjectionTurn(const InjectionTurn&) = delete;
-  InjectionTurn& operator=(const InjectionTurn&) = delete;
+  explicit EgressClaim(std::shared_ptr<EgressPriority> injection)
+      : injection_(std::move(injection)) {}
+  ~EgressClaim() { waits(false); }
+  EgressClaim(const EgressClaim&) = delete;
+  EgressClaim& operator=(const EgressClaim&) = delete;
 
   void waits(bool on) {
     if (on == on_ || !injection_) return;
@@ -38,7 +39,7 @@ class InjectionTurn {
   }
 
  private:
-  std::shared_ptr<Injection> injection_;
+  std::shared_ptr<EgressPriority> injection_;
   bool on_ = false;
 };
 

@@ -54,7 +54,7 @@ std::uint64_t frame_tag(const wire::Integrity& integrity, const std::byte* heade
 }
 
 // So many messages fit the receivers' buffers at least, that credits can flow.
-constexpr std::uint64_t kLeastMessages = 8;
+constexpr std::uint64_t kMinMessages = 8;
 // What one doorbell takes of UC messages: the rank must look at what comes in between.
 constexpr std::uint32_t kMessageBatchBytes = 256 * 1024;
 
@@ -100,7 +100,7 @@ std::uint32_t message_bytes_for_segment(std::uint32_t segment_bytes) {
 }
 
 std::uint32_t message_bytes_for_window(std::uint32_t segment_bytes, std::uint64_t window_bytes) {
-  const auto share = whole_granules(window_bytes / kLeastMessages);
+  const auto share = whole_granules(window_bytes / kMinMessages);
   return std::min(message_bytes_for_segment(segment_bytes), std::max(share, segment_bytes));
 }
 
@@ -150,7 +150,7 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
       peers_(options.size),
       channels_(options.rank, options.size),
       sender_(offload),
-      injection_(Injection::of(interface_.index)) {
+      injection_(EgressPriority::of(interface_.index)) {
   using enum Capability;
   for (const Capability one :
        {multicast_ud, multicast_uc, reliable_send, write, write_immediate, read}) {
@@ -187,8 +187,8 @@ Status IpEndpoint::open_sockets() {
     smallest = std::min(smallest, (*pair)->receive_buffer_bytes());
     groups_.push_back(std::move(*pair));
   }
-  if (Status status = receive_apart(false); !status) return status;
-  if (Status status = open_board(settings); !status) return status;
+  if (Status status = use_receive_workers(false); !status) return status;
+  if (Status status = open_slot_exchange(settings); !status) return status;
   // One subgroup's worth: the chunks of a short message may all fall to the first subgroup.
   capabilities_.receive_window_bytes =
       static_cast<std::uint64_t>(static_cast<double>(smallest) * kPayloadShare);
@@ -196,23 +196,23 @@ Status IpEndpoint::open_sockets() {
 }
 
 /// On a port of its own, so that nobody reads its entries before they are wanted.
-Status IpEndpoint::open_board(const GroupSettings& settings) {
-  constexpr std::uint32_t kMostRanks = 16;  // each hears all others
-  if (options_.size < 2 || options_.size > kMostRanks || options_.subgroups == wire::kMaxSubgroups)
+Status IpEndpoint::open_slot_exchange(const GroupSettings& settings) {
+  constexpr std::uint32_t kMaxRanks = 16;  // each hears all others
+  if (options_.size < 2 || options_.size > kMaxRanks || options_.subgroups == wire::kMaxSubgroups)
     return {};
-  GroupSettings of_board = settings;
-  of_board.multicast = Multicast::ud;
-  of_board.hear_alone = true;
+  GroupSettings of_slots = settings;
+  of_slots.multicast = Multicast::ud;
+  of_slots.hear_alone = true;
   const std::uint32_t subgroup = options_.subgroups;
   const SocketAddress group = group_address(options_.group_seed, options_.communicator, subgroup,
                                             ip_.family, interface_.index);
-  auto pair = IpMulticastQueuePair::open(of_board, interface_, group, subgroup, integrity_);
+  auto pair = IpMulticastQueuePair::open(of_slots, interface_, group, subgroup, integrity_);
   if (!pair) return pair.status();
-  board_pair_ = std::move(*pair);
+  slot_pair_ = std::move(*pair);
   return {};
 }
 
-Status IpEndpoint::receive_apart(bool on) {
+Status IpEndpoint::use_receive_workers(bool on) {
   for (std::uint32_t s = 0; s < groups_.size(); ++s) {
     epoll_event event{.events = EPOLLIN, .data = {.u32 = s + 1}};
     const int operation = on ? EPOLL_CTL_DEL : EPOLL_CTL_ADD;
@@ -255,14 +255,13 @@ std::string IpEndpoint::description() const {
 }
 
 std::vector<std::byte> IpEndpoint::address() const {
-  return encode(
-      AddressRecord{.chunk_bytes = capabilities_.max_chunk_bytes,
-                    .incarnation = incarnation_,
-                    .receive_window_bytes = capabilities_.receive_window_bytes,
-                    .datagram_bytes = datagram_payload_,
-                    .multicast = ip_.multicast,
-                    .board_port = board_pair_ ? board_pair_->port_alone() : std::uint16_t{0},
-                    .socket = interface_.address});
+  return encode(AddressRecord{.chunk_bytes = capabilities_.max_chunk_bytes,
+                              .incarnation = incarnation_,
+                              .receive_window_bytes = capabilities_.receive_window_bytes,
+                              .datagram_bytes = datagram_payload_,
+                              .multicast = ip_.multicast,
+                              .slot_port = slot_pair_ ? slot_pair_->port_alone() : std::uint16_t{0},
+                              .socket = interface_.address});
 }
 
 Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
@@ -270,7 +269,7 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
     return failure(Code::invalid_argument, "{} addresses for {} ranks", addresses.size(),
                    peers_.size());
   }
-  std::vector<std::uint16_t> board_ports(peers_.size());
+  std::vector<std::uint16_t> slot_ports(peers_.size());
   for (std::uint32_t r = 0; r < peers_.size(); ++r) {
     const auto record = decode_address_record(addresses[r]);
     if (!record) {
@@ -286,7 +285,7 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
     }
     channels_.set_incarnation(rank_of(r), record->incarnation);
     peers_[r].address = record->socket;
-    board_ports[r] = record->board_port;
+    slot_ports[r] = record->slot_port;
     datagram_payload_ = std::min(datagram_payload_, record->datagram_bytes);
     capabilities_.max_chunk_bytes = std::min(capabilities_.max_chunk_bytes, record->chunk_bytes);
     capabilities_.receive_window_bytes =
@@ -299,7 +298,7 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
           reinterpret_cast<const sockaddr_in6*>(interface_.address.get())->sin6_scope_id;
     }
   }
-  if (board_pair_) set_up_board(board_ports);
+  if (slot_pair_) set_up_slots(slot_ports);
   if (uc()) agree_on_messages();
   rc::RcConfig config;
   config.max_frame_bytes = std::max<std::uint32_t>(datagram_payload_, rc::kMinFrameBytes);
@@ -309,14 +308,15 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
   return channels_.configure(config);
 }
 
-void IpEndpoint::set_up_board(std::span<const std::uint16_t> ports) {
+void IpEndpoint::set_up_slots(std::span<const std::uint16_t> ports) {
   for (std::uint32_t r = 0; r < ports.size(); ++r) {
     if (ports[r] == 0) continue;
     SocketAddress alone = peers_[r].address;
     alone.set_port(ports[r]);
-    board_pair_->set_alone(rank_of(r), alone);
+    slot_pair_->set_alone(rank_of(r), alone);
   }
-  board_ = std::make_unique<IpBoard>(options_.rank, options_.size, *board_pair_, datagram_payload_);
+  slot_exchange_ = std::make_unique<IpSlotExchange>(options_.rank, options_.size, *slot_pair_,
+                                                    datagram_payload_);
 }
 
 /// From what all ranks announced, so that all come to the same.
@@ -450,12 +450,12 @@ void IpEndpoint::collect_probes() {
 
 /// Entries for a meeting that this rank has not entered need not wake it.
 bool IpEndpoint::prepare_wait() {
-  const bool watch = board_ && board_->waits();
-  if (watch == board_watched_) return true;
+  const bool watch = slot_exchange_ && slot_exchange_->waits();
+  if (watch == slots_watched_) return true;
   epoll_event event{.events = EPOLLIN, .data = {.u32 = 0x2000}};
   const int operation = watch ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
-  if (::epoll_ctl(epoll_.get(), operation, board_pair_->receive_descriptor(), &event) == 0)
-    board_watched_ = watch;
+  if (::epoll_ctl(epoll_.get(), operation, slot_pair_->receive_descriptor(), &event) == 0)
+    slots_watched_ = watch;
   return true;
 }
 
@@ -470,18 +470,18 @@ void IpEndpoint::notify_when_sendable(bool on) {
 EndpointCounters IpEndpoint::counters() const {
   EndpointCounters sum = counters_;
   for (const auto& group : groups_) group->add_to(sum);
-  if (board_) {
+  if (slot_exchange_) {
     // What carries blocks is told apart from what carries entries.
-    EndpointCounters of_board;
-    board_pair_->add_to(of_board);
-    sum.board_datagrams_sent += of_board.multicast_datagrams_sent;
-    sum.board_datagrams_received += of_board.multicast_datagrams_received;
-    sum.rejected_foreign += of_board.rejected_foreign + board_->rejected();
-    sum.rejected_integrity += of_board.rejected_integrity;
-    sum.send_calls += of_board.send_calls;
-    sum.receive_calls += of_board.receive_calls;
-    sum.send_queue_full += of_board.send_queue_full;
-    sum.kernel_drops += of_board.kernel_drops;
+    EndpointCounters of_slots;
+    slot_pair_->add_to(of_slots);
+    sum.slot_datagrams_sent += of_slots.multicast_datagrams_sent;
+    sum.slot_datagrams_received += of_slots.multicast_datagrams_received;
+    sum.rejected_foreign += of_slots.rejected_foreign + slot_exchange_->rejected();
+    sum.rejected_integrity += of_slots.rejected_integrity;
+    sum.send_calls += of_slots.send_calls;
+    sum.receive_calls += of_slots.receive_calls;
+    sum.send_queue_full += of_slots.send_queue_full;
+    sum.kernel_drops += of_slots.kernel_drops;
   }
   channels_.add_to(sum);
   sum.send_calls += sender_.calls();

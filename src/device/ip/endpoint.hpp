@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "device/ip/slot_exchange.hpp"
 #include "device/ip/datagram_batch.hpp"
 #include "device/ip/datagram_sender.hpp"
 #include "device/ip/egress_priority.hpp"
 #include "device/ip/interface.hpp"
 #include "device/ip/ip_device.hpp"
 #include "device/ip/multicast_queue_pair.hpp"
+#include "device/ip/slot_exchange.hpp"
 #include "device/rc/channel_set.hpp"
 #include "device/rc/completion_queue.hpp"
 #include "wire/integrity.hpp"
@@ -33,8 +33,8 @@ class IpEndpoint final : public Endpoint {
     return static_cast<std::uint32_t>(groups_.size());
   }
   MulticastQueuePair& multicast(std::uint32_t subgroup) override { return *groups_[subgroup]; }
-  Board* board() override { return board_.get(); }
-  Status receive_apart(bool on) override;
+  SlotExchange* slot_exchange() override { return slot_exchange_.get(); }
+  Status use_receive_workers(bool on) override;
   Result<MemoryKey> register_memory(std::span<std::byte> memory) override {
     return channels_.memory().add(memory);
   }
@@ -64,14 +64,14 @@ class IpEndpoint final : public Endpoint {
   bool uc() const { return ip_.multicast == Multicast::uc; }
   Status open_sockets();
   Status open_unicast();
-  Status open_board(const GroupSettings& settings);
+  Status open_slot_exchange(const GroupSettings& settings);
   void receive(Instant now);
   void on_datagram(Instant now, std::span<const std::byte> datagram);
   void transmit(Instant now);
   void transmit_to(Instant now, Rank rank, Peer& peer);
   bool flush(Peer& peer, rc::RcChannel& channel);
   void collect_probes();
-  void set_up_board(std::span<const std::uint16_t> ports);
+  void set_up_slots(std::span<const std::uint16_t> ports);
   void agree_on_messages();
 
   IpOptions ip_;
@@ -85,14 +85,14 @@ class IpEndpoint final : public Endpoint {
   std::uint64_t unicast_buffer_bytes_ = 0;  ///< as the kernel counts
   Descriptor epoll_;
   std::vector<std::unique_ptr<IpMulticastQueuePair>> groups_;
-  std::unique_ptr<IpMulticastQueuePair> board_pair_;  ///< null: too many ranks for a board
-  std::unique_ptr<IpBoard> board_;                    ///< likewise, and until `connect`
-  bool board_watched_ = false;                        ///< its pair, by epoll_
+  std::unique_ptr<IpMulticastQueuePair> slot_pair_;  ///< null: too many ranks for a board
+  std::unique_ptr<IpSlotExchange> slot_exchange_;    ///< likewise, and until `connect`
+  bool slots_watched_ = false;                       ///< its pair, by epoll_
   std::vector<Peer> peers_;
   rc::ChannelSet channels_;
   DatagramBatch batch_{4};
   DatagramSender sender_;
-  std::shared_ptr<Injection> injection_;
+  std::shared_ptr<EgressPriority> injection_;
   std::vector<rc::OutgoingFrame> in_batch_;
   rc::CompletionQueue completions_;
   Instant now_{};

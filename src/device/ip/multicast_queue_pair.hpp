@@ -32,7 +32,7 @@ struct GroupSettings {
   bool hear_alone = false;   ///< also what is sent to this rank alone, if its host can tell
   int send_buffer_bytes = 0;
   int receive_buffer_bytes = 0;
-  std::shared_ptr<Injection> injection{};  ///< of the interface; null: nobody holds back
+  std::shared_ptr<EgressPriority> injection{};  ///< of the interface; null: nobody holds back
 };
 
 /// A membership probe that came by a group.
@@ -79,11 +79,11 @@ class IpMulticastQueuePair : public MulticastQueuePair {
  protected:
   /// What is counted on the receive side.
   struct ReceiveCounts {
-    Tally datagrams;
-    Tally bytes;
-    Tally rejected_foreign;
-    Tally rejected_integrity;
-    Tally calls;
+    SingleWriterCounter datagrams;
+    SingleWriterCounter bytes;
+    SingleWriterCounter rejected_foreign;
+    SingleWriterCounter rejected_integrity;
+    SingleWriterCounter calls;
   };
 
   IpMulticastQueuePair(const GroupSettings& settings, std::uint32_t subgroup,
@@ -135,7 +135,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   Descriptor receive_;
   Descriptor send_;
   DatagramSender sender_;
-  InjectionTurn turn_;
+  EgressClaim turn_;
   std::mutex probes_mutex_;
   std::atomic<bool> has_probes_{false};  ///< they are rare: spares looking into `probes_`
   std::vector<ProbeArrival> probes_;

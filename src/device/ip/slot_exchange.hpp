@@ -1,6 +1,6 @@
 // A board between hosts: each rank multicasts its block once, or sends it to the one rank that
 // reads it, and every rank keeps what the others have put there for the meetings that it has yet to
-// leave. Entries may be lost; the layer above asks for them (`put_again`).
+// leave. Entries may be lost; the layer above asks for them (`resend`).
 #pragma once
 
 #include <array>
@@ -10,33 +10,33 @@
 #include <span>
 #include <vector>
 
-#include "device/slot_exchange.hpp"
 #include "device/device.hpp"
+#include "device/slot_exchange.hpp"
 
 namespace tutti::device::ip {
 
 /// What precedes a piece of an entry in its chunk. The chunk's epoch is the meeting's number, its
 /// PSN the piece's.
-inline constexpr std::size_t kBoardHeadBytes = 16;
+inline constexpr std::size_t kSlotHeadBytes = 16;
 
-/// Writes kBoardHeadBytes.
-void encode(const BoardMeeting& meeting, std::byte* out);
+/// Writes kSlotHeadBytes.
+void encode(const ExchangeHeader& meeting, std::byte* out);
 /// Reads them; false where they are none.
-bool decode(std::span<const std::byte> bytes, BoardMeeting& meeting);
+bool decode(std::span<const std::byte> bytes, ExchangeHeader& meeting);
 
-class IpBoard final : public Board {
+class IpSlotExchange final : public SlotExchange {
  public:
   /// `pair` is the board's alone, and outlives it. `chunk_bytes`: of its longest chunk, the same at
   /// all ranks.
-  IpBoard(Rank me, std::uint32_t size, MulticastQueuePair& pair, std::uint32_t chunk_bytes);
+  IpSlotExchange(Rank me, std::uint32_t size, MulticastQueuePair& pair, std::uint32_t chunk_bytes);
 
   std::size_t max_block_bytes() const override { return max_block_bytes_; }
-  bool complete() const override { return Board::complete() && unsent_ == 0; }
+  bool complete() const override { return SlotExchange::complete() && unsent_ == 0; }
   void leave() override { left_ = number(); }
 
   bool loses() const override { return true; }
   std::uint32_t left() const override { return static_cast<std::uint32_t>(left_); }
-  bool put_again(std::uint32_t missed) override;
+  bool resend(std::uint32_t missed) override;
   void on_left(Rank rank, std::uint32_t last) override;
   std::vector<Rank> behind() const override;
 
@@ -47,9 +47,9 @@ class IpBoard final : public Board {
 
  private:
   /// What another rank has put there for a meeting.
-  struct Place {
+  struct PeerSlot {
     std::uint64_t number = 0;
-    BoardMeeting meeting;
+    ExchangeHeader meeting;
     std::uint64_t missing_pieces = 0;  ///< a bit each
     std::vector<std::byte> block;
   };
@@ -60,13 +60,13 @@ class IpBoard final : public Board {
   };
 
   std::uint32_t pieces_of(std::uint64_t block_bytes) const;
-  Place& place_of(Rank rank, std::uint64_t meeting_number) {
+  PeerSlot& place_of(Rank rank, std::uint64_t meeting_number) {
     return places_[index(rank) * kPlaces + meeting_number % kPlaces];
   }
   bool place_is_free() override;
   void put() override;
   void exchange() override;
-  std::optional<BoardEntry> entry_of(Rank rank) override;
+  std::optional<SlotEntry> entry_of(Rank rank) override;
   bool is_here(Rank rank);
   bool all_here();
   void send_rest();
@@ -76,7 +76,7 @@ class IpBoard final : public Board {
   std::uint32_t chunk_bytes_;
   std::uint32_t piece_bytes_;
   std::size_t max_block_bytes_;
-  std::vector<Place> places_;           ///< by rank, then meeting
+  std::vector<PeerSlot> places_;        ///< by rank, then meeting
   std::vector<std::uint64_t> left_by_;  ///< by rank: the last meeting that it is known to have left
   std::array<Own, kPlaces> own_;
   std::uint64_t left_ = 0;

@@ -48,7 +48,7 @@ void ChannelSet::add_to(EndpointCounters& counters) const {
   counters.reliable_frames_sent += counters_.frames_sent;
   counters.reliable_frames_resent += counters_.frames_resent;
   counters.reliable_timeouts += counters_.timeouts;
-  counters.reliable_tails_repeated += counters_.tails_repeated;
+  counters.reliable_tail_probes += counters_.tail_probes;
   counters.reliable_frames_received += counters_.frames_received;
   counters.reliable_frames_duplicate += counters_.frames_duplicate;
   counters.reliable_bytes_sent += counters_.bytes_sent;

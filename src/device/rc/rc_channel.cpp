@@ -64,7 +64,7 @@ RcChannel::RcChannel(Rank peer, const RcConfig& config, MemoryTable& memory, RcC
       inline_buffers_(kInlineSendBytes, config.max_queued_requests),
       send_(window_limits(config)),
       receive_(config.initial_sequence),
-      early_buffers_(config.max_frame_bytes, config.early_buffers) {}
+      unexpected_buffers_(config.max_frame_bytes, config.unexpected_buffers) {}
 
 // ---------------------------------------------------------------------------------------------
 // The own requests
@@ -205,7 +205,7 @@ bool RcChannel::acknowledge_now(Instant now) const {
 
 bool RcChannel::has_output(Instant now) const {
   if (failed_) return false;
-  return tail_to_repeat_ || send_.may_resend() || has_new_frame() || acknowledge_now(now);
+  return tail_to_probe_ || send_.may_resend() || has_new_frame() || acknowledge_now(now);
 }
 
 bool RcChannel::next_frame(Instant now, OutgoingFrame& frame) {
@@ -217,11 +217,11 @@ bool RcChannel::next_frame(Instant now, OutgoingFrame& frame) {
 
 bool RcChannel::choose_frame(Instant now, OutgoingFrame& frame) {
   frame.repeated = false;
-  const auto tail = std::exchange(tail_to_repeat_, std::nullopt);
+  const auto tail = std::exchange(tail_to_probe_, std::nullopt);
   if (tail && send_.flying(*tail)) {
     fill(*tail, frame);
     frame.repeated = true;
-    ++counters_.tails_repeated;
+    ++counters_.tail_probes;
     return true;
   }
   // What is missing here is news that a number on a data frame cannot carry, so it goes first.
@@ -249,14 +249,14 @@ bool RcChannel::choose_frame(Instant now, OutgoingFrame& frame) {
 void RcChannel::fill_sequenced(std::uint32_t sequence, OutgoingFrame& frame) {
   fill(sequence, frame);
   if (!send_.path_loses()) return;
-  if (!held_up() && frame.size() <= kRepeatedTailBytes) tail_to_repeat_ = sequence;
+  if (!held_up() && frame.size() <= kRepeatedTailBytes) tail_to_probe_ = sequence;
 }
 
 void RcChannel::take_back(const OutgoingFrame& frame) {
   if (failed_) return;
   acknowledge_at_once_ = true;  // what the frame told the peer is not told
   if (frame.repeated) {
-    --counters_.tails_repeated;
+    --counters_.tail_probes;
   } else if (!frame.sequenced) {
     --counters_.acks_sent;
   } else if (send_.take_back(frame.sequence)) {

@@ -49,7 +49,7 @@ struct RcConfig {
   std::uint32_t max_message_bytes = 16 * 1024;
   std::uint32_t window_bytes = 256 * 1024;  ///< on their way at once; 4 to 1024 frames come of it
   std::uint32_t max_queued_requests = 4096;
-  std::uint32_t early_buffers = 256;  ///< messages and READs that arrive early and are kept
+  std::uint32_t unexpected_buffers = 256;  ///< messages and READs that arrive early and are kept
   Nanoseconds rto_min{2'000'000};
   /// A peer whose application computes answers late and makes round trips look long; its single
   /// probe costs little, a lost last message that waits for it costs a collective.
@@ -71,15 +71,15 @@ Status check(const RcConfig& config);
 struct RcCounters {
   std::uint64_t frames_sent = 0;  ///< datagrams, acknowledgements and retransmissions included
   std::uint64_t frames_resent = 0;
-  std::uint64_t tails_repeated = 0;  ///< frames that left twice at once
-  std::uint64_t acks_sent = 0;       ///< alone
-  std::uint64_t bytes_sent = 0;      ///< data, each time that it is sent
+  std::uint64_t tail_probes = 0;  ///< frames that left twice at once
+  std::uint64_t acks_sent = 0;    ///< alone
+  std::uint64_t bytes_sent = 0;   ///< data, each time that it is sent
   std::uint64_t read_bytes_served = 0;
   std::uint64_t timeouts = 0;  ///< retransmissions that only the time-out asked for
   std::uint64_t pings_sent = 0;
   std::uint64_t frames_received = 0;
   std::uint64_t frames_duplicate = 0;
-  std::uint64_t frames_dropped_early = 0;  ///< too far ahead, or no buffer to keep them
+  std::uint64_t frames_dropped_unexpected = 0;  ///< too far ahead, or no buffer to keep them
   std::uint64_t rejected_malformed = 0;
   std::uint64_t rejected_incarnation = 0;
   std::uint64_t refused_operations = 0;  ///< of peers: bad key or range
@@ -188,7 +188,7 @@ class RcChannel {
   struct Early {
     RcKind kind = RcKind::empty;
     std::byte* kept = nullptr;  ///< send, read_request: the frame, executed in its turn
-    std::uint32_t kept_bytes = 0;
+    std::uint32_t retained_bytes = 0;
     std::byte* placed = nullptr;  ///< write: where its data lies already
     std::uint32_t placed_bytes = 0;
     std::uint32_t operation = 0;  ///< write_immediate
@@ -231,8 +231,8 @@ class RcChannel {
   void on_sequenced(Instant now, const RcFrame& frame, std::span<const std::byte> bytes,
                     CompletionSink& sink);
   bool accept_next(const RcFrame& frame, CompletionSink& sink);
-  bool accept_early(const RcFrame& frame, std::span<const std::byte> bytes);
-  void run_early(CompletionSink& sink);
+  bool accept_unexpected(const RcFrame& frame, std::span<const std::byte> bytes);
+  void run_unexpected(CompletionSink& sink);
   bool accept_write(const RcFrame& frame, std::byte*& placed);
   void place(const RcFrame& frame, std::byte* to);
   void place_under_later(std::span<const std::byte> data, std::byte* to, std::uint32_t later);
@@ -273,7 +273,7 @@ class RcChannel {
 
   ReceiveWindow receive_;
   std::vector<Early> early_;  ///< allocated with the first early frame
-  BufferPool early_buffers_;
+  BufferPool unexpected_buffers_;
   std::vector<std::byte> message_;  ///< of several frames, in assembly
   bool refusing_ = false;  ///< the expected frame belongs to refused_operation_, not voided yet
   bool refused_any_ = false;
@@ -285,7 +285,7 @@ class RcChannel {
   Instant acknowledge_at_ = kNever;
   std::uint32_t since_ack_request_ = 0;
 
-  std::optional<std::uint32_t> tail_to_repeat_;
+  std::optional<std::uint32_t> tail_to_probe_;
 
   bool watched_ = false;
   bool ping_wanted_ = false;

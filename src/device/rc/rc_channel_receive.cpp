@@ -72,7 +72,7 @@ void RcChannel::on_sequenced(Instant now, const RcFrame& frame, std::span<const 
       acknowledge_at_once_ = true;
       return;
     case ReceiveWindow::Arrival::beyond:
-      ++counters_.frames_dropped_early;
+      ++counters_.frames_dropped_unexpected;
       acknowledge_at_once_ = true;
       return;
     case ReceiveWindow::Arrival::next:
@@ -82,10 +82,10 @@ void RcChannel::on_sequenced(Instant now, const RcFrame& frame, std::span<const 
       }
       receive_.advance();
       refusing_ = false;
-      run_early(sink);
+      run_unexpected(sink);
       break;
     case ReceiveWindow::Arrival::early:
-      if (!accept_early(frame, bytes)) {
+      if (!accept_unexpected(frame, bytes)) {
         acknowledge_at_once_ = true;
         return;
       }
@@ -135,20 +135,21 @@ bool RcChannel::accept_next(const RcFrame& frame, CompletionSink& sink) {
   return true;
 }
 
-bool RcChannel::accept_early(const RcFrame& frame, std::span<const std::byte> bytes) {
+bool RcChannel::accept_unexpected(const RcFrame& frame, std::span<const std::byte> bytes) {
   if (early_.empty()) early_.resize(kRcReceiveWindowFrames);
   Early added;
   added.kind = frame.kind;
   switch (frame.kind) {
     case RcKind::send:
     case RcKind::read_request:
-      added.kept = bytes.size() <= early_buffers_.buffer_bytes() ? early_buffers_.take() : nullptr;
+      added.kept =
+          bytes.size() <= unexpected_buffers_.buffer_bytes() ? unexpected_buffers_.take() : nullptr;
       if (added.kept == nullptr) {
-        ++counters_.frames_dropped_early;
+        ++counters_.frames_dropped_unexpected;
         return false;
       }
       std::memcpy(added.kept, bytes.data(), bytes.size());
-      added.kept_bytes = static_cast<std::uint32_t>(bytes.size());
+      added.retained_bytes = static_cast<std::uint32_t>(bytes.size());
       break;
     case RcKind::write:
     case RcKind::write_immediate:
@@ -172,17 +173,17 @@ bool RcChannel::accept_early(const RcFrame& frame, std::span<const std::byte> by
   return true;
 }
 
-void RcChannel::run_early(CompletionSink& sink) {
+void RcChannel::run_unexpected(CompletionSink& sink) {
   while (receive_.gap() && receive_.received(receive_.expected())) {
     const Early& next = early(receive_.expected());
     if (next.kind == RcKind::write_immediate) {
       deliver_immediate(next.operation, next.immediate, sink);
     }
     if (next.kept != nullptr) {
-      const std::optional<RcFrame> frame = decode_rc({next.kept, next.kept_bytes});
+      const std::optional<RcFrame> frame = decode_rc({next.kept, next.retained_bytes});
       if (next.kind == RcKind::send) deliver_message(*frame, sink);
       if (next.kind == RcKind::read_request) accept_read(*frame);
-      early_buffers_.give_back(next.kept);
+      unexpected_buffers_.give_back(next.kept);
     }
     receive_.advance();
   }

@@ -34,15 +34,16 @@ std::span<std::byte> readable(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-InNetworkChild::InNetworkChild(const InNetworkCall& call, const InNetworkTerms& terms,
-                               const InNetworkBuffers& buffers, const reduction::Reducer& reducer)
+ContributeOperation::ContributeOperation(const InNetworkCall& call, const WindowConfig& terms,
+                                         const InNetworkBuffers& buffers,
+                                         const reduction::Reducer& reducer)
     : Operation(describe_call(call, buffers.input.size())),
       call_(call),
       terms_(terms),
       buffers_(buffers),
       reducer_(reducer) {}
 
-void InNetworkChild::start(Instant now, bool) {
+void ContributeOperation::start(Instant now, bool) {
   plan_ = InNetworkPlan(call_, context().size() - 1, terms_);
   ++context().counters().in_network_calls;
   completion()->chunks_total = expected();
@@ -50,14 +51,14 @@ void InNetworkChild::start(Instant now, bool) {
   context().watch(aggregator());
   last_ = plan_.segments() - 1;
   if (plan_.stays(last_, context().rank())) --last_;
-  if (receives() && !open_landing()) return;
+  if (receives() && !open_placement()) return;
   record_ = encode(CallRecord{call_, landing_key_.key, buffers_.factor});
 }
 
-Rank InNetworkChild::aggregator() const { return rank_of(context().size() - 1); }
+Rank ContributeOperation::aggregator() const { return rank_of(context().size() - 1); }
 
 // The partial results must not overwrite the contribution that is still to be joined to them.
-bool InNetworkChild::open_landing() {
+bool ContributeOperation::open_placement() {
   landing_ = buffers_.result;
   const std::byte* own = buffers_.input.data() + index(context().rank()) * buffers_.block_bytes +
                          buffers_.part_offset_bytes;
@@ -75,7 +76,7 @@ bool InNetworkChild::open_landing() {
   return true;
 }
 
-void InNetworkChild::on_message(Instant, Rank from, const Message& message) {
+void ContributeOperation::on_message(Instant, Rank from, const Message& message) {
   if (from != aggregator()) {
     ++context().counters().messages_rejected;
     return;
@@ -96,13 +97,13 @@ void InNetworkChild::on_message(Instant, Rank from, const Message& message) {
   }
 }
 
-std::span<const std::byte> InNetworkChild::contribution(std::uint32_t segment) const {
+std::span<const std::byte> ContributeOperation::contribution(std::uint32_t segment) const {
   return buffers_.input.subspan(plan_.block(segment) * buffers_.block_bytes +
                                     buffers_.part_offset_bytes + plan_.offset_bytes(segment),
                                 plan_.bytes(segment));
 }
 
-bool InNetworkChild::post_record(Instant now) {
+bool ContributeOperation::post_record(Instant now) {
   const Status posted = context().endpoint().post(now, {.opcode = device::Opcode::write,
                                                         .peer = aggregator(),
                                                         .work_id = std::uint64_t{epoch()} << 32,
@@ -113,7 +114,7 @@ bool InNetworkChild::post_record(Instant now) {
   return told_;
 }
 
-bool InNetworkChild::post_segment(Instant now, std::uint32_t segment) {
+bool ContributeOperation::post_segment(Instant now, std::uint32_t segment) {
   const std::uint64_t slot = segment % terms_.slots;
   const Status posted = context().endpoint().post(
       now, {.opcode = device::Opcode::write_immediate,
@@ -130,7 +131,7 @@ bool InNetworkChild::post_segment(Instant now, std::uint32_t segment) {
   return true;
 }
 
-bool InNetworkChild::post_some(Instant now) {
+bool ContributeOperation::post_some(Instant now) {
   bool worked = false;
   // One by one, where the others of this core are to begin, too.
   const std::uint32_t end = begins_together() ? std::min(granted_, next_ + 1) : granted_;
@@ -144,7 +145,7 @@ bool InNetworkChild::post_some(Instant now) {
   return worked;
 }
 
-void InNetworkChild::note_stall(Instant now, bool stalled) {
+void ContributeOperation::note_stall(Instant now, bool stalled) {
   observe::Counters& counters = context().counters();
   if (stalled && stalled_since_ == Instant{}) {
     stalled_since_ = now;
@@ -155,13 +156,13 @@ void InNetworkChild::note_stall(Instant now, bool stalled) {
   }
 }
 
-bool InNetworkChild::poll(Instant now) {
+bool ContributeOperation::poll(Instant now) {
   if (next_ > last_ || next_ >= granted_) return false;
   if (stalled_since_ != Instant{}) note_stall(now, false);
   return post_some(now);
 }
 
-void InNetworkChild::on_immediate(Instant, Rank from, std::uint32_t count) {
+void ContributeOperation::on_immediate(Instant, Rank from, std::uint32_t count) {
   if (from != aggregator() || count <= results_ || count > expected()) {
     ++context().counters().messages_rejected;
     return;
@@ -174,7 +175,7 @@ void InNetworkChild::on_immediate(Instant, Rank from, std::uint32_t count) {
 }
 
 // The fold of the others' contributions has come; ours is the last one.
-void InNetworkChild::join(std::uint32_t in_block) {
+void ContributeOperation::join(std::uint32_t in_block) {
   const std::uint32_t segment = in_block * (context().size() - 1) + index(context().rank());
   const std::uint64_t offset = plan_.offset_bytes(segment);
   const std::size_t element = reduction::element_bytes(call_.type);
@@ -196,7 +197,7 @@ void InNetworkChild::join(std::uint32_t in_block) {
   if (!scratch_.empty()) std::memcpy(buffers_.result.data() + offset, partial, bytes);
 }
 
-void InNetworkChild::on_completion(Instant, const device::Completion& completion) {
+void ContributeOperation::on_completion(Instant, const device::Completion& completion) {
   if (completion.code != Code::ok) {
     context().fail(failure(completion.code, "a contribution to {} was refused",
                            context().name_of(completion.peer)));
@@ -205,19 +206,19 @@ void InNetworkChild::on_completion(Instant, const device::Completion& completion
   acknowledged_ = true;
 }
 
-bool InNetworkChild::locally_complete() const {
+bool ContributeOperation::locally_complete() const {
   // The broadcasts that bring an Allreduce's results begin at once.
   return call_.kind == InNetworkKind::allreduce || done();
 }
 
-bool InNetworkChild::done() const { return acknowledged_ && results_ >= expected(); }
+bool ContributeOperation::done() const { return acknowledged_ && results_ >= expected(); }
 
-void InNetworkChild::finish() {
+void ContributeOperation::finish() {
   if (registered_) context().endpoint().deregister_memory(landing_key_);
   registered_ = false;
 }
 
-std::string InNetworkChild::missing() const {
+std::string ContributeOperation::missing() const {
   const std::uint32_t segments = plan_.segments();
   if (granted_ == 0) return "the aggregator's window";
   if (next_ <= last_) {

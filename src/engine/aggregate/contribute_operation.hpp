@@ -34,11 +34,11 @@ struct InNetworkBuffers {
   std::array<std::byte, 8> factor{};  ///< premultiplied_sum
 };
 
-class InNetworkChild final : public Operation {
+class ContributeOperation final : public Operation {
  public:
   /// The call has passed `check`, and has elements. `reducer` is of its operation and type.
-  InNetworkChild(const InNetworkCall& call, const InNetworkTerms& terms,
-                 const InNetworkBuffers& buffers, const reduction::Reducer& reducer);
+  ContributeOperation(const InNetworkCall& call, const WindowConfig& terms,
+                      const InNetworkBuffers& buffers, const reduction::Reducer& reducer);
 
   /// A contribution reaches the aggregator only from ranks that have begun this call.
   bool confirms_earlier() const override { return true; }
@@ -63,7 +63,7 @@ class InNetworkChild final : public Operation {
   bool joins() const { return call_.order == FoldOrder::ring; }
   std::uint32_t expected() const { return receives() ? plan_.segments_per_block() : 0; }
   std::span<const std::byte> contribution(std::uint32_t segment) const;
-  bool open_landing();
+  bool open_placement();
   bool post_record(Instant now);
   bool post_segment(Instant now, std::uint32_t segment);
   bool post_some(Instant now);
@@ -71,7 +71,7 @@ class InNetworkChild final : public Operation {
   void join(std::uint32_t in_block);
 
   InNetworkCall call_;
-  InNetworkTerms terms_;
+  WindowConfig terms_;
   InNetworkBuffers buffers_;
   reduction::Reducer reducer_;
   InNetworkPlan plan_;

@@ -28,7 +28,7 @@ ZeroedBytes zeroed_bytes(std::size_t size) {
 
 // ---- window -------------------------------------------------------------------------------------
 
-std::uint64_t InNetworkWindow::memory_bytes(std::uint32_t ranks, const InNetworkTerms& terms) {
+std::uint64_t InNetworkWindow::memory_bytes(std::uint32_t ranks, const WindowConfig& terms) {
   const std::uint64_t slots = std::uint64_t{terms.slots} * terms.segment_bytes;
   return (std::uint64_t{ranks} + 1) * slots + std::uint64_t{ranks} * CallRecord::kBytes;
 }
@@ -39,7 +39,7 @@ std::uint64_t InNetworkWindow::part_bytes() const {
   return CallRecord::kBytes + std::uint64_t{terms_.slots} * terms_.segment_bytes;
 }
 
-InNetworkWindow::InNetworkWindow(std::uint32_t ranks, const InNetworkTerms& terms)
+InNetworkWindow::InNetworkWindow(std::uint32_t ranks, const WindowConfig& terms)
     : left(ranks), ranks_(ranks), terms_(terms) {
   memory_ = zeroed_bytes(ranks * part_bytes());
   results_ = zeroed_bytes(std::size_t{terms.slots} * terms.segment_bytes);
@@ -75,14 +75,14 @@ void InNetworkWindow::give_back(std::uint32_t first, std::uint32_t count) {
 
 // ---- the call -----------------------------------------------------------------------------------
 
-InNetworkSwitch::InNetworkSwitch(std::shared_ptr<InNetworkWindow> window)
+ReduceOperation::ReduceOperation(std::shared_ptr<InNetworkWindow> window)
     : Operation({"aggregation", "in_network", kNoRank, 0}), window_(std::move(window)) {
   completion()->callback = [window = window_](const Status& status) {
     if (!status.ok() && window->on_end) window->on_end(status);
   };
 }
 
-void InNetworkSwitch::start(Instant now, bool) {
+void ReduceOperation::start(Instant now, bool) {
   arrived_.resize(window_->ranks());
   result_keys_.resize(window_->ranks());
   granted_ = window_->terms().slots;
@@ -98,7 +98,7 @@ void InNetworkSwitch::start(Instant now, bool) {
   context().recorder().enter(epoch(), observe::Phase::ready, now);
 }
 
-void InNetworkSwitch::on_message(Instant now, Rank from, const Message& message) {
+void ReduceOperation::on_message(Instant now, Rank from, const Message& message) {
   now_ = now;
   if (message.kind != MessageKind::leave || index(from) >= window_->ranks()) {
     ++context().counters().messages_rejected;
@@ -116,7 +116,7 @@ void InNetworkSwitch::on_message(Instant now, Rank from, const Message& message)
 }
 
 // The ranks wait for each other, so that nobody closes while another's last messages are open.
-void InNetworkSwitch::all_left() {
+void ReduceOperation::all_left() {
   over_ = true;
   protocol::Outbox outbox;
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
@@ -126,7 +126,7 @@ void InNetworkSwitch::all_left() {
   if (window_->on_end) window_->on_end({});
 }
 
-void InNetworkSwitch::on_immediate(Instant now, Rank from, std::uint32_t count) {
+void ReduceOperation::on_immediate(Instant now, Rank from, std::uint32_t count) {
   now_ = now;
   const std::uint32_t rank = index(from);
   if (rank >= window_->ranks() || refused_) {
@@ -142,7 +142,7 @@ void InNetworkSwitch::on_immediate(Instant now, Rank from, std::uint32_t count) 
   arrived_[rank] = count;
 }
 
-bool InNetworkSwitch::accept_record(std::uint32_t rank) {
+bool ReduceOperation::accept_record(std::uint32_t rank) {
   const auto record = decode_call_record(window_->record(rank), window_->ranks());
   if (!record) {
     refuse(Refusal::record, rank);
@@ -167,7 +167,7 @@ bool InNetworkSwitch::accept_record(std::uint32_t rank) {
   return true;
 }
 
-void InNetworkSwitch::adopt(const CallRecord& record) {
+void ReduceOperation::adopt(const CallRecord& record) {
   auto reducer = reduction::Reducer::create(record.call.operation, record.call.type);
   if (!reducer) return refuse(Refusal::reduction, 0);
   call_ = record.call;
@@ -180,7 +180,7 @@ void InNetworkSwitch::adopt(const CallRecord& record) {
 }
 
 // The ranks learn the reason before they learn that the communicator is over.
-void InNetworkSwitch::refuse(Refusal refusal, std::uint32_t rank) {
+void ReduceOperation::refuse(Refusal refusal, std::uint32_t rank) {
   if (refused_) return;
   refused_ = true;
   protocol::Outbox outbox;
@@ -193,13 +193,13 @@ void InNetworkSwitch::refuse(Refusal refusal, std::uint32_t rank) {
   context().fail(failure(Code::invalid_argument, "{}", describe(refusal, rank_of(rank))));
 }
 
-void InNetworkSwitch::submit_successor() {
-  context().submit(std::make_unique<InNetworkSwitch>(window_));
+void ReduceOperation::submit_successor() {
+  context().submit(std::make_unique<ReduceOperation>(window_));
 }
 
 // ---- reducing -----------------------------------------------------------------------------------
 
-bool InNetworkSwitch::poll(Instant now) {
+bool ReduceOperation::poll(Instant now) {
   if (!call_ || refused_) return false;
   bool worked = false;
   for (int i = 0; i < kSegmentsPerPoll && reduced_ < plan_.segments(); ++i) {
@@ -210,7 +210,7 @@ bool InNetworkSwitch::poll(Instant now) {
   return worked;
 }
 
-bool InNetworkSwitch::present(std::uint32_t segment) const {
+bool ReduceOperation::present(std::uint32_t segment) const {
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
     // Of an owner that joins in, only where its results go must be known.
     const std::uint32_t needed = plan_.stays(segment, rank_of(r)) ? 1 : segment + 1;
@@ -219,7 +219,7 @@ bool InNetworkSwitch::present(std::uint32_t segment) const {
   return true;
 }
 
-bool InNetworkSwitch::reduce_next(Instant now) {
+bool ReduceOperation::reduce_next(Instant now) {
   const std::uint32_t segment = reduced_;
   if (!present(segment)) return false;
   gather_operands(segment);
@@ -233,7 +233,7 @@ bool InNetworkSwitch::reduce_next(Instant now) {
   return true;
 }
 
-void InNetworkSwitch::gather_operands(std::uint32_t segment) {
+void ReduceOperation::gather_operands(std::uint32_t segment) {
   const std::uint32_t ranks = window_->ranks();
   const bool ring = call_->order == FoldOrder::ring;
   first_operand_ = ring ? (index(plan_.owner(segment)) + 1) % ranks : 0;
@@ -244,7 +244,7 @@ void InNetworkSwitch::gather_operands(std::uint32_t segment) {
   }
 }
 
-void InNetworkSwitch::fold(std::byte* to, std::uint32_t segment) const {
+void ReduceOperation::fold(std::byte* to, std::uint32_t segment) const {
   const std::size_t count = plan_.elements(segment);
   // Where the owner joins in, it also finishes.
   if (call_->order == FoldOrder::ring && call_->operation == reduction::Operation::average) {
@@ -256,12 +256,12 @@ void InNetworkSwitch::fold(std::byte* to, std::uint32_t segment) const {
   reducer_->reduce(to, operands_, count, factors);
 }
 
-void InNetworkSwitch::note_full() {
+void ReduceOperation::note_full() {
   if (!full_) ++context().counters().in_network_result_stalls;
   full_ = true;
 }
 
-bool InNetworkSwitch::deliver(Instant now, std::uint32_t segment) {
+bool ReduceOperation::deliver(Instant now, std::uint32_t segment) {
   const std::uint32_t cell = segment % window_->terms().slots;
   if (!window_->free(cell, 1)) {
     note_full();
@@ -286,7 +286,7 @@ bool InNetworkSwitch::deliver(Instant now, std::uint32_t segment) {
   return true;
 }
 
-bool InNetworkSwitch::collect_group(std::uint32_t segment) {
+bool ReduceOperation::collect_group(std::uint32_t segment) {
   const std::uint32_t size = plan_.group_segments();
   const std::uint32_t group = segment / size;
   const std::uint32_t first_cell = group % (window_->terms().slots / size) * size;
@@ -306,7 +306,7 @@ bool InNetworkSwitch::collect_group(std::uint32_t segment) {
   return true;
 }
 
-void InNetworkSwitch::broadcast(std::uint32_t group, std::uint32_t first_cell) {
+void ReduceOperation::broadcast(std::uint32_t group, std::uint32_t first_cell) {
   const std::uint32_t size = plan_.group_segments();
   auto operation = MulticastOperation::broadcast(
       window_->cells(first_cell, size).first(plan_.group_bytes(group)), context().rank());
@@ -319,7 +319,7 @@ void InNetworkSwitch::broadcast(std::uint32_t group, std::uint32_t first_cell) {
   if (group + 1 == plan_.groups()) submit_successor();
 }
 
-void InNetworkSwitch::on_completion(Instant, const device::Completion& completion) {
+void ReduceOperation::on_completion(Instant, const device::Completion& completion) {
   const auto cell = static_cast<std::uint32_t>(completion.work_id);
   if (cell >= window_->terms().slots || posted_ == 0) return;
   window_->give_back(cell, 1);
@@ -330,8 +330,8 @@ void InNetworkSwitch::on_completion(Instant, const device::Completion& completio
   }
 }
 
-void InNetworkSwitch::return_credits(Instant now) {
-  const InNetworkTerms& terms = window_->terms();
+void ReduceOperation::return_credits(Instant now) {
+  const WindowConfig& terms = window_->terms();
   const std::uint32_t pulse = (terms.slots + terms.pulses - 1) / terms.pulses;
   const std::uint64_t allowed = std::uint64_t{reduced_} + terms.slots;
   if (granted_ >= plan_.segments() || allowed < std::uint64_t{granted_} + pulse) return;
@@ -346,20 +346,20 @@ void InNetworkSwitch::return_credits(Instant now) {
 
 // ---- state --------------------------------------------------------------------------------------
 
-bool InNetworkSwitch::locally_complete() const {
+bool ReduceOperation::locally_complete() const {
   if (over_) return true;
   return call_ && (call_->kind == InNetworkKind::allreduce || reduced_ == plan_.segments());
 }
 
-bool InNetworkSwitch::done() const {
+bool ReduceOperation::done() const {
   return over_ || (call_ && reduced_ == plan_.segments() && posted_ == 0);
 }
 
-observe::Phase InNetworkSwitch::phase() const {
+observe::Phase ReduceOperation::phase() const {
   return call_ ? observe::Phase::data : observe::Phase::ready;
 }
 
-std::string InNetworkSwitch::missing() const {
+std::string ReduceOperation::missing() const {
   if (!call_) return {};
   std::string late;
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {

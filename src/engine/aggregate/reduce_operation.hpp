@@ -35,17 +35,17 @@ using ZeroedBytes = std::unique_ptr<std::byte[], FreeBytes>;
 class InNetworkWindow {
  public:
   /// The bytes that a window takes, for so many ranks without the aggregator.
-  static std::uint64_t memory_bytes(std::uint32_t ranks, const InNetworkTerms& terms);
+  static std::uint64_t memory_bytes(std::uint32_t ranks, const WindowConfig& terms);
 
   /// The terms have passed `check`.
-  InNetworkWindow(std::uint32_t ranks, const InNetworkTerms& terms);
+  InNetworkWindow(std::uint32_t ranks, const WindowConfig& terms);
 
   /// Makes each rank's part writable, by a key of its own.
   Status open(device::Endpoint& endpoint);
   void close(device::Endpoint& endpoint);
 
   std::uint32_t ranks() const { return ranks_; }
-  const InNetworkTerms& terms() const { return terms_; }
+  const WindowConfig& terms() const { return terms_; }
   device::MemoryKey key(std::uint32_t rank) const { return keys_[rank]; }
   std::span<const std::byte> record(std::uint32_t rank) const {
     return part(rank).first(CallRecord::kBytes);
@@ -76,16 +76,16 @@ class InNetworkWindow {
   }
 
   std::uint32_t ranks_;
-  InNetworkTerms terms_;
+  WindowConfig terms_;
   ZeroedBytes memory_;   ///< by rank: its record, its slots
   ZeroedBytes results_;  ///< as many cells as slots
   std::vector<bool> busy_;
   std::vector<device::MemoryKey> keys_;
 };
 
-class InNetworkSwitch final : public Operation {
+class ReduceOperation final : public Operation {
  public:
-  explicit InNetworkSwitch(std::shared_ptr<InNetworkWindow> window);
+  explicit ReduceOperation(std::shared_ptr<InNetworkWindow> window);
 
   bool confirms_earlier() const override { return true; }
   void on_message(Instant now, Rank from, const protocol::Message& message) override;

@@ -10,9 +10,9 @@ namespace tutti::engine {
 namespace {
 
 // Short vectors are cut finer, so that sending, reducing and receiving overlap.
-constexpr std::uint64_t kLeastSegments = 16;
+constexpr std::uint64_t kMinSegments = 16;
 constexpr std::uint64_t kSegmentGrain = 4096;
-constexpr std::uint64_t kLeastGroups = 32;
+constexpr std::uint64_t kMinGroups = 32;
 // Segments begin where vector registers do.
 constexpr std::uint64_t kSegmentAlignment = 64;
 constexpr std::uint64_t kMaxSegments = 0xffff'fff0u;
@@ -32,7 +32,7 @@ std::uint64_t evenly(std::uint64_t bytes, std::uint64_t longest) {
 
 }  // namespace
 
-Status check(const InNetworkTerms& terms) {
+Status check(const WindowConfig& terms) {
   const auto outside = [](const char* field, std::uint64_t value, std::uint64_t low,
                           std::uint64_t high) {
     return failure(Code::invalid_argument, "an aggregator's {} of {} is outside {} to {}", field,
@@ -75,17 +75,17 @@ Status check(const InNetworkCall& call, std::uint32_t ranks) {
 }
 
 InNetworkPlan::InNetworkPlan(const InNetworkCall& call, std::uint32_t ranks,
-                             const InNetworkTerms& terms)
+                             const WindowConfig& terms)
     : call_(call), blocks_(block_count(call, ranks)) {
   part_bytes_ = call.elements * reduction::element_bytes(call.type);
-  const std::uint64_t share = divide_up(part_bytes_ * blocks_, kLeastSegments);
+  const std::uint64_t share = divide_up(part_bytes_ * blocks_, kMinSegments);
   const std::uint64_t longest = std::clamp<std::uint64_t>(
       divide_up(share, kSegmentGrain) * kSegmentGrain, kSegmentGrain, terms.segment_bytes);
   segment_bytes_ = evenly(std::max<std::uint64_t>(part_bytes_, 1), longest);
   segments_ = static_cast<std::uint32_t>(divide_up(part_bytes_, segment_bytes_) * blocks_);
   const std::uint64_t most = std::max<std::uint64_t>(terms.group_bytes / segment_bytes_, 1);
   group_segments_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
-      divide_up(segments_, kLeastGroups), 1, std::min<std::uint64_t>(most, terms.slots)));
+      divide_up(segments_, kMinGroups), 1, std::min<std::uint64_t>(most, terms.slots)));
 }
 
 std::size_t InNetworkPlan::bytes(std::uint32_t segment) const {

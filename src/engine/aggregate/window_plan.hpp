@@ -34,7 +34,7 @@ enum class FoldOrder : std::uint8_t {
 };
 
 /// What an aggregator offers to one communicator (T4). The same at all its members.
-struct InNetworkTerms {
+struct WindowConfig {
   /// The most that is reduced at once; a multiple of 64. This leaves a rank, and the aggregator, in
   /// one system call and one packet of the kernel's, headers included; four more KiB take two.
   std::uint32_t segment_bytes = 60 * 1024;
@@ -45,13 +45,13 @@ struct InNetworkTerms {
   /// Of an Allreduce's result, multicast at once.
   std::uint32_t group_bytes = 256 * 1024;
 
-  friend bool operator==(const InNetworkTerms&, const InNetworkTerms&) = default;
+  friend bool operator==(const WindowConfig&, const WindowConfig&) = default;
 };
 
 inline constexpr std::uint32_t kMaxInNetworkRanks = 4096;
 
 /// Ok where an aggregator can work by these terms; otherwise names the field and its range.
-Status check(const InNetworkTerms& terms);
+Status check(const WindowConfig& terms);
 
 /// One call, as all ranks must agree on it.
 struct InNetworkCall {
@@ -86,7 +86,7 @@ class InNetworkPlan {
  public:
   InNetworkPlan() = default;
   /// The call and the terms have passed `check`.
-  InNetworkPlan(const InNetworkCall& call, std::uint32_t ranks, const InNetworkTerms& terms);
+  InNetworkPlan(const InNetworkCall& call, std::uint32_t ranks, const WindowConfig& terms);
 
   std::uint32_t segments() const { return segments_; }
   std::uint32_t segments_per_block() const { return blocks_ == 0 ? 0 : segments_ / blocks_; }

@@ -35,7 +35,7 @@ class ClockExchange final : public Operation {
   /// known. `outcome` is written before the end, and outlives it.
   ClockExchange(observe::TraceLog::Clock clock, std::uint64_t identity, ClockComparison& outcome);
 
-  std::uint64_t early_bytes() const override { return 0; }
+  std::uint64_t unexpected_bytes() const override { return 0; }
   bool confirms_earlier() const override { return false; }
   void on_data(Instant now, Rank from, std::uint32_t slot,
                std::span<const std::byte> payload) override;

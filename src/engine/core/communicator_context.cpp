@@ -17,12 +17,12 @@ void Operation::on_chunk(Instant, const device::ReceivedChunk&, device::Multicas
   ++context().counters().chunks_malformed;
 }
 
-device::Landing Operation::landing(const device::MessageHead&, bool begins) {
+device::Placement Operation::landing(const device::MessageHead&, bool begins) {
   if (begins) ++context().counters().chunks_malformed;
   return {};
 }
 
-void Operation::on_early_chunk(Instant, std::uint32_t, Rank, std::span<const std::byte>) {
+void Operation::on_unexpected_chunk(Instant, std::uint32_t, Rank, std::span<const std::byte>) {
   ++context().counters().chunks_malformed;
 }
 
@@ -52,25 +52,25 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       size_(size),
       settings_(settings),
       endpoint_(std::move(endpoint)),
-      board_(endpoint_->board()),
-      board_loses_(board_ != nullptr && board_->loses()),
+      slot_exchange_(endpoint_->slot_exchange()),
+      slots_lossy_(slot_exchange_ != nullptr && slot_exchange_->loses()),
       names_(std::move(names)),
       chunk_bytes_(endpoint_->capabilities().max_chunk_bytes),
       window_bytes_(endpoint_->capabilities().receive_window_bytes),
       next_epoch_(settings.first_epoch),
       message_buffers_(endpoint_->max_message_bytes()),
       early_(window_bytes_),
-      receipts_(size, settings.first_epoch, settings.receipt_delay),
-      kept_(rank, *endpoint_, 2 * settings.receipt_delay),
+      receipts_(size, settings.first_epoch, settings.ack_delay),
+      kept_(rank, *endpoint_, 2 * settings.ack_delay),
       bytes_per_second_(settings.assumed_bytes_per_second) {
   if (settings.chunk_bytes != 0) chunk_bytes_ = std::min(chunk_bytes_, settings.chunk_bytes);
   if (settings.window_bytes != 0) window_bytes_ = std::min(window_bytes_, settings.window_bytes);
-  land_here();
+  place_here();
 }
 
-void CommunicatorContext::land_here() {
+void CommunicatorContext::place_here() {
   for (std::uint32_t s = 0; s < endpoint_->subgroup_count(); ++s) {
-    (void)endpoint_->multicast(s).land_by(this);
+    (void)endpoint_->multicast(s).set_resolver(this);
   }
 }
 
@@ -85,8 +85,8 @@ bool CommunicatorContext::poll(Instant now) {
   }
   // What others say meanwhile is heard in every so many rounds.
   constexpr std::uint32_t kRoundsMet = 16;
-  const bool briefly = only_meets() && ++rounds_met_ % kRoundsMet != 0;
-  if (briefly && look_at_board(now)) return active_.empty();
+  const bool briefly = only_slot_exchange_active() && ++rounds_met_ % kRoundsMet != 0;
+  if (briefly && poll_inline(now)) return active_.empty();
   bool worked = poll_endpoint(now);
   if (!deferred_.empty()) post_deferred(now);
   if (team_) {
@@ -106,20 +106,20 @@ bool CommunicatorContext::poll(Instant now) {
 // ---- meetings at the board ----------------------------------------------------------------------
 
 /// The rest of the engine, cold by then, costs a short collective more than all that it does.
-bool CommunicatorContext::only_meets() const {
+bool CommunicatorContext::only_slot_exchange_active() const {
   return active_.size() == 1 && active_.front()->meets() && queued_.empty() && deferred_.empty() &&
          failing_.ok() && !team_;
 }
 
-void CommunicatorContext::begin_at_once(Instant now, std::unique_ptr<Operation>& operation) {
+void CommunicatorContext::try_start_inline(Instant now, std::unique_ptr<Operation>& operation) {
   const bool first = submitted_.empty() && queued_.empty() && clear();
   if (!first || !failed_.ok() || !failing_.ok() || team_) return;
   begin(now, std::move(operation));
-  look_at_board(now);
+  poll_inline(now);
 }
 
-bool CommunicatorContext::look_at_board(Instant now) {
-  if (!only_meets() || !submitted_.empty()) return false;
+bool CommunicatorContext::poll_inline(Instant now) {
+  if (!only_slot_exchange_active() || !submitted_.empty()) return false;
   active_.front()->poll(now);
   if (active_.front()->done()) end(now, 0);
   return failing_.ok();
@@ -127,25 +127,25 @@ bool CommunicatorContext::look_at_board(Instant now) {
 
 // ---- receive workers ----------------------------------------------------------------------------
 
-Status CommunicatorContext::receive_apart(std::uint32_t workers) {
+Status CommunicatorContext::use_receive_workers(std::uint32_t workers) {
   const std::uint32_t most = endpoint_->subgroup_count();
   if (workers == 0 || workers > most || team_ || busy()) {
     return failure(Code::internal, "{} receive workers for {} subgroups{}", workers, most,
                    busy() ? ", while collectives run" : "");
   }
-  if (Status status = endpoint_->receive_apart(true); !status) return status;
+  if (Status status = endpoint_->use_receive_workers(true); !status) return status;
   team_ = std::make_unique<ReceiveTeam>(*endpoint_, workers, next_epoch_ - 1, window_bytes_);
   return {};
 }
 
-void CommunicatorContext::receive_here() {
+void CommunicatorContext::stop_receive_workers() {
   if (!team_) return;
   fold_received();
   team_.reset();
-  land_here();
+  place_here();
   stop_check_ = kNever;
   // What cannot be watched any more is still polled.
-  (void)endpoint_->receive_apart(false);
+  (void)endpoint_->use_receive_workers(false);
 }
 
 bool CommunicatorContext::poll_team(Instant now) {
@@ -233,9 +233,9 @@ void CommunicatorContext::on_chunk(Instant now, const device::ReceivedChunk& chu
   }
   bool damaged = false;
   if (early_.keep(chunk, pair, damaged)) {
-    ++counters_.chunks_early;
+    ++counters_.chunks_unexpected;
   } else {
-    ++(damaged ? counters_.chunks_damaged : counters_.chunks_early_dropped);
+    ++(damaged ? counters_.chunks_damaged : counters_.chunks_unexpected_dropped);
     if (every_chunk_arrives()) fail_without_slow_path(chunk.source);
   }
 }
@@ -248,9 +248,9 @@ void CommunicatorContext::fail_without_slow_path(Rank source) {
               name_of(source)));
 }
 
-device::Landing CommunicatorContext::landing(const device::MessageHead& chunk, bool begins) {
+device::Placement CommunicatorContext::landing(const device::MessageHead& chunk, bool begins) {
   if (Operation* operation = find(chunk.epoch)) return operation->landing(chunk, begins);
-  if (!circular_before(chunk.epoch, next_epoch_)) return {device::Landing::Where::staging};
+  if (!circular_before(chunk.epoch, next_epoch_)) return {device::Placement::Where::staging};
   if (begins) ++counters_.chunks_stale;
   return {};
 }
@@ -290,16 +290,16 @@ bool CommunicatorContext::barrier_needed(const Operation& operation, bool votes)
   // The same decision on all ranks: it follows from the sequence of collectives alone. Bytes stay
   // unconfirmed until a later collective, or a barrier, proves that everybody has consumed them.
   const std::uint64_t payload = operation.multicast_bytes();
-  const std::uint64_t bytes = payload == 0 ? 0 : std::max(payload, kLeastUnconfirmedBytes);
+  const std::uint64_t bytes = payload == 0 ? 0 : std::max(payload, kMinUnconfirmedBytes);
   const bool lossless = endpoint_->capabilities().has(device::Capability::lossless);
-  const std::uint64_t early = operation.early_bytes();
+  const std::uint64_t early = operation.unexpected_bytes();
   const bool barrier = (bytes > 0 && (votes || settings_.always_barrier || lossless ||
                                       unconfirmed_bytes_ + bytes > window_bytes_)) ||
                        (early > 0 && (settings_.always_barrier ||
-                                      unconfirmed_early_bytes_ + early > kMaxEarlyBytes));
+                                      unconfirmed_unexpected_bytes_ + early > kMaxUnexpectedBytes));
   const bool confirmed = barrier || operation.confirms_earlier();
   unconfirmed_bytes_ = confirmed ? bytes : unconfirmed_bytes_ + bytes;
-  unconfirmed_early_bytes_ = confirmed ? early : unconfirmed_early_bytes_ + early;
+  unconfirmed_unexpected_bytes_ = confirmed ? early : unconfirmed_unexpected_bytes_ + early;
   return barrier;
 }
 
@@ -330,8 +330,8 @@ void CommunicatorContext::begin(Instant now, std::unique_ptr<Operation> begun) {
   const bool votes = operation.prepare(*this);
   operation.begin(now, epoch, barrier_needed(operation, votes), *this);
   if (!early_.empty()) {
-    for (const EarlyStore::Chunk& chunk : early_.take(epoch)) {
-      operation.on_early_chunk(now, chunk.psn, chunk.source, chunk.payload());
+    for (const UnexpectedChunks::Chunk& chunk : early_.take(epoch)) {
+      operation.on_unexpected_chunk(now, chunk.psn, chunk.source, chunk.payload());
     }
   }
   if (team_) team_->publish(operation.receive_view());

@@ -17,19 +17,19 @@
 
 #include "device/device.hpp"
 #include "engine/core/by_epoch.hpp"
-#include "engine/core/unexpected_chunks.hpp"
-#include "engine/core/retained_blocks.hpp"
 #include "engine/core/message_buffers.hpp"
 #include "engine/core/operation.hpp"
-#include "engine/receive/receive_team.hpp"
+#include "engine/core/retained_blocks.hpp"
 #include "engine/core/settings.hpp"
 #include "engine/core/submission_queue.hpp"
+#include "engine/core/unexpected_chunks.hpp"
+#include "engine/receive/receive_team.hpp"
 #include "observe/counters.hpp"
 #include "observe/flight_recorder.hpp"
 #include "observe/trace_log.hpp"
-#include "protocol/cutoff.hpp"
 #include "protocol/codec/data_message.hpp"
 #include "protocol/codec/message.hpp"
+#include "protocol/cutoff.hpp"
 #include "protocol/delivery_acks.hpp"
 #include "protocol/send_schedule.hpp"
 #include "tutti/status.hpp"
@@ -37,7 +37,7 @@
 
 namespace tutti::engine {
 
-class CommunicatorContext : private device::LandingGuide {
+class CommunicatorContext : private device::PlacementResolver {
  public:
   CommunicatorContext(Rank rank, std::uint32_t size, const Settings& settings,
                       std::unique_ptr<device::Endpoint> endpoint, std::vector<std::string> names);
@@ -48,12 +48,12 @@ class CommunicatorContext : private device::LandingGuide {
 
   /// Begins a collective at once and looks whether it is over already, where nothing else is to be
   /// done first; elsewhere leaves it to the caller, to submit. Used by whoever polls.
-  void begin_at_once(Instant now, std::unique_ptr<Operation>& operation);
+  void try_start_inline(Instant now, std::unique_ptr<Operation>& operation);
   /// One look whether the meeting at the board is over, which touches nothing else; false: there is
   /// more to do than that, for `poll`. Used by whoever polls.
-  bool look_at_board(Instant now);
+  bool poll_inline(Instant now);
   /// Whether a meeting at the board is all that goes on here.
-  bool only_meets() const;
+  bool only_slot_exchange_active() const;
   /// One round of work; returns whether there was any.
   bool poll(Instant now);
   /// When `poll` must be called though nothing arrives.
@@ -63,11 +63,11 @@ class CommunicatorContext : private device::LandingGuide {
   /// Whether data waits for room in a send queue.
   bool blocked() const;
   /// Says what the others wait to hear before this rank may close, and watches those who have yet
-  /// to say that they need nothing more of it (`keeps_blocks`).
+  /// to say that they need nothing more of it (`retains_blocks`).
   void part(Instant now);
-  bool keeps_blocks() const { return !kept_.empty() || !behind().empty(); }
+  bool retains_blocks() const { return !kept_.empty() || !behind().empty(); }
   /// Once nothing is kept and all is quiet: tells who may ask this rank that it goes.
-  void say_goodbye(Instant now);
+  void announce_close(Instant now);
   /// Whether everything that this rank has to say has reached its peers.
   bool quiet() const;
   /// Collectives that are not over.
@@ -96,9 +96,9 @@ class CommunicatorContext : private device::LandingGuide {
 
   /// Hands the receive sides of the queue pairs to `workers` workers, which the caller's threads
   /// drive from now on; no collective may be under way. Code::unsupported where the device cannot.
-  Status receive_apart(std::uint32_t workers);
+  Status use_receive_workers(std::uint32_t workers);
   /// Takes them back: the context receives by itself again. No thread drives a worker any more.
-  void receive_here();
+  void stop_receive_workers();
   /// The workers; null where there are none.
   ReceiveTeam* team() { return team_.get(); }
   /// Whether receive workers have something for `poll`.
@@ -131,9 +131,9 @@ class CommunicatorContext : private device::LandingGuide {
     loss_memory_ = lost ? kRememberedCollectives : loss_memory_ - std::min(loss_memory_, 1u);
   }
   /// How the senders of this communicator's Allgathers share the network.
-  protocol::TurnTaking& turn_taking() { return turn_taking_; }
+  protocol::SendSchedule& turn_taking() { return turn_taking_; }
   /// What this rank has to say about that; the engine's operations fill it in.
-  protocol::Vote& vote() { return vote_; }
+  protocol::RateVote& vote() { return vote_; }
   std::uint64_t window_bytes() const { return window_bytes_; }
   /// Whether chunks need no slow path, and nobody's memory after the call. The same on all ranks.
   bool every_chunk_arrives() const {
@@ -144,16 +144,18 @@ class CommunicatorContext : private device::LandingGuide {
   /// Whether a Broadcast goes without handshake. The same on all ranks.
   bool keeps(std::uint64_t broadcast_bytes) const;
   /// This rank has sent its block of a collective, and keeps a copy.
-  void keep_block(Instant now, std::uint32_t epoch, std::span<const std::byte> block);
+  void retain_block(Instant now, std::uint32_t epoch, std::span<const std::byte> block);
   /// Somebody misses chunks of a block that this rank keeps, or is about to.
   void answer_from_copy(Instant now, Rank from, const protocol::Message& request);
   /// This rank has what `root`, which keeps a copy, has sent.
-  void owe_receipt(Instant now, Rank root, std::uint32_t epoch) { receipts_.owe(now, root, epoch); }
+  void schedule_ack(Instant now, Rank root, std::uint32_t epoch) {
+    receipts_.owe(now, root, epoch);
+  }
   /// Whether the last look at the multicast queue pairs found nothing: what has not come by then is
   /// not merely unread. Where receive workers look, they are asked: `looked` answers for the
-  /// question `ask_look`.
+  /// question `request_drain`.
   bool drained() const { return drained_; }
-  std::uint64_t ask_look() { return team_ ? team_->ask_look() : 0; }
+  std::uint64_t request_drain() { return team_ ? team_->request_drain() : 0; }
   bool looked(std::uint64_t look) const { return team_ ? team_->looked(look) : drained_; }
   std::uint32_t chunk_bytes() const { return chunk_bytes_; }
   /// Empties an outbox onto the reliable connections.
@@ -173,7 +175,7 @@ class CommunicatorContext : private device::LandingGuide {
   /// "rank 2 (host b)".
   std::string name_of(Rank rank) const;
   /// Where short collectives meet; null: nowhere.
-  device::Board* board() { return board_; }
+  device::SlotExchange* slot_exchange() { return slot_exchange_; }
   /// Whether a rank has said that it closes its side.
   bool gone(Rank rank) const;
   /// Asks ranks for their entries of this meeting, which did not come.
@@ -203,13 +205,13 @@ class CommunicatorContext : private device::LandingGuide {
 
   /// Bytes that a rank is sent, at most, for collectives that it has not begun: more waits for a
   /// ready barrier.
-  static constexpr std::uint64_t kMaxEarlyBytes = 4 << 20;
+  static constexpr std::uint64_t kMaxUnexpectedBytes = 4 << 20;
   /// What a short multicast counts for in the receivers' window: a datagram fills more of a queue
   /// than its payload.
-  static constexpr std::uint64_t kLeastUnconfirmedBytes = 2048;
+  static constexpr std::uint64_t kMinUnconfirmedBytes = 2048;
 
-  void land_here();
-  device::Landing landing(const device::MessageHead& chunk, bool begins) override;
+  void place_here();
+  device::Placement landing(const device::MessageHead& chunk, bool begins) override;
   bool poll_endpoint(Instant now);
   bool take_completions(Instant now, std::size_t count);
   bool expects_multicast();
@@ -240,9 +242,9 @@ class CommunicatorContext : private device::LandingGuide {
   bool poll_operations(Instant now);
   void complete(Operation& operation, const Status& status);
   void answer_late(Instant now, Rank from, const protocol::Message& message);
-  void on_receipt(Rank from, std::uint32_t epoch);
+  void on_delivery_ack(Rank from, std::uint32_t epoch);
   std::vector<Rank> behind() const;
-  bool on_board_message(Instant now, Rank from, const protocol::Message& message);
+  bool on_slot_message(Instant now, Rank from, const protocol::Message& message);
   void tend_copies(Instant now);
   void watch_neighbours();
   void stop_watching();
@@ -254,8 +256,8 @@ class CommunicatorContext : private device::LandingGuide {
   std::uint32_t size_;
   Settings settings_;
   std::unique_ptr<device::Endpoint> endpoint_;
-  device::Board* board_;
-  bool board_loses_;
+  device::SlotExchange* slot_exchange_;
+  bool slots_lossy_;
   std::vector<std::string> names_;
   std::uint32_t chunk_bytes_;
   std::uint64_t window_bytes_;
@@ -263,21 +265,21 @@ class CommunicatorContext : private device::LandingGuide {
   std::deque<std::unique_ptr<Operation>> queued_;
   std::vector<std::unique_ptr<Operation>> active_;
   std::uint32_t next_epoch_;
-  std::uint64_t unconfirmed_bytes_ = 0;        ///< multicast, and not known to be consumed by all
-  std::uint64_t unconfirmed_early_bytes_ = 0;  ///< of messages, likewise
+  std::uint64_t unconfirmed_bytes_ = 0;  ///< multicast, and not known to be consumed by all
+  std::uint64_t unconfirmed_unexpected_bytes_ = 0;  ///< of messages, likewise
   ByEpoch<PendingMessage> pending_;
   ByEpoch<PendingData> pending_data_;
   std::uint64_t pending_data_bytes_ = 0;
   MessageBuffers message_buffers_;
   std::deque<DeferredMessage> deferred_;  ///< refused by a full send queue
-  EarlyStore early_;
-  protocol::Receipts receipts_;
-  KeptBlocks kept_;
+  UnexpectedChunks early_;
+  protocol::DeliveryAcks receipts_;
+  RetainedBlocks kept_;
   protocol::Jitter jitter_;
   std::uint64_t bytes_per_second_;
   std::uint32_t loss_memory_ = 0;
-  protocol::TurnTaking turn_taking_;
-  protocol::Vote vote_;
+  protocol::SendSchedule turn_taking_;
+  protocol::RateVote vote_;
   observe::Counters counters_;
   observe::FlightRecorder recorder_;
   std::unique_ptr<observe::CommunicatorTrace> trace_;
@@ -292,8 +294,8 @@ class CommunicatorContext : private device::LandingGuide {
   std::array<device::Completion, 64> completions_;
   std::array<device::ReceivedChunk, 256> chunks_;
   std::unique_ptr<ReceiveTeam> team_;
-  ReceiveTeam::Grace stopping_;  ///< while a failure waits for the workers
-  Instant stop_check_ = kNever;  ///< set while it does
+  ReceiveTeam::GracePeriod stopping_;  ///< while a failure waits for the workers
+  Instant stop_check_ = kNever;        ///< set while it does
   std::vector<Rank> watched_;
   bool parting_ = false;              ///< closes: whoever is watched stays so
   Instant ask_who_left_at_ = kNever;  ///< while it does

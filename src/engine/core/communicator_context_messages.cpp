@@ -4,8 +4,8 @@
 
 #include "base/circular.hpp"
 #include "base/error.hpp"
-#include "engine/core/communicator_context.hpp"
 #include "engine/aggregate/window_plan.hpp"
+#include "engine/core/communicator_context.hpp"
 
 namespace tutti::engine {
 
@@ -81,7 +81,7 @@ void CommunicatorContext::on_data(Instant now, Rank from, std::span<const std::b
     return;
   }
   pending_data_bytes_ += bytes.size();
-  if (pending_data_bytes_ > 2 * kMaxEarlyBytes) {
+  if (pending_data_bytes_ > 2 * kMaxUnexpectedBytes) {
     fail(failure(Code::peer_failed,
                  "{} sent data for collective #{}, more than may come before this rank calls it",
                  name_of(from), message->epoch));
@@ -105,8 +105,8 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
       on_failed_message(rank_of(lost), from, culprit == 0 ? kNoRank : rank_of(culprit - 1));
     return;
   }
-  if (message->kind == MessageKind::have) return on_receipt(from, message->epoch);
-  if (on_board_message(now, from, *message)) return;
+  if (message->kind == MessageKind::have) return on_delivery_ack(from, message->epoch);
+  if (on_slot_message(now, from, *message)) return;
   if (Operation* operation = find(message->epoch)) {
     operation->on_message(now, from, *message);
   } else if (circular_before(message->epoch, next_epoch_)) {
@@ -127,7 +127,7 @@ void CommunicatorContext::answer_late(Instant now, Rank from, const Message& mes
     return answer_from_copy(now, from, message);
   }
   Message answer = message;
-  answer.kind = MessageKind::fetch_gone;
+  answer.kind = MessageKind::fetch_expired;
   outbox_.send(from, answer);
   send(now, outbox_);
 }
@@ -136,26 +136,26 @@ void CommunicatorContext::answer_late(Instant now, Rank from, const Message& mes
 
 bool CommunicatorContext::keeps(std::uint64_t broadcast_bytes) const {
   // Everybody's receipt goes to the root itself.
-  constexpr std::uint32_t kMostReceivers = 64;
-  return broadcast_bytes <= std::min(settings_.keep_bytes, window_bytes_ / 2) && size_ > 1 &&
-         size_ <= kMostReceivers;
+  constexpr std::uint32_t kMaxReceivers = 64;
+  return broadcast_bytes <= std::min(settings_.retain_bytes, window_bytes_ / 2) && size_ > 1 &&
+         size_ <= kMaxReceivers;
 }
 
-void CommunicatorContext::keep_block(Instant now, std::uint32_t epoch,
-                                     std::span<const std::byte> block) {
+void CommunicatorContext::retain_block(Instant now, std::uint32_t epoch,
+                                       std::span<const std::byte> block) {
   kept_.keep(now, epoch, block);
-  ++counters_.blocks_kept;
+  ++counters_.blocks_retained;
   // The receipts may have come before: the last chunk leaves, and is looked after, in its own time.
   kept_.release(receipts_);
 }
 
 void CommunicatorContext::answer_from_copy(Instant now, Rank from, const Message& request) {
-  if (kept_.holds(request.epoch)) counters_.kept_ranges_served += request.range_count;
+  if (kept_.holds(request.epoch)) counters_.retained_ranges_served += request.range_count;
   if (!kept_.ask(from, request, outbox_)) ++counters_.messages_rejected;
   send(now, outbox_);
 }
 
-void CommunicatorContext::on_receipt(Rank from, std::uint32_t epoch) {
+void CommunicatorContext::on_delivery_ack(Rank from, std::uint32_t epoch) {
   if (!circular_before(epoch, next_epoch_)) {
     ++counters_.messages_rejected;
     return;
@@ -167,17 +167,17 @@ void CommunicatorContext::on_receipt(Rank from, std::uint32_t epoch) {
 // ---- a board whose entries may get lost
 
 /// False: the message is about something else.
-bool CommunicatorContext::on_board_message(Instant now, Rank from, const Message& message) {
+bool CommunicatorContext::on_slot_message(Instant now, Rank from, const Message& message) {
   switch (message.kind) {
-    case MessageKind::entry_missing:
-      if (board_loses_ && board_->put_again(message.epoch)) ++counters_.board_entries_again;
+    case MessageKind::slot_nack:
+      if (slots_lossy_ && slot_exchange_->resend(message.epoch)) ++counters_.slot_entries_resent;
       return true;
-    case MessageKind::left_wanted:
-      if (board_loses_) outbox_.send(from, MessageKind::left, board_->left());
+    case MessageKind::slot_ack_request:
+      if (slots_lossy_) outbox_.send(from, MessageKind::left, slot_exchange_->left());
       send(now, outbox_);
       return true;
     case MessageKind::left:
-      if (board_loses_) board_->on_left(from, message.epoch);
+      if (slots_lossy_) slot_exchange_->on_left(from, message.epoch);
       if (message.argument == kGoes && !gone(from)) {
         gone_.push_back(from);
         unwatch(from);
@@ -190,21 +190,21 @@ bool CommunicatorContext::on_board_message(Instant now, Rank from, const Message
 
 void CommunicatorContext::ask_for_entries(Instant now, std::span<const Rank> ranks) {
   for (const Rank rank : ranks) {
-    outbox_.send(rank, MessageKind::entry_missing, board_->meeting());
-    ++counters_.board_entries_missed;
+    outbox_.send(rank, MessageKind::slot_nack, slot_exchange_->meeting());
+    ++counters_.slot_entries_requested;
   }
   send(now, outbox_);
 }
 
 void CommunicatorContext::ask_who_left(Instant now) {
-  for (const Rank rank : behind()) outbox_.send(rank, MessageKind::left_wanted, 0);
+  for (const Rank rank : behind()) outbox_.send(rank, MessageKind::slot_ack_request, 0);
   send(now, outbox_);
 }
 
 /// Who may miss an entry of this rank at a board that loses: who has gone needs nothing any more.
 std::vector<Rank> CommunicatorContext::behind() const {
-  if (!board_loses_) return {};
-  std::vector<Rank> ranks = board_->behind();
+  if (!slots_lossy_) return {};
+  std::vector<Rank> ranks = slot_exchange_->behind();
   std::erase_if(ranks, [this](Rank one) { return gone(one); });
   return ranks;
 }
@@ -213,11 +213,11 @@ bool CommunicatorContext::gone(Rank rank) const {
   return std::find(gone_.begin(), gone_.end(), rank) != gone_.end();
 }
 
-void CommunicatorContext::say_goodbye(Instant now) {
-  if (!board_loses_ || board_->meeting() == 0) return;
+void CommunicatorContext::announce_close(Instant now) {
+  if (!slots_lossy_ || slot_exchange_->meeting() == 0) return;
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (rank_of(r) == rank_ || gone(rank_of(r))) continue;
-    outbox_.send(rank_of(r), MessageKind::left, board_->left(), kGoes);
+    outbox_.send(rank_of(r), MessageKind::left, slot_exchange_->left(), kGoes);
   }
   send(now, outbox_);
 }
@@ -229,20 +229,20 @@ void CommunicatorContext::tend_copies(Instant now) {
     ask_who_left(now);
     ask_who_left_at_ = now + kAskAgain;
   }
-  if (receipts_.due() <= now) counters_.receipts_sent += receipts_.tell(outbox_);
+  if (receipts_.due() <= now) counters_.delivery_acks_sent += receipts_.tell(outbox_);
   if (kept_.next_deadline() <= now)
-    counters_.kept_ranges_served += kept_.serve(now, receipts_, outbox_);
+    counters_.retained_ranges_served += kept_.serve(now, receipts_, outbox_);
   if (!outbox_.empty()) send(now, outbox_);
 }
 
 void CommunicatorContext::part(Instant now) {
-  counters_.receipts_sent += receipts_.tell(outbox_);
+  counters_.delivery_acks_sent += receipts_.tell(outbox_);
   send(now, outbox_);
   parting_ = true;
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (!kept_.all_at(rank_of(r), receipts_)) watch(rank_of(r));
   }
-  if (!board_loses_) return;
+  if (!slots_lossy_) return;
   // Who is behind is asked until he is not.
   ask_who_left_at_ = now;
   for (const Rank rank : behind()) watch(rank);

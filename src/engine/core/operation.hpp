@@ -31,7 +31,7 @@ struct Completion {
   std::atomic<std::uint64_t> chunks_total{0};
   /// Where a short collective, or the part of one that goes on, meets at a board, by which alone it
   /// ends; null: it needs more of the engine. Set before it is begun.
-  std::atomic<CommunicatorContext*> meets_in{nullptr};
+  std::atomic<CommunicatorContext*> inline_poll_context{nullptr};
 };
 
 /// What an operation is, for messages and records.
@@ -62,7 +62,7 @@ class Operation {
   virtual std::uint64_t multicast_bytes() const { return 0; }
   /// An upper bound of what a rank may be sent, in messages, before it has called this collective.
   /// The same on all ranks. What is too much waits for a ready barrier.
-  virtual std::uint64_t early_bytes() const { return 0; }
+  virtual std::uint64_t unexpected_bytes() const { return 0; }
   /// Whether finishing this operation proves that every rank had finished the ones before.
   virtual bool confirms_earlier() const { return false; }
 
@@ -90,11 +90,11 @@ class Operation {
   /// A chunk of this collective; false where it was a duplicate or could not be placed.
   virtual void on_chunk(Instant now, const device::ReceivedChunk& chunk,
                         device::MulticastQueuePair& queue_pair);
-  /// Where a queue pair that places by itself puts a chunk of this collective (LandingGuide).
-  virtual device::Landing landing(const device::MessageHead& chunk, bool begins);
+  /// Where a queue pair that places by itself puts a chunk of this collective (PlacementResolver).
+  virtual device::Placement landing(const device::MessageHead& chunk, bool begins);
   /// A chunk that had come before `begin`, already verified.
-  virtual void on_early_chunk(Instant now, std::uint32_t psn, Rank source,
-                              std::span<const std::byte> payload);
+  virtual void on_unexpected_chunk(Instant now, std::uint32_t psn, Rank source,
+                                   std::span<const std::byte> payload);
   /// How receive workers are to place its chunks, asked for once it has begun.
   virtual ReceiveView receive_view();
   /// Receive workers have placed chunks of this collective.

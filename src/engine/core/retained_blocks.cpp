@@ -17,7 +17,7 @@ constexpr std::size_t kMaxFree = 64;
 
 using protocol::MessageKind;
 
-void KeptBlocks::keep(Instant now, std::uint32_t epoch, std::span<const std::byte> block) {
+void RetainedBlocks::keep(Instant now, std::uint32_t epoch, std::span<const std::byte> block) {
   Kept& kept = kept_.emplace_back();
   kept.epoch = epoch;
   if (!free_.empty()) {
@@ -30,7 +30,7 @@ void KeptBlocks::keep(Instant now, std::uint32_t epoch, std::span<const std::byt
   }
 }
 
-std::size_t KeptBlocks::place_of(std::uint32_t epoch) const {
+std::size_t RetainedBlocks::place_of(std::uint32_t epoch) const {
   const auto at = std::lower_bound(
       kept_.begin(), kept_.end(), epoch,
       [](const Kept& one, std::uint32_t wanted) { return circular_before(one.epoch, wanted); });
@@ -38,7 +38,7 @@ std::size_t KeptBlocks::place_of(std::uint32_t epoch) const {
   return static_cast<std::size_t>(at - kept_.begin());
 }
 
-bool KeptBlocks::ask(Rank from, const protocol::Message& request, protocol::Outbox& outbox) {
+bool RetainedBlocks::ask(Rank from, const protocol::Message& request, protocol::Outbox& outbox) {
   if (holds(request.epoch)) {
     answer({from, request}, outbox);
     return true;
@@ -48,9 +48,9 @@ bool KeptBlocks::ask(Rank from, const protocol::Message& request, protocol::Outb
   return true;
 }
 
-void KeptBlocks::answer(const Question& question, protocol::Outbox& outbox) {
+void RetainedBlocks::answer(const Question& question, protocol::Outbox& outbox) {
   protocol::Message reply = question.request;
-  reply.kind = MessageKind::fetch_gone;
+  reply.kind = MessageKind::fetch_expired;
   if (const std::size_t place = place_of(question.request.epoch); place < kept_.size()) {
     Kept& kept = kept_[place];
     if (!kept.registered) {
@@ -64,8 +64,8 @@ void KeptBlocks::answer(const Question& question, protocol::Outbox& outbox) {
   outbox.send(question.from, reply);
 }
 
-std::uint64_t KeptBlocks::serve(Instant now, const protocol::Receipts& receipts,
-                                protocol::Outbox& outbox) {
+std::uint64_t RetainedBlocks::serve(Instant now, const protocol::DeliveryAcks& receipts,
+                                    protocol::Outbox& outbox) {
   std::uint64_t served = 0;
   std::erase_if(questions_, [&](const Question& one) {
     if (receipts.has(one.from, one.request.epoch)) return true;
@@ -77,13 +77,13 @@ std::uint64_t KeptBlocks::serve(Instant now, const protocol::Receipts& receipts,
   return served;
 }
 
-Instant KeptBlocks::next_deadline() const {
+Instant RetainedBlocks::next_deadline() const {
   Instant deadline = kNever;
   for (const Question& one : questions_) deadline = std::min(deadline, one.due);
   return deadline;
 }
 
-void KeptBlocks::release(const protocol::Receipts& receipts) {
+void RetainedBlocks::release(const protocol::DeliveryAcks& receipts) {
   while (!kept_.empty() && receipts.all_but(me_, kept_.front().epoch)) {
     Kept& kept = kept_.front();
     if (kept.registered) endpoint_.deregister_memory(kept.key);

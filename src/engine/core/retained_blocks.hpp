@@ -1,4 +1,4 @@
-// Copies of the short blocks that this rank has multicast (Settings::keep_bytes). The root's call
+// Copies of the short blocks that this rank has multicast (Settings::retain_bytes). The root's call
 // ends when its block has left, the receivers' when it has come, and no handshake (K6) follows: who
 // lost chunks asks the root, and reads them from the copy (K5 with a ring of one). A copy goes when
 // everybody is known to have the block.
@@ -17,11 +17,11 @@
 
 namespace tutti::engine {
 
-class KeptBlocks {
+class RetainedBlocks {
  public:
   /// `endpoint` serves the reads, and outlives this. What was asked for before it was sent has come
   /// by multicast within `grace`, or is lost.
-  KeptBlocks(Rank me, device::Endpoint& endpoint, Nanoseconds grace)
+  RetainedBlocks(Rank me, device::Endpoint& endpoint, Nanoseconds grace)
       : me_(me), endpoint_(endpoint), grace_(grace) {}
 
   /// Copies the block that this rank has sent in a collective.
@@ -29,7 +29,7 @@ class KeptBlocks {
   bool holds(std::uint32_t epoch) const { return place_of(epoch) < kept_.size(); }
   bool empty() const { return kept_.empty(); }
   /// Whether every copy is known to be at `rank`.
-  bool all_at(Rank rank, const protocol::Receipts& receipts) const {
+  bool all_at(Rank rank, const protocol::DeliveryAcks& receipts) const {
     return kept_.empty() || receipts.has(rank, kept_.back().epoch);
   }
 
@@ -38,12 +38,13 @@ class KeptBlocks {
   /// there are too many questions.
   bool ask(Rank from, const protocol::Message& request, protocol::Outbox& outbox);
   /// Answers what is due; returns how many ranges that served.
-  std::uint64_t serve(Instant now, const protocol::Receipts& receipts, protocol::Outbox& outbox);
+  std::uint64_t serve(Instant now, const protocol::DeliveryAcks& receipts,
+                      protocol::Outbox& outbox);
   /// When `serve` must be called.
   Instant next_deadline() const;
 
   /// Lets go of what everybody has.
-  void release(const protocol::Receipts& receipts);
+  void release(const protocol::DeliveryAcks& receipts);
 
  private:
   struct Kept {

@@ -10,7 +10,7 @@
 namespace tutti::engine {
 
 struct Settings {
-  std::uint32_t chains = 0;              ///< M of the sequencer (K7); 0: learned (TurnTaking)
+  std::uint32_t chains = 0;              ///< M of the sequencer (K7); 0: learned (SendSchedule)
   std::uint32_t chunk_bytes = 0;         ///< 0: the device's largest
   std::uint64_t window_bytes = 0;        ///< 0: what every receiver has posted
   std::uint32_t pulses_in_flight = 4;    ///< k (T4)
@@ -20,9 +20,9 @@ struct Settings {
   protocol::FetchRing::Settings fetch;
   std::uint64_t assumed_bytes_per_second = 125'000'000;  ///< until measured: 1 Gbit/s
   std::uint32_t first_epoch = 1;  ///< number of the first collective; it wraps at 2^32
-  /// Broadcasts up to this end without a handshake: their root keeps a copy (KeptBlocks).
-  std::uint64_t keep_bytes = 0;
-  Nanoseconds receipt_delay{1'000'000};  ///< without news, before a receiver says what it has
+  /// Broadcasts up to this end without a handshake: their root keeps a copy (RetainedBlocks).
+  std::uint64_t retain_bytes = 0;
+  Nanoseconds ack_delay{1'000'000};      ///< without news, before a receiver says what it has
   Nanoseconds activation_lead{300'000};  ///< the successor is activated this long before the end
 };
 

@@ -15,7 +15,7 @@
 
 namespace tutti::engine {
 
-class EarlyStore {
+class UnexpectedChunks {
  public:
   struct Chunk {
     std::uint32_t psn;
@@ -26,7 +26,7 @@ class EarlyStore {
     std::span<std::byte> payload() const { return {storage.get(), bytes}; }
   };
 
-  explicit EarlyStore(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  explicit UnexpectedChunks(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
   /// Keeps a chunk; false where there is no room or its integrity does not hold (`damaged`).
   bool keep(const device::ReceivedChunk& chunk, device::MulticastQueuePair& queue_pair,

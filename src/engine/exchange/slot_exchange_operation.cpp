@@ -10,13 +10,13 @@ namespace tutti::engine {
 
 namespace {
 
-using Flow = device::BoardMeeting::Flow;
+using Flow = device::ExchangeHeader::Flow;
 
 constexpr const char* kAlgorithm = "linear";
 // Watching takes messages; a meeting is over long before, unless somebody computes, or has died.
 constexpr Nanoseconds kWatchAfter{1'000'000};
 // A root that is several meetings ahead waits for who is slow; nobody tells when he has read.
-constexpr Nanoseconds kKeptOutRetry{20'000};
+constexpr Nanoseconds kSlotBusyRetry{20'000};
 constexpr Nanoseconds kUnsentRetry{200'000};
 // Where entries may get lost: longer than a rank of a busy core is late, as a rule.
 constexpr Nanoseconds kAskAfter{2'000'000};
@@ -34,7 +34,7 @@ constexpr Flow flow_of(Collective collective) {
 }
 
 /// Of anybody's meeting, whatever he says that it is for.
-std::string text_of(const device::BoardMeeting& meeting) {
+std::string text_of(const device::ExchangeHeader& meeting) {
   const char* const name = meeting.purpose < kCollectives
                                ? to_string(static_cast<Collective>(meeting.purpose))
                                : "nothing known";
@@ -45,60 +45,63 @@ std::string text_of(const device::BoardMeeting& meeting) {
 
 }  // namespace
 
-bool BoardOperation::serves(Collective collective) {
+bool SlotExchangeOperation::serves(Collective collective) {
   return collective == Collective::barrier || collective == Collective::broadcast ||
          collective == Collective::allgather || collective == Collective::gather;
 }
 
-std::unique_ptr<BoardOperation> BoardOperation::create(const CollectiveCall& call, Rank me) {
+std::unique_ptr<SlotExchangeOperation> SlotExchangeOperation::create(const CollectiveCall& call,
+                                                                     Rank me) {
   const bool at_root = call.root == me;
   const bool broadcasts = call.collective == Collective::broadcast;
   const bool receives = call.collective != Collective::gather || at_root;
   std::span<const std::byte> own = call.send;
   if (broadcasts) own = at_root ? call.receive : std::span<std::byte>();
   const Rank root = has_root(call.collective) ? call.root : kNoRank;
-  const device::BoardMeeting meeting{
+  const device::ExchangeHeader meeting{
       .flow = flow_of(call.collective),
       .purpose = static_cast<std::uint8_t>(call.collective),
       .root = root,
       .block_bytes = broadcasts ? call.receive.size() : call.send.size()};
   const Description description{to_string(call.collective), kAlgorithm, root,
                                 std::max(call.send.size(), call.receive.size())};
-  return std::unique_ptr<BoardOperation>(new BoardOperation(
+  return std::unique_ptr<SlotExchangeOperation>(new SlotExchangeOperation(
       description, meeting, own, receives ? call.receive : std::span<std::byte>()));
 }
 
-BoardOperation::BoardOperation(Description description, const device::BoardMeeting& meeting,
-                               std::span<const std::byte> own, std::span<std::byte> receive)
+SlotExchangeOperation::SlotExchangeOperation(Description description,
+                                             const device::ExchangeHeader& meeting,
+                                             std::span<const std::byte> own,
+                                             std::span<std::byte> receive)
     : Operation(description), meeting_(meeting), own_(own), receive_(receive) {}
 
-void BoardOperation::start(Instant now, bool) {
+void SlotExchangeOperation::start(Instant now, bool) {
   polled_at_ = now;
   watch_at_ = now + kWatchAfter;
-  ++context().counters().board_meetings;
+  ++context().counters().slot_exchanges;
   context().recorder().enter(epoch(), observe::Phase::data, now);
   completion()->chunks_total = 1;
-  board_ = context().board();
-  board_->enter(meeting_, own_);
-  if (board_->loses()) {
+  slot_exchange_ = context().slot_exchange();
+  slot_exchange_->enter(meeting_, own_);
+  if (slot_exchange_->loses()) {
     ask_after_ = kAskAfter;
-    ask_at_ = board_->kept_out() ? now : now + ask_after_;
+    ask_at_ = slot_exchange_->slot_busy() ? now : now + ask_after_;
   }
-  // Gathered blocks lie by rank, this one's own among them.
+  // CompletionGroup blocks lie by rank, this one's own among them.
   if (collective() == Collective::broadcast || receive_.empty()) return;
   std::byte* const place = &receive_[index(context().rank()) * own_.size()];
   if (place != own_.data()) std::memcpy(place, own_.data(), own_.size());
 }
 
-bool BoardOperation::poll(Instant now) {
+bool SlotExchangeOperation::poll(Instant now) {
   if (over_) return false;
   polled_at_ = now;
-  const std::span<const device::BoardEntry> entries = board_->collect();
-  for (const device::BoardEntry& entry : entries) {
+  const std::span<const device::SlotEntry> entries = slot_exchange_->collect();
+  for (const device::SlotEntry& entry : entries) {
     if (!take(entry)) return true;
   }
-  if (board_->complete()) {
-    board_->leave();
+  if (slot_exchange_->complete()) {
+    slot_exchange_->leave();
     over_ = true;
     completion()->chunks_present.store(1, std::memory_order_relaxed);
     return true;
@@ -108,7 +111,7 @@ bool BoardOperation::poll(Instant now) {
   return !entries.empty();
 }
 
-bool BoardOperation::take(const device::BoardEntry& entry) {
+bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
   if (entry.meeting != meeting_) {
     context().fail(failure(Code::invalid_argument,
                            "{} called {} where {} called {}: do all ranks call the same?",
@@ -124,8 +127,8 @@ bool BoardOperation::take(const device::BoardEntry& entry) {
 }
 
 /// For entries that are lost, or late; and where this rank may not put its own, for room.
-void BoardOperation::ask(Instant now) {
-  for (const Rank rank : board_->missing()) {
+void SlotExchangeOperation::ask(Instant now) {
+  for (const Rank rank : slot_exchange_->missing()) {
     if (!context().gone(rank)) continue;
     return context().fail(failure(Code::peer_failed,
                                   "{} has closed its side and is waited for: do all ranks call the "
@@ -134,34 +137,34 @@ void BoardOperation::ask(Instant now) {
   }
   ask_at_ = now + ask_after_;
   ask_after_ = std::min(2 * ask_after_, kAskAgainMost);
-  if (board_->kept_out()) context().ask_who_left(now);
-  context().ask_for_entries(now, board_->missing());
+  if (slot_exchange_->slot_busy()) context().ask_who_left(now);
+  context().ask_for_entries(now, slot_exchange_->missing());
 }
 
-void BoardOperation::watch_missing() {
+void SlotExchangeOperation::watch_missing() {
   watch_at_ = kNever;
-  for (const Rank rank : board_->missing()) context().watch(rank);
-  if (!board_->kept_out()) return;
+  for (const Rank rank : slot_exchange_->missing()) context().watch(rank);
+  if (!slot_exchange_->slot_busy()) return;
   // Somebody has not left an earlier meeting, and only this rank may notice that he is dead.
   context().watch_everybody();
 }
 
-Instant BoardOperation::next_deadline() const {
+Instant SlotExchangeOperation::next_deadline() const {
   if (over_) return kNever;
   const Instant deadline = std::min(watch_at_, ask_at_);
-  if (board_->loses()) {
+  if (slot_exchange_->loses()) {
     // By messages it is told when it may put its entry; no event tells when the send queue, which
     // did not take all of that, has room again.
-    const bool unsent = !board_->kept_out() && board_->missing().empty();
+    const bool unsent = !slot_exchange_->slot_busy() && slot_exchange_->missing().empty();
     return unsent ? std::min(deadline, polled_at_ + kUnsentRetry) : deadline;
   }
-  return board_->kept_out() ? std::min(deadline, polled_at_ + kKeptOutRetry) : deadline;
+  return slot_exchange_->slot_busy() ? std::min(deadline, polled_at_ + kSlotBusyRetry) : deadline;
 }
 
-std::string BoardOperation::missing() const {
+std::string SlotExchangeOperation::missing() const {
   std::string text;
-  if (board_ == nullptr) return text;
-  for (const Rank rank : board_->missing()) {
+  if (slot_exchange_ == nullptr) return text;
+  for (const Rank rank : slot_exchange_->missing()) {
     text += fmt::format("{}rank {}", text.empty() ? "" : ", ", index(rank));
   }
   return text;

@@ -14,17 +14,17 @@
 
 namespace tutti::engine {
 
-class BoardOperation final : public Operation {
+class SlotExchangeOperation final : public Operation {
  public:
   /// Whether a collective is one round in which what a rank sends is the same for all.
   static bool serves(Collective collective);
   /// A call, checked, of a collective that is served, at rank `me`, whose endpoint has a board that
   /// takes blocks so long.
-  static std::unique_ptr<BoardOperation> create(const CollectiveCall& call, Rank me);
+  static std::unique_ptr<SlotExchangeOperation> create(const CollectiveCall& call, Rank me);
 
   /// Nobody leaves a meeting of all before everybody is there.
   bool confirms_earlier() const override {
-    return meeting_.flow == device::BoardMeeting::Flow::all_to_all;
+    return meeting_.flow == device::ExchangeHeader::Flow::all_to_all;
   }
   bool meets() const override { return true; }
   bool poll(Instant now) override;
@@ -38,16 +38,16 @@ class BoardOperation final : public Operation {
   void start(Instant now, bool barrier) override;
 
  private:
-  BoardOperation(Description description, const device::BoardMeeting& meeting,
-                 std::span<const std::byte> own, std::span<std::byte> receive);
+  SlotExchangeOperation(Description description, const device::ExchangeHeader& meeting,
+                        std::span<const std::byte> own, std::span<std::byte> receive);
 
   Collective collective() const { return static_cast<Collective>(meeting_.purpose); }
-  bool take(const device::BoardEntry& entry);
+  bool take(const device::SlotEntry& entry);
   void watch_missing();
   void ask(Instant now);
 
-  device::Board* board_ = nullptr;  ///< once begun
-  device::BoardMeeting meeting_;
+  device::SlotExchange* slot_exchange_ = nullptr;  ///< once begun
+  device::ExchangeHeader meeting_;
   std::span<const std::byte> own_;
   std::span<std::byte> receive_;
   Instant watch_at_{};

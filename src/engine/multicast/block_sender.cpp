@@ -108,8 +108,8 @@ bool BlockSender::send_again() {
     const std::uint32_t in_slice = slice - (range.first - block().psns.first) % slice;
     const Range run{range.first, std::min(range.last, range.first + in_slice)};
     const std::uint32_t accepted = post(layout_.subgroup_of(block(), run.first), run);
-    counters_.chunks_multicast_again += accepted;
-    counters_.bytes_multicast_again += layout_.bytes_of(block(), {run.first, run.first + accepted});
+    counters_.chunks_retransmitted += accepted;
+    counters_.bytes_retransmitted += layout_.bytes_of(block(), {run.first, run.first + accepted});
     range.first += accepted;
     if (range.empty()) again_.pop_back();
     worked |= accepted > 0;
@@ -117,13 +117,13 @@ bool BlockSender::send_again() {
   return worked;
 }
 
-void BlockSender::repeat_tail() {
+void BlockSender::send_tail_probe() {
   for (std::uint32_t s = 0; s < layout_.subgroups(); ++s) {
     std::uint32_t last = std::min(block().psns.last, cursors_[s]);
     while (last > block().psns.first && layout_.subgroup_of(block(), last - 1) != s) --last;
     if (last == block().psns.first) continue;
     again({last - 1, last});
-    ++counters_.tails_repeated;
+    ++counters_.tail_probes;
   }
 }
 

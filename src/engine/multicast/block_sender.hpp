@@ -35,7 +35,7 @@ class BlockSender {
   void again(Range psns) { again_.push_back(psns); }
   bool has_again() const { return !again_.empty(); }
   /// Repeats the last chunk that each subgroup has sent.
-  void repeat_tail();
+  void send_tail_probe();
 
   bool posted_all() const { return lowest_unsent() >= block().psns.last; }
   /// Below this everything was posted.

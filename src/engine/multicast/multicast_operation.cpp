@@ -67,10 +67,10 @@ std::unique_ptr<MulticastOperation> MulticastOperation::allgatherv(
 bool MulticastOperation::prepare(CommunicatorContext& context) {
   const std::uint32_t forced = context.settings().chains;
   chains_ = forced == 0 ? 1 : forced;
-  sure_ = context.every_chunk_arrives();
-  keeps_ = !sure_ && !gather_ && context.keeps(data_bytes_);
+  lossless_ = context.every_chunk_arrives();
+  retains_copy_ = !lossless_ && !gather_ && context.keeps(data_bytes_);
   if (!gather_ || data_bytes_ == 0 || context.size() < 2) return false;
-  if (sure_ && forced == 0) {
+  if (lossless_ && forced == 0) {
     // No link to share, no buffer to overrun: a full ring holds its sender up by itself. Allgather
     // of 64 KiB and 4 MiB among 4 ranks on 2 cores: 0.79 and 0.67 of the time in turns.
     chains_ = context.size();
@@ -92,7 +92,7 @@ void MulticastOperation::build_layout() {
   const std::uint64_t window = context().window_bytes();
   const std::uint32_t subgroups = context().endpoint().subgroup_count();
   std::uint64_t block_bytes = gather_ ? own_.size() : buffer_.size();
-  for (const Place& place : places_) block_bytes = std::max(block_bytes, place.size_bytes);
+  for (const BlockExtent& place : places_) block_bytes = std::max(block_bytes, place.size_bytes);
   const std::uint64_t pulse =
       std::max<std::uint64_t>(window / context().settings().pulses_in_flight, 1);
   layout_ = protocol::BlockLayout(context().chunk_bytes(), subgroups, std::min(block_bytes, pulse));
@@ -102,7 +102,8 @@ void MulticastOperation::build_layout() {
     return;
   }
   for (std::uint32_t r = 0; r < context().size(); ++r) {
-    const Place place = places_.empty() ? Place{r * own_.size(), own_.size()} : places_[r];
+    const BlockExtent place =
+        places_.empty() ? BlockExtent{r * own_.size(), own_.size()} : places_[r];
     layout_.add(rank_of(r), place.offset_bytes, place.size_bytes);
   }
   own_block_ = index(context().rank());
@@ -125,20 +126,20 @@ void MulticastOperation::start(Instant now, bool barrier) {
   scanner_ = std::make_unique<protocol::LossScanner>(*map_);
   fetch_ = std::make_unique<protocol::FetchRing>(
       me, size, epoch(), *map_, settings.fetch,
-      keeps_ ? protocol::FetchFrom::root : protocol::FetchFrom::neighbours);
+      retains_copy_ ? protocol::FetchFrom::root : protocol::FetchFrom::neighbours);
   credits_ = std::make_unique<protocol::CreditWindow>(
       me, size, epoch(), *map_, chains_, context().window_bytes() / layout_.chunk_bytes(),
       settings.pulses_in_flight);
   handshake_ = std::make_unique<protocol::Handshake>(
-      keeps_ || sure_ ? protocol::Handshake::unneeded(me, epoch())
-                      : protocol::Handshake(me, size, epoch()));
-  begun_.resize(layout_.blocks().size());
+      retains_copy_ || lossless_ ? protocol::Handshake::unneeded(me, epoch())
+                                 : protocol::Handshake(me, size, epoch()));
+  first_chunk_seen_.resize(layout_.blocks().size());
   for (std::uint32_t b = 0; b < senders; ++b) {
     if (b == own_block_ || layout_.blocks()[b].psns.empty()) continue;
     ++ends_expected_;
     if (context().team() != nullptr) open_blocks_.push_back(b);
   }
-  if (context().team() != nullptr) kept_off_ = SharedBitmap(layout_.chunk_count());
+  if (context().team() != nullptr) read_locked_ = SharedBitmap(layout_.chunk_count());
   meter_ = std::make_unique<ArrivalMeter>(senders, chains_ == 1);
   trace_.start(context().trace(), epoch(), layout_);
   admit_own_block();
@@ -201,7 +202,7 @@ bool MulticastOperation::belongs(std::uint32_t psn, Rank source, std::size_t byt
 
 void MulticastOperation::on_malformed(Rank source) {
   ++context().counters().chunks_malformed;
-  if (sure_) context().fail_without_slow_path(source);
+  if (lossless_) context().fail_without_slow_path(source);
 }
 
 /// A chunk that has no place here: a header that was damaged or forged or, where the chunk is
@@ -209,7 +210,7 @@ void MulticastOperation::on_malformed(Rank source) {
 void MulticastOperation::on_misfit(const device::ReceivedChunk& chunk,
                                    device::MulticastQueuePair& queue_pair) {
   on_malformed(chunk.source);
-  if (sure_ || !fetch_) return;
+  if (lossless_ || !fetch_) return;
   std::vector<std::byte> aside(chunk.payload.size());
   if (queue_pair.place(chunk, aside.data())) on_other_sizes(chunk.source, aside.size());
 }
@@ -232,16 +233,16 @@ std::byte* MulticastOperation::place_of(std::uint32_t psn, bool counted) {
   return buffer_.data() + layout_.offset_of(layout_.blocks()[last_block_], psn);
 }
 
-device::Landing MulticastOperation::landing(const device::MessageHead& chunk, bool begins) {
+device::Placement MulticastOperation::landing(const device::MessageHead& chunk, bool begins) {
   if (!belongs(chunk.psn, chunk.source, chunk.bytes)) {
     // Looked at once it is known to be whole (on_misfit).
-    if (!sure_) return {device::Landing::Where::staging};
+    if (!lossless_) return {device::Placement::Where::staging};
     if (begins) on_malformed(chunk.source);
     return {};
   }
   std::byte* const place = place_of(chunk.psn, begins);
   if (place == nullptr) return {};
-  return {device::Landing::Where::buffer, place};
+  return {device::Placement::Where::buffer, place};
 }
 
 void MulticastOperation::on_chunk(Instant now, const device::ReceivedChunk& chunk,
@@ -255,7 +256,7 @@ void MulticastOperation::on_chunk(Instant now, const device::ReceivedChunk& chun
   if (place == nullptr) return;
   if (!queue_pair.place(chunk, place)) {
     ++counters.chunks_damaged;
-    if (sure_) context().fail_without_slow_path(chunk.source);
+    if (lossless_) context().fail_without_slow_path(chunk.source);
     return;
   }
   const std::uint32_t b = last_block_;
@@ -265,7 +266,7 @@ void MulticastOperation::on_chunk(Instant now, const device::ReceivedChunk& chun
   }
   map_->mark(block, b, chunk.psn);
   ++counters.chunks_received;
-  if (gather_) meter_->arrived(now, b, chunk.payload.size(), !begun_[b]);
+  if (gather_) meter_->arrived(now, b, chunk.payload.size(), !first_chunk_seen_[b]);
   on_marked(now, b);
   if (chunk.psn + 1 < block.psns.last) return;
   trace_.collected(b);
@@ -276,8 +277,8 @@ void MulticastOperation::cast_vote(Instant now) {
   constexpr std::uint64_t kLossyShare = 20;      // one chunk in so many
   constexpr std::uint64_t kCongestedShare = 50;  // fewer are not the pace's fault
   // One lost chunk of a few is no sign of a queue that overflows.
-  if (data_bytes_ <= protocol::TurnTaking::kSmallBytes) return;
-  protocol::Vote& vote = context().vote();
+  if (data_bytes_ <= protocol::SendSchedule::kSmallBytes) return;
+  protocol::RateVote& vote = context().vote();
   if (fetch_->counters().chunks_lost * kLossyShare > layout_.chunk_count()) vote.lossy = true;
   if (chains_ == 1) vote.link_bound = sender_ && sender_->queue_filled();
   const bool paced = plan_.bytes_per_second > 0;
@@ -290,10 +291,10 @@ void MulticastOperation::cast_vote(Instant now) {
         plan_.bytes_per_second, rate, meter_->measured_time(),
         fetch_->counters().chunks_lost * kCongestedShare > layout_.chunk_count());
   }
-  const auto kib =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(rate / 1024, protocol::Vote::kNoRate - 1));
+  const auto kib = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(rate / 1024, protocol::RateVote::kNoRate - 1));
   // The best of several collectives: what disturbs one makes it look slower, never faster.
-  vote.rate_kib = vote.rate_kib == protocol::Vote::kNoRate ? kib : std::max(vote.rate_kib, kib);
+  vote.rate_kib = vote.rate_kib == protocol::RateVote::kNoRate ? kib : std::max(vote.rate_kib, kib);
 }
 
 std::uint64_t MulticastOperation::excess_rate() const {
@@ -301,11 +302,11 @@ std::uint64_t MulticastOperation::excess_rate() const {
                   plan_.bytes_per_second * kExcessBytes / data_bytes_);
 }
 
-void MulticastOperation::on_early_chunk(Instant now, std::uint32_t psn, Rank source,
-                                        std::span<const std::byte> payload) {
+void MulticastOperation::on_unexpected_chunk(Instant now, std::uint32_t psn, Rank source,
+                                             std::span<const std::byte> payload) {
   if (!belongs(psn, source, payload.size())) {
     on_malformed(source);
-    if (!sure_ && fetch_) on_other_sizes(source, payload.size());
+    if (!lossless_ && fetch_) on_other_sizes(source, payload.size());
     return;
   }
   const std::uint32_t b = last_block_;
@@ -321,7 +322,7 @@ void MulticastOperation::on_early_chunk(Instant now, std::uint32_t psn, Rank sou
 }
 
 void MulticastOperation::on_marked(Instant now, std::uint32_t block_index) {
-  const bool begun = begun_[block_index];
+  const bool begun = first_chunk_seen_[block_index];
   if (!begun) begin_block(block_index);
   dirty_ = true;
   if (now == last_arrival_) return;
@@ -339,7 +340,7 @@ void MulticastOperation::on_block_end(Instant now) {
 }
 
 void MulticastOperation::begin_block(std::uint32_t block_index) {
-  begun_[block_index] = true;
+  first_chunk_seen_[block_index] = true;
   trace_.collecting(block_index);
   end_blocks_before(block_index);
 }
@@ -350,7 +351,7 @@ void MulticastOperation::end_blocks_before(std::uint32_t block_index) {
        before = sequencer_->predecessor(before)) {
     if (layout_.blocks()[index(before)].psns.empty()) continue;
     if (context().team() != nullptr) {
-      ended_.push_back(index(before));
+      sender_done_.push_back(index(before));
     } else {
       scanner_->ended(index(before));
     }
@@ -369,7 +370,7 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
       if (legal && barrier_->done() && !ready_) {
         context().turn_taking().adopt(barrier_->vote());
         context().vote().lossy = false;
-        context().vote().rate_kib = protocol::Vote::kNoRate;
+        context().vote().rate_kib = protocol::RateVote::kNoRate;
         become_ready(now);
       }
       break;
@@ -378,9 +379,9 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
       activated_ = activated_ || legal;
       break;
     case MessageKind::fetch_request:
-      if (sure_) {
+      if (lossless_) {
         legal = false;
-      } else if (keeps_) {
+      } else if (retains_copy_) {
         legal = sender_ != nullptr;
         if (legal) context().answer_from_copy(now, from, message);
       } else {
@@ -391,17 +392,17 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
       // Looked at after the multicast that came before it: what is here by then is not read.
       ready_answers_.push_back({from, message});
       break;
-    case MessageKind::fetch_later:
-    case MessageKind::fetch_lack:
-    case MessageKind::fetch_gone:
+    case MessageKind::fetch_pending:
+    case MessageKind::fetch_lost:
+    case MessageKind::fetch_expired:
       legal = fetch_->on_answer(now, from, message, outbox_, orders_);
-      if (keeps_ && message.kind == MessageKind::fetch_gone) {
+      if (retains_copy_ && message.kind == MessageKind::fetch_expired) {
         legal = from == description().root;
         if (legal) fail_unserved(from);
       }
       break;
-    case MessageKind::loss_hint:
-      legal = sender_ && fetch_->on_hint(now, message, hinted_);
+    case MessageKind::retransmit_request:
+      legal = sender_ && fetch_->on_retransmit_request(now, message, hinted_);
       for (const Range range : std::exchange(hinted_, {})) sender_->again(range);
       break;
     case MessageKind::final:
@@ -442,7 +443,7 @@ bool MulticastOperation::send_block(Instant now) {
   place_own_up_to(lowest);
   fetch_->withhold({lowest, end});
   note_stall(now, lowest < end && lowest >= limit, worked);
-  if (sure_ && sender_->blocked()) watch_readers();
+  if (lossless_ && sender_->blocked()) watch_readers();
   if (lowest >= end) finish_sending(now);
   return worked;
 }
@@ -496,8 +497,8 @@ void MulticastOperation::finish_sending(Instant now) {
     sender_->drain(std::max(kQueueRetryMin, Nanoseconds(static_cast<std::int64_t>(seconds * 1e9))));
     return;
   }
-  if (!told_) {
-    told_ = true;
+  if (!successor_activated_) {
+    successor_activated_ = true;
     const Rank next = sequencer_->successor(rank_of(own_block_));
     if (next != kNoRank) {
       outbox_.send(next, MessageKind::activate, epoch());
@@ -506,10 +507,10 @@ void MulticastOperation::finish_sending(Instant now) {
   }
   trace_.sent(own_block_);
   sent_all_ = dirty_ = true;
-  if (sure_) return;
-  if (keeps_) {
+  if (lossless_) return;
+  if (retains_copy_) {
     // Nobody says that it misses the last chunk before its cutoff.
-    if (context().lossy()) sender_->repeat_tail();
+    if (context().lossy()) sender_->send_tail_probe();
     return;
   }
   repeat_after_ = cutoff_->alpha();
@@ -520,7 +521,7 @@ void MulticastOperation::finish_sending(Instant now) {
 
 // Until the right neighbour says that it has everything, the last chunk sent is repeated now and
 // then: whoever lost the tail of our block, or all of it, learns that it was sent.
-void MulticastOperation::repeat_tail(Instant now) {
+void MulticastOperation::send_tail_probe(Instant now) {
   if (now < next_repeat_ || !sender_) return;
   // While others' blocks still come here nobody can have finished, and who lost our tail is not
   // kept waiting by that yet; when the last has come, the news that all have it is on its way.
@@ -533,15 +534,15 @@ void MulticastOperation::repeat_tail(Instant now) {
   }
   repeat_after_ = std::min(repeat_after_ * 2, Nanoseconds(100'000'000));
   next_repeat_ = now + repeat_after_;
-  sender_->repeat_tail();
+  sender_->send_tail_probe();
 }
 
 /// All was sent, or all has come.
 void MulticastOperation::leave_copy(Instant now) {
   if (sender_) {
-    context().keep_block(now, epoch(), own_);
+    context().retain_block(now, epoch(), own_);
   } else {
-    context().owe_receipt(now, description().root, epoch());
+    context().schedule_ack(now, description().root, epoch());
   }
 }
 
@@ -554,7 +555,7 @@ bool MulticastOperation::poll(Instant now) {
   bool worked = send_some(now);
   tick(now);
   check_cutoff(now);
-  if (!handshake_->heard()) repeat_tail(now);
+  if (!handshake_->heard()) send_tail_probe(now);
   if (dirty_) {
     dirty_ = false;
     completion()->chunks_present.store(map_->marked(), std::memory_order_relaxed);
@@ -567,7 +568,7 @@ bool MulticastOperation::poll(Instant now) {
       context().observe_rate(data_bytes_, now - ready_at_);
       context().recorder().enter(epoch(), observe::Phase::handshake, now);
       if (gather_) cast_vote(now);
-      if (keeps_) leave_copy(now);
+      if (retains_copy_) leave_copy(now);
       handshake_->finish(outbox_);
     }
   }
@@ -575,7 +576,7 @@ bool MulticastOperation::poll(Instant now) {
   worked |= !outbox_.empty();
   flush(now);
   if (ReceiveTeam* team = context().team(); team != nullptr && team->epoch() == epoch()) {
-    team->set_eager(credits_->needed() || fetch_->has_deferred() || answers_kept_off_ > 0);
+    team->set_eager(credits_->needed() || fetch_->has_deferred() || answers_read_locked_ > 0);
   }
   return worked;
 }
@@ -636,7 +637,7 @@ void MulticastOperation::fold_counters() {
   sum.fetch_ranges_served += fetch.ranges_served;
   sum.fetch_ranges_deferred += fetch.ranges_deferred;
   sum.fetch_targets_skipped += fetch.targets_skipped;
-  sum.loss_hints_sent += fetch.hints_sent;
+  sum.retransmit_requests_sent += fetch.retransmit_requests_sent;
 }
 
 observe::Phase MulticastOperation::phase() const {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/shared_bits.hpp"
+#include "engine/core/operation.hpp"
 #include "engine/multicast/arrival_meter.hpp"
 #include "engine/multicast/block_sender.hpp"
 #include "engine/multicast/multicast_trace.hpp"
-#include "engine/core/operation.hpp"
 #include "engine/receive/receive_team.hpp"
 #include "protocol/block_layout.hpp"
 #include "protocol/chunk_map.hpp"
@@ -23,8 +23,8 @@
 #include "protocol/loss_scanner.hpp"
 #include "protocol/pace.hpp"
 #include "protocol/ready_barrier.hpp"
-#include "protocol/sequencer.hpp"
 #include "protocol/send_schedule.hpp"
+#include "protocol/sequencer.hpp"
 
 namespace tutti::engine {
 
@@ -49,9 +49,9 @@ class MulticastOperation final : public Operation {
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_chunk(Instant now, const device::ReceivedChunk& chunk,
                 device::MulticastQueuePair& queue_pair) override;
-  device::Landing landing(const device::MessageHead& chunk, bool begins) override;
-  void on_early_chunk(Instant now, std::uint32_t psn, Rank source,
-                      std::span<const std::byte> payload) override;
+  device::Placement landing(const device::MessageHead& chunk, bool begins) override;
+  void on_unexpected_chunk(Instant now, std::uint32_t psn, Rank source,
+                           std::span<const std::byte> payload) override;
   ReceiveView receive_view() override;
   void on_arrivals(Instant now, const std::vector<Arrival>& arrivals) override;
   void on_completion(Instant now, const device::Completion& completion) override;
@@ -69,7 +69,7 @@ class MulticastOperation final : public Operation {
 
  private:
   /// A rank's block in the buffer.
-  struct Place {
+  struct BlockExtent {
     std::uint64_t offset_bytes = 0;
     std::uint64_t size_bytes = 0;
   };
@@ -106,7 +106,7 @@ class MulticastOperation final : public Operation {
   std::uint64_t activation_threshold_bytes() const;
   bool received_all() const { return map_ && map_->complete(); }
   /// Whether what is missing may have to be asked for.
-  bool may_lack() const { return ready_ && !sure_ && !received_all(); }
+  bool may_lack() const { return ready_ && !lossless_ && !received_all(); }
 
   // Sending.
   bool send_some(Instant now);
@@ -115,7 +115,7 @@ class MulticastOperation final : public Operation {
   void watch_readers();
   void note_stall(Instant now, bool stalled, bool worked);
   void finish_sending(Instant now);
-  void repeat_tail(Instant now);
+  void send_tail_probe(Instant now);
   void leave_copy(Instant now);
 
   // Recovery.
@@ -141,10 +141,10 @@ class MulticastOperation final : public Operation {
   std::span<std::byte> buffer_;
   std::span<const std::byte> own_;
   bool gather_;
-  std::vector<Place> places_;     ///< by rank; empty: of own_'s size, one after the other
-  std::uint64_t data_bytes_ = 0;  ///< of all blocks
-  bool keeps_ = false;            ///< the root keeps a copy, and no handshake follows
-  bool sure_ = false;             ///< nothing can be lost: no slow path, and no handshake either
+  std::vector<BlockExtent> places_;  ///< by rank; empty: of own_'s size, one after the other
+  std::uint64_t data_bytes_ = 0;     ///< of all blocks
+  bool retains_copy_ = false;        ///< the root keeps a copy, and no handshake follows
+  bool lossless_ = false;            ///< nothing can be lost: no slow path, and no handshake either
 
   protocol::BlockLayout layout_;
   std::unique_ptr<protocol::ChunkMap> map_;
@@ -161,10 +161,10 @@ class MulticastOperation final : public Operation {
   std::uint32_t own_block_ = kNoBlock;
   std::uint64_t own_placed_bytes_ = 0;  ///< of our block, where the others' are
   std::uint32_t last_block_ = 0;        ///< of the last chunk: most chunks follow one another
-  std::vector<bool> begun_;             ///< blocks of which something came
+  std::vector<bool> first_chunk_seen_;  ///< blocks of which something came
   std::uint32_t ends_seen_ = 0;         ///< blocks whose last chunk has come
   std::uint32_t ends_expected_ = 0;
-  protocol::TurnTaking::Plan plan_;
+  protocol::SendSchedule::Plan plan_;
   std::uint32_t chains_ = 1;
   std::unique_ptr<BlockSender> sender_;  ///< where this rank has a block
   std::unique_ptr<ArrivalMeter> meter_;
@@ -172,9 +172,9 @@ class MulticastOperation final : public Operation {
   bool activated_ = false;
   bool sent_all_ = true;
   bool dirty_ = false;  ///< chunks came since the machines last looked
-  bool told_ = false;
+  bool successor_activated_ = false;
   bool readers_watched_ = false;
-  bool neighbour_finished_ = false;  ///< all was sent; what our own queue does not hold is lost
+  bool right_neighbour_done_ = false;  ///< all was sent; what our own queue does not hold is lost
   std::vector<Range> hinted_;
   Instant ready_at_{};
   Instant data_end_{};
@@ -192,12 +192,12 @@ class MulticastOperation final : public Operation {
   std::uint32_t open_reads_ = 0;
 
   // Where receive workers place the chunks.
-  SharedBitmap kept_off_;             ///< by PSN: being read
-  std::size_t answers_kept_off_ = 0;  ///< the first of `ready_answers_`: workers keep off them
-  ReceiveTeam::Grace grace_;          ///< ... once this has passed
-  std::vector<std::uint32_t> open_blocks_;  ///< whose last chunk has not come
-  std::vector<std::uint32_t> ended_;        ///< blocks of which all was sent
-  std::vector<std::uint32_t> judged_;       ///< the same, lost where a look finds nothing unread
+  SharedBitmap read_locked_;             ///< by PSN: being read
+  std::size_t answers_read_locked_ = 0;  ///< the first of `ready_answers_`: workers keep off them
+  ReceiveTeam::GracePeriod grace_;       ///< ... once this has passed
+  std::vector<std::uint32_t> open_blocks_;   ///< whose last chunk has not come
+  std::vector<std::uint32_t> sender_done_;   ///< blocks of which all was sent
+  std::vector<std::uint32_t> pending_done_;  ///< the same, lost where a look finds nothing unread
   std::optional<std::uint64_t> look_at_end_;
   std::optional<std::uint64_t> look_at_cutoff_;
   std::optional<std::uint64_t> look_at_answers_;

@@ -27,7 +27,7 @@ void MulticastOperation::tick(Instant now) {
   if (!may_lack() || now < next_tick_) return;
   if (context().team() != nullptr) {
     judge_ends();
-  } else if (neighbour_finished_ && context().drained()) {
+  } else if (right_neighbour_done_ && context().drained()) {
     for (std::uint32_t b = 0; b < layout_.blocks().size(); ++b) scanner_->ended(b);
   }
   next_tick_ = now + tick_interval();
@@ -41,7 +41,7 @@ void MulticastOperation::tick(Instant now) {
 // round of messages, and only the last one can delay the end.
 Nanoseconds MulticastOperation::tick_interval() const {
   const Nanoseconds floor = context().settings().reorder_delay;
-  if (neighbour_finished_) return floor;
+  if (right_neighbour_done_) return floor;
   const double seconds =
       static_cast<double>(data_bytes_) / static_cast<double>(context().bytes_per_second());
   const Nanoseconds share(static_cast<std::int64_t>(seconds * 1e9 / kScansPerCollective));
@@ -51,14 +51,14 @@ Nanoseconds MulticastOperation::tick_interval() const {
 void MulticastOperation::declare(Instant now) {
   if (lost_.empty()) return;
   for (const LostRun& run : lost_) {
-    if (run.proven || begun_[run.block_index]) {
+    if (run.proven || first_chunk_seen_[run.block_index]) {
       fetch_->lost(run);
     } else {
       fetch_->enquire(run);
     }
   }
   lost_.clear();
-  if (keeps_) context().watch(description().root);
+  if (retains_copy_) context().watch(description().root);
   dirty_ = true;
   fetch_->poll(now, outbox_);
 }
@@ -73,19 +73,19 @@ void MulticastOperation::cut_off(Instant now, protocol::CutoffReason reason) {
   if (reason == protocol::CutoffReason::neighbour_finished) {
     ++counters.cutoff_neighbour_finished;
     trace_.cut_off(reason);
-    neighbour_finished_ = true;
+    right_neighbour_done_ = true;
     next_tick_ = std::min(next_tick_, now + context().settings().reorder_delay);
     if (context().team() == nullptr) return;
-    for (std::uint32_t b = 0; b < layout_.blocks().size(); ++b) ended_.push_back(b);
+    for (std::uint32_t b = 0; b < layout_.blocks().size(); ++b) sender_done_.push_back(b);
     judge_ends();
     return;
   }
   // A block of which nothing came may belong to a rank that is late. Its sender repeats its tail
   // until we have it, which shows that it was sent; or keeps a copy, and is asked after a while.
-  const bool enquires = keeps_ && ++silences_ >= (context().lossy() ? 1 : kPatientSilences);
+  const bool enquires = retains_copy_ && ++silences_ >= (context().lossy() ? 1 : kPatientSilences);
   bool any = false;
   for (std::uint32_t b = 0; b < layout_.blocks().size(); ++b) {
-    if (!begun_[b] && !enquires) continue;
+    if (!first_chunk_seen_[b] && !enquires) continue;
     Range rest = layout_.blocks()[b].psns;
     while (!rest.empty()) {
       const Range missing = map_->first_missing(b, rest);
@@ -122,7 +122,7 @@ std::uint64_t MulticastOperation::key() {
 
 void MulticastOperation::order_reads(Instant now) {
   if (!workers_keep_off()) return;
-  const auto end = ready_answers_.begin() + static_cast<std::ptrdiff_t>(answers_kept_off_);
+  const auto end = ready_answers_.begin() + static_cast<std::ptrdiff_t>(answers_read_locked_);
   for (auto answer = ready_answers_.begin(); answer != end; ++answer) {
     const bool legal = fetch_->on_answer(now, answer->from, answer->message, outbox_, orders_);
     if (!legal) ++context().counters().messages_rejected;
@@ -132,7 +132,7 @@ void MulticastOperation::order_reads(Instant now) {
     for (const Range range : answer->message.range_list()) let_workers_on(range);
   }
   ready_answers_.erase(ready_answers_.begin(), end);
-  answers_kept_off_ = 0;
+  answers_read_locked_ = 0;
   for (const ReadOrder& order : orders_) post_read(now, order);
   orders_.clear();
 }
@@ -179,7 +179,7 @@ void MulticastOperation::on_completion(Instant now, const device::Completion& co
   trace_.read(slot, read.order, bytes);
   fetch_->on_read_end(read.order, success, bytes);
   if (!success) let_workers_on(read.order.psns);
-  if (!success && keeps_) fail_unserved(read.order.from);
+  if (!success && retains_copy_) fail_unserved(read.order.from);
 }
 
 }  // namespace tutti::engine

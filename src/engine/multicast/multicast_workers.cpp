@@ -13,7 +13,7 @@ ReceiveView MulticastOperation::receive_view() {
   return {.epoch = epoch(),
           .layout = &layout_,
           .map = map_.get(),
-          .kept_off = &kept_off_,
+          .kept_off = &read_locked_,
           .buffer = buffer_.data()};
 }
 
@@ -25,7 +25,7 @@ void MulticastOperation::on_arrivals(Instant now, const std::vector<Arrival>& ar
     // Workers' clocks are read apart: time does not go back.
     const Instant at = std::max(arrival.at, last_arrival_);
     const std::uint32_t b = arrival.block_index;
-    if (gather_) meter_->arrived(at, b, arrival.bytes, !begun_[b]);
+    if (gather_) meter_->arrived(at, b, arrival.bytes, !first_chunk_seen_[b]);
     on_marked(at, b);
   }
   const auto reached = [&](std::uint32_t b) {
@@ -35,7 +35,7 @@ void MulticastOperation::on_arrivals(Instant now, const std::vector<Arrival>& ar
     return false;
   };
   std::erase_if(open_blocks_, [&](std::uint32_t b) {
-    if (!begun_[b] && reached(b)) on_marked(now, b);
+    if (!first_chunk_seen_[b] && reached(b)) on_marked(now, b);
     if (!map_->has(b, layout_.blocks()[b].psns.last - 1)) return false;
     trace_.collected(b);
     on_block_end(now);
@@ -47,13 +47,13 @@ void MulticastOperation::on_arrivals(Instant now, const std::vector<Arrival>& ar
 // ended when all workers have looked since.
 void MulticastOperation::judge_ends() {
   if (look_at_end_ && context().looked(*look_at_end_)) {
-    for (const std::uint32_t b : judged_) scanner_->ended(b);
-    judged_.clear();
+    for (const std::uint32_t b : pending_done_) scanner_->ended(b);
+    pending_done_.clear();
     look_at_end_.reset();
   }
-  if (look_at_end_ || ended_.empty()) return;
-  judged_.swap(ended_);
-  look_at_end_ = context().ask_look();
+  if (look_at_end_ || sender_done_.empty()) return;
+  pending_done_.swap(sender_done_);
+  look_at_end_ = context().request_drain();
 }
 
 // Whether silence may not be judged: it has not lasted for long enough, or something is unread.
@@ -61,7 +61,7 @@ bool MulticastOperation::unread(Instant now) {
   if (context().team() == nullptr) return !context().drained() || !cutoff_->expired(now);
   if (!look_at_cutoff_) {
     if (!cutoff_->expired(now)) return true;
-    look_at_cutoff_ = context().ask_look();
+    look_at_cutoff_ = context().request_drain();
     cutoff_at_ = last_arrival_;
   }
   if (!context().looked(*look_at_cutoff_)) return true;
@@ -74,20 +74,20 @@ bool MulticastOperation::unread(Instant now) {
 bool MulticastOperation::workers_keep_off() {
   ReceiveTeam* team = context().team();
   if (team == nullptr) {
-    answers_kept_off_ = ready_answers_.size();
+    answers_read_locked_ = ready_answers_.size();
     return true;
   }
   // What has come by now is not read.
-  if (!look_at_answers_) look_at_answers_ = team->ask_look();
-  if (!team->glanced(*look_at_answers_)) return false;
-  if (answers_kept_off_ == 0) {
+  if (!look_at_answers_) look_at_answers_ = team->request_drain();
+  if (!team->polled_once(*look_at_answers_)) return false;
+  if (answers_read_locked_ == 0) {
     for (const Answer& answer : ready_answers_) {
       for (const Range range : answer.message.range_list()) {
         const std::uint32_t end = std::min(range.last, layout_.chunk_count());
-        for (std::uint32_t psn = range.first; psn < end; ++psn) kept_off_.set_beside(psn);
+        for (std::uint32_t psn = range.first; psn < end; ++psn) read_locked_.set_atomic(psn);
       }
     }
-    answers_kept_off_ = ready_answers_.size();
+    answers_read_locked_ = ready_answers_.size();
     team->set_eager(true);
     grace_ = team->grace();
   }
@@ -101,9 +101,9 @@ void MulticastOperation::let_workers_on(Range psns) {
   if (context().team() == nullptr) return;
   const std::uint32_t end = std::min(psns.last, layout_.chunk_count());
   for (std::uint32_t psn = psns.first; psn < end; ++psn) {
-    if (!fetch_->reading(psn)) kept_off_.clear_beside(psn);
+    if (!fetch_->reading(psn)) read_locked_.clear_atomic(psn);
   }
-  answers_kept_off_ = 0;  // those that wait for their grace keep the workers off anew
+  answers_read_locked_ = 0;  // those that wait for their grace keep the workers off anew
 }
 
 }  // namespace tutti::engine

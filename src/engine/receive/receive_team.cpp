@@ -6,13 +6,13 @@
 namespace tutti::engine {
 
 ReceiveTeam::ReceiveTeam(device::Endpoint& endpoint, std::uint32_t workers,
-                         std::uint32_t last_epoch, std::uint64_t early_bytes)
+                         std::uint32_t last_epoch, std::uint64_t unexpected_bytes)
     : folded_(workers),
       view_(std::make_shared<ReceiveView>(
           ReceiveView{.state = ReceiveView::State::over, .epoch = last_epoch})) {
   board_.view.store(view_.get(), std::memory_order_seq_cst);
   for (std::uint32_t w = 0; w < workers; ++w) {
-    workers_.push_back(std::make_unique<ReceiveWorker>(board_, early_bytes));
+    workers_.push_back(std::make_unique<ReceiveWorker>(board_, unexpected_bytes));
   }
   for (std::uint32_t s = 0; s < endpoint.subgroup_count(); ++s) {
     workers_[s % workers]->add(s, endpoint.multicast(s));
@@ -25,7 +25,7 @@ void ReceiveTeam::publish(const ReceiveView& view) {
   board_.publications.fetch_add(1, std::memory_order_seq_cst);
   retire(std::move(old));
   for (const auto& worker : workers_) {
-    if (worker->holds_early()) worker->rouse();
+    if (worker->holds_unexpected()) worker->rouse();
   }
 }
 
@@ -34,26 +34,26 @@ void ReceiveTeam::retire(std::shared_ptr<const void> kept) {
   retired_.push_back({std::move(kept), grace()});
 }
 
-ReceiveTeam::Grace ReceiveTeam::grace() const {
-  Grace grace;
+ReceiveTeam::GracePeriod ReceiveTeam::grace() const {
+  GracePeriod grace;
   for (const auto& worker : workers_) grace.push_back(worker->pin());
   return grace;
 }
 
-bool ReceiveTeam::passed(const Grace& grace) const {
+bool ReceiveTeam::passed(const GracePeriod& grace) const {
   for (std::size_t w = 0; w < grace.size(); ++w) {
     if (grace[w] % 2 != 0 && workers_[w]->pin() == grace[w]) return false;
   }
   return true;
 }
 
-std::uint64_t ReceiveTeam::ask_look() {
+std::uint64_t ReceiveTeam::request_drain() {
   const std::uint64_t look = board_.looks_asked.fetch_add(1, std::memory_order_seq_cst) + 1;
   for (const auto& worker : workers_) worker->rouse();
   return look;
 }
 
-bool ReceiveTeam::glanced(std::uint64_t look) const {
+bool ReceiveTeam::polled_once(std::uint64_t look) const {
   return std::all_of(workers_.begin(), workers_.end(),
                      [&](const auto& worker) { return worker->looks_glanced() >= look; });
 }
@@ -81,7 +81,7 @@ const std::vector<Arrival>& ReceiveTeam::take_arrivals() {
 }
 
 void ReceiveTeam::fold(observe::Counters& sum) {
-  const auto add = [](std::uint64_t& to, const Tally& tally, std::uint64_t& folded) {
+  const auto add = [](std::uint64_t& to, const SingleWriterCounter& tally, std::uint64_t& folded) {
     const std::uint64_t now = tally.value();
     const std::uint64_t fresh = now - std::exchange(folded, now);
     to += fresh;
@@ -94,8 +94,8 @@ void ReceiveTeam::fold(observe::Counters& sum) {
     add(sum.receive_worker_batches, counters.batches, folded.batches);
     add(sum.chunks_duplicate, counters.duplicate, folded.duplicate);
     add(sum.chunks_stale, counters.stale, folded.stale);
-    add(sum.chunks_early, counters.early, folded.early);
-    add(sum.chunks_early_dropped, counters.early_dropped, folded.early_dropped);
+    add(sum.chunks_unexpected, counters.early, folded.early);
+    add(sum.chunks_unexpected_dropped, counters.unexpected_dropped, folded.unexpected_dropped);
     add(sum.chunks_out_of_order, counters.out_of_order, folded.out_of_order);
     add(sum.chunks_malformed, counters.malformed, folded.malformed);
     add(sum.chunks_damaged, counters.damaged, folded.damaged);

@@ -17,12 +17,12 @@ namespace tutti::engine {
 class ReceiveTeam {
  public:
   /// The pins of the workers at a moment.
-  using Grace = std::vector<std::uint64_t>;
+  using GracePeriod = std::vector<std::uint64_t>;
 
   /// Deals out the endpoint's queue pairs to `workers` (1 to S) workers. `last_epoch`: of the last
-  /// collective begun; `early_bytes`: kept of each queue pair of those that have not.
+  /// collective begun; `unexpected_bytes`: kept of each queue pair of those that have not.
   ReceiveTeam(device::Endpoint& endpoint, std::uint32_t workers, std::uint32_t last_epoch,
-              std::uint64_t early_bytes);
+              std::uint64_t unexpected_bytes);
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(workers_.size()); }
   ReceiveWorker& worker(std::uint32_t at) { return *workers_[at]; }
@@ -38,14 +38,14 @@ class ReceiveTeam {
   void retire(std::shared_ptr<const void> kept);
   /// `passed` says whether every batch is over that was under way when `grace` was called. A batch
   /// that is waited for wakes the driver if the team is eager since before.
-  Grace grace() const;
-  bool passed(const Grace& grace) const;
+  GracePeriod grace() const;
+  bool passed(const GracePeriod& grace) const;
 
-  /// Asks the workers to look. `glanced` says whether each has, after the question, taken a batch
+  /// Asks the workers to look. `polled_once` says whether each has, after the question, taken a batch
   /// from each queue pair; `looked`, whether it has found nothing more. Their answers wake the
   /// driver.
-  std::uint64_t ask_look();
-  bool glanced(std::uint64_t look) const;
+  std::uint64_t request_drain();
+  bool polled_once(std::uint64_t look) const;
   bool looked(std::uint64_t look) const;
   /// While on, every batch wakes the driver; else the end of a block or of everything.
   void set_eager(bool on);
@@ -61,7 +61,7 @@ class ReceiveTeam {
  private:
   struct Retired {
     std::shared_ptr<const void> kept;
-    Grace grace;
+    GracePeriod grace;
   };
   /// What was folded of a worker's counters.
   struct Folded {
@@ -70,7 +70,7 @@ class ReceiveTeam {
     std::uint64_t duplicate = 0;
     std::uint64_t stale = 0;
     std::uint64_t early = 0;
-    std::uint64_t early_dropped = 0;
+    std::uint64_t unexpected_dropped = 0;
     std::uint64_t out_of_order = 0;
     std::uint64_t malformed = 0;
     std::uint64_t damaged = 0;

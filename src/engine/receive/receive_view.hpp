@@ -3,7 +3,7 @@
 // The driver publishes a ReceiveView: the collective that chunks belong to now, and where they go.
 // A worker pins itself (an odd number) before it reads the view, and lets go at the end of the
 // batch. The driver never waits for that in the common case. Where it must know that nobody goes by
-// an older view, it publishes, notes the pins (a Grace) and goes on when each has moved:
+// an older view, it publishes, notes the pins (a GracePeriod) and goes on when each has moved:
 //  - a view and the operation behind it are freed a grace later;
 //  - a chunk that is to be READ is kept off the workers first, and read a grace later;
 //  - a collective that fails gives its buffer back a grace after its view was withdrawn.
@@ -78,15 +78,15 @@ class ArrivalQueue {
 
 /// What one worker has received in one communicator.
 struct ReceiveCounters {
-  Tally batches;
-  Tally received;
-  Tally duplicate;
-  Tally stale;
-  Tally early;
-  Tally early_dropped;
-  Tally out_of_order;
-  Tally malformed;
-  Tally damaged;
+  SingleWriterCounter batches;
+  SingleWriterCounter received;
+  SingleWriterCounter duplicate;
+  SingleWriterCounter stale;
+  SingleWriterCounter early;
+  SingleWriterCounter unexpected_dropped;
+  SingleWriterCounter out_of_order;
+  SingleWriterCounter malformed;
+  SingleWriterCounter damaged;
 };
 
 /// Where the driver and the workers of one communicator leave word for each other. Everything that

@@ -61,15 +61,15 @@ bool ReceiveWorker::poll(Instant now) {
   bool worked = false;
   Instant next = kNever;
   for (Stream& stream : streams_) {
-    worked |= place_early(now, stream);
+    worked |= place_unexpected(now, stream);
     (void)stream.pair->next_arrival(now);
     worked |= receive(now, stream);
     next = std::min(next, stream.pair->next_arrival(now));
   }
   next_arrival_ = next;
-  const bool glanced = answer(looks_glanced_, asked);
+  const bool polled_once = answer(looks_glanced_, asked);
   const bool answered = !worked && answer(looks_answered_, asked);
-  if (glanced || answered) tell(true);
+  if (polled_once || answered) tell(true);
   return worked;
 }
 
@@ -124,8 +124,8 @@ void ReceiveWorker::count(Judgement judgement) {
   if (judgement == Judgement::duplicate) ++counters_.duplicate;
 }
 
-device::Landing ReceiveWorker::landing(const device::MessageHead& chunk, bool begins) {
-  using Where = device::Landing::Where;
+device::Placement ReceiveWorker::landing(const device::MessageHead& chunk, bool begins) {
+  using Where = device::Placement::Where;
   if (poll_pin_ == nullptr) return {};
   const ReceiveView& view = poll_pin_->view();
   const Judgement judgement = judge(view, *polled_, chunk);
@@ -176,7 +176,7 @@ bool ReceiveWorker::here(const ReceiveView& view, const Stream& stream, std::uin
 void ReceiveWorker::note(Batch& batch, std::uint32_t subgroup, std::uint32_t block_index,
                          std::uint32_t psn, std::size_t bytes) {
   const ReceiveView& view = *batch.view;
-  if (!view.map->mark_beside(block_index, subgroup, psn)) return;
+  if (!view.map->mark_atomic(block_index, subgroup, psn)) return;
   ++counters_.received;
   ++batch.fresh;
   if (psn + 1 == view.layout->blocks()[block_index].psns.last) batch.block_ended = true;
@@ -209,13 +209,13 @@ void ReceiveWorker::keep(Stream& stream, const device::ReceivedChunk& chunk) {
   bool damaged = false;
   if (stream.early.keep(chunk, *stream.pair, damaged)) {
     ++counters_.early;
-    holds_early_.store(true, std::memory_order_seq_cst);
+    holds_unexpected_.store(true, std::memory_order_seq_cst);
   } else {
-    ++(damaged ? counters_.damaged : counters_.early_dropped);
+    ++(damaged ? counters_.damaged : counters_.unexpected_dropped);
   }
 }
 
-bool ReceiveWorker::place_early(Instant now, Stream& stream) {
+bool ReceiveWorker::place_unexpected(Instant now, Stream& stream) {
   if (stream.early.empty()) return false;
   const std::uint64_t publications = board_.publications.load(std::memory_order_seq_cst);
   if (publications == stream.early_checked) return false;
@@ -226,19 +226,20 @@ bool ReceiveWorker::place_early(Instant now, Stream& stream) {
     const ReceiveView& view = pin.view();
     counters_.stale.add(stream.early.drop_before(view.epoch));
     Batch batch{&view, now};
-    for (const EarlyStore::Chunk& chunk : stream.early.take(view.epoch)) {
-      on_early_chunk(batch, stream, chunk);
+    for (const UnexpectedChunks::Chunk& chunk : stream.early.take(view.epoch)) {
+      on_unexpected_chunk(batch, stream, chunk);
     }
     urgent = close(batch, stream.subgroup);
   }
   const bool held = std::any_of(streams_.begin(), streams_.end(),
                                 [](const Stream& one) { return !one.early.empty(); });
-  holds_early_.store(held, std::memory_order_seq_cst);
+  holds_unexpected_.store(held, std::memory_order_seq_cst);
   tell(urgent);
   return true;
 }
 
-void ReceiveWorker::on_early_chunk(Batch& batch, Stream& stream, const EarlyStore::Chunk& chunk) {
+void ReceiveWorker::on_unexpected_chunk(Batch& batch, Stream& stream,
+                                        const UnexpectedChunks::Chunk& chunk) {
   const ReceiveView& view = *batch.view;
   const std::span<const std::byte> payload = chunk.payload();
   if (view.state != ReceiveView::State::receiving) {

@@ -17,18 +17,18 @@
 
 namespace tutti::engine {
 
-class ReceiveWorker : private device::LandingGuide {
+class ReceiveWorker : private device::PlacementResolver {
  public:
-  /// Keeps, of each queue pair, up to `early_bytes` of chunks of collectives not begun here.
-  ReceiveWorker(ReceiveBoard& board, std::uint64_t early_bytes)
-      : board_(board), early_bytes_(early_bytes) {}
+  /// Keeps, of each queue pair, up to `unexpected_bytes` of chunks of collectives not begun here.
+  ReceiveWorker(ReceiveBoard& board, std::uint64_t unexpected_bytes)
+      : board_(board), unexpected_bytes_(unexpected_bytes) {}
   ReceiveWorker(const ReceiveWorker&) = delete;
   ReceiveWorker& operator=(const ReceiveWorker&) = delete;
 
   /// Gives it a queue pair, before it runs.
   void add(std::uint32_t subgroup, device::MulticastQueuePair& pair) {
-    streams_.push_back({subgroup, &pair, EarlyStore(early_bytes_)});
-    (void)pair.land_by(this);
+    streams_.push_back({subgroup, &pair, UnexpectedChunks(unexpected_bytes_)});
+    (void)pair.set_resolver(this);
   }
   /// What its thread waits on.
   std::vector<int> descriptors() const;
@@ -51,7 +51,7 @@ class ReceiveWorker : private device::LandingGuide {
   std::uint64_t pin() const { return pin_.load(std::memory_order_seq_cst); }
   std::uint64_t looks_glanced() const { return looks_glanced_.load(std::memory_order_seq_cst); }
   std::uint64_t looks_answered() const { return looks_answered_.load(std::memory_order_seq_cst); }
-  bool holds_early() const { return holds_early_.load(std::memory_order_seq_cst); }
+  bool holds_unexpected() const { return holds_unexpected_.load(std::memory_order_seq_cst); }
   ArrivalQueue& arrivals() { return arrivals_; }
   const ReceiveCounters& counters() const { return counters_; }
 
@@ -59,7 +59,7 @@ class ReceiveWorker : private device::LandingGuide {
   struct Stream {
     std::uint32_t subgroup;
     device::MulticastQueuePair* pair;
-    EarlyStore early;
+    UnexpectedChunks early;
     std::uint64_t early_checked = 0;  ///< publications that the early chunks were compared with
     std::uint32_t last_block = 0;
   };
@@ -78,10 +78,10 @@ class ReceiveWorker : private device::LandingGuide {
 
   static bool answer(std::atomic<std::uint64_t>& answered, std::uint64_t asked);
   bool receive(Instant now, Stream& stream);
-  bool place_early(Instant now, Stream& stream);
-  void on_early_chunk(Batch& batch, Stream& stream, const EarlyStore::Chunk& chunk);
+  bool place_unexpected(Instant now, Stream& stream);
+  void on_unexpected_chunk(Batch& batch, Stream& stream, const UnexpectedChunks::Chunk& chunk);
   void on_chunk(Batch& batch, Stream& stream, const device::ReceivedChunk& chunk);
-  device::Landing landing(const device::MessageHead& chunk, bool begins) override;
+  device::Placement landing(const device::MessageHead& chunk, bool begins) override;
   Judgement judge(const ReceiveView& view, Stream& stream, const device::MessageHead& chunk) const;
   void count(Judgement judgement);
   /// Whether the chunk is one of this queue pair's in the collective of the view.
@@ -97,7 +97,7 @@ class ReceiveWorker : private device::LandingGuide {
   ReceiveBoard& board_;
   std::function<void()> rouse_;
   std::vector<Stream> streams_;
-  std::uint64_t early_bytes_;
+  std::uint64_t unexpected_bytes_;
   Instant next_arrival_ = kNever;
   ArrivalQueue arrivals_;
   ReceiveCounters counters_;
@@ -107,7 +107,7 @@ class ReceiveWorker : private device::LandingGuide {
   alignas(64) std::atomic<std::uint64_t> pin_{0};  ///< odd: goes by a view
   std::atomic<std::uint64_t> looks_glanced_{0};
   std::atomic<std::uint64_t> looks_answered_{0};
-  std::atomic<bool> holds_early_{false};
+  std::atomic<bool> holds_unexpected_{false};
 };
 
 }  // namespace tutti::engine

@@ -18,7 +18,7 @@ using schedule::Transfer;
 namespace {
 
 /// What a message costs whoever keeps it early, beside its bytes.
-constexpr std::uint64_t kEarlyOverheadBytes = 64;
+constexpr std::uint64_t kUnexpectedOverheadBytes = 64;
 
 bool executable(TaskKind kind) {
   return kind != TaskKind::write && kind != TaskKind::read && kind != TaskKind::multicast &&
@@ -45,7 +45,7 @@ bool needs_everybody(schedule::Collective collective) {
 }
 
 /// An upper bound, the same on all ranks, of what one rank may be sent before it has called.
-std::uint64_t early_bound(const schedule::Schedule& schedule, const schedule::Shape& shape) {
+std::uint64_t unexpected_bound(const schedule::Schedule& schedule, const schedule::Shape& shape) {
   const schedule::Purpose& purpose = schedule.purpose();
   const schedule::BlockSizes& blocks = shape.of(Buffer::receive);
   std::uint64_t bytes = blocks.uniform_bytes;
@@ -57,7 +57,7 @@ std::uint64_t early_bound(const schedule::Schedule& schedule, const schedule::Sh
     bytes *= purpose.ranks;
   }
   const std::uint64_t messages = std::uint64_t{purpose.ranks} * purpose.parameters.segments;
-  return messages * kEarlyOverheadBytes + std::min(bytes, messages * shape.eager_limit_bytes);
+  return messages * kUnexpectedOverheadBytes + std::min(bytes, messages * shape.eager_limit_bytes);
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ Status ScheduleOperation::prepare_call() {
     if (!result) return result.status();
     result_ = *result;
   }
-  early_bytes_ = early_bound(schedule, call_.shape);
+  unexpected_bytes_ = unexpected_bound(schedule, call_.shape);
   confirms_ = needs_everybody(purpose.collective);
   for (schedule::BlockSizes& blocks : call_.shape.buffers) blocks = {};  // the caller's from here
   space.departures.assign(schedule.tasks().size(), {});
@@ -214,7 +214,7 @@ void ScheduleOperation::copy(TaskIndex at) {
   const std::span<const std::byte> source = place(space_->filled[at].source);
   if (may_take_long(at)) {
     space_->copies.push_back(at);
-    ++context().counters().copies_beside;
+    ++context().counters().copies_overlapped;
     return;
   }
   if (!source.empty())

@@ -45,7 +45,7 @@ class ScheduleOperation final : public Operation {
                                                            std::shared_ptr<WorkspacePool> pool);
   ~ScheduleOperation() override;
 
-  std::uint64_t early_bytes() const override { return early_bytes_; }
+  std::uint64_t unexpected_bytes() const override { return unexpected_bytes_; }
   bool confirms_earlier() const override { return confirms_; }
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_data(Instant now, Rank from, std::uint32_t slot,
@@ -109,7 +109,7 @@ class ScheduleOperation final : public Operation {
   protocol::Outbox outbox_;
   PacedCopy copy_;                  ///< the first of the workspace's copies
   std::vector<Instant> issued_at_;  ///< by task; of a call that is traced
-  std::uint64_t early_bytes_ = 0;
+  std::uint64_t unexpected_bytes_ = 0;
   bool confirms_ = false;
   bool scaled_ = false;
   bool begun_ = false;

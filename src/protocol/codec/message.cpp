@@ -47,12 +47,27 @@ std::optional<Message> decode(std::span<const std::byte> bytes) {
 }
 
 const char* to_string(MessageKind kind) {
-  static constexpr const char* kNames[] = {
-      "?",           "barrier",    "activate",   "fetch_request", "fetch_ready",
-      "fetch_later", "fetch_lack", "fetch_gone", "loss_hint",     "final",
-      "credit",      "grant",      "failed",     "window",        "pulse",
-      "refused",     "leave",      "have",       "entry_missing", "left_wanted",
-      "left"};
+  static constexpr const char* kNames[] = {"?",
+                                           "barrier",
+                                           "activate",
+                                           "fetch_request",
+                                           "fetch_ready",
+                                           "fetch_pending",
+                                           "fetch_lost",
+                                           "fetch_expired",
+                                           "retransmit_request",
+                                           "final",
+                                           "credit",
+                                           "grant",
+                                           "failed",
+                                           "window",
+                                           "pulse",
+                                           "refused",
+                                           "leave",
+                                           "have",
+                                           "slot_nack",
+                                           "slot_ack_request",
+                                           "left"};
   return kNames[static_cast<std::uint8_t>(kind)];
 }
 

@@ -14,27 +14,27 @@
 namespace tutti::protocol {
 
 enum class MessageKind : std::uint8_t {
-  barrier = 1,    ///< argument: round (K3)
-  activate,       ///< the chain's next sender may begin (K7)
-  fetch_request,  ///< ranges that the sender misses (K5)
-  fetch_ready,    ///< ranges that may be read now; argument: key, offset: of psn 0's region
-  fetch_later,    ///< ranges that have not come yet; ready follows
-  fetch_lack,     ///< ranges that are lost here too; ready follows
-  fetch_gone,     ///< the collective is over here; ask another
-  loss_hint,      ///< to a block's root: these ranges are lost at two ranks or more
-  final,          ///< the sender has everything (K6)
-  credit,         ///< argument: chain << 32 | pulse; the sender's subtree has consumed it
-  grant,          ///< argument: chain << 32 | pulse; everybody has consumed it
-  failed,         ///< argument: rank that is lost; text-free, the receiver words it. In the upper
-                  ///< half 1 + a rank of the whole job where the cause lies outside, else 0
-  window,         ///< argument: key of the receiver's part of the sender's window (T4)
-  pulse,          ///< argument: segments that the receiver may have written in all (T4)
-  refused,        ///< argument: reason << 32 | rank at fault; the sender ends the collective
-  leave,          ///< the sender calls no more
-  have,           ///< the sender has what was multicast to it up to this collective
-  entry_missing,  ///< epoch: a meeting at the board, of which the receiver's entry is missing
-  left_wanted,    ///< the receiver is to say which meetings it has left
-  left,           ///< epoch: the last meeting that the sender has left; argument 1: it goes
+  barrier = 1,         ///< argument: round (K3)
+  activate,            ///< the chain's next sender may begin (K7)
+  fetch_request,       ///< ranges that the sender misses (K5)
+  fetch_ready,         ///< ranges that may be read now; argument: key, offset: of psn 0's region
+  fetch_pending,       ///< ranges that have not come yet; ready follows
+  fetch_lost,          ///< ranges that are lost here too; ready follows
+  fetch_expired,       ///< the collective is over here; ask another
+  retransmit_request,  ///< to a block's root: these ranges are lost at two ranks or more
+  final,               ///< the sender has everything (K6)
+  credit,              ///< argument: chain << 32 | pulse; the sender's subtree has consumed it
+  grant,               ///< argument: chain << 32 | pulse; everybody has consumed it
+  failed,     ///< argument: rank that is lost; text-free, the receiver words it. In the upper
+              ///< half 1 + a rank of the whole job where the cause lies outside, else 0
+  window,     ///< argument: key of the receiver's part of the sender's window (T4)
+  pulse,      ///< argument: segments that the receiver may have written in all (T4)
+  refused,    ///< argument: reason << 32 | rank at fault; the sender ends the collective
+  leave,      ///< the sender calls no more
+  have,       ///< the sender has what was multicast to it up to this collective
+  slot_nack,  ///< epoch: a meeting at the board, of which the receiver's entry is missing
+  slot_ack_request,  ///< the receiver is to say which meetings it has left
+  left,              ///< epoch: the last meeting that the sender has left; argument 1: it goes
   last_kind = left,
 };
 

@@ -9,10 +9,10 @@
 #include "base/error.hpp"
 #include "runtime/aggregator/aggregator_connection.hpp"
 #include "runtime/aggregator/aggregator_frame.hpp"
-#include "runtime/bootstrap/unique_id.hpp"
-#include "runtime/communicator/greeting.hpp"
 #include "runtime/bootstrap/packed_json.hpp"
 #include "runtime/bootstrap/packed_number.hpp"
+#include "runtime/bootstrap/unique_id.hpp"
+#include "runtime/communicator/greeting.hpp"
 
 namespace tutti::runtime {
 
@@ -39,7 +39,7 @@ Result<Arranged> arrange(const std::string& address, const ServiceKey& key,
   // Where the aggregator reaches us, so do the other ranks: they share its fabric.
   const auto id = make_unique_id(connection->local_host());
   if (!id) return id.status();
-  const Greeting self = make_greeting(options, number);
+  const PeerOptions self = make_greeting(options, number);
   const JoinRequest request{.unique_id = text_of(*id),
                             .address = address,
                             .job = fmt::format("{}:{}", self.host, self.process),

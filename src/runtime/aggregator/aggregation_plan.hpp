@@ -18,7 +18,7 @@ struct AggregationPlan {
   struct Side {
     std::string address;
     std::string unique_id;
-    engine::InNetworkTerms terms;
+    engine::WindowConfig terms;
   };
 
   Status status;  ///< why there are no aggregators

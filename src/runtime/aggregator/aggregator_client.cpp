@@ -14,15 +14,15 @@
 #include "runtime/aggregator/aggregation_plan.hpp"
 #include "runtime/bootstrap/unique_id.hpp"
 #include "runtime/communicator/call_check.hpp"
-#include "runtime/progress/clock.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
+#include "runtime/progress/clock.hpp"
 
 namespace tutti::runtime {
 
 namespace {
 
 // A part shorter than this is not worth another aggregator's messages.
-constexpr std::uint64_t kLeastPartBytes = 64 * 1024;
+constexpr std::uint64_t kMinPartBytes = 64 * 1024;
 // A leaving rank waits so long for the others to leave.
 constexpr Nanoseconds kLeavePatience{1'000'000'000};
 
@@ -101,7 +101,7 @@ Result<std::shared_ptr<Aggregation>> Aggregation::create(Bootstrap& bootstrap,
 }
 
 Status Aggregation::join(const std::string& address, const std::string& unique_id,
-                         const engine::InNetworkTerms& terms, const CommunicatorOptions& options,
+                         const engine::WindowConfig& terms, const CommunicatorOptions& options,
                          std::uint16_t number) {
   const auto named = [&](const Status& status) {
     return failure(status.code(), "aggregator {} did not come into the job: {}", address,
@@ -121,7 +121,7 @@ Status Aggregation::join(const std::string& address, const std::string& unique_i
   side.peer_timeout = options.peer_timeout;
   side.create_timeout = options.create_timeout;
   side.device = options.device;
-  auto state = CommunicatorState::create(**bootstrap, side, progress_, {.number = number});
+  auto state = CommunicatorImpl::create(**bootstrap, side, progress_, {.number = number});
   if (!state) return named(state.status());
   const device::Capabilities& can = (*state)->context().endpoint().capabilities();
   if (!can.has(device::Capability::write_immediate)) {
@@ -147,14 +147,14 @@ std::string Aggregation::describe() const {
   if (!active()) return "no aggregator: " + reason_.message();
   std::string addresses;
   for (const Side& side : sides_) addresses += (addresses.empty() ? "" : ", ") + side.address;
-  const engine::InNetworkTerms& terms = sides_.front().terms;
+  const engine::WindowConfig& terms = sides_.front().terms;
   return fmt::format("{} aggregator(s) ({}), windows of {} slots x {} bytes a rank, {} pulses",
                      sides_.size(), addresses, terms.slots, terms.segment_bytes, terms.pulses);
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> Aggregation::counters() const {
   std::map<std::string, std::uint64_t> total;
-  progress_->exclusive([&] {
+  progress_->with_engine([&] {
     for (const Side& side : sides_) {
       for (const auto& [name, value] : observe::list(side.state->context().counters())) {
         total[name] += value;
@@ -167,12 +167,12 @@ std::vector<std::pair<std::string, std::uint64_t>> Aggregation::counters() const
 // ---- calls --------------------------------------------------------------------------------------
 
 /// One completion for the operations that a call is made of, which end in any order.
-class Aggregation::Gathered {
+class Aggregation::CompletionGroup {
  public:
-  Gathered() : completion_(std::make_shared<engine::Completion>()) {}
+  CompletionGroup() : completion_(std::make_shared<engine::Completion>()) {}
   const std::shared_ptr<engine::Completion>& completion() const { return completion_; }
 
-  void add(engine::Operation& operation, const std::shared_ptr<Gathered>& self) {
+  void add(engine::Operation& operation, const std::shared_ptr<CompletionGroup>& self) {
     ++open_;
     ++completion_->chunks_total;
     operation.completion()->callback = [self](const Status& status) { self->ended(status); };
@@ -204,7 +204,7 @@ struct Aggregation::Prepared {
   std::span<std::byte> output;
   reduction::Reducer reducer;
   bool will_wait = false;
-  std::shared_ptr<Gathered> gathered = std::make_shared<Gathered>();
+  std::shared_ptr<CompletionGroup> gathered = std::make_shared<CompletionGroup>();
 };
 
 bool Aggregation::serves(const CollectiveCall& call) const {
@@ -257,7 +257,7 @@ Aggregation::Outcome Aggregation::reduce(std::span<const std::byte> input,
 }
 
 std::size_t Aggregation::parts_of(std::uint64_t bytes) const {
-  return std::clamp<std::size_t>(bytes / kLeastPartBytes, 1, sides_.size());
+  return std::clamp<std::size_t>(bytes / kMinPartBytes, 1, sides_.size());
 }
 
 Aggregation::Outcome Aggregation::submit(Collective collective, Rank root,
@@ -325,7 +325,7 @@ void Aggregation::submit_part(Prepared& prepared, Side& side, std::size_t part, 
   if (!all) buffers.result = result;
   engine::CommunicatorContext& context = side.state->context();
   auto child =
-      std::make_unique<engine::InNetworkChild>(call, side.terms, buffers, prepared.reducer);
+      std::make_unique<engine::ContributeOperation>(call, side.terms, buffers, prepared.reducer);
   prepared.gathered->add(*child, prepared.gathered);
   progress_->submit(context, std::move(child), prepared.will_wait);
   if (!all) return;

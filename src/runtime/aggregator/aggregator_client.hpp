@@ -30,7 +30,7 @@ class MulticastOperation;
 
 namespace tutti::runtime {
 
-class CommunicatorState;
+class CommunicatorImpl;
 class Progress;
 
 /// Which aggregators a job uses. Rank 0's words count for all ranks.
@@ -111,17 +111,17 @@ class Aggregation {
  private:
   struct Side {
     std::string address;
-    engine::InNetworkTerms terms;
-    std::shared_ptr<CommunicatorState> state;
+    engine::WindowConfig terms;
+    std::shared_ptr<CommunicatorImpl> state;
   };
   struct Prepared;
-  class Gathered;
+  class CompletionGroup;
 
   Aggregation(Rank rank, std::uint32_t size, std::shared_ptr<Progress> progress)
       : rank_(rank), size_(size), progress_(std::move(progress)) {}
 
   Status join(const std::string& address, const std::string& unique_id,
-              const engine::InNetworkTerms& terms, const CommunicatorOptions& options,
+              const engine::WindowConfig& terms, const CommunicatorOptions& options,
               std::uint16_t number);
   Outcome submit(Collective collective, Rank root, std::span<const std::byte> input,
                  std::span<std::byte> output, const ReductionCall& call);

@@ -86,9 +86,9 @@ std::string AggregatorConnection::local_host() const {
   return text.starts_with("127.") || text == "::1" ? std::string() : text;
 }
 
-Result<engine::InNetworkTerms> AggregatorConnection::ask(const ServiceKey& key,
-                                                         const JoinRequest& request,
-                                                         Deadline deadline) {
+Result<engine::WindowConfig> AggregatorConnection::ask(const ServiceKey& key,
+                                                       const JoinRequest& request,
+                                                       Deadline deadline) {
   const ControlNonce nonce = fresh_nonce();
   auto sealed = seal(key, ControlDirection::to_aggregator, challenge_, nonce, encode(request));
   if (!sealed) return sealed.status();

@@ -19,8 +19,8 @@ class AggregatorConnection {
   /// The address of this host as the aggregator sees it; empty where that is the loopback.
   std::string local_host() const;
   /// Asks; returns the terms. A refusal is the aggregator's own Status.
-  Result<engine::InNetworkTerms> ask(const ServiceKey& key, const JoinRequest& request,
-                                     Deadline deadline);
+  Result<engine::WindowConfig> ask(const ServiceKey& key, const JoinRequest& request,
+                                   Deadline deadline);
   /// Says that the job begins; without it the aggregator does not wait for the job.
   Status go(Deadline deadline);
 

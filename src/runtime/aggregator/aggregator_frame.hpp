@@ -66,7 +66,7 @@ struct JoinRequest {
 /// Its answer: the terms, or why not.
 struct JoinReply {
   Status status;
-  engine::InNetworkTerms terms;
+  engine::WindowConfig terms;
 };
 
 Bytes encode(const JoinRequest& request);

@@ -21,8 +21,8 @@
 #include "engine/aggregate/reduce_operation.hpp"
 #include "runtime/aggregator/aggregator_connection.hpp"
 #include "runtime/bootstrap/unique_id.hpp"
-#include "runtime/progress/clock.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
+#include "runtime/progress/clock.hpp"
 #include "runtime/progress/progress.hpp"
 
 namespace tutti::runtime {
@@ -32,7 +32,7 @@ namespace {
 constexpr auto kVisitTimeout = std::chrono::seconds(5);
 constexpr auto kGoTimeout = std::chrono::seconds(30);  // for the job to ask the other aggregators
 constexpr std::uint32_t kMaxVisitors = 64;             ///< connections beside the jobs
-constexpr std::uint32_t kLeastSlots = 4;
+constexpr std::uint32_t kMinSlots = 4;
 constexpr Nanoseconds kSpin{20'000};
 
 /// A job's end, told by the engine and awaited by the job's thread.
@@ -58,7 +58,7 @@ class JobEnd {
   Status status_;
 };
 
-engine::InNetworkTerms with_fewer_slots(engine::InNetworkTerms terms) {
+engine::WindowConfig with_fewer_slots(engine::WindowConfig terms) {
   terms.slots /= 2;
   terms.pulses = std::min(terms.pulses, terms.slots);
   terms.group_bytes = std::min(terms.group_bytes, terms.slots * terms.segment_bytes);
@@ -86,11 +86,11 @@ class AggregatorService::Parts {
     std::thread thread;
     JobEnd end;
     bool over = false;
-    CommunicatorState* state = nullptr;  ///< while it is served
+    CommunicatorImpl* state = nullptr;  ///< while it is served
   };
   /// What a job holds of the aggregator's limits.
   struct Share {
-    engine::InNetworkTerms terms;
+    engine::WindowConfig terms;
     std::uint64_t bytes = 0;
   };
 
@@ -102,7 +102,7 @@ class AggregatorService::Parts {
   Result<Share> admit(const JoinRequest& request);
   void release(const Share& share);
   Status serve(Visit& visit, const JoinRequest& request, const Share& share);
-  void part_with(Visit& visit, CommunicatorState& state);
+  void part_with(Visit& visit, CommunicatorImpl& state);
   void reap(bool all);
   void say(const std::string& line) const {
     if (options_.log) options_.log(line);
@@ -224,7 +224,7 @@ void AggregatorService::Parts::receive_visit(Visit& visit, Socket socket) {
 void AggregatorService::Parts::receive_job(Visit& visit, AggregatorVisitor& visitor,
                                            const JoinRequest& request) {
   const auto share = admit(request);
-  const JoinReply reply{share.status(), share ? share->terms : engine::InNetworkTerms{}};
+  const JoinReply reply{share.status(), share ? share->terms : engine::WindowConfig{}};
   const Status told = visitor.reply(options_.key, reply, deadline_after(kVisitTimeout));
   if (!share) {
     say(fmt::format("job {} of {} ranks refused: {}", request.job, request.ranks,
@@ -256,7 +256,7 @@ Result<AggregatorService::Parts::Share> AggregatorService::Parts::admit(
   const std::uint64_t left = options_.memory_bytes - used_bytes_;
   share.bytes = engine::InNetworkWindow::memory_bytes(request.ranks, share.terms);
   // A fourth of what is left at most: whoever comes later is to find something, too.
-  while (share.bytes > left / 4 && share.terms.slots / 2 >= kLeastSlots) {
+  while (share.bytes > left / 4 && share.terms.slots / 2 >= kMinSlots) {
     share.terms = with_fewer_slots(share.terms);
     share.bytes = engine::InNetworkWindow::memory_bytes(request.ranks, share.terms);
   }
@@ -296,22 +296,22 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
   options.device = options_.device;
   const auto window = std::make_shared<engine::InNetworkWindow>(request.ranks, share.terms);
   auto created =
-      CommunicatorState::create(**bootstrap, options, progress_,
-                                {.number = request.communicator,
-                                 .name = fmt::format("aggregator {}, process", request.address)});
+      CommunicatorImpl::create(**bootstrap, options, progress_,
+                               {.number = request.communicator,
+                                .name = fmt::format("aggregator {}, process", request.address)});
   if (!created) return created.status();
-  CommunicatorState& state = **created;
+  CommunicatorImpl& state = **created;
   window->on_end = [&visit](const Status& status) { visit.end.set(status); };
   const Status opened =
-      progress_->exclusive([&] { return window->open(state.context().endpoint()); });
+      progress_->with_engine([&] { return window->open(state.context().endpoint()); });
   if (!opened.ok()) return opened;
   {
     const std::lock_guard lock(mutex_);
     visit.state = &state;
   }
-  progress_->submit(state.context(), std::make_unique<engine::InNetworkSwitch>(window), false);
+  progress_->submit(state.context(), std::make_unique<engine::ReduceOperation>(window), false);
   const Status end = visit.end.wait();
-  progress_->exclusive([&] {
+  progress_->with_engine([&] {
     // Where it is we who end it, the ranks learn of it at once.
     if (end.code() == Code::aborted) {
       state.context().abort(end.message());
@@ -325,7 +325,7 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
 }
 
 /// Keeps what a job has counted, whose end has come.
-void AggregatorService::Parts::part_with(Visit& visit, CommunicatorState& state) {
+void AggregatorService::Parts::part_with(Visit& visit, CommunicatorImpl& state) {
   const std::lock_guard lock(mutex_);
   visit.state = nullptr;
   for (const auto& [name, value] : observe::list(state.context().counters())) {
@@ -335,7 +335,7 @@ void AggregatorService::Parts::part_with(Visit& visit, CommunicatorState& state)
 
 std::vector<std::pair<std::string, std::uint64_t>> AggregatorService::Parts::counters() const {
   std::map<std::string, std::uint64_t> total;
-  progress_->exclusive([&] {
+  progress_->with_engine([&] {
     const std::lock_guard lock(mutex_);
     total = ended_counters_;
     for (const auto& one : visits_) {

@@ -27,7 +27,7 @@ struct AggregatorOptions {
   std::string interface;  ///< where its jobs' traffic is; "": TUTTI_INTERFACE, else chosen
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;  ///< for all windows together
   std::uint32_t jobs = 32;                              ///< communicators at a time (T5)
-  engine::InNetworkTerms terms;  ///< offered; fewer slots where memory is short
+  engine::WindowConfig terms;  ///< offered; fewer slots where memory is short
   /// What happens, a line each: jobs that come, go and fail, visitors turned away. Called by any of
   /// the service's threads.
   std::function<void(const std::string&)> log;

@@ -17,7 +17,7 @@ constexpr std::uint64_t kMaxTimeoutSeconds = 7 * 24 * 3600;
 
 using Made = Result<std::unique_ptr<Bootstrap>>;
 
-Result<Place> required_place(const Environment& environment) {
+Result<LauncherRank> required_place(const Environment& environment) {
   const auto place = launcher_place(environment);
   if (!place.ok()) return place.status();
   if (*place) return **place;

@@ -32,7 +32,7 @@ Result<Endpoint> read_master(const Environment& environment) {
                  "the host of rank 0");
 }
 
-Result<std::unique_ptr<Bootstrap>> bootstrap_at(const Endpoint& endpoint, const Place& place,
+Result<std::unique_ptr<Bootstrap>> bootstrap_at(const Endpoint& endpoint, const LauncherRank& place,
                                                 const std::string& method,
                                                 const Environment& environment,
                                                 Nanoseconds timeout) {

@@ -19,7 +19,7 @@ Result<Endpoint> read_master(const Environment& environment);
 
 /// A store at an address that is known to all; rank 0 listens there. `method` begins the
 /// description.
-Result<std::unique_ptr<Bootstrap>> bootstrap_at(const Endpoint& endpoint, const Place& place,
+Result<std::unique_ptr<Bootstrap>> bootstrap_at(const Endpoint& endpoint, const LauncherRank& place,
                                                 const std::string& method,
                                                 const Environment& environment,
                                                 Nanoseconds timeout);

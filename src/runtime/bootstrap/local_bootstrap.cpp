@@ -11,7 +11,7 @@
 namespace tutti::runtime {
 namespace {
 
-using Gathered = std::shared_ptr<const std::vector<Bytes>>;
+using CompletionGroup = std::shared_ptr<const std::vector<Bytes>>;
 
 /// One exchange after the other: the last rank to come publishes the result for those who wait.
 class Exchange {
@@ -20,8 +20,8 @@ class Exchange {
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(parts_.size()); }
 
-  Result<Gathered> gather(std::uint32_t rank, std::span<const std::byte> mine,
-                          Nanoseconds timeout) {
+  Result<CompletionGroup> gather(std::uint32_t rank, std::span<const std::byte> mine,
+                                 Nanoseconds timeout) {
     std::unique_lock lock(mutex_);
     if (!failed_.ok()) return failed_;
     parts_[rank] = Bytes(mine.begin(), mine.end());
@@ -45,7 +45,7 @@ class Exchange {
   }
 
  private:
-  Gathered publish() {
+  CompletionGroup publish() {
     auto all = std::make_shared<std::vector<Bytes>>();
     for (auto& part : parts_) all->push_back(std::move(*part));
     parts_.assign(parts_.size(), std::nullopt);
@@ -83,7 +83,8 @@ class Exchange {
   std::vector<std::optional<Bytes>> parts_;
   std::vector<bool> left_;
   std::uint64_t exchange_ = 0;
-  Gathered latest_;  ///< of exchange_ - 1; the next needs everyone who still waits for this one
+  CompletionGroup
+      latest_;  ///< of exchange_ - 1; the next needs everyone who still waits for this one
   Status failed_;
 };
 

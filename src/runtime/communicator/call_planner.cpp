@@ -59,7 +59,7 @@ Result<std::string> read_choices(const std::string& path) {
 
 }  // namespace
 
-Result<collectives::ChoiceTable> CollectiveCalls::choices_from_environment() {
+Result<collectives::ChoiceTable> CallPlanner::choices_from_environment() {
   auto table = collectives::ChoiceTable::defaults();
   if (const char* path = std::getenv(kFile)) {
     auto list = read_choices(path);
@@ -72,7 +72,7 @@ Result<collectives::ChoiceTable> CollectiveCalls::choices_from_environment() {
   return table;
 }
 
-CollectiveCalls::CollectiveCalls(const CallerFacts& facts, collectives::ChoiceTable choices)
+CallPlanner::CallPlanner(const CallerFacts& facts, collectives::ChoiceTable choices)
     : facts_(facts),
       choices_(std::move(choices)),
       templates_(kTemplates, collectives::build),
@@ -83,29 +83,28 @@ CollectiveCalls::CollectiveCalls(const CallerFacts& facts, collectives::ChoiceTa
 }
 
 /// Blocks shorter than this meet at the board by the table of choices.
-std::uint64_t CollectiveCalls::met_below(Collective collective) const {
-  const auto meets = [&](std::uint64_t bytes) {
-    return fits_board(collective, choices_.choose(situation_of(collective, bytes)).algorithm,
-                      bytes);
+std::uint64_t CallPlanner::met_below(Collective collective) const {
+  const auto is_slot_exchange = [&](std::uint64_t bytes) {
+    return fits_slot(collective, choices_.choose(situation_of(collective, bytes)).algorithm, bytes);
   };
   std::uint64_t bytes = 0;
-  while (meets(bytes)) {
-    bytes = std::min(choices_.constant_up_to(collective, bytes), *facts_.max_board_bytes) + 1;
+  while (is_slot_exchange(bytes)) {
+    bytes = std::min(choices_.constant_up_to(collective, bytes), *facts_.max_slot_bytes) + 1;
   }
   return bytes;
 }
 
-collectives::Situation CollectiveCalls::situation_of(Collective collective,
-                                                     std::uint64_t block_bytes) const {
+collectives::Situation CallPlanner::situation_of(Collective collective,
+                                                 std::uint64_t block_bytes) const {
   return {collective, facts_.size, facts_.hosts, block_bytes, facts_.device};
 }
 
-bool CollectiveCalls::prefers(const CollectiveCall& call) const {
+bool CallPlanner::prefers(const CollectiveCall& call) const {
   return call.options.algorithm == Algorithm::automatic &&
          choices_.prefers(situation_of(call.collective, block_bytes_of(call, facts_.size)));
 }
 
-std::string CollectiveCalls::complaint() const {
+std::string CallPlanner::complaint() const {
   const std::string places = choices_.misplaced(situation_of(Collective::barrier, 0));
   if (places.empty()) return {};
   return fmt::format(
@@ -114,8 +113,8 @@ std::string CollectiveCalls::complaint() const {
       kList, kFile, places, facts_.size, facts_.hosts, facts_.device);
 }
 
-Result<CollectiveCalls::Chosen> CollectiveCalls::choose(const CollectiveCall& call,
-                                                        std::uint64_t block_bytes) const {
+Result<CallPlanner::Chosen> CallPlanner::choose(const CollectiveCall& call,
+                                                std::uint64_t block_bytes) const {
   const CollectiveOptions& options = call.options;
   std::string_view name = options.algorithm.name();
   schedule::Parameters p;
@@ -150,13 +149,13 @@ Result<CollectiveCalls::Chosen> CollectiveCalls::choose(const CollectiveCall& ca
   return Chosen{*entry, p};
 }
 
-bool CollectiveCalls::fits_board(Collective collective, std::string_view algorithm,
-                                 std::uint64_t block_bytes) const {
-  return facts_.max_board_bytes && block_bytes <= *facts_.max_board_bytes && algorithm == kLinear &&
-         engine::BoardOperation::serves(collective);
+bool CallPlanner::fits_slot(Collective collective, std::string_view algorithm,
+                            std::uint64_t block_bytes) const {
+  return facts_.max_slot_bytes && block_bytes <= *facts_.max_slot_bytes && algorithm == kLinear &&
+         engine::SlotExchangeOperation::serves(collective);
 }
 
-Result<PlannedCall> CollectiveCalls::plan(const CollectiveCall& call) {
+Result<PlannedCall> CallPlanner::plan(const CollectiveCall& call) {
   if (Status status = check_call(call, facts_.rank, facts_.size); !status) return status;
   PlannedCall planned;
   planned.call = call;
@@ -164,8 +163,8 @@ Result<PlannedCall> CollectiveCalls::plan(const CollectiveCall& call) {
   const auto chosen = choose(call, planned.block_bytes);
   if (!chosen) return chosen.status();
   planned.algorithm_name = chosen->entry->name.data();
-  planned.at_board = fits_board(call.collective, chosen->entry->name, planned.block_bytes);
-  if (planned.at_board || chosen->entry->name == kMulticast) return planned;
+  planned.with_inline_engine = fits_slot(call.collective, chosen->entry->name, planned.block_bytes);
+  if (planned.with_inline_engine || chosen->entry->name == kMulticast) return planned;
 
   const schedule::TemplateKey key{.collective = call.collective,
                                   .algorithm = chosen->entry->name,
@@ -189,20 +188,22 @@ Result<PlannedCall> CollectiveCalls::plan(const CollectiveCall& call) {
   return planned;
 }
 
-Result<std::unique_ptr<engine::Operation>> CollectiveCalls::make(const CollectiveCall& call) {
-  if (!meets(call)) {
+Result<std::unique_ptr<engine::Operation>> CallPlanner::make(const CollectiveCall& call) {
+  if (!is_slot_exchange(call)) {
     const auto planned = plan(call);
     if (!planned) return planned.status();
     return make(*planned);
   }
   if (Status status = check_call(call, facts_.rank, facts_.size); !status) return status;
-  return std::unique_ptr<engine::Operation>(engine::BoardOperation::create(call, facts_.rank));
+  return std::unique_ptr<engine::Operation>(
+      engine::SlotExchangeOperation::create(call, facts_.rank));
 }
 
-Result<std::unique_ptr<engine::Operation>> CollectiveCalls::make(const PlannedCall& planned) {
+Result<std::unique_ptr<engine::Operation>> CallPlanner::make(const PlannedCall& planned) {
   const CollectiveCall& call = planned.call;
-  if (planned.at_board) {
-    return std::unique_ptr<engine::Operation>(engine::BoardOperation::create(call, facts_.rank));
+  if (planned.with_inline_engine) {
+    return std::unique_ptr<engine::Operation>(
+        engine::SlotExchangeOperation::create(call, facts_.rank));
   }
   if (!planned.schedule) {
     std::unique_ptr<engine::Operation> operation;

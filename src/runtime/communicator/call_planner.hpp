@@ -30,27 +30,27 @@ struct CallerFacts {
   std::uint64_t max_data_bytes = 0;  ///< that a message carries
   std::string device{};              ///< its name
   /// Of a block at the device's board; none: it has no board.
-  std::optional<std::uint64_t> max_board_bytes{};
+  std::optional<std::uint64_t> max_slot_bytes{};
 };
 
 /// A call, checked and planned; the buffers and all that the spans name stay the caller's.
 struct PlannedCall {
   CollectiveCall call;
   const char* algorithm_name = "";                     ///< a literal
-  bool at_board = false;                               ///< carried out by a meeting there
+  bool with_inline_engine = false;                     ///< carried out by a meeting there
   std::shared_ptr<const schedule::Schedule> schedule;  ///< null otherwise: by multicast
   schedule::Shape shape;
   std::uint64_t block_bytes = 0;
 };
 
 /// Thread-safe.
-class CollectiveCalls {
+class CallPlanner {
  public:
   /// Choices from TUTTI_ALGORITHMS and the file that TUTTI_ALGORITHM_FILE names, before the
   /// default ones. Errors (invalid_argument) name the variable.
   static Result<collectives::ChoiceTable> choices_from_environment();
 
-  CollectiveCalls(const CallerFacts& facts, collectives::ChoiceTable choices);
+  CallPlanner(const CallerFacts& facts, collectives::ChoiceTable choices);
 
   /// Checks and plans. Errors (invalid_argument): sizes that do not fit, a root or an algorithm
   /// that does not exist, or one that does not serve so many ranks.
@@ -76,13 +76,13 @@ class CollectiveCalls {
   Result<Chosen> choose(const CollectiveCall& call, std::uint64_t block_bytes) const;
   std::uint64_t met_below(Collective collective) const;
   /// Whether a call is so short, and leaves the choice to us, that it meets at the device's board.
-  bool meets(const CollectiveCall& call) const {
+  bool is_slot_exchange(const CollectiveCall& call) const {
     const std::uint64_t limit_bytes = met_below_[static_cast<std::size_t>(call.collective)];
     return limit_bytes > 0 && call.options.algorithm == Algorithm::automatic &&
            block_bytes_of(call, facts_.size) < limit_bytes;
   }
-  bool fits_board(Collective collective, std::string_view algorithm,
-                  std::uint64_t block_bytes) const;
+  bool fits_slot(Collective collective, std::string_view algorithm,
+                 std::uint64_t block_bytes) const;
 
   CallerFacts facts_;
   collectives::ChoiceTable choices_;

@@ -3,8 +3,8 @@
 #include "base/error.hpp"
 #include "runtime/aggregator/aggregator_client.hpp"
 #include "runtime/bootstrap/detect.hpp"
-#include "runtime/progress/clock.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
+#include "runtime/progress/clock.hpp"
 
 namespace tutti {
 
@@ -15,7 +15,7 @@ Status no_request() { return failure(Code::invalid_argument, "this request is em
 /// Whether waiting would be for oneself: the collective that is waited for cannot go on meanwhile.
 bool waits_for_itself(const runtime::RequestState& request) {
   return !request.completion->done.load(std::memory_order_acquire) &&
-         request.communicator->progress()->driven_by_caller();
+         request.communicator->progress()->caller_owns_engine();
 }
 
 Status cannot_wait(const runtime::RequestState& request) {
@@ -36,13 +36,13 @@ CommunicatorOptions resolved(const CommunicatorOptions& given) {
 }
 
 /// A communicator of the caller's, with the aggregators and choices that the environment adds.
-Result<std::shared_ptr<runtime::CommunicatorState>> create_state(
+Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(
     runtime::Bootstrap& bootstrap, const CommunicatorOptions& given,
     std::shared_ptr<runtime::Progress> progress, std::uint16_t number) {
   const CommunicatorOptions options = resolved(given);
-  auto choices = runtime::CollectiveCalls::choices_from_environment();
+  auto choices = runtime::CallPlanner::choices_from_environment();
   if (!choices) return choices.status();
-  auto state = runtime::CommunicatorState::create(
+  auto state = runtime::CommunicatorImpl::create(
       bootstrap, options, std::move(progress),
       {.number = number, .choices = std::move(*choices), .traced_by_wish = true});
   if (!state) return state.status();
@@ -106,7 +106,7 @@ ProgressReport Request::progress() const {
 
 // ---- Communicator -------------------------------------------------------------------------------
 
-Communicator::Communicator(std::shared_ptr<runtime::CommunicatorState> state)
+Communicator::Communicator(std::shared_ptr<runtime::CommunicatorImpl> state)
     : state_(std::move(state)) {}
 Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator& Communicator::operator=(Communicator&&) noexcept = default;
@@ -257,7 +257,7 @@ Status Communicator::on_completion(Request& request, std::function<void(const St
   if (!request.state_) return no_request();
   engine::Completion& completion = *request.state_->completion;
   // The engine is held still meanwhile, so that the end cannot slip in between.
-  state_->progress()->exclusive([&] {
+  state_->progress()->with_engine([&] {
     if (completion.done.load(std::memory_order_acquire)) {
       callback(completion.status);
     } else {
@@ -273,15 +273,15 @@ Status Communicator::on_completion(Request& request, std::function<void(const St
 
 void Communicator::abort(const std::string& reason) {
   // Within a completion callback the round that called it carries this out.
-  const bool within_callback = state_->progress()->driven_by_caller();
-  state_->progress()->exclusive([&] {
+  const bool within_callback = state_->progress()->caller_owns_engine();
+  state_->progress()->with_engine([&] {
     state_->abort(reason);
     if (!within_callback) state_->poll_sides();
   });
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() const {
-  return state_->progress()->exclusive([&] {
+  return state_->progress()->with_engine([&] {
     state_->context().fold_received();
     auto all = observe::list(state_->context().counters());
     const device::EndpointCounters device = state_->context().endpoint().counters();
@@ -290,12 +290,12 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
                 {"device_multicast_bytes_sent", device.multicast_bytes_sent},
                 {"device_multicast_datagrams_received", device.multicast_datagrams_received},
                 {"device_multicast_bytes_received", device.multicast_bytes_received},
-                {"device_board_datagrams_sent", device.board_datagrams_sent},
-                {"device_board_datagrams_received", device.board_datagrams_received},
+                {"device_slot_datagrams_sent", device.slot_datagrams_sent},
+                {"device_slot_datagrams_received", device.slot_datagrams_received},
                 {"device_reliable_frames_sent", device.reliable_frames_sent},
                 {"device_reliable_frames_resent", device.reliable_frames_resent},
                 {"device_reliable_timeouts", device.reliable_timeouts},
-                {"device_reliable_tails_repeated", device.reliable_tails_repeated},
+                {"device_reliable_tail_probes", device.reliable_tail_probes},
                 {"device_reliable_frames_received", device.reliable_frames_received},
                 {"device_reliable_frames_duplicate", device.reliable_frames_duplicate},
                 {"device_reliable_bytes_sent", device.reliable_bytes_sent},
@@ -317,12 +317,12 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
 }
 
 std::uint64_t Communicator::link_bytes_per_second() const {
-  return state_->progress()->exclusive(
+  return state_->progress()->with_engine(
       [&] { return state_->context().turn_taking().agreed_rate(); });
 }
 
 std::string Communicator::flight_record() const {
-  return state_->progress()->exclusive([&] {
+  return state_->progress()->with_engine([&] {
     const auto& context = state_->context();
     return context.recorder().to_json(context.rank(), context.size(), runtime::now());
   });

@@ -17,11 +17,11 @@
 #include "protocol/membership.hpp"
 #include "runtime/aggregator/aggregator_client.hpp"
 #include "runtime/communicator/call_check.hpp"
-#include "runtime/progress/clock.hpp"
 #include "runtime/communicator/device_choice.hpp"
 #include "runtime/diagnostics/flight_dump.hpp"
-#include "runtime/hierarchy/hierarchy.hpp"
 #include "runtime/diagnostics/rank_trace.hpp"
+#include "runtime/hierarchy/hierarchy.hpp"
+#include "runtime/progress/clock.hpp"
 
 namespace tutti::runtime {
 
@@ -36,8 +36,9 @@ constexpr CoreTimes kOwnCore{.spin = Nanoseconds(100'000)};
 // until all its block had left: Allgather of 1 MiB among 8 ranks on 2 cores 19.6 -> 13.5 ms, of 256
 // KiB 5.5 -> 4.9 ms. A shorter first turn: Allreduce of 1 MiB by an aggregator, 8 ranks on links of
 // 1 Gbit/s, 9.85 -> 9.55 ms.
-constexpr CoreTimes kSharedCore{
-    .spin = Nanoseconds(20'000), .turn = Nanoseconds(500'000), .first_turn = Nanoseconds(100'000)};
+constexpr CoreTimes kSharedCore{.spin = Nanoseconds(20'000),
+                                .yield_after = Nanoseconds(500'000),
+                                .first_yield_after = Nanoseconds(100'000)};
 
 engine::Settings engine_settings(const CommunicatorOptions& options) {
   engine::Settings settings;
@@ -46,7 +47,7 @@ engine::Settings engine_settings(const CommunicatorOptions& options) {
   settings.window_bytes = options.window_bytes;
   settings.always_barrier = options.always_barrier;
   settings.first_epoch = options.first_sequence;
-  settings.keep_bytes = options.keep_bytes;
+  settings.retain_bytes = options.retain_bytes;
   return settings;
 }
 
@@ -62,45 +63,47 @@ Result<std::uint32_t> receive_workers(const CommunicatorOptions& options) {
                  "TUTTI_RECEIVE_WORKERS is \"{}\"; give a number of threads, 0 for none", text);
 }
 
-std::vector<std::string> host_names(const std::vector<Greeting>& greetings) {
+std::vector<std::string> host_names(const std::vector<PeerOptions>& greetings) {
   std::vector<std::string> names;
-  for (const Greeting& greeting : greetings)
+  for (const PeerOptions& greeting : greetings)
     names.push_back(fmt::format("{}:{}", greeting.host, greeting.process));
   return names;
 }
 
 }  // namespace
 
-Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
+Result<std::shared_ptr<CommunicatorImpl>> CommunicatorImpl::create(
     Bootstrap& bootstrap, const CommunicatorOptions& options, std::shared_ptr<Progress> progress,
     CommunicatorRole role) {
-  std::shared_ptr<CommunicatorState> state(new CommunicatorState());
+  std::shared_ptr<CommunicatorImpl> state(new CommunicatorImpl());
   state->number_ = role.number;
   state->bootstrap_ = bootstrap.description();
   state->progress_ = std::move(progress);
   auto workers = receive_workers(options);
   if (!workers) return workers.status();
-  auto precedence = progress_precedence();
+  auto precedence = progress_priority();
   if (!precedence) return precedence.status();
   const bool begins_trace = role.traced_by_wish && !state->progress_;
   Result<std::string> traces = begins_trace ? trace_directory() : Result<std::string>("");
   if (Status status = state->open(bootstrap, options, role, *workers, traces); !status)
     return status;
-  state->calls_ = std::make_unique<CollectiveCalls>(state->facts(), std::move(role.choices));
+  state->calls_ = std::make_unique<CallPlanner>(state->facts(), std::move(role.choices));
   const std::string complaint = state->calls_->complaint();
   if (!complaint.empty() && state->rank() == Rank{0}) observe::complain(complaint);
   if (Status status = state->confirm_membership(options.create_timeout); !status) return status;
   auto trace = state->begin_trace(*traces, options.create_timeout);
   if (!trace) return trace.status();
   if (!state->progress_) {
-    const auto rivals = ranks_sharing(state->greetings_, bootstrap.rank(), &Greeting::processors);
+    const auto rivals =
+        ranks_sharing(state->greetings_, bootstrap.rank(), &PeerOptions::processors);
     const double cores = std::thread::hardware_concurrency();
     const auto wanted = static_cast<double>(rivals.size());
     CoreTimes times = wanted <= cores ? kOwnCore : kSharedCore;
     times.first_share = 0.5 * std::min(1.0, cores / wanted);  // half of the cores for all of them
     // Ranks of one host wait for each other's threads rather than for the network.
-    const auto neighbours = ranks_sharing(state->greetings_, bootstrap.rank(), &Greeting::network);
-    if (neighbours.size() > 1) precedence->before_all = false;
+    const auto neighbours =
+        ranks_sharing(state->greetings_, bootstrap.rank(), &PeerOptions::network);
+    if (neighbours.size() > 1) precedence->realtime = false;
     auto created = Progress::create(times, *precedence, std::move(*trace));
     if (!created) return created.status();
     state->progress_ = *created;
@@ -115,28 +118,28 @@ Result<std::shared_ptr<CommunicatorState>> CommunicatorState::create(
   return state;
 }
 
-CallerFacts CommunicatorState::facts() const {
+CallerFacts CommunicatorImpl::facts() const {
   std::set<std::string> networks;
-  for (const Greeting& one : greetings_) networks.insert(one.network);
+  for (const PeerOptions& one : greetings_) networks.insert(one.network);
   CallerFacts facts{.rank = rank(),
                     .size = size(),
                     .hosts = static_cast<std::uint32_t>(networks.size()),
                     .max_data_bytes = context_->max_data_bytes(),
                     .device = device_};
-  if (const device::Board* board = context_->endpoint().board()) {
-    facts.max_board_bytes = board->max_block_bytes();
+  if (const device::SlotExchange* slot_exchange = context_->endpoint().slot_exchange()) {
+    facts.max_slot_bytes = slot_exchange->max_block_bytes();
   }
   return facts;
 }
 
-void CommunicatorState::arrange_dumps() {
+void CommunicatorImpl::arrange_dumps() {
   const std::string directory = flight_directory();
   RankTrace* const trace = progress_->trace();
   if (directory.empty() && trace == nullptr) return;
   const auto complain = [](const Status& status) {
     if (!status) observe::complain(status.message());
   };
-  progress_->exclusive([&] {
+  progress_->with_engine([&] {
     context_->on_failure([this, directory, trace, complain](const Status& why) {
       // Whoever hears of the failure may end the process.
       if (trace != nullptr) complain(trace->write());
@@ -147,7 +150,7 @@ void CommunicatorState::arrange_dumps() {
   if (!directory.empty()) complain(dump_on_signal(weak_from_this()));
 }
 
-CommunicatorState::~CommunicatorState() {
+CommunicatorImpl::~CommunicatorImpl() {
   aggregation_.reset();
   hierarchy_.reset();
   if (served_) progress_->remove(*context_);
@@ -156,45 +159,45 @@ CommunicatorState::~CommunicatorState() {
 
 // Our last messages may have been lost, and nobody else repeats them: a neighbour would wait for
 // us.
-void CommunicatorState::drain() {
+void CommunicatorImpl::drain() {
   // A failure that was noted, and not carried out yet, is news for the others, too.
   context_->poll(now());
   context_->part(now());
-  while (context_->keeps_blocks() && context_->failure_status().ok()) {
+  while (context_->retains_blocks() && context_->failure_status().ok()) {
     context_->poll(now());
-    await_news();
+    wait_readable();
   }
   const bool well = context_->failure_status().ok();
   linger(well ? kCloseLinger : kFailedLinger);
   if (!well) return;
-  context_->say_goodbye(now());
+  context_->announce_close(now());
   // Who has gone at the same moment does not answer.
   linger(kFailedLinger);
 }
 
 /// Until nothing waits for a peer, but not for ever.
-void CommunicatorState::linger(Nanoseconds patience) {
+void CommunicatorImpl::linger(Nanoseconds patience) {
   const Instant deadline = now() + patience;
   while (!context_->quiet() && now() < deadline) {
     context_->poll(now());
-    await_news();
+    wait_readable();
   }
 }
 
 /// For a moment at most: who closes or comes has deadlines of its own to look at.
-void CommunicatorState::await_news() {
+void CommunicatorImpl::wait_readable() {
   device::Endpoint& endpoint = context_->endpoint();
   pollfd ready{endpoint.wait_descriptor(), POLLIN, 0};
   if (ready.fd >= 0 && endpoint.prepare_wait()) (void)::poll(&ready, 1, 1);
 }
 
-Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
-                               const CommunicatorRole& role, std::uint32_t workers,
-                               const Result<std::string>& traces) {
+Status CommunicatorImpl::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
+                              const CommunicatorRole& role, std::uint32_t workers,
+                              const Result<std::string>& traces) {
   const Rank me = bootstrap.rank();
   const std::uint32_t size = bootstrap.size();
   if (options.subgroups == 0) return failure(Code::invalid_argument, "subgroups start at 1");
-  Greeting own = make_greeting(options, number_, role.choices.preferred());
+  PeerOptions own = make_greeting(options, number_, role.choices.preferred());
   if (!role.name.empty()) own.host = role.name;
   auto wanted = wanted_device(options);
   if (!wanted) return wanted.status();
@@ -211,7 +214,7 @@ Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& 
   auto greetings = bootstrap.allgather(own.encode(), options.create_timeout);
   if (!greetings) return greetings.status();
   for (std::size_t r = 0; r < greetings->size(); ++r) {
-    auto greeting = Greeting::decode((*greetings)[r]);
+    auto greeting = PeerOptions::decode((*greetings)[r]);
     if (!greeting)
       return failure(Code::invalid_argument, "rank {}: {}", r, greeting.status().message());
     greetings_.push_back(std::move(*greeting));
@@ -255,7 +258,7 @@ Status CommunicatorState::open(Bootstrap& bootstrap, const CommunicatorOptions& 
   return {};
 }
 
-Status CommunicatorState::confirm_membership(Nanoseconds timeout) {
+Status CommunicatorImpl::confirm_membership(Nanoseconds timeout) {
   if (size() == 1) return {};
   const std::uint32_t subgroups = context_->endpoint().subgroup_count();
   protocol::Membership membership(rank(), size(), subgroups);
@@ -285,7 +288,7 @@ Status CommunicatorState::confirm_membership(Nanoseconds timeout) {
     }
     // Whoever hears everybody says so; when all have said it, all hear all.
     if (barrier && membership.complete()) context_->submit(std::move(barrier));
-    await_news();
+    wait_readable();
   }
   if (everybody->done.load(std::memory_order_acquire)) return everybody->status;
   std::vector<std::uint32_t> deaf;
@@ -306,10 +309,10 @@ Status CommunicatorState::confirm_membership(Nanoseconds timeout) {
 }
 
 /// Null where this rank is not traced. All ranks help where one is: its clock is compared.
-Result<std::unique_ptr<RankTrace>> CommunicatorState::begin_trace(const std::string& directory,
-                                                                  Nanoseconds timeout) {
+Result<std::unique_ptr<RankTrace>> CommunicatorImpl::begin_trace(const std::string& directory,
+                                                                 Nanoseconds timeout) {
   const bool any = std::any_of(greetings_.begin(), greetings_.end(),
-                               [](const Greeting& one) { return one.traced; });
+                               [](const PeerOptions& one) { return one.traced; });
   if (!any) return std::unique_ptr<RankTrace>();
   auto comparison = compare_clocks(timeout);
   if (!comparison) return comparison.status();
@@ -327,7 +330,7 @@ Result<std::unique_ptr<RankTrace>> CommunicatorState::begin_trace(const std::str
   return std::make_unique<RankTrace>(owner, *comparison, clock_identity());
 }
 
-Result<engine::ClockComparison> CommunicatorState::compare_clocks(Nanoseconds timeout) {
+Result<engine::ClockComparison> CommunicatorImpl::compare_clocks(Nanoseconds timeout) {
   engine::ClockComparison comparison;
   comparison.origin = now();
   if (size() == 1) return comparison;
@@ -336,7 +339,7 @@ Result<engine::ClockComparison> CommunicatorState::compare_clocks(Nanoseconds ti
   const Instant deadline = now() + timeout;
   context_->submit(std::move(exchange));
   while (!end->done.load(std::memory_order_acquire) && now() < deadline) {
-    if (!context_->poll(now())) await_news();
+    if (!context_->poll(now())) wait_readable();
   }
   if (end->done.load(std::memory_order_acquire) && end->status.ok()) return comparison;
   if (!end->done.load(std::memory_order_acquire)) {
@@ -350,34 +353,34 @@ Result<engine::ClockComparison> CommunicatorState::compare_clocks(Nanoseconds ti
   return end->status;
 }
 
-void CommunicatorState::join_trace(std::vector<Rank> members) {
+void CommunicatorImpl::join_trace(std::vector<Rank> members) {
   RankTrace* trace = progress_->trace();
   if (trace == nullptr) return;
-  progress_->exclusive([&] {
+  progress_->with_engine([&] {
     context_->trace_to(
         std::make_unique<observe::CommunicatorTrace>(trace->tasks(), number_, std::move(members)));
   });
 }
 
-Status CommunicatorState::join_aggregators(Bootstrap& bootstrap,
-                                           const CommunicatorOptions& options) {
+Status CommunicatorImpl::join_aggregators(Bootstrap& bootstrap,
+                                          const CommunicatorOptions& options) {
   // Side communicators have numbers of their own, so that no datagram of one is taken for
   // another's.
   constexpr std::uint32_t kFirstSideNumber = 0x8000;
-  constexpr std::uint32_t kMostSides = 64;
+  constexpr std::uint32_t kMaxSides = 64;
   if (options.aggregators.empty()) return {};
   const AggregationOptions wanted{options.aggregators, options.aggregator_fallback, {}};
   CommunicatorOptions of_sides = options;
   of_sides.aggregators.clear();
   auto made =
       Aggregation::create(bootstrap, of_sides, wanted, progress_,
-                          static_cast<std::uint16_t>(kFirstSideNumber + kMostSides * number_));
+                          static_cast<std::uint16_t>(kFirstSideNumber + kMaxSides * number_));
   if (!made) return made.status();
   aggregation_ = std::move(*made);
   return {};
 }
 
-Status CommunicatorState::join_hosts(Bootstrap& bootstrap, const CommunicatorOptions& options) {
+Status CommunicatorImpl::join_hosts(Bootstrap& bootstrap, const CommunicatorOptions& options) {
   // Below those of aggregators, above those of duplicates.
   constexpr std::uint32_t kFirstSideNumber = 0x4000;
   constexpr std::uint32_t kLastSideNumber = 0x7fff;
@@ -409,7 +412,7 @@ Status CommunicatorState::join_hosts(Bootstrap& bootstrap, const CommunicatorOpt
   return {};
 }
 
-void CommunicatorState::add_side_counters(
+void CommunicatorImpl::add_side_counters(
     std::vector<std::pair<std::string, std::uint64_t>>& counters) const {
   const auto add = [&](const auto& sides) {
     for (const auto& side : sides) {
@@ -423,25 +426,25 @@ void CommunicatorState::add_side_counters(
   counters.emplace_back("hierarchical_calls", hierarchy_ ? hierarchy_->calls() : 0);
 }
 
-void CommunicatorState::abort(const std::string& reason) {
+void CommunicatorImpl::abort(const std::string& reason) {
   context_->abort(reason);
   if (hierarchy_) hierarchy_->abort(reason);
 }
 
-void CommunicatorState::poll_sides() {
+void CommunicatorImpl::poll_sides() {
   context_->poll(now());
   if (hierarchy_) hierarchy_->poll();
 }
 
-bool CommunicatorState::aggregated(const CollectiveCall& call) const {
+bool CommunicatorImpl::aggregated(const CollectiveCall& call) const {
   return aggregation_ && aggregation_->serves(call);
 }
 
-bool CommunicatorState::detoured(const CollectiveCall& call) const {
+bool CommunicatorImpl::detoured(const CollectiveCall& call) const {
   return aggregated(call) || (hierarchy_ && hierarchy_->serves(call) && !calls_->prefers(call));
 }
 
-Result<std::string> CommunicatorState::algorithm_of(const CollectiveCall& call) {
+Result<std::string> CommunicatorImpl::algorithm_of(const CollectiveCall& call) {
   if (detoured(call)) {
     const Algorithm way = aggregated(call) ? Aggregation::kInNetwork : Hierarchy::kHierarchical;
     return std::string(way.name());
@@ -451,7 +454,7 @@ Result<std::string> CommunicatorState::algorithm_of(const CollectiveCall& call) 
   return std::string(planned->algorithm_name);
 }
 
-Result<std::shared_ptr<RequestState>> CommunicatorState::start(const CollectiveCall& call) {
+Result<std::shared_ptr<RequestState>> CommunicatorImpl::start(const CollectiveCall& call) {
   if (detoured(call)) {
     if (Status fits = check_call(call, rank(), size()); !fits) return fits;
     auto completion = aggregated(call) ? aggregation_->start(call) : hierarchy_->start(call);
@@ -464,11 +467,11 @@ Result<std::shared_ptr<RequestState>> CommunicatorState::start(const CollectiveC
   return submit(calls_->make(call), call.options.will_wait);
 }
 
-Result<std::shared_ptr<RequestState>> CommunicatorState::submit(const PlannedCall& planned) {
+Result<std::shared_ptr<RequestState>> CommunicatorImpl::submit(const PlannedCall& planned) {
   return submit(calls_->make(planned), planned.call.options.will_wait);
 }
 
-Result<std::shared_ptr<RequestState>> CommunicatorState::submit(
+Result<std::shared_ptr<RequestState>> CommunicatorImpl::submit(
     Result<std::unique_ptr<engine::Operation>> operation, bool will_wait) {
   if (!operation) return operation.status();
   auto request = std::make_shared<RequestState>();
@@ -479,7 +482,7 @@ Result<std::shared_ptr<RequestState>> CommunicatorState::submit(
 }
 
 Result<std::shared_ptr<PreparedState>> PreparedState::create(
-    std::shared_ptr<CommunicatorState> communicator, const CollectiveCall& call) {
+    std::shared_ptr<CommunicatorImpl> communicator, const CollectiveCall& call) {
   std::shared_ptr<PreparedState> state(new PreparedState());
   state->communicator_ = std::move(communicator);
   state->sizes_bytes_.assign(call.sizes_bytes.begin(), call.sizes_bytes.end());
@@ -507,7 +510,7 @@ Result<std::shared_ptr<RequestState>> PreparedState::start() {
   return request;
 }
 
-std::string CommunicatorState::describe() const {
+std::string CommunicatorImpl::describe() const {
   const device::Capabilities& capabilities = context_->endpoint().capabilities();
   std::string sides = aggregation_ ? aggregation_->describe() + "\n" : "";
   if (hierarchy_) sides += hierarchy_->describe() + "\n";

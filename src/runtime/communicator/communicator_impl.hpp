@@ -12,20 +12,20 @@
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/communicator/call_planner.hpp"
 #include "runtime/communicator/greeting.hpp"
-#include "runtime/progress/progress.hpp"
 #include "runtime/diagnostics/rank_trace.hpp"
+#include "runtime/progress/progress.hpp"
 #include "tutti/communicator.hpp"
 
 namespace tutti::runtime {
 
 class Aggregation;
 class Hierarchy;
-class CommunicatorState;
+class CommunicatorImpl;
 
 /// What a request handle holds.
 struct RequestState {
   std::shared_ptr<engine::Completion> completion;
-  std::shared_ptr<CommunicatorState> communicator;
+  std::shared_ptr<CommunicatorImpl> communicator;
 };
 
 /// What a communicator is beside its ranks and options.
@@ -39,14 +39,14 @@ struct CommunicatorRole {
   bool traced_by_wish = false;  ///< begins a trace where TUTTI_TRACE asks for it
 };
 
-class CommunicatorState : public std::enable_shared_from_this<CommunicatorState> {
+class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
  public:
   /// The whole way from a bootstrap to a working communicator. `progress` null: its own.
-  static Result<std::shared_ptr<CommunicatorState>> create(Bootstrap& bootstrap,
-                                                           const CommunicatorOptions& options,
-                                                           std::shared_ptr<Progress> progress,
-                                                           CommunicatorRole role);
-  ~CommunicatorState();
+  static Result<std::shared_ptr<CommunicatorImpl>> create(Bootstrap& bootstrap,
+                                                          const CommunicatorOptions& options,
+                                                          std::shared_ptr<Progress> progress,
+                                                          CommunicatorRole role);
+  ~CommunicatorImpl();
 
   Rank rank() const { return context_->rank(); }
   std::uint32_t size() const { return context_->size(); }
@@ -66,7 +66,7 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   /// Adds what the side communicators have counted, by name.
   void add_side_counters(std::vector<std::pair<std::string, std::uint64_t>>& counters) const;
 
-  CollectiveCalls& calls() { return *calls_; }
+  CallPlanner& calls() { return *calls_; }
   /// Starts a call, on side communicators where those serve it.
   Result<std::shared_ptr<RequestState>> start(const CollectiveCall& call);
   /// Ends everything here and, naming this rank, at the peers. While nobody else drives.
@@ -81,7 +81,7 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   Result<std::shared_ptr<RequestState>> submit(const PlannedCall& planned);
 
  private:
-  CommunicatorState() = default;
+  CommunicatorImpl() = default;
 
   Result<std::shared_ptr<RequestState>> submit(Result<std::unique_ptr<engine::Operation>> operation,
                                                bool will_wait);
@@ -96,7 +96,7 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   Result<engine::ClockComparison> compare_clocks(Nanoseconds timeout);
   void drain();
   void linger(Nanoseconds patience);
-  void await_news();
+  void wait_readable();
   /// Flight records on failure and on request, where the environment asks for them.
   void arrange_dumps();
 
@@ -105,26 +105,26 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   std::shared_ptr<Hierarchy> hierarchy_;      ///< null: flat
   std::string hierarchy_note_;                ///< why there is none where one was tried
   std::unique_ptr<engine::CommunicatorContext> context_;
-  std::unique_ptr<CollectiveCalls> calls_;
+  std::unique_ptr<CallPlanner> calls_;
   bool served_ = false;
   std::uint16_t number_ = 0;
   std::uint16_t duplicates_ = 0;
   std::string bootstrap_;
   std::string device_;
-  std::vector<Greeting> greetings_;
+  std::vector<PeerOptions> greetings_;
 };
 
 /// What a prepared collective holds: its plan, and what the plan's spans name.
 class PreparedState {
  public:
   static Result<std::shared_ptr<PreparedState>> create(
-      std::shared_ptr<CommunicatorState> communicator, const CollectiveCall& call);
+      std::shared_ptr<CommunicatorImpl> communicator, const CollectiveCall& call);
   Result<std::shared_ptr<RequestState>> start();
 
  private:
   PreparedState() = default;
 
-  std::shared_ptr<CommunicatorState> communicator_;
+  std::shared_ptr<CommunicatorImpl> communicator_;
   std::vector<std::uint64_t> sizes_bytes_;
   std::vector<std::uint64_t> offsets_bytes_;
   std::shared_ptr<engine::Completion> last_;

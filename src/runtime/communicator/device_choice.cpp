@@ -29,7 +29,7 @@ std::shared_ptr<device::Device> make_ip(const CommunicatorOptions& options,
 }
 
 /// "" where all ranks share their memory, else who does not.
-std::string apart(const std::vector<Greeting>& greetings) {
+std::string apart(const std::vector<PeerOptions>& greetings) {
   for (std::size_t r = 1; r < greetings.size(); ++r) {
     if (greetings[r].memory != greetings[0].memory) {
       return fmt::format("rank 0 ({}) and rank {} ({})", greetings[0].host, r, greetings[r].host);
@@ -38,9 +38,10 @@ std::string apart(const std::vector<Greeting>& greetings) {
   return {};
 }
 
-bool suits_host(const std::vector<Greeting>& greetings) {
-  const bool network_wanted = std::any_of(greetings.begin(), greetings.end(),
-                                          [](const Greeting& one) { return one.network_wanted; });
+bool suits_host(const std::vector<PeerOptions>& greetings) {
+  const bool network_wanted =
+      std::any_of(greetings.begin(), greetings.end(),
+                  [](const PeerOptions& one) { return one.network_wanted; });
   return greetings.size() > 1 && !network_wanted && apart(greetings).empty();
 }
 
@@ -70,8 +71,8 @@ bool wants_network(const CommunicatorOptions& options, std::uint32_t receive_wor
          std::getenv("TUTTI_INTERFACE") != nullptr;
 }
 
-std::vector<Rank> ranks_sharing(const std::vector<Greeting>& greetings, Rank me,
-                                std::string Greeting::*identity) {
+std::vector<Rank> ranks_sharing(const std::vector<PeerOptions>& greetings, Rank me,
+                                std::string PeerOptions::*identity) {
   std::vector<Rank> ranks;
   for (std::uint32_t r = 0; r < greetings.size(); ++r) {
     if (greetings[r].*identity == greetings[index(me)].*identity) ranks.push_back(rank_of(r));
@@ -80,11 +81,11 @@ std::vector<Rank> ranks_sharing(const std::vector<Greeting>& greetings, Rank me,
 }
 
 Result<std::shared_ptr<device::Device>> choose_device(const CommunicatorOptions& options,
-                                                      const std::vector<Greeting>& greetings,
+                                                      const std::vector<PeerOptions>& greetings,
                                                       Rank me, std::vector<Rank>& local_ranks) {
   const std::string& wanted = greetings[index(me)].device;
   const std::string strangers = apart(greetings);
-  local_ranks = ranks_sharing(greetings, me, &Greeting::network);
+  local_ranks = ranks_sharing(greetings, me, &PeerOptions::network);
   const bool one_network = local_ranks.size() == greetings.size();
   if (options.device) return options.device;
   const std::string& multicast = greetings[index(me)].multicast;
@@ -100,7 +101,7 @@ Result<std::shared_ptr<device::Device>> choose_device(const CommunicatorOptions&
                    strangers);
   }
   if (wanted == "host" || (wanted == "auto" && one_network && suits_host(greetings))) {
-    local_ranks = ranks_sharing(greetings, me, &Greeting::memory);
+    local_ranks = ranks_sharing(greetings, me, &PeerOptions::memory);
     return std::shared_ptr<device::Device>(std::make_shared<device::host::HostDevice>());
   }
   return make_ip(options, multicast, one_network);

@@ -26,14 +26,14 @@ Result<std::string> wanted_multicast(const CommunicatorOptions& options);
 bool wants_network(const CommunicatorOptions& options, std::uint32_t receive_workers,
                    const std::string& multicast);
 
-/// The ranks that share what `Greeting` member names with rank `me`, by rank.
-std::vector<Rank> ranks_sharing(const std::vector<Greeting>& greetings, Rank me,
-                                std::string Greeting::*identity);
+/// The ranks that share what `PeerOptions` member names with rank `me`, by rank.
+std::vector<Rank> ranks_sharing(const std::vector<PeerOptions>& greetings, Rank me,
+                                std::string PeerOptions::*identity);
 
 /// The device for these ranks, and in `local_ranks` the ranks that it may take for neighbours. All
 /// ranks come to the same.
 Result<std::shared_ptr<device::Device>> choose_device(const CommunicatorOptions& options,
-                                                      const std::vector<Greeting>& greetings,
+                                                      const std::vector<PeerOptions>& greetings,
                                                       Rank me, std::vector<Rank>& local_ranks);
 
 }  // namespace tutti::runtime

@@ -9,9 +9,9 @@
 #include <type_traits>
 
 #include "base/error.hpp"
-#include "runtime/diagnostics/identity.hpp"
 #include "runtime/bootstrap/packed_json.hpp"
 #include "runtime/bootstrap/packed_number.hpp"
+#include "runtime/diagnostics/identity.hpp"
 
 namespace tutti::runtime {
 
@@ -43,7 +43,7 @@ std::string processors_identity() {
 
 }  // namespace
 
-std::vector<std::byte> Greeting::encode() const {
+std::vector<std::byte> PeerOptions::encode() const {
   std::vector<std::uint8_t> secret_bytes;
   for (const std::byte byte : secret) secret_bytes.push_back(static_cast<std::uint8_t>(byte));
   const nlohmann::json json = {{"protocol", kProtocol},
@@ -59,7 +59,7 @@ std::vector<std::byte> Greeting::encode() const {
                                {"chains", chains},
                                {"chunk_bytes", chunk_bytes},
                                {"window_bytes", window_bytes},
-                               {"keep_bytes", keep_bytes},
+                               {"retain_bytes", retain_bytes},
                                {"communicator", communicator},
                                {"ipv6", ipv6},
                                {"authenticate", authenticate},
@@ -76,7 +76,7 @@ std::vector<std::byte> Greeting::encode() const {
   return {first, first + packed.size()};
 }
 
-Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
+Result<PeerOptions> PeerOptions::decode(std::span<const std::byte> bytes) {
   const auto unpacked = unpack(bytes);
   if (!unpacked) {
     return failure(Code::invalid_argument, "the greeting is damaged: {}",
@@ -85,7 +85,7 @@ Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
   const nlohmann::json& json = *unpacked;
   if (!json.is_object())
     return failure(Code::invalid_argument, "the greeting is not one of Tutti's");
-  Greeting greeting;
+  PeerOptions greeting;
   try {
     const auto read = [&json](const char* name, auto& number) {
       number = whole<std::remove_reference_t<decltype(number)>>(json.at(name), name);
@@ -108,7 +108,7 @@ Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
     read("chains", greeting.chains);
     read("chunk_bytes", greeting.chunk_bytes);
     read("window_bytes", greeting.window_bytes);
-    read("keep_bytes", greeting.keep_bytes);
+    read("retain_bytes", greeting.retain_bytes);
     read("communicator", greeting.communicator);
     json.at("ipv6").get_to(greeting.ipv6);
     json.at("authenticate").get_to(greeting.authenticate);
@@ -132,9 +132,9 @@ Result<Greeting> Greeting::decode(std::span<const std::byte> bytes) {
   return greeting;
 }
 
-Greeting make_greeting(const CommunicatorOptions& options, std::uint16_t communicator,
-                       const std::string& algorithms) {
-  Greeting greeting;
+PeerOptions make_greeting(const CommunicatorOptions& options, std::uint16_t communicator,
+                          const std::string& algorithms) {
+  PeerOptions greeting;
   greeting.aggregators = !options.aggregators.empty();
   greeting.algorithms = algorithms;
   greeting.host = host_name();
@@ -146,7 +146,7 @@ Greeting make_greeting(const CommunicatorOptions& options, std::uint16_t communi
   greeting.chains = options.chains;
   greeting.chunk_bytes = options.chunk_bytes;
   greeting.window_bytes = options.window_bytes;
-  greeting.keep_bytes = options.keep_bytes;
+  greeting.retain_bytes = options.retain_bytes;
   greeting.communicator = communicator;
   greeting.ipv6 = options.ipv6;
   greeting.authenticate = options.authenticate;
@@ -161,10 +161,10 @@ Greeting make_greeting(const CommunicatorOptions& options, std::uint16_t communi
   return greeting;
 }
 
-Status check_agreement(const std::vector<Greeting>& greetings) {
-  const Greeting& first = greetings.front();
+Status check_agreement(const std::vector<PeerOptions>& greetings) {
+  const PeerOptions& first = greetings.front();
   for (std::size_t r = 1; r < greetings.size(); ++r) {
-    const Greeting& other = greetings[r];
+    const PeerOptions& other = greetings[r];
     const auto differ = [&](const char* option, auto a, auto b) {
       return failure(Code::invalid_argument,
                      "the ranks disagree on {}: {} at rank 0 ({}), {} at rank {} ({}); give all of "
@@ -187,8 +187,8 @@ Status check_agreement(const std::vector<Greeting>& greetings) {
     if (first.window_bytes != other.window_bytes) {
       return differ("window_bytes", first.window_bytes, other.window_bytes);
     }
-    if (first.keep_bytes != other.keep_bytes) {
-      return differ("keep_bytes", first.keep_bytes, other.keep_bytes);
+    if (first.retain_bytes != other.retain_bytes) {
+      return differ("retain_bytes", first.retain_bytes, other.retain_bytes);
     }
     if (first.ipv6 != other.ipv6) return differ("ipv6", first.ipv6, other.ipv6);
     if (first.authenticate != other.authenticate) {
@@ -220,7 +220,7 @@ Status check_agreement(const std::vector<Greeting>& greetings) {
   return {};
 }
 
-Status check_traces(const std::vector<Greeting>& greetings) {
+Status check_traces(const std::vector<PeerOptions>& greetings) {
   for (std::size_t r = 0; r < greetings.size(); ++r) {
     if (greetings[r].trace_error.empty()) continue;
     return failure(Code::invalid_argument, "rank {} ({}): {}", r, greetings[r].host,

@@ -13,7 +13,7 @@
 
 namespace tutti::runtime {
 
-struct Greeting {
+struct PeerOptions {
   std::string host;        ///< for messages
   std::string network;     ///< identity of the host's network stack: equal means loopback reaches
   std::string memory;      ///< identity of what ranks must have in common to share memory
@@ -26,7 +26,7 @@ struct Greeting {
   std::uint32_t chains = 0;
   std::uint32_t chunk_bytes = 0;
   std::uint64_t window_bytes = 0;
-  std::uint64_t keep_bytes = 0;
+  std::uint64_t retain_bytes = 0;
   std::uint16_t communicator = 0;
   bool ipv6 = false;
   bool authenticate = true;
@@ -40,17 +40,17 @@ struct Greeting {
   std::vector<std::byte> secret;      ///< rank 0's counts
 
   std::vector<std::byte> encode() const;
-  static Result<Greeting> decode(std::span<const std::byte> bytes);
+  static Result<PeerOptions> decode(std::span<const std::byte> bytes);
 };
 
 /// This process, with fresh random bytes for the secret. `algorithms`: see the field.
-Greeting make_greeting(const CommunicatorOptions& options, std::uint16_t communicator,
-                       const std::string& algorithms = {});
+PeerOptions make_greeting(const CommunicatorOptions& options, std::uint16_t communicator,
+                          const std::string& algorithms = {});
 
 /// Whether all ranks want the same; the failure names the option and two ranks that differ.
-Status check_agreement(const std::vector<Greeting>& greetings);
+Status check_agreement(const std::vector<PeerOptions>& greetings);
 
 /// Whether all ranks can be traced that are to be; the failure names the first that cannot.
-Status check_traces(const std::vector<Greeting>& greetings);
+Status check_traces(const std::vector<PeerOptions>& greetings);
 
 }  // namespace tutti::runtime

@@ -15,8 +15,8 @@
 
 #include "base/error.hpp"
 #include "observe/log.hpp"
-#include "runtime/progress/clock.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
+#include "runtime/progress/clock.hpp"
 
 namespace tutti::runtime {
 
@@ -33,7 +33,7 @@ class SignalDump {
     return *one;
   }
 
-  Status watch(std::weak_ptr<CommunicatorState> communicator) {
+  Status watch(std::weak_ptr<CommunicatorImpl> communicator) {
     const std::lock_guard lock(mutex_);
     if (!installed_) {
       if (Status status = install(); !status) return status;
@@ -74,7 +74,7 @@ class SignalDump {
   }
 
   void dump_all() {
-    std::vector<std::shared_ptr<CommunicatorState>> alive;
+    std::vector<std::shared_ptr<CommunicatorImpl>> alive;
     {
       const std::lock_guard lock(mutex_);
       for (const auto& one : communicators_) {
@@ -82,7 +82,7 @@ class SignalDump {
       }
     }
     for (const auto& one : alive) {
-      const Status status = one->progress()->exclusive([&] {
+      const Status status = one->progress()->with_engine([&] {
         return write_flight_dump(flight_directory(), one->context(), one->number(),
                                  "signal SIGUSR1");
       });
@@ -93,7 +93,7 @@ class SignalDump {
   sem_t arrived_;
   std::mutex mutex_;  ///< guards what follows
   bool installed_ = false;
-  std::vector<std::weak_ptr<CommunicatorState>> communicators_;
+  std::vector<std::weak_ptr<CommunicatorImpl>> communicators_;
 };
 
 }  // namespace
@@ -137,7 +137,7 @@ Status write_flight_dump(const std::string& directory, const engine::Communicato
   return system_failure(errno, "naming the flight record {}", path);
 }
 
-Status dump_on_signal(std::weak_ptr<CommunicatorState> communicator) {
+Status dump_on_signal(std::weak_ptr<CommunicatorImpl> communicator) {
   return SignalDump::instance().watch(std::move(communicator));
 }
 

@@ -14,7 +14,7 @@
 
 namespace tutti::runtime {
 
-class CommunicatorState;
+class CommunicatorImpl;
 
 /// The directory that TUTTI_FLIGHT_RECORDER names; empty: no dumps are wanted.
 std::string flight_directory();
@@ -31,6 +31,6 @@ Status write_flight_dump(const std::string& directory, const engine::Communicato
 
 /// Dumps this communicator too when the process receives SIGUSR1. A handler that the program has
 /// installed itself stays, and then only failures are dumped (the Status says so).
-Status dump_on_signal(std::weak_ptr<CommunicatorState> communicator);
+Status dump_on_signal(std::weak_ptr<CommunicatorImpl> communicator);
 
 }  // namespace tutti::runtime

@@ -13,8 +13,8 @@
 
 #include "base/error.hpp"
 #include "observe/trace.hpp"
-#include "runtime/progress/clock.hpp"
 #include "runtime/diagnostics/identity.hpp"
+#include "runtime/progress/clock.hpp"
 
 namespace tutti::runtime {
 

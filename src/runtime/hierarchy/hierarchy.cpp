@@ -5,16 +5,16 @@
 
 #include "base/error.hpp"
 #include "observe/counters.hpp"
+#include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/hierarchy/subset_bootstrap.hpp"
 #include "runtime/progress/clock.hpp"
-#include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/progress/progress.hpp"
 
 namespace tutti::runtime {
 
 namespace {
 
-// What CommunicatorState::create exchanges.
+// What CommunicatorImpl::create exchanges.
 constexpr std::uint32_t kExchangesOfCreate = 2;
 constexpr const char* kSharedMemory = "host";
 
@@ -52,22 +52,22 @@ Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
   side.aggregators.clear();
   const auto join = [&](std::vector<Rank> members, const std::string& device,
                         std::uint16_t its_number,
-                        std::shared_ptr<CommunicatorState>& state) -> Status {
-    PartBootstrap part(bootstrap, members);
+                        std::shared_ptr<CommunicatorImpl>& state) -> Status {
+    SubsetBootstrap part(bootstrap, members);
     Status status;
     if (part.rank() < rank_of(part.size())) {
       side.device_name = device;
       side.multicast = device == kSharedMemory ? "ud" : options.multicast;
       side.receive_workers = 0;
       auto created =
-          CommunicatorState::create(part, side, progress_,
-                                    {.number = its_number,
-                                     .name = fmt::format("rank {} of the job", index(rank_)),
-                                     .members = std::move(members)});
+          CommunicatorImpl::create(part, side, progress_,
+                                   {.number = its_number,
+                                    .name = fmt::format("rank {} of the job", index(rank_)),
+                                    .members = std::move(members)});
       if (created) state = std::move(*created);
       status = created.status();
     }
-    const Status rest = part.sit_out(kExchangesOfCreate, options.create_timeout);
+    const Status rest = part.participate_idle(kExchangesOfCreate, options.create_timeout);
     return status.ok() ? rest : status;
   };
   const std::uint32_t place = layout_.place_of(rank_);
@@ -92,7 +92,7 @@ std::string Hierarchy::describe() const {
 
 std::vector<std::pair<std::string, std::uint64_t>> Hierarchy::counters() const {
   std::map<std::string, std::uint64_t> total;
-  progress_->exclusive([&] {
+  progress_->with_engine([&] {
     for (const auto& side : {host_, across_}) {
       if (!side) continue;
       for (const auto& [name, value] : observe::list(side->context().counters())) {
@@ -166,23 +166,23 @@ void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::m
 
 void Hierarchy::begin(const std::shared_ptr<Job>& job, std::size_t stage) {
   const HierarchyStage& plan = job->stages[stage].plan;
-  CommunicatorState& side = side_of(job->stages[stage]);
+  CommunicatorImpl& side = side_of(job->stages[stage]);
   CollectiveCall call = plan.call;
   call.sizes_bytes = plan.sizes;
   call.offsets_bytes = plan.offsets;
   auto operation = side.calls().make(call);
   if (!operation) {
-    return progress_->exclusive([&] { on_stage_end(job, stage, operation.status()); });
+    return progress_->with_engine([&] { on_stage_end(job, stage, operation.status()); });
   }
   engine::CommunicatorContext& context = side.context();
   // Who waits for the job looks at the board where it is.
-  job->completion->meets_in = (*operation)->meets() ? &context : nullptr;
+  job->completion->inline_poll_context = (*operation)->meets() ? &context : nullptr;
   // Not kept alive by what runs on its own side communicators.
   (*operation)->completion()->callback = [weak = weak_from_this(), job,
                                           stage](const Status& status) {
     if (const auto self = weak.lock()) self->on_stage_end(job, stage, status);
   };
-  if (progress_->driven_by_caller()) {
+  if (progress_->caller_owns_engine()) {
     progress_->go_on(context, std::move(*operation));
   } else {
     progress_->submit(context, std::move(*operation), true);
@@ -223,7 +223,7 @@ void Hierarchy::poll() {
 }
 
 /// Whose loss has ended a side communicator, by number in the job; kNoRank: nobody's.
-Rank Hierarchy::culprit_of(CommunicatorState& failed) const {
+Rank Hierarchy::culprit_of(CommunicatorImpl& failed) const {
   const engine::CommunicatorContext& context = failed.context();
   if (context.culprit() != kNoRank || context.lost() == kNoRank) return context.culprit();
   const std::uint32_t lost = index(context.lost());

@@ -25,7 +25,7 @@
 
 namespace tutti::runtime {
 
-class CommunicatorState;
+class CommunicatorImpl;
 class Progress;
 
 class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
@@ -98,7 +98,7 @@ class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
         progress_(std::move(progress)) {}
 
   Status open(Bootstrap& bootstrap, const CommunicatorOptions& options, std::uint16_t number);
-  CommunicatorState& side_of(const Stage& stage) const {
+  CommunicatorImpl& side_of(const Stage& stage) const {
     return stage.plan.side == HierarchySide::host ? *host_ : *across_;
   }
   void run(const std::shared_ptr<Job>& job);
@@ -106,7 +106,7 @@ class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
   void begin(const std::shared_ptr<Job>& job, std::size_t stage);
   void on_stage_end(const std::shared_ptr<Job>& job, std::size_t stage, const Status& status);
   void finish(const std::shared_ptr<Job>& job);
-  Rank culprit_of(CommunicatorState& failed) const;
+  Rank culprit_of(CommunicatorImpl& failed) const;
   void give_up(Rank culprit, const std::string& reason);
 
   HostLayout layout_;
@@ -114,10 +114,10 @@ class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
   bool by_choice_;
   Rank rank_;
   std::shared_ptr<Progress> progress_;
-  std::shared_ptr<CommunicatorState> host_;
-  std::shared_ptr<CommunicatorState> across_;  ///< null where this rank speaks for nobody
-  std::mutex mutex_;                           ///< guards the jobs
-  std::deque<std::shared_ptr<Job>> jobs_;      ///< the first runs
+  std::shared_ptr<CommunicatorImpl> host_;
+  std::shared_ptr<CommunicatorImpl> across_;  ///< null where this rank speaks for nobody
+  std::mutex mutex_;                          ///< guards the jobs
+  std::deque<std::shared_ptr<Job>> jobs_;     ///< the first runs
   std::atomic<std::uint64_t> calls_{0};
 };
 

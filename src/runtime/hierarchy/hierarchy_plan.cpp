@@ -20,7 +20,7 @@ using Stages = std::vector<HierarchyStage>;
 // 136, of 1 MiB 9.0, 34.6, 137, whole 9.0, 37.9, 151; on links without limit 2.1, 7.0, 27.9, by 64
 // KiB 2.1, 7.9, 27.4, whole 2.0, 6.9, 27.5, flat 2.9, 10.0, 32.8.
 constexpr std::size_t kSegmentBytes = 256 * 1024;
-constexpr std::size_t kMostSegments = 16;
+constexpr std::size_t kMaxSegments = 16;
 // Of a Broadcast that is no longer than one of these: what meets at a host's board. By a network
 // without limit and MTU 1500 one of 128 and 256 KiB takes 283 and 413 us so, whole 359 and 483; by
 // MTU 9000 240 and 394, whole 277 and 365; one of 512 KiB 784 and 769, in two 830 and 584.
@@ -36,7 +36,7 @@ constexpr std::size_t kLongBlockBytes = 64 * 1024;
 // hosts on 2 cores, links without limit: Broadcast of 1 and 4 MiB 1.6 and 7.1 ms flat, 1.6 and 8.1
 // by leaders, Allgather of 256 KiB, 1, 4 MiB a rank 4.2, 15.7, 51.7 and 3.9, 16.4, 57.7; at 1
 // Gbit/s the same either way.
-constexpr std::size_t kMostOfPairsBytes = 2 * 1024 * 1024;
+constexpr std::size_t kMaxOfPairsBytes = 2 * 1024 * 1024;
 
 struct Segment {
   std::size_t offset = 0;
@@ -44,7 +44,7 @@ struct Segment {
 };
 
 std::vector<Segment> segments_of(std::size_t bytes, std::size_t unit = kSegmentBytes) {
-  const std::size_t most = kMostSegments * unit;
+  const std::size_t most = kMaxSegments * unit;
   const std::size_t each = std::max<std::size_t>((bytes + most - 1) / most, 1) * unit;
   std::vector<Segment> segments;
   for (std::size_t at = 0; at == 0 || at < bytes; at += each) {
@@ -273,7 +273,7 @@ bool goes_by_hosts(Collective collective) {
 
 bool better_by_hosts(const CollectiveCall& call, const HostLayout& layout) {
   const bool pairs = layout.ranks_per_host * layout.parts == 2;
-  return !pairs || call.receive.size() <= kMostOfPairsBytes;
+  return !pairs || call.receive.size() <= kMaxOfPairsBytes;
 }
 
 std::vector<HierarchyStage> stages_by_hosts(const CollectiveCall& call, const HostLayout& layout,

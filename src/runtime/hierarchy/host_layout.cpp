@@ -2,7 +2,7 @@
 
 namespace tutti::runtime {
 
-HostLayout HostLayout::of(const std::vector<Greeting>& greetings) {
+HostLayout HostLayout::of(const std::vector<PeerOptions>& greetings) {
   const auto same_host = [&](std::size_t a, std::size_t b) {
     return greetings[a].network == greetings[b].network &&
            greetings[a].memory == greetings[b].memory;

@@ -18,7 +18,7 @@ struct HostLayout {
 
   /// Nothing where the ranks of a host are not consecutive, are not as many on every host, or may
   /// not share memory.
-  static HostLayout of(const std::vector<Greeting>& greetings);
+  static HostLayout of(const std::vector<PeerOptions>& greetings);
 
   bool hierarchical() const { return hosts > 1 && ranks_per_host > 1; }
   /// Each host as so many. Nothing where its ranks cannot be so divided that all have company.

@@ -4,13 +4,13 @@
 
 namespace tutti::runtime {
 
-Rank PartBootstrap::rank() const {
+Rank SubsetBootstrap::rank() const {
   const auto found = std::find(members_.begin(), members_.end(), whole_.rank());
   return rank_of(static_cast<std::uint32_t>(found - members_.begin()));
 }
 
-Result<std::vector<Bytes>> PartBootstrap::allgather(std::span<const std::byte> mine,
-                                                    Nanoseconds timeout) {
+Result<std::vector<Bytes>> SubsetBootstrap::allgather(std::span<const std::byte> mine,
+                                                      Nanoseconds timeout) {
   ++exchanges_;
   auto all = whole_.allgather(mine, timeout);
   if (!all) return all.status();
@@ -19,7 +19,7 @@ Result<std::vector<Bytes>> PartBootstrap::allgather(std::span<const std::byte> m
   return parts;
 }
 
-Status PartBootstrap::sit_out(std::uint32_t exchanges, Nanoseconds timeout) {
+Status SubsetBootstrap::participate_idle(std::uint32_t exchanges, Nanoseconds timeout) {
   while (exchanges_ < exchanges) {
     auto all = allgather({}, timeout);
     if (!all) return all.status();

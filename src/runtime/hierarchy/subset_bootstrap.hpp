@@ -12,10 +12,10 @@
 
 namespace tutti::runtime {
 
-class PartBootstrap final : public Bootstrap {
+class SubsetBootstrap final : public Bootstrap {
  public:
   /// `members` of `whole`, by their rank in it; the caller's rank is one of them, or there is none.
-  PartBootstrap(Bootstrap& whole, std::vector<Rank> members)
+  SubsetBootstrap(Bootstrap& whole, std::vector<Rank> members)
       : whole_(whole), members_(std::move(members)) {}
 
   Rank rank() const override;
@@ -26,7 +26,7 @@ class PartBootstrap final : public Bootstrap {
 
   /// Takes part, with nothing to say, in what is left of `exchanges`: who failed on the way, or
   /// has no part, must not keep the others waiting.
-  Status sit_out(std::uint32_t exchanges, Nanoseconds timeout);
+  Status participate_idle(std::uint32_t exchanges, Nanoseconds timeout);
 
  private:
   Bootstrap& whole_;

@@ -7,7 +7,7 @@ namespace tutti::runtime {
 
 /// Whether it goes on to compute, or begins another before it waits. Thread-safe; where threads
 /// begin and wait at the same time it guesses.
-class StartHabit {
+class OverlapPredictor {
  public:
   /// A collective has begun; returns whether the application is taken to compute now.
   bool begun() {

@@ -25,19 +25,19 @@ constexpr Nanoseconds kParkMin{1'000'000};
 constexpr Nanoseconds kParkMax{50'000'000};
 // How often it looks meanwhile whether something is due that nobody drives. Waking it at the end of
 // each collective instead costs that collective 20 us of two cores.
-constexpr Nanoseconds kLook{4'000'000};
+constexpr Nanoseconds kParkPollInterval{4'000'000};
 // Who has slept once waits for somebody slow: spinning on takes the core from him.
 // Measured: Broadcast of 1 MiB to 8 ranks on 2 cores 2.0 -> 1.5 ms.
 constexpr Nanoseconds kSpinAgain{5'000};
 // Who waits at a board looks there for so long, and lets others of its core run after each look.
-constexpr Nanoseconds kMeet{200'000};
+constexpr Nanoseconds kInlineSpin{200'000};
 // Blocking is bounded, so that a lost wake-up costs time and nothing else. That of a condition,
 // too: pthread_cond_signal of glibc 2.25 to 2.40 wakes nobody once in a very long while.
 constexpr Nanoseconds kBlockMax{1'000'000'000};
 // The same for a driver that stands aside.
-constexpr auto kStandAside = std::chrono::milliseconds(10);
+constexpr auto kHandoverWait = std::chrono::milliseconds(10);
 
-// What background_precedence says of a thread that goes before all.
+// What background_priority says of a thread that goes before all.
 constexpr std::uint64_t kBeforeEveryNiceValue = 100;
 // How long it may go before all at once. Arrivals of 512 KiB are work of 0.1 to 0.3 ms.
 constexpr Nanoseconds kFirstMost{5'000'000};
@@ -61,8 +61,8 @@ void end_after(int timer_descriptor, Nanoseconds time) {
 }
 
 /// Whoever receives does so for blocking collectives, too, which nobody computes beside.
-Precedence of_workers(Precedence precedence) {
-  precedence.before_all = false;
+PriorityRequest of_workers(PriorityRequest precedence) {
+  precedence.realtime = false;
   return precedence;
 }
 
@@ -74,17 +74,17 @@ timespec time_left(Instant deadline) {
 }  // namespace
 
 Result<std::shared_ptr<Progress>> Progress::create(const CoreTimes& times,
-                                                   const Precedence& precedence,
+                                                   const PriorityRequest& precedence,
                                                    std::unique_ptr<RankTrace> trace) {
   std::shared_ptr<Progress> progress(new Progress(times, precedence, std::move(trace)));
   if (Status status = progress->open(); !status) return status;
   return progress;
 }
 
-Progress::Progress(const CoreTimes& times, const Precedence& precedence,
+Progress::Progress(const CoreTimes& times, const PriorityRequest& precedence,
                    std::unique_ptr<RankTrace> trace)
     : times_(times),
-      precedence_(precedence),
+      priority_request_(precedence),
       trace_(std::move(trace)),
       budget_(times.first_share, kFirstMost),
       receive_threads_(trace_.get(), of_workers(precedence)) {}
@@ -92,18 +92,18 @@ Progress::Progress(const CoreTimes& times, const Precedence& precedence,
 Status Progress::open() {
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
   watch_ = ::epoll_create1(EPOLL_CLOEXEC);
-  kick_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  bell_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  owner_event_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  background_event_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   timer_ = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-  if (epoll_ < 0 || watch_ < 0 || kick_ < 0 || bell_ < 0 || timer_ < 0) {
+  if (epoll_ < 0 || watch_ < 0 || owner_event_ < 0 || background_event_ < 0 || timer_ < 0) {
     return system_failure(errno, "creating the progress descriptors");
   }
   epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
-  epoll_event bell{.events = EPOLLIN, .data = {.fd = bell_}};
+  epoll_event bell{.events = EPOLLIN, .data = {.fd = background_event_}};
   epoll_event timer{.events = EPOLLIN, .data = {.fd = timer_}};
   epoll_event none{.events = 0, .data = {.fd = epoll_}};
-  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, kick_, &event) != 0 ||
-      ::epoll_ctl(watch_, EPOLL_CTL_ADD, bell_, &bell) != 0 ||
+  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, owner_event_, &event) != 0 ||
+      ::epoll_ctl(watch_, EPOLL_CTL_ADD, background_event_, &bell) != 0 ||
       ::epoll_ctl(watch_, EPOLL_CTL_ADD, timer_, &timer) != 0 ||
       ::epoll_ctl(watch_, EPOLL_CTL_ADD, epoll_, &none) != 0) {
     return system_failure(errno, "watching the wake-up descriptors");
@@ -113,15 +113,16 @@ Status Progress::open() {
 
 /// Ends when the thread has told what the scheduler gives it.
 Status Progress::start_background() {
-  std::promise<Result<Standing>> asked;
-  std::future<Result<Standing>> answer = asked.get_future();
+  std::promise<Result<GrantedPriority>> asked;
+  std::future<Result<GrantedPriority>> answer = asked.get_future();
   background_ = std::thread([this, asked = std::move(asked)]() mutable {
-    asked.set_value(wake_promptly(precedence_.demanded ? precedence_ : Precedence{}));
+    asked.set_value(
+        apply_priority(priority_request_.demanded ? priority_request_ : PriorityRequest{}));
     run_background();
   });
-  const Result<Standing> standing = answer.get();
-  if (!standing) return standing.status();
-  standing_ = *standing;
+  const Result<GrantedPriority> granted = answer.get();
+  if (!granted) return granted.status();
+  granted_ = *granted;
   return {};
 }
 
@@ -132,11 +133,11 @@ Progress::~Progress() {
       stop_ = true;
     }
     parked_.notify_all();
-    kick();
-    ring(bell_);
+    notify_owner();
+    ring(background_event_);
     background_.join();
   }
-  for (const int fd : {kick_, bell_, timer_, watch_, epoll_}) {
+  for (const int fd : {owner_event_, background_event_, timer_, watch_, epoll_}) {
     if (fd >= 0) ::close(fd);
   }
   if (!trace_) return;
@@ -150,23 +151,23 @@ observe::TraceLog* Progress::driver_log() {
 Status Progress::start_workers(engine::CommunicatorContext& context,
                                std::uint32_t receive_workers) {
   if (receive_workers == 0) return {};
-  if (Status status = context.receive_apart(receive_workers); !status) return status;
+  if (Status status = context.use_receive_workers(receive_workers); !status) return status;
   context.team()->on_news([this] {
-    if (asleep_.load(std::memory_order_seq_cst) && asleep_.exchange(false)) kick();
+    if (asleep_.load(std::memory_order_seq_cst) && asleep_.exchange(false)) notify_owner();
   });
   Status status = receive_threads_.attach(*context.team());
-  if (!status.ok()) context.receive_here();
+  if (!status.ok()) context.stop_receive_workers();
   return status;
 }
 
 void Progress::stop_workers(engine::CommunicatorContext& context) {
   if (context.team() == nullptr) return;
   receive_threads_.detach(*context.team());
-  context.receive_here();
+  context.stop_receive_workers();
 }
 
 Status Progress::add(engine::CommunicatorContext& context, std::uint32_t receive_workers) {
-  return exclusive([&]() -> Status {
+  return with_engine([&]() -> Status {
     if (Status status = start_workers(context, receive_workers); !status) return status;
     const int fd = context.endpoint().wait_descriptor();
     epoll_event event{.events = EPOLLIN, .data = {.ptr = &context}};
@@ -176,13 +177,13 @@ Status Progress::add(engine::CommunicatorContext& context, std::uint32_t receive
       return status;
     }
     contexts_.push_back(&context);
-    tell_precedence();
+    report_priority();
     return {};
   });
 }
 
 void Progress::remove(engine::CommunicatorContext& context) {
-  exclusive([&] {
+  with_engine([&] {
     stop_workers(context);
     const int fd = context.endpoint().wait_descriptor();
     if (fd >= 0) (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
@@ -194,8 +195,8 @@ void Progress::submit(engine::CommunicatorContext& context,
                       std::unique_ptr<engine::Operation> operation, bool will_wait) {
   if (operation->meets()) {
     const std::shared_ptr<engine::Completion> completion = operation->completion();
-    completion->meets_in = &context;
-    at_board([&] { context.begin_at_once(now(), operation); });
+    completion->inline_poll_context = &context;
+    with_inline_engine([&] { context.try_start_inline(now(), operation); });
     if (completion->done.load(std::memory_order_acquire)) return;
   }
   if (operation) context.submit(std::move(operation));
@@ -212,14 +213,14 @@ void Progress::submit(engine::CommunicatorContext& context,
 
 void Progress::go_on(engine::CommunicatorContext& context,
                      std::unique_ptr<engine::Operation> operation) {
-  if (operation->meets() && driven_by_caller()) context.begin_at_once(now(), operation);
+  if (operation->meets() && caller_owns_engine()) context.try_start_inline(now(), operation);
   if (operation) context.submit(std::move(operation));
 }
 
 /// Runs `work`, which touches a board and no more of the engine than its collective, where nobody
 /// drives; false: somebody does. The background thread's watch goes on beside it.
 template <typename Work>
-bool Progress::at_board(Work&& work) {
+bool Progress::with_inline_engine(Work&& work) {
   {
     const std::lock_guard lock(mutex_);
     if (driving_ || wanted_.load() > 0) return false;
@@ -239,22 +240,22 @@ bool Progress::at_board(Work&& work) {
 
 /// Waits at a board for a moment, as long as that is all there is to do; returns whether the
 /// collective is over.
-bool Progress::meet(const engine::Completion& completion, Instant deadline) {
+bool Progress::spin_inline(const engine::Completion& completion, Instant deadline) {
   const auto done = [&] { return completion.done.load(std::memory_order_acquire); };
-  const Instant end = std::min(deadline, now() + kMeet);
+  const Instant end = std::min(deadline, now() + kInlineSpin);
   for (Instant at = now(); at < end; at = now()) {
-    engine::CommunicatorContext* const context = completion.meets_in;
+    engine::CommunicatorContext* const context = completion.inline_poll_context;
     if (context == nullptr) break;
     bool goes_on = false;
-    const auto look = [&] { goes_on = context->look_at_board(at); };
-    if (done() || !at_board(look) || done() || !goes_on) break;
+    const auto look = [&] { goes_on = context->poll_inline(at); };
+    if (done() || !with_inline_engine(look) || done() || !goes_on) break;
     ::sched_yield();
   }
   return done();
 }
 
 void Progress::wake() {
-  computes_beside_.store(true, std::memory_order_relaxed);
+  computes_meanwhile_.store(true, std::memory_order_relaxed);
   bool driven = false;
   bool watching = false;
   {
@@ -264,21 +265,21 @@ void Progress::wake() {
     wake_background_ = true;
   }
   if (driven) {
-    kick();
+    notify_owner();
   } else if (watching) {
-    ring(bell_);
+    ring(background_event_);
   } else {
     parked_.notify_one();
   }
 }
 
-bool Progress::driven_by_caller() const { return driven_here == this; }
+bool Progress::caller_owns_engine() const { return driven_here == this; }
 
 /// Has the driver leave.
 void Progress::await_turn(std::unique_lock<std::mutex>& lock) {
   wanted_.fetch_add(1);
   do {
-    kick();
+    notify_owner();
   } while (!changed_.wait_for(lock, kBlockMax, [this] { return !driving_; }));
   wanted_.fetch_sub(1);
 }
@@ -337,7 +338,8 @@ void Progress::release() {
 bool Progress::wait(const engine::Completion& completion, Instant deadline) {
   habit_.waits();
   const auto done = [&] { return completion.done.load(std::memory_order_acquire); };
-  if (completion.meets_in.load() != nullptr && meet(completion, deadline)) return true;
+  if (completion.inline_poll_context.load() != nullptr && spin_inline(completion, deadline))
+    return true;
   while (!done()) {
     {
       std::unique_lock lock(mutex_);
@@ -354,7 +356,7 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
       } else if (wanted_.load() > 0) {
         // We just stood aside for a thread that wants to drive, and it has not taken over yet.
         waiters_.fetch_add(1);
-        changed_.wait_for(lock, kStandAside, [&] { return driving_ || wanted_.load() == 0; });
+        changed_.wait_for(lock, kHandoverWait, [&] { return driving_ || wanted_.load() == 0; });
         waiters_.fetch_sub(1);
         if (now() < deadline) continue;
         return done();
@@ -378,7 +380,7 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
       if (worked) {
         idle_since = at;
         if (waiters_.load(std::memory_order_relaxed) > 0) changed_.notify_all();
-        if (at - turn_since < turn(slept)) continue;  // else the others' turn
+        if (at - turn_since < yield_after(slept)) continue;  // else the others' turn
       }
       if (at - idle_since < spin(slept)) {
         ::sched_yield();
@@ -435,17 +437,18 @@ bool Progress::has_news() const {
 /// How long who waits works before the others of its core go on. Allreduce of 1 MiB by an
 /// aggregator, 8 ranks on 2 cores, links of 1 Gbit/s: 0.85 to 0.99 of the time where those of a
 /// core begin together.
-Nanoseconds Progress::turn(bool slept) const {
-  if (slept) return times_.turn;
-  return begins_together() ? Nanoseconds(0) : times_.first_turn;
+Nanoseconds Progress::yield_after(bool slept) const {
+  if (slept) return times_.yield_after;
+  return begins_together() ? Nanoseconds(0) : times_.first_yield_after;
 }
 
 /// How long who waits polls in vain before it blocks.
 Nanoseconds Progress::spin(bool slept) const {
-  const bool at_boards = std::all_of(
-      contexts_.begin(), contexts_.end(),
-      [](const engine::CommunicatorContext* one) { return one->only_meets() || !one->busy(); });
-  if (at_boards) return kMeet;
+  const bool in_slots =
+      std::all_of(contexts_.begin(), contexts_.end(), [](const engine::CommunicatorContext* one) {
+        return one->only_slot_exchange_active() || !one->busy();
+      });
+  if (in_slots) return kInlineSpin;
   return slept ? std::min(times_.spin, kSpinAgain) : times_.spin;
 }
 
@@ -493,7 +496,7 @@ void Progress::block(Instant deadline) {
   const int count = ::epoll_pwait2(epoll_, events.data(), events.size(), &timeout, nullptr);
   after_wait();
   for (int i = 0; i < count; ++i) {
-    if (events[i].data.ptr == nullptr) silence(kick_);
+    if (events[i].data.ptr == nullptr) silence(owner_event_);
   }
 }
 
@@ -503,7 +506,7 @@ void Progress::block_and_trace(Instant deadline, observe::BusyTrace& busy) {
   busy.wakes(since);
 }
 
-void Progress::kick() { ring(kick_); }
+void Progress::notify_owner() { ring(owner_event_); }
 
 bool Progress::background_may_drive(std::unique_lock<std::mutex>& lock) {
   // Growing pauses while application threads drive by themselves; at once when asked to, and when
@@ -518,7 +521,7 @@ bool Progress::background_may_drive(std::unique_lock<std::mutex>& lock) {
     const bool due = due_ <= now() && wanted_.load() == 0;
     if (!driving_ && (wake_background_ || due)) return true;
     const Nanoseconds left = until - now();
-    if (left.count() > 0) parked_.wait_for(lock, std::min(left, kLook));
+    if (left.count() > 0) parked_.wait_for(lock, std::min(left, kParkPollInterval));
     if (now() < until) continue;
     briefly_ = driving_ || drives_ != seen;
     if (!briefly_) return !stop_;
@@ -551,59 +554,58 @@ void Progress::run_background() {
 /// its time beside threads that go first, for the kernel then spreads the others less evenly.
 void Progress::go_first() {
   went_first_ = true;
-  if (!precedence_.nice || precedence_.demanded) return;
-  const Result<Standing> standing = wake_promptly(precedence_);
-  if (!standing) return;  // not demanded: a refusal is none
-  standing_ = *standing;
-  may_go_first_ = standing_.before_all;
-  tell_precedence();
+  if (!priority_request_.nice || priority_request_.demanded) return;
+  const Result<GrantedPriority> granted = apply_priority(priority_request_);
+  if (!granted) return;  // not demanded: a refusal is none
+  granted_ = *granted;
+  may_go_first_ = granted_.realtime;
+  report_priority();
 }
 
-void Progress::tell_precedence() {
-  if (!standing_.before_all && standing_.nice >= 0) return;
+void Progress::report_priority() {
+  if (!granted_.realtime && granted_.nice >= 0) return;
   for (engine::CommunicatorContext* context : contexts_) {
-    context->counters().background_precedence =
-        standing_.before_all ? kBeforeEveryNiceValue : static_cast<std::uint64_t>(-standing_.nice);
+    context->counters().background_priority =
+        granted_.realtime ? kBeforeEveryNiceValue : static_cast<std::uint64_t>(-granted_.nice);
   }
 }
 
 /// What the kernel refuses is not asked for again.
-void Progress::stand(bool before_all) {
-  may_go_first_ = stand_before_all(standing_.nice, before_all);
-  if (may_go_first_) standing_.before_all = before_all;
+void Progress::set_priority(bool realtime) {
+  may_go_first_ = set_realtime(granted_.nice, realtime);
+  if (may_go_first_) granted_.realtime = realtime;
 }
 
 /// Whoever goes before all does so for a share of the time only: beyond it those who compute would
 /// wait for it, and among them whom it waits for.
-void Progress::keep_to_share(bool worked) {
+void Progress::enforce_budget(bool worked) {
   if (!may_go_first_) return;
   const bool first = budget_.pass(now(), worked);
-  if (first == standing_.before_all) return;
-  stand(first);
-  if (first || standing_.before_all) return;
+  if (first == granted_.realtime) return;
+  set_priority(first);
+  if (first || granted_.realtime) return;
   for (engine::CommunicatorContext* context : contexts_)
-    ++context->counters().background_stepped_back;
+    ++context->counters().background_budget_exhausted;
 }
 
 void Progress::call_application(const std::function<void(const Status&)>& callback,
                                 const Status& status) {
-  const bool before_all =
-      standing_.before_all && std::this_thread::get_id() == background_.get_id();
-  if (before_all) stand(false);
+  const bool realtime = granted_.realtime && std::this_thread::get_id() == background_.get_id();
+  if (realtime) set_priority(false);
   callback(status);
-  if (before_all) stand(true);
+  if (realtime) set_priority(true);
 }
 
 /// Drives until an application thread wants to, or has taken over, or, where only something was
 /// due, until it is done; returns when the next is due.
 Instant Progress::drive_in_background() {
-  keep_to_share(false);
+  enforce_budget(false);
   observe::BusyTrace busy(driver_log(), observe::TraceKind::drive, "driver: background thread");
   while (wanted_.load(std::memory_order_relaxed) == 0) {
-    if (!went_first_ && computes_beside_.load(std::memory_order_relaxed)) go_first();
+    if (!went_first_ && computes_meanwhile_.load(std::memory_order_relaxed)) go_first();
     busy.polling();
     const bool worked = poll_all();
-    keep_to_share(true);
+    enforce_budget(true);
     busy.polled(worked);
     if (worked) {
       if (waiters_.load(std::memory_order_relaxed) > 0) changed_.notify_all();
@@ -613,12 +615,13 @@ Instant Progress::drive_in_background() {
       const std::lock_guard guard(mutex_);
       if (stop_) return kNever;
       // An application that calls often would find the engine busy with looking after it.
-      if (briefly_ && !wake_background_) return std::max(next_deadline(), now() + kLook);
+      if (briefly_ && !wake_background_)
+        return std::max(next_deadline(), now() + kParkPollInterval);
       briefly_ = wake_background_ = false;
     }
     const Instant since = busy.falls_asleep();
     if (!watch()) return kNever;
-    keep_to_share(false);
+    enforce_budget(false);
     busy.wakes(since);
   }
   return kNever;
@@ -651,14 +654,14 @@ bool Progress::watch() {
     watching_ = false;
     // Somebody is at a board: gone in a moment.
     waiters_.fetch_add(1);
-    while (armed_ && driving_) changed_.wait_for(lock, kStandAside);
+    while (armed_ && driving_) changed_.wait_for(lock, kHandoverWait);
     waiters_.fetch_sub(1);
     if (!std::exchange(armed_, false)) return false;
     driving_ = background_driving_ = true;
     driven_here = this;
   }
   after_wait();
-  silence(kick_);
+  silence(owner_event_);
   return true;
 }
 

@@ -21,10 +21,10 @@
 
 #include "engine/core/communicator_context.hpp"
 #include "observe/trace_log.hpp"
-#include "runtime/progress/realtime_budget.hpp"
 #include "runtime/diagnostics/rank_trace.hpp"
-#include "runtime/progress/receive_threads.hpp"
 #include "runtime/progress/overlap_predictor.hpp"
+#include "runtime/progress/realtime_budget.hpp"
+#include "runtime/progress/receive_threads.hpp"
 #include "runtime/progress/thread_priority.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
@@ -33,12 +33,12 @@ namespace tutti::runtime {
 
 /// What a driver takes of its core at a time.
 struct CoreTimes {
-  Nanoseconds spin{};                     ///< polling an idle network, before it blocks
-  Nanoseconds turn = Nanoseconds::max();  ///< working while it waits, before others go on
+  Nanoseconds spin{};                            ///< polling an idle network, before it blocks
+  Nanoseconds yield_after = Nanoseconds::max();  ///< working while it waits, before others go on
   /// The same before it has slept once. Where a collective begins all of the core's ranks have
   /// something to send, and the slowest start is everybody's. None at all where an operation says
   /// that all had better begin together.
-  Nanoseconds first_turn = Nanoseconds::max();
+  Nanoseconds first_yield_after = Nanoseconds::max();
   /// Of the time, in which it may go before all who compute.
   double first_share = 0;
 };
@@ -50,7 +50,7 @@ class Progress {
   /// collective on, or at once where it is demanded. `trace`: of all that it serves, written when
   /// that is over; null: none.
   static Result<std::shared_ptr<Progress>> create(const CoreTimes& times,
-                                                  const Precedence& precedence = {},
+                                                  const PriorityRequest& precedence = {},
                                                   std::unique_ptr<RankTrace> trace = nullptr);
   ~Progress();
   Progress(const Progress&) = delete;
@@ -84,27 +84,28 @@ class Progress {
   /// compute and so does not go before them.
   void call_application(const std::function<void(const Status&)>& callback, const Status& status);
   /// Whether the calling thread drives, that is, calls from within a completion callback.
-  bool driven_by_caller() const;
+  bool caller_owns_engine() const;
   /// Runs `work` while nobody else drives.
   template <typename Work>
-  auto exclusive(Work&& work) {
-    if (driven_by_caller()) return work();
-    Driver driver(*this);
+  auto with_engine(Work&& work) {
+    if (caller_owns_engine()) return work();
+    EngineOwner driver(*this);
     return work();
   }
 
  private:
   /// Holds the right to drive.
-  class Driver {
+  class EngineOwner {
    public:
-    explicit Driver(Progress& progress) : progress_(progress) { progress_.acquire(); }
-    ~Driver() { progress_.release(); }
+    explicit EngineOwner(Progress& progress) : progress_(progress) { progress_.acquire(); }
+    ~EngineOwner() { progress_.release(); }
 
    private:
     Progress& progress_;
   };
 
-  Progress(const CoreTimes& times, const Precedence& precedence, std::unique_ptr<RankTrace> trace);
+  Progress(const CoreTimes& times, const PriorityRequest& precedence,
+           std::unique_ptr<RankTrace> trace);
   Status open();
   Status start_background();
 
@@ -116,39 +117,41 @@ class Progress {
   bool poll_all();
   bool poll_busy();
   template <typename Work>
-  bool at_board(Work&& work);
-  bool meet(const engine::Completion& completion, Instant deadline);
+  bool with_inline_engine(Work&& work);
+  bool spin_inline(const engine::Completion& completion, Instant deadline);
   bool prepare_wait(Instant& deadline);
   void after_wait();
   void block(Instant deadline);
   void block_and_trace(Instant deadline, observe::BusyTrace& busy);
-  void kick();
+  void notify_owner();
   observe::TraceLog* driver_log();
   Status start_workers(engine::CommunicatorContext& context, std::uint32_t receive_workers);
   void stop_workers(engine::CommunicatorContext& context);
   bool has_news() const;
   bool begins_together() const;
-  Nanoseconds turn(bool slept) const;
+  Nanoseconds yield_after(bool slept) const;
   Nanoseconds spin(bool slept) const;
   Instant next_deadline() const;
   void run_background();
   Instant drive_in_background();
   bool watch();
   void go_first();
-  void tell_precedence();
-  void stand(bool before_all);
-  void keep_to_share(bool worked);
+  void report_priority();
+  void set_priority(bool realtime);
+  void enforce_budget(bool worked);
   bool background_may_drive(std::unique_lock<std::mutex>& lock);
 
   CoreTimes times_;
-  Precedence precedence_;
-  Standing standing_;  ///< of the background thread; used by the driver only, once that has started
+  PriorityRequest priority_request_;
+  GrantedPriority
+      granted_;  ///< of the background thread; used by the driver only, once that has started
   std::unique_ptr<RankTrace> trace_;
   int epoll_ = -1;
-  int kick_ = -1;   ///< wakes whoever drives and blocks
-  int watch_ = -1;  ///< of the background thread: epoll_, where it is armed, bell_ and timer_
-  int bell_ = -1;   ///< wakes the background thread from its watch
-  int timer_ = -1;  ///< ends its watch, where it is not armed
+  int owner_event_ = -1;  ///< wakes whoever drives and blocks
+  int watch_ =
+      -1;  ///< of the background thread: epoll_, where it is armed, background_event_ and timer_
+  int background_event_ = -1;  ///< wakes the background thread from its watch
+  int timer_ = -1;             ///< ends its watch, where it is not armed
 
   std::mutex mutex_;                 ///< guards the flags below, never held while polling
   std::condition_variable changed_;  ///< a driver left, or a completion that others wait for came
@@ -160,8 +163,8 @@ class Progress {
   bool armed_ = false;     ///< and drives when there are some: nobody has taken over since
   std::atomic<bool> callbacks_{false};
   /// The application has begun a collective and gone on.
-  std::atomic<bool> computes_beside_{false};
-  StartHabit habit_;
+  std::atomic<bool> computes_meanwhile_{false};
+  OverlapPredictor habit_;
   bool briefly_ = false;  ///< the background thread drives only until what is due is done
   bool stop_ = false;
   Instant due_ = kNever;  ///< when the engine must be polled, as the last driver left it
@@ -181,7 +184,7 @@ class Progress {
   bool watch_hears_ = false;                            ///< likewise: watch_ tells of epoll_
   bool went_first_ = false;    ///< used by the background thread only: it has asked for precedence
   bool may_go_first_ = false;  ///< likewise: and may go before all
-  PrecedenceBudget budget_;    ///< likewise
+  RealtimeBudget budget_;      ///< likewise
   std::thread background_;
   ReceiveThreads receive_threads_;  ///< used by the driver only
 };

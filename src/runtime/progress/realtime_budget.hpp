@@ -9,10 +9,10 @@ namespace tutti::runtime {
 
 /// A share of the time, saved up to a limit. Who has spent it all stands back until half of the
 /// limit is saved again. Used by one thread.
-class PrecedenceBudget {
+class RealtimeBudget {
  public:
   /// `share`: of the time, 0 to 1. `most`: what may be spent at once.
-  PrecedenceBudget(double share, Nanoseconds most) : share_(share), most_(most), left_(most) {}
+  RealtimeBudget(double share, Nanoseconds most) : share_(share), most_(most), left_(most) {}
 
   /// The thread has worked, or slept, since the last call; returns whether it may go first from now
   /// on. The first call begins.

@@ -21,7 +21,7 @@ constexpr Nanoseconds kSleepMax{1'000'000'000};
 }  // namespace
 
 Result<std::unique_ptr<ReceiveThread>> ReceiveThread::create(observe::TraceLog* log,
-                                                             const Precedence& precedence) {
+                                                             const PriorityRequest& precedence) {
   std::unique_ptr<ReceiveThread> thread(new ReceiveThread(log, precedence));
   if (Status status = thread->open(); !status) return status;
   return thread;
@@ -29,10 +29,10 @@ Result<std::unique_ptr<ReceiveThread>> ReceiveThread::create(observe::TraceLog* 
 
 Status ReceiveThread::open() {
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
-  kick_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (epoll_ < 0 || kick_ < 0) return system_failure(errno, "creating a receive worker");
-  epoll_event event{.events = EPOLLIN, .data = {.fd = kick_}};
-  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, kick_, &event) != 0) {
+  owner_event_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (epoll_ < 0 || owner_event_ < 0) return system_failure(errno, "creating a receive worker");
+  epoll_event event{.events = EPOLLIN, .data = {.fd = owner_event_}};
+  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, owner_event_, &event) != 0) {
     return system_failure(errno, "watching a receive worker's wake-up descriptor");
   }
   thread_ = std::thread([this] { run(); });
@@ -46,10 +46,10 @@ ReceiveThread::~ReceiveThread() {
       stop_ = true;
       changed_.store(true, std::memory_order_seq_cst);
     }
-    kick();
+    notify_owner();
     thread_.join();
   }
-  if (kick_ >= 0) ::close(kick_);
+  if (owner_event_ >= 0) ::close(owner_event_);
   if (epoll_ >= 0) ::close(epoll_);
 }
 
@@ -83,7 +83,7 @@ void ReceiveThread::detach(engine::ReceiveWorker& worker) {
 void ReceiveThread::apply(std::unique_lock<std::mutex>& lock) {
   current_ = false;
   changed_.store(true, std::memory_order_seq_cst);
-  kick();
+  notify_owner();
   applied_.wait(lock, [this] { return current_; });
 }
 
@@ -98,7 +98,7 @@ bool ReceiveThread::take_changes() {
 }
 
 void ReceiveThread::run() {
-  (void)wake_promptly(precedence_);  // a refusal is told by the thread that drives
+  (void)apply_priority(priority_request_);  // a refusal is told by the thread that drives
   observe::BusyTrace busy(log_, observe::TraceKind::receive_worker,
                           log_ == nullptr ? "" : log_->name().c_str());
   while (true) {
@@ -128,25 +128,25 @@ void ReceiveThread::wait() {
   if (!due) count = ::epoll_pwait2(epoll_, events.data(), events.size(), &timeout, nullptr);
   asleep_.store(false, std::memory_order_relaxed);
   for (int i = 0; i < count; ++i) {
-    if (events[i].data.fd != kick_) continue;
+    if (events[i].data.fd != owner_event_) continue;
     std::uint64_t kicks = 0;
-    (void)!::read(kick_, &kicks, sizeof kicks);
+    (void)!::read(owner_event_, &kicks, sizeof kicks);
   }
 }
 
 void ReceiveThread::rouse() {
-  if (asleep_.load(std::memory_order_seq_cst) && asleep_.exchange(false)) kick();
+  if (asleep_.load(std::memory_order_seq_cst) && asleep_.exchange(false)) notify_owner();
 }
 
-void ReceiveThread::kick() {
+void ReceiveThread::notify_owner() {
   const std::uint64_t one = 1;
-  (void)!::write(kick_, &one, sizeof one);
+  (void)!::write(owner_event_, &one, sizeof one);
 }
 
 Status ReceiveThreads::attach(engine::ReceiveTeam& team) {
   while (threads_.size() < team.size()) {
-    auto thread =
-        ReceiveThread::create(trace_ == nullptr ? nullptr : &trace_->add_worker(), precedence_);
+    auto thread = ReceiveThread::create(trace_ == nullptr ? nullptr : &trace_->add_worker(),
+                                        priority_request_);
     if (!thread) return thread.status();
     threads_.push_back(std::move(*thread));
   }

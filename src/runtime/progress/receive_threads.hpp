@@ -22,7 +22,7 @@ class ReceiveThread {
  public:
   /// `log`: of what it does; null: none. Outlives it.
   static Result<std::unique_ptr<ReceiveThread>> create(observe::TraceLog* log,
-                                                       const Precedence& precedence);
+                                                       const PriorityRequest& precedence);
   ~ReceiveThread();
   ReceiveThread(const ReceiveThread&) = delete;
   ReceiveThread& operator=(const ReceiveThread&) = delete;
@@ -33,22 +33,22 @@ class ReceiveThread {
   void detach(engine::ReceiveWorker& worker);
 
  private:
-  ReceiveThread(observe::TraceLog* log, const Precedence& precedence)
-      : log_(log), precedence_(precedence) {}
+  ReceiveThread(observe::TraceLog* log, const PriorityRequest& precedence)
+      : log_(log), priority_request_(precedence) {}
   Status open();
   void run();
   bool take_changes();
   void wait();
   /// Wakes the thread where it sleeps; any thread.
   void rouse();
-  void kick();
+  void notify_owner();
   /// Has the thread take over `wanted_`, and waits for that.
   void apply(std::unique_lock<std::mutex>& lock);
 
   observe::TraceLog* log_;
-  Precedence precedence_;
+  PriorityRequest priority_request_;
   int epoll_ = -1;
-  int kick_ = -1;
+  int owner_event_ = -1;
   std::atomic<bool> asleep_{false};
   std::atomic<bool> changed_{false};
 
@@ -66,8 +66,8 @@ class ReceiveThread {
 class ReceiveThreads {
  public:
   /// `trace` null: none; outlives it.
-  ReceiveThreads(RankTrace* trace, const Precedence& precedence)
-      : trace_(trace), precedence_(precedence) {}
+  ReceiveThreads(RankTrace* trace, const PriorityRequest& precedence)
+      : trace_(trace), priority_request_(precedence) {}
 
   /// Deals a team's workers out to as many threads, starting those that there are not yet.
   Status attach(engine::ReceiveTeam& team);
@@ -76,7 +76,7 @@ class ReceiveThreads {
 
  private:
   RankTrace* trace_;
-  Precedence precedence_;
+  PriorityRequest priority_request_;
   std::vector<std::unique_ptr<ReceiveThread>> threads_;
   std::size_t next_ = 0;  ///< where the next team begins: round-robin (K12)
 };

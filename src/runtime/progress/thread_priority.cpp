@@ -60,27 +60,28 @@ int own_nice() { return ::getpriority(PRIO_PROCESS, 0); }  // Linux: the calling
 
 }  // namespace
 
-Result<Precedence> progress_precedence() {
+Result<PriorityRequest> progress_priority() {
   const char* text = std::getenv(kNiceVariable);
   if (text == nullptr) {
-    if (own_nice() != 0) return Precedence{};
-    return Precedence{.nice = kBeforeThoseWhoCompute, .before_all = true};
+    if (own_nice() != 0) return PriorityRequest{};
+    return PriorityRequest{.nice = kBeforeThoseWhoCompute, .realtime = true};
   }
   const std::string_view value(text);
   int nice = 0;
   const auto [rest, error] = std::from_chars(value.begin(), value.end(), nice);
   if (error == std::errc{} && rest == value.end() && nice >= kFirstNice && nice <= kLastNice) {
-    return Precedence{.nice = nice, .demanded = true};
+    return PriorityRequest{.nice = nice, .demanded = true};
   }
   return failure(Code::invalid_argument, "{} is \"{}\"; give a nice value, {} to {}", kNiceVariable,
                  text, kFirstNice, kLastNice);
 }
 
-Result<Standing> wake_promptly(const Precedence& precedence) {
+Result<GrantedPriority> apply_priority(const PriorityRequest& precedence) {
   (void)::prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
   const int inherited = own_nice();
   const int policy = ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
-  if (policy != SCHED_OTHER) return Standing{.nice = inherited};  // whoever chose it knows better
+  if (policy != SCHED_OTHER)
+    return GrantedPriority{.nice = inherited};  // whoever chose it knows better
   const int wanted = precedence.nice.value_or(inherited);
   if (const int refused = ask_for(fair(wanted)); refused != 0) {
     if (precedence.demanded) {
@@ -92,13 +93,13 @@ Result<Standing> wake_promptly(const Precedence& precedence) {
     }
     (void)ask_for(fair(inherited));
   }
-  Standing standing{.nice = own_nice()};
-  standing.before_all = precedence.before_all && stand_before_all(standing.nice, true);
-  return standing;
+  GrantedPriority granted{.nice = own_nice()};
+  granted.realtime = precedence.realtime && set_realtime(granted.nice, true);
+  return granted;
 }
 
-bool stand_before_all(int nice, bool before_all) {
-  return ask_for(before_all ? round_robin() : fair(nice)) == 0;
+bool set_realtime(int nice, bool realtime) {
+  return ask_for(realtime ? round_robin() : fair(nice)) == 0;
 }
 
 }  // namespace tutti::runtime

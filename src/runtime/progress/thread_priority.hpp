@@ -9,22 +9,22 @@
 namespace tutti::runtime {
 
 /// Where a thread of ours wants to stand beside those that compute.
-struct Precedence {
+struct PriorityRequest {
   std::optional<int> nice;  ///< -20, before all others, to 19; none: as the thread that starts it
-  bool before_all = false;  ///< of every nice value, where that is granted
+  bool realtime = false;    ///< of every nice value, where that is granted
   bool demanded = false;    ///< `nice`: by the user, to whom a refusal is an error
 };
 
 /// Where it stands.
-struct Standing {
+struct GrantedPriority {
   int nice = 0;
-  bool before_all = false;  ///< of every nice value
+  bool realtime = false;  ///< of every nice value
 };
 
 /// Of the threads that a communicator has beside the application's: TUTTI_PROGRESS_NICE, else
 /// before threads that compute, unless whoever started the process has given it a nice value. Fails
 /// where the variable is no nice value.
-Result<Precedence> progress_precedence();
+Result<PriorityRequest> progress_priority();
 
 /// Asks the scheduler, for the calling thread, for exact timers, short slices, a nice value, and to
 /// go before all; returns what the thread has of it from then on.
@@ -37,10 +37,10 @@ Result<Precedence> progress_precedence();
 /// (RLIMIT_RTPRIO). Where the kernel refuses, waking takes longer, and it fails only where the nice
 /// value was demanded. A thread with another scheduling policy is left alone. Threads that this one
 /// starts have nothing of it.
-Result<Standing> wake_promptly(const Precedence& precedence);
+Result<GrantedPriority> apply_priority(const PriorityRequest& precedence);
 
 /// For a thread that has asked to wake promptly: goes before all, or stands at its nice value, from
 /// now on. False: the kernel refuses.
-bool stand_before_all(int nice, bool before_all);
+bool set_realtime(int nice, bool realtime);
 
 }  // namespace tutti::runtime

@@ -49,7 +49,7 @@ class Lowering {
   Status check() const;
   void make_queues();
   QueueIndex add_queue(QueueKind kind, Channel channel, bool held, Rank peer);
-  bool is_early(TaskIndex t) const;
+  bool is_unexpected(TaskIndex t) const;
 
   void post(TaskIndex t);
   void post_send(TaskIndex t);
@@ -112,7 +112,7 @@ Status Lowering::check() const {
 }
 
 /// The host can do a copy before any message if all that it waits for are such copies.
-bool Lowering::is_early(TaskIndex t) const {
+bool Lowering::is_unexpected(TaskIndex t) const {
   const TaskKind kind = from_.tasks()[t].kind;
   if (kind != TaskKind::copy && kind != TaskKind::reduce) return false;
   const auto before = from_.dependencies(t);
@@ -133,7 +133,7 @@ void Lowering::make_queues() {
   std::map<Rank, bool> receives_held;
   for (TaskIndex t = 0; t < from_.tasks().size(); ++t) {
     const Task& task = from_.tasks()[t];
-    early_[t] = is_early(t);
+    early_[t] = is_unexpected(t);
     if (sends_message(task.kind)) to_[task.peer];
     if (task.kind == TaskKind::recv) {
       from_peer_[task.peer];

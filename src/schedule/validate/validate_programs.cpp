@@ -178,7 +178,7 @@ class ProgramCheck {
 namespace {
 
 /// Cells are numbered with 32 bits, and each takes some bytes of ours.
-constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 26;
+constexpr std::uint64_t kMaxBlocks = std::uint64_t{1} << 26;
 
 void check_size(const AllRanks& all, Findings& findings) {
   std::uint64_t blocks = 0;
@@ -186,11 +186,11 @@ void check_size(const AllRanks& all, Findings& findings) {
     for (Buffer buffer : {Buffer::send, Buffer::receive, Buffer::scratch})
       blocks += all.at(r).blocks(buffer);
   }
-  if (blocks > kMostBlocks)
+  if (blocks > kMaxBlocks)
     findings.add_at(Fault::program, 0,
                     fmt::format("all ranks have {} blocks together: validate fewer ranks, at most "
                                 "{} blocks",
-                                blocks, kMostBlocks));
+                                blocks, kMaxBlocks));
 }
 
 }  // namespace

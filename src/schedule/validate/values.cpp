@@ -59,12 +59,12 @@ bool Values::rank_ordered(ValueId value) const { return folds_[value].ordered; }
 std::string Values::contributor_list(ValueId value) const {
   std::string text;
   std::uint32_t named = 0;
-  constexpr std::uint32_t kMostNamed = 8;
+  constexpr std::uint32_t kMaxNamed = 8;
   for (std::uint32_t r = 0; r < ranks_; ++r) {
     if ((contributors(value)[r / 64] >> (r % 64) & 1) == 0) continue;
-    if (++named <= kMostNamed) text += fmt::format("{}{}", named == 1 ? "" : ", ", r);
+    if (++named <= kMaxNamed) text += fmt::format("{}{}", named == 1 ? "" : ", ", r);
   }
-  if (named > kMostNamed) text += fmt::format(" and {} more", named - kMostNamed);
+  if (named > kMaxNamed) text += fmt::format(" and {} more", named - kMaxNamed);
   return text;
 }
 

@@ -14,9 +14,9 @@
 namespace tutti::app {
 namespace {
 
-using world::CollectiveKind;
-using world::ExperimentReport;
-using world::ExperimentSpec;
+using simulation::CollectiveKind;
+using simulation::ExperimentReport;
+using simulation::ExperimentSpec;
 
 // What a peer's rank takes from a message to the next: 600 ns from the link to its completion, and
 // of its worker 500 ns for a poll and 150 ns for a message, as our own ranks do.
@@ -30,22 +30,23 @@ Result<ExperimentReport> protocol(CollectiveKind kind, std::uint32_t ranks, std:
       kind == CollectiveKind::allgather || kind == CollectiveKind::ring_allgather;
   spec.ranks = ranks;
   spec.iterations = iterations;
-  spec.place = world::default_place(ranks);
+  spec.place = simulation::default_place(ranks);
   spec.background = {.streams = background, .load = 0.5};
-  return world::run_experiment(spec);
+  return simulation::run_experiment(spec);
 }
 
-Result<world::TrafficReport> peer(const char* algorithm, std::uint32_t ranks, std::uint64_t bytes,
-                                  std::uint32_t iterations = 1, std::uint32_t background = 0) {
-  world::TrafficSpec spec;
+Result<simulation::TrafficReport> peer(const char* algorithm, std::uint32_t ranks,
+                                       std::uint64_t bytes, std::uint32_t iterations = 1,
+                                       std::uint32_t background = 0) {
+  simulation::TrafficSpec spec;
   spec.algorithm = algorithm;
   spec.ranks = ranks;
   spec.bytes = bytes;
   spec.iterations = iterations;
-  spec.place = world::default_place(ranks);
+  spec.place = simulation::default_place(ranks);
   spec.traffic.message_overhead = kPeerOverhead;
   spec.background = {.streams = background, .load = 0.5};
-  return world::run_traffic(spec);
+  return simulation::run_traffic(spec);
 }
 
 /// Gbit/s that a rank receives.
@@ -53,7 +54,9 @@ double rate(double bytes, double seconds) { return bytes * 8 / seconds / 1e9; }
 double seconds_of(const ExperimentReport& report) {
   return static_cast<double>(report.times[0].count()) * 1e-9;
 }
-double seconds_of(const world::TrafficReport& report) { return sim::to_seconds(report.times[0]); }
+double seconds_of(const simulation::TrafficReport& report) {
+  return sim::to_seconds(report.times[0]);
+}
 
 /// Standard deviation over mean, in per cent.
 double variation(const std::vector<double>& times) {
@@ -119,7 +122,7 @@ Result<FigureSection> critical_path(const FigureOptions& options) {
     for (const std::uint32_t ranks : nodes) {
       const auto report = protocol(CollectiveKind::allgather, ranks, bytes);
       if (!report) return report.status();
-      const world::PhaseTimes& phases = report->phases;
+      const simulation::PhaseTimes& phases = report->phases;
       const double around = phases.ready_ns + phases.handshake_ns;
       const double share = around / (around + phases.data_ns) * 100;
       series.points.push_back({static_cast<double>(ranks), share});

@@ -7,21 +7,21 @@
 
 #include "sim/figures/chart.hpp"
 #include "sim/figures/figures.hpp"
-#include "studies/smartnic/nic_model.hpp"
 #include "studies/smartnic/datapath_run.hpp"
+#include "studies/smartnic/nic_model.hpp"
 
 namespace tutti::app {
 namespace {
 
-using world::DatapathReport;
-using world::DatapathSpec;
+using simulation::DatapathReport;
+using simulation::DatapathSpec;
 
 constexpr double kGigabyte = 1e9;  // as the authors' program counts
 constexpr double kLink = 200e9 / 8 / kGigabyte;
 
 Result<DatapathReport> datapath(bool staging, std::uint32_t threads, std::uint32_t chunk = 4096,
                                 std::uint64_t buffer = 8u << 20) {
-  return world::run_datapath(
+  return simulation::run_datapath(
       {.staging = staging, .threads = threads, .chunk_bytes = chunk, .buffer_bytes = buffer});
 }
 
@@ -48,7 +48,7 @@ Result<FigureSection> scaling(std::uint32_t most, FigureSection section) {
       if (!staging) table[0].push_back(fmt::format("{}", threads));
     }
     chart.series.push_back(series);
-    const auto enough = world::threads_for_link({.staging = staging}, 0.97);
+    const auto enough = simulation::threads_for_link({.staging = staging}, 0.97);
     if (!enough) return enough.status();
     reached += fmt::format("{} comes within 3 % of what the link carries with {} threads. ",
                            name_of(staging), *enough);
@@ -140,7 +140,7 @@ Result<FigureSection> message_sizes(const FigureOptions&) {
     }
     chart.series.push_back(series);
   }
-  const auto one = world::threads_for_link({.chunk_bytes = 16u << 10}, 0.97);
+  const auto one = simulation::threads_for_link({.chunk_bytes = 16u << 10}, 0.97);
   if (!one) return one.status();
   return FigureSection{
       .id = "fig-15",
@@ -166,7 +166,7 @@ Result<FigureSection> chunk_rate(const FigureOptions& options) {
       // The processor is what is looked for, not the link: 64-byte chunks at eight times the rate.
       DatapathSpec spec{.staging = staging, .threads = threads, .chunk_bytes = 64};
       spec.buffer_bytes = options.quick ? 1u << 20 : 8u << 20;
-      const auto report = world::run_datapath(spec);
+      const auto report = simulation::run_datapath(spec);
       if (!report) return report.status();
       series.points.push_back({static_cast<double>(threads), report->completions_per_second});
     }

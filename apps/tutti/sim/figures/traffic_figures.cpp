@@ -13,8 +13,8 @@
 namespace tutti::app {
 namespace {
 
-using world::TrafficReport;
-using world::TrafficSpec;
+using simulation::TrafficReport;
+using simulation::TrafficSpec;
 
 // The tree that the authors' script draws: 16 hosts a leaf, two leaves a pod, 32 pods.
 constexpr const char* kAuthorsTree =
@@ -28,9 +28,9 @@ Result<TrafficReport> traffic(const char* algorithm, std::uint32_t ranks, std::u
   spec.algorithm = algorithm;
   spec.ranks = ranks;
   spec.bytes = bytes;
-  spec.place = world::default_place(ranks);
+  spec.place = simulation::default_place(ranks);
   if (topology != nullptr) spec.topology_text = topology;
-  return world::run_traffic(spec);
+  return simulation::run_traffic(spec);
 }
 
 double payload(const TrafficReport& report, sim::CountingRule rule) {

@@ -259,13 +259,13 @@ std::byte* UcQueuePair::place_of(Source& source, const wire::Segment& segment, b
     Staging& staging = stagings_[source.staging];
     return source.at = staging.owner == message.source ? staging.bytes.data() : nullptr;
   }
-  const Landing landing =
+  const Placement landing =
       guide_ == nullptr
-          ? Landing{}
+          ? Placement{}
           : guide_->landing({message.epoch, message.psn, message.source, segment.message_bytes},
                             begins);
-  source.staged = begins && landing.where == Landing::Where::staging;
-  source.at = landing.where == Landing::Where::buffer ? landing.at : nullptr;
+  source.staged = begins && landing.where == Placement::Where::staging;
+  source.at = landing.where == Placement::Where::buffer ? landing.at : nullptr;
   if (source.staged) source.at = stage(source, segment);
   return source.at;
 }

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "device/ip/datagram_batch.hpp"
-#include "device/ip/uc/message_assembly.hpp"
 #include "device/ip/multicast_queue_pair.hpp"
+#include "device/ip/uc/message_assembly.hpp"
 #include "device/ip/uc/waiting_message.hpp"
 #include "wire/segment.hpp"
 
@@ -33,7 +33,7 @@ class UcQueuePair final : public IpMulticastQueuePair {
 
   Result<std::uint32_t> post(const ChunkRun& run) override;
   std::size_t poll(std::span<ReceivedChunk> chunks) override;
-  bool land_by(LandingGuide* guide) override {
+  bool set_resolver(PlacementResolver* guide) override {
     guide_ = guide;
     return true;
   }
@@ -70,10 +70,10 @@ class UcQueuePair final : public IpMulticastQueuePair {
     bool holds(const wire::Header& message) const;
   };
   struct Counts {
-    Tally completed;
-    Tally gapped;
-    Tally segments;
-    Tally direct;
+    SingleWriterCounter completed;
+    SingleWriterCounter gapped;
+    SingleWriterCounter segments;
+    SingleWriterCounter direct;
   };
 
   void add_message(std::uint32_t epoch, std::uint32_t psn, std::span<const std::byte> message);
@@ -101,7 +101,7 @@ class UcQueuePair final : public IpMulticastQueuePair {
     return sources_[index(segment.message.source)];
   }
 
-  LandingGuide* guide_ = nullptr;
+  PlacementResolver* guide_ = nullptr;
   std::uint32_t segment_bytes_ = 0;
   std::vector<Source> sources_;
   std::array<Staging, kStagings> stagings_;

@@ -26,28 +26,28 @@ Result<std::optional<std::uint64_t>> read_number(const Environment& environment,
                  "{}='{}' is not a number from 0 to {}: correct or unset it", name, *text, max);
 }
 
-Result<std::optional<Place>> read_place(const Environment& environment,
-                                        const std::string& rank_name,
-                                        const std::string& size_name) {
+Result<std::optional<LauncherRank>> read_place(const Environment& environment,
+                                               const std::string& rank_name,
+                                               const std::string& size_name) {
   const auto rank = read_number(environment, rank_name, kMaxBootstrapRanks);
   if (!rank.ok()) return rank.status();
   const auto size = read_number(environment, size_name, kMaxBootstrapRanks);
   if (!size.ok()) return size.status();
-  if (!*rank && !*size) return std::optional<Place>();
+  if (!*rank && !*size) return std::optional<LauncherRank>();
   if (!*rank || !*size) {
     return failure(Code::invalid_argument, "{} is set but {} is not: set both, or neither",
                    *rank ? rank_name : size_name, *rank ? size_name : rank_name);
   }
-  const Place place{rank_of(**rank), static_cast<std::uint32_t>(**size)};
+  const LauncherRank place{rank_of(**rank), static_cast<std::uint32_t>(**size)};
   if (!check_place(place.rank, place.size).ok()) {
     return failure(Code::invalid_argument,
                    "{}={} with {}={} cannot be: ranks count from 0 to {} - 1", rank_name, **rank,
                    size_name, **size, size_name);
   }
-  return std::optional<Place>(place);
+  return std::optional<LauncherRank>(place);
 }
 
-Result<std::optional<Place>> launcher_place(const Environment& environment) {
+Result<std::optional<LauncherRank>> launcher_place(const Environment& environment) {
   auto place = read_place(environment, "RANK", "WORLD_SIZE");
   if (!place.ok() || *place) return place;
   place = read_place(environment, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
@@ -55,7 +55,7 @@ Result<std::optional<Place>> launcher_place(const Environment& environment) {
   place = read_place(environment, "PMI_RANK", "PMI_SIZE");
   if (!place.ok() || *place) return place;
   // A batch script has SLURM_PROCID too, but is one process, whatever SLURM_NTASKS says.
-  if (!environment("SLURM_STEP_ID")) return std::optional<Place>();
+  if (!environment("SLURM_STEP_ID")) return std::optional<LauncherRank>();
   return read_place(environment, "SLURM_PROCID", "SLURM_NTASKS");
 }
 

@@ -23,19 +23,20 @@ Result<std::optional<std::uint64_t>> read_number(const Environment& environment,
                                                  const std::string& name, std::uint64_t max);
 
 /// Which process of the job this one is.
-struct Place {
+struct LauncherRank {
   Rank rank{0};
   std::uint32_t size = 1;
 };
 
 /// A rank and a size from two variables: both, or neither. One without the other, a bad number, or
 /// a rank that is not below the size is a failure naming the variable.
-Result<std::optional<Place>> read_place(const Environment& environment,
-                                        const std::string& rank_name, const std::string& size_name);
+Result<std::optional<LauncherRank>> read_place(const Environment& environment,
+                                               const std::string& rank_name,
+                                               const std::string& size_name);
 
 /// The first of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, and in a step started by srun SLURM_PROCID,
 /// that is set, with its size.
-Result<std::optional<Place>> launcher_place(const Environment& environment);
+Result<std::optional<LauncherRank>> launcher_place(const Environment& environment);
 
 /// What tells this run from others: TUTTI_RUN_ID; else torch's TORCHELASTIC_RUN_ID with the
 /// restart count; else empty.

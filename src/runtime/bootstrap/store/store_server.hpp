@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "runtime/bootstrap/store/store_frame.hpp"
 #include "runtime/bootstrap/store/socket.hpp"
+#include "runtime/bootstrap/store/store_frame.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::runtime {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/bootstrap/store/store_frame.hpp"
 #include "runtime/bootstrap/store/socket.hpp"
+#include "runtime/bootstrap/store/store_frame.hpp"
 
 namespace tutti::runtime {
 

@@ -61,7 +61,7 @@ int main() {
     if (auto status = call(*communicator, policy); !status) return fail(status);
   }
   fmt::print("rank {}: precedence {}, callback of another thread at policy {}\n",
-             index(communicator->rank()), counter_of(*communicator, "background_precedence"),
+             index(communicator->rank()), counter_of(*communicator, "background_priority"),
              policy.load());
   return 0;
 }
