@@ -2,7 +2,7 @@
 """Checks what the compiler does not: who may include whom, banned calls, lengths, headers, format,
 links. Every violation is one line, FILE:LINE: RULE: what is wrong. Exit status 1 where there is one.
 
-    check_structure.py [--root DIR] [--no-format]
+    check_structure.py [--root DIR] [--no-format] [--counts] [--only RULE,...] [--except RULE,...]
 """
 
 import argparse
@@ -10,13 +10,17 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import cpp_text
+from structure.classes import Classes
+from structure.shape import Shape
+from structure.words import Words
 
 MAX_FUNCTION_LINES = 70
-MAX_FILE_LINES = 700
-CODE_FOLDERS = ["include", "src", "bindings", "apps", "examples", "bench", "tests"]
+MAX_FILE_LINES = 600
+CODE_FOLDERS = ["include", "src", "bindings", "apps", "examples", "bench", "tests", "sim", "studies"]
 SUFFIXES = {".hpp", ".cpp", ".h", ".c"}
 
 # Headers that src/CMakeLists.txt does not list as a layer: the interface between engine and devices.
@@ -64,10 +68,13 @@ ALLOWED = [
 ]
 
 
-class Checker:
+class Checker(Words, Shape, Classes):
     def __init__(self, root):
         self.root = root
         self.violations = []
+        self.counts = Counter()
+        self.skipped = []
+        self.only, self.without = set(), set()
         self.texts = {}
         for folder in CODE_FOLDERS:
             for path in sorted((root / folder).rglob("*")):
@@ -75,6 +82,12 @@ class Checker:
                     self.texts[path.relative_to(root).as_posix()] = path.read_text()
 
     def report(self, name, line, rule, message):
+        names = {rule}
+        if rule == "words":
+            names.add(f"words/{message.partition(':')[0]}")
+        if (self.only and not names & self.only) or names & self.without:
+            return
+        self.counts[max(names, key=len)] += 1
         self.violations.append(f"{name}:{line}: {rule}: {message}")
 
     def sources(self, *prefixes):
@@ -84,7 +97,10 @@ class Checker:
 
     def layers(self):
         """The layers and what each may include, from src/CMakeLists.txt."""
-        text = re.sub(r"#[^\n]*", "", (self.root / "src/CMakeLists.txt").read_text())
+        text = ""
+        for folder in ("src", "sim", "studies"):
+            path = self.root / folder / "CMakeLists.txt"
+            text += re.sub(r"#[^\n]*", "", path.read_text()) if path.exists() else ""
         uses = dict(INTERFACES)
         for match in re.finditer(r"tutti_layer\(\s*([\w/]+)(.*?)\)", text, re.S):
             name, rest = match.groups()
@@ -102,12 +118,19 @@ class Checker:
             folder = folder.rpartition("/")[0]
         return folder or None
 
+    @staticmethod
+    def inner_path(name):
+        """A path as its layer is named: from src/ on, or from the root in sim/ and studies/."""
+        return name.removeprefix("src/")
+
     def check_includes(self):
         layers = self.layers()
         for name, text in self.texts.items():
-            layer = self.layer_of(name[len("src/"):], layers) if name.startswith("src/") else None
-            if name.startswith("src/") and layer is None:
-                self.report(name, 1, "layer", "src/CMakeLists.txt has no layer for this folder")
+            layered = name.startswith(("src/", "sim/", "studies/"))
+            layer = self.layer_of(self.inner_path(name), layers) if layered else None
+            if layered and layer is None:
+                folder = name.partition("/")[0]
+                self.report(name, 1, "layer", f"{folder}/CMakeLists.txt has no layer for this folder")
             for number, line in enumerate(text.splitlines(), 1):
                 match = re.match(r'\s*#\s*include\s*(<[^>]+>|"[^"]+")', line)
                 if match:
@@ -118,15 +141,19 @@ class Checker:
             self.report(name, number, "include", f"{header} belongs to src/device/ip, src/runtime, apps")
         elif layer in PURE and any(kind.fullmatch(header) for kind in PURE[layer]):
             self.report(name, number, "include", f"{header}: the layer {layer} is pure computation")
-        if not name.startswith(("src/", "include/")) or header[0] != '"':
+        if not name.startswith(("src/", "include/", "sim/", "studies/")) or header[0] != '"':
             return
         path = header.strip('"')
         if name.startswith("include/"):
             if not path.startswith("tutti/"):
                 self.report(name, number, "include", f"a public header includes the inner {path}")
         elif path.startswith("tutti/"):
-            if path not in LOW_PUBLIC and layer != "runtime":
+            if path not in LOW_PUBLIC and name.startswith("src/") \
+                    and (layer or "").partition("/")[0] != "runtime":
                 self.report(name, number, "include", f"{path} is above the layer {layer}")
+        elif name.startswith("src/") and path.startswith(("sim/", "studies/")) \
+                and (self.root / path).exists():
+            self.report(name, number, "include", f"{path}: src may include neither sim nor studies")
         else:
             used = self.layer_of(path, layers)
             if used is None:
@@ -168,7 +195,7 @@ class Checker:
                             "using namespace reaches whoever includes this")
 
     def check_lengths(self):
-        for name, text in self.sources("src/"):
+        for name, text in self.sources("src/", "include/", "bindings/", "apps/", "sim/", "studies/"):
             lines = text.count("\n")
             if lines > MAX_FILE_LINES:
                 self.report(name, lines, "file length", f"{lines} lines; {MAX_FILE_LINES} at most")
@@ -248,20 +275,33 @@ class Checker:
                             f"{target} does not exist")
 
 
+CHECKS = ["includes", "calls", "headers", "lengths", "definitions", "texts", "words", "cycles",
+          "folders", "retries", "classes"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[2])
     parser.add_argument("--no-format", action="store_true", help="leave out clang-format")
+    parser.add_argument("--only", default="", metavar="RULE,...",
+                        help="report these rules only, as words or words/headless")
+    parser.add_argument("--except", default="", metavar="RULE,...", dest="without",
+                        help="leave these rules out")
+    parser.add_argument("--counts", action="store_true", help="print only the counts of each rule")
     arguments = parser.parse_args()
     checker = Checker(arguments.root)
-    checker.check_includes()
-    checker.check_calls()
-    checker.check_headers()
-    checker.check_lengths()
-    checker.check_definitions()
-    checker.check_texts()
+    checker.only = set(filter(None, arguments.only.split(",")))
+    checker.without = set(filter(None, arguments.without.split(",")))
+    for check in CHECKS:
+        getattr(checker, "check_" + check)()
     if not arguments.no_format and not checker.check_format():
-        print("SKIPPED: the format (clang-format-14 is not installed)")
+        checker.skipped.append("the format (clang-format-14 is not installed)")
+    for skipped in checker.skipped:
+        print(f"SKIPPED: {skipped}")
+    for rule, count in sorted(checker.counts.items()):
+        print(f"{count:6} {rule}")
+    if arguments.counts:
+        return 0
     print(*checker.violations, sep="\n")
     print(f"{len(checker.texts)} source files, {len(checker.violations)} violations")
     return 1 if checker.violations else 0

@@ -3,14 +3,14 @@
 import re
 from dataclasses import dataclass
 
-_LITERAL = re.compile(
+LITERAL = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(?P<tag>[^\s()\\]{0,16})\(.*?\)(?P=tag)"'
     r'|"(?:\\.|[^"\\\n])*"|(?<![0-9a-zA-Z_])\'(?:\\.|[^\'\\\n])+\'', re.S)
 
 
 def code_only(text):
     """The text with comments and literals as spaces: offsets and line numbers stay as they are."""
-    return _LITERAL.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+    return LITERAL.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
 
 
 def without_directives(code):
@@ -94,3 +94,145 @@ def outline(text):
                 functions.append(Function(scope.name, scope.first_line, line_of(code, at)))
         head_from = at + 1
     return functions, types
+
+
+@dataclass
+class Class:
+    name: str
+    path: list  # its name after those of the classes around it
+    line: int
+    fields: list  # (type, name)
+    methods: list
+
+
+def _closing(code, at):
+    """The offset of the brace that closes the one at `at`."""
+    depth = 0
+    for match in re.compile(r"[{}]").finditer(code, at):
+        depth += 1 if match.group() == "{" else -1
+        if depth == 0:
+            return match.start()
+    return len(code)
+
+
+def _plain(head):
+    """A declaration without access labels, attributes, template lists and template arguments."""
+    head = re.sub(r"\b(?:public|private|protected)\s*:(?!:)", " ", head)
+    head = re.sub(r"\[\[.*?\]\]|\balignas\s*\([^()]*\)", " ", head, flags=re.S)
+    head = re.sub(r"\boperator\s*[^\w\s(]+\s*\(", "operator_(", head)
+    head = re.sub(r"\boperator\s*\(\s*\)\s*\(", "operator_(", head)
+    while re.search(r"<[^<>;]*>", head):
+        head = re.sub(r"<[^<>;]*>", " ", head)
+    return re.sub(r"\btemplate\b", " ", head).strip()
+
+
+def _member(head, item):
+    """Adds what a declaration declares to a class."""
+    plain = _plain(head)
+    if not plain or re.match(r"(?:using|typedef|friend|static_assert|enum|requires)\b", plain) \
+            or re.fullmatch(r"(?:class|struct|union)\s+\w+", plain):
+        return
+    plain = re.split(r"(?<![=!<>])=(?!=)", plain)[0]
+    method = re.search(r"(operator_|operator\s+[\w:\s*&]+?|~?\w+)\s*\(", plain)
+    if method and not re.search(r"\(\s*\*", plain[:method.end() + 2]):
+        item.methods.append(method.group(1))
+        return
+    if re.match(r"(?:inline\s+|constexpr\s+)*static\b", plain):
+        return
+    for part in plain.split(","):
+        words = re.findall(r"[\w:]+", re.sub(r":\s*\d+$|\[[^\]]*\]|\{.*", "", part, flags=re.S))
+        if words:
+            whole = " ".join(re.sub(r"\{.*", "", head, flags=re.S).split("=")[0].split()[:-1])
+            item.fields.append((whole, words[-1]))
+
+
+def _class_body(code, start, end, item, found):
+    head_from, at = start, start
+    token = re.compile(r"[{};]")
+    while True:
+        match = token.search(code, at, end)
+        if not match:
+            return
+        at = match.end()
+        head = code[head_from:match.start()]
+        if match.group() == ";":
+            _member(head, item)
+            head_from = at
+            continue
+        close = _closing(code, match.start())
+        kind = _TYPE.search(re.sub(r"\b(?:public|private|protected)\s*:(?!:)", " ", head).strip())
+        at = close + 1
+        rest = code[at:end].lstrip()
+        if kind and "(" not in _plain(head):
+            if not re.search(r"\benum\b", head):
+                _class(code, head, match.start(), kind.group(1), item.path, head_from, found)
+            head_from = at
+        elif "(" in _plain(head).split("=")[0] and not rest.startswith((",", "{", ";")):
+            _member(head, item)
+            head_from = at
+        elif "(" in _plain(head).split("=")[0] and rest.startswith(";"):
+            _member(head, item)
+            head_from = at
+
+
+def _class(code, head, brace, name, path, head_from, found):
+    first = line_of(code, head_from + len(head) - len(head.lstrip()))
+    item = Class(name, path + [name], first, [], [])
+    found.append(item)
+    _class_body(code, brace + 1, _closing(code, brace), item, found)
+
+
+def classes(text):
+    """The classes of a file, nested ones after those around them."""
+    code = without_directives(code_only(text))
+    found, head_from, at = [], 0, 0
+    token = re.compile(r"[{};]")
+    while True:
+        match = token.search(code, at)
+        if not match:
+            return found
+        at = match.end()
+        if match.group() == "{":
+            head = code[head_from:match.start()]
+            kind, name = _classify(head, False)
+            if kind == "type" and not re.search(r"\benum\b", head):
+                _class(code, head, match.start(), name, [], head_from, found)
+            if kind != "namespace" and not re.search(r'\bextern\s*$', head.strip()):
+                at = _closing(code, match.start()) + 1
+        head_from = at
+
+
+def field_count(item, found, seen=()):
+    """The fields of a class; those of a member whose type is a class of `found` count each."""
+    types = {other.name: other for other in found if other is not item}
+    total = 0
+    for kind, _ in item.fields:
+        inner = types.get(re.sub(r"\b(?:public|private|protected)\s*:|\bmutable\b|\bconst\b", "",
+                                 kind).strip())
+        if inner and inner.name not in seen:
+            total += field_count(inner, found, (*seen, item.name))
+        else:
+            total += 1
+    return total
+
+
+def definitions(text):
+    """(classes and namespaces before the name, name, line) of each function defined out of class."""
+    code = without_directives(code_only(text))
+    found, head_from, at = [], 0, 0
+    token = re.compile(r"[{};]")
+    while True:
+        match = token.search(code, at)
+        if not match:
+            return found
+        at = match.end()
+        if match.group() == "{":
+            head = code[head_from:match.start()]
+            kind, _ = _classify(head, False)
+            name = re.search(r"((?:\w+::)+)(~?\w+)\s*\(", _plain(head))
+            if kind == "function" and name:
+                first = line_of(code, head_from + len(head) - len(head.lstrip()))
+                found.append((name.group(1).split("::")[:-1], name.group(2), first))
+            if kind != "namespace":
+                at = _closing(code, match.start()) + 1
+        head_from = at

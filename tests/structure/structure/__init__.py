@@ -1,0 +1,1 @@
+"""The rules of check_structure.py, one concept a module."""
