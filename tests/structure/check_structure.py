@@ -26,7 +26,7 @@ SUFFIXES = {".hpp", ".cpp", ".h", ".c"}
 # Headers that src/CMakeLists.txt does not list as a layer: the interface between engine and devices.
 INTERFACES = {"device": {"base"}}
 # Whoever uses a layer named here may include the interface too.
-INTERFACE_USERS = {"engine", "runtime", "observe", "world"}
+INTERFACE_USERS = {"engine", "runtime", "observe", "world", "sim", "studies"}
 # Public headers that the layers below the runtime may include.
 LOW_PUBLIC = {"tutti/units.hpp", "tutti/status.hpp", "tutti/reduction.hpp", "tutti/collective.hpp"}
 
@@ -106,7 +106,7 @@ class Checker(Words, Shape, Classes):
             name, rest = match.groups()
             used = re.search(r"\bUSES\b(.*?)(?:\bLINKS\b|\bSOURCES\b|$)", rest, re.S)
             uses[name] = set(used.group(1).split()) if used else set()
-            if name in INTERFACE_USERS or name.startswith("device/"):
+            if name.partition("/")[0] in INTERFACE_USERS or name.startswith("device/"):
                 uses[name] |= set(INTERFACES)
         return uses
 
@@ -277,6 +277,9 @@ class Checker(Words, Shape, Classes):
 
 CHECKS = ["includes", "calls", "headers", "lengths", "definitions", "texts", "words", "cycles",
           "folders", "retries", "classes"]
+RULES = ["layer", "include", "banned call", "clock", "header", "file length", "function length",
+         "one definition", "format", "path", "link", "words", "cycle", "folder", "retry", "fields",
+         "methods", "method file"]
 
 
 def main():
@@ -292,6 +295,10 @@ def main():
     checker = Checker(arguments.root)
     checker.only = set(filter(None, arguments.only.split(",")))
     checker.without = set(filter(None, arguments.without.split(",")))
+    unknown = {name for name in checker.only | checker.without
+               if name not in RULES and not name.startswith("words/")}
+    if unknown:
+        parser.error(f"unknown rules {', '.join(sorted(unknown))}; use {', '.join(RULES)}")
     for check in CHECKS:
         getattr(checker, "check_" + check)()
     if not arguments.no_format and not checker.check_format():

@@ -49,7 +49,7 @@ class _Scope:
 
 _NAMESPACE = re.compile(r"\bnamespace\s*([\w:]*)\s*$")
 _TYPE = re.compile(r"\b(?:class|struct|union|enum(?:\s+(?:class|struct))?)\s+"
-                   r"(?:\[\[.*?\]\]\s*)?(?:[A-Z_]+_EXPORT\s+)?(\w+)(?:\s+final)?\s*(?::[^:(].*)?$",
+                   r"(?:\[\[.*?\]\]\s*)?(?:[A-Z_]+_EXPORT\s+)?(\w+(?:::\w+)*)(?:\s+final)?\s*(?::[^:(].*)?$",
                    re.S)
 _FUNCTION = re.compile(r"([~\w:]+|operator\s*[^\s\w(]+|operator\(\))\s*\(")
 _NOT_FUNCTIONS = {"if", "for", "while", "switch", "catch", "return", "sizeof", "decltype",
@@ -132,15 +132,17 @@ def _member(head, item):
     if not plain or re.match(r"(?:using|typedef|friend|static_assert|enum|requires)\b", plain) \
             or re.fullmatch(r"(?:class|struct|union)\s+\w+", plain):
         return
-    plain = re.split(r"(?<![=!<>])=(?!=)", plain)[0]
-    method = re.search(r"(operator_|operator\s+[\w:\s*&]+?|~?\w+)\s*\(", plain)
-    if method and not re.search(r"\(\s*\*", plain[:method.end() + 2]):
+    declared = re.split(r"[={]", plain)[0]
+    method = re.search(r"(operator_|operator\s+[\w:\s*&]+?|~?\w+)\s*\(", declared)
+    if method and not re.search(r"\(\s*\*", declared[:method.end() + 2]):
         item.methods.append(method.group(1))
         return
     if re.match(r"(?:inline\s+|constexpr\s+)*static\b", plain):
         return
+    while re.search(r"\{[^{}]*\}|\([^()]*\)", plain):
+        plain = re.sub(r"\{[^{}]*\}|\([^()]*\)", " ", plain)
     for part in plain.split(","):
-        words = re.findall(r"[\w:]+", re.sub(r":\s*\d+$|\[[^\]]*\]|\{.*", "", part, flags=re.S))
+        words = re.findall(r"[\w:]+", re.sub(r":\s*\d+\s*$|\[[^\]]*\]|=.*", "", part, flags=re.S))
         if words:
             whole = " ".join(re.sub(r"\{.*", "", head, flags=re.S).split("=")[0].split()[:-1])
             item.fields.append((whole, words[-1]))
@@ -177,7 +179,8 @@ def _class_body(code, start, end, item, found):
 
 def _class(code, head, brace, name, path, head_from, found):
     first = line_of(code, head_from + len(head) - len(head.lstrip()))
-    item = Class(name, path + [name], first, [], [])
+    path = path + name.split("::")
+    item = Class(path[-1], path, first, [], [])
     found.append(item)
     _class_body(code, brace + 1, _closing(code, brace), item, found)
 

@@ -44,8 +44,10 @@ class Classes:
             return
         stem = PurePosixPath(name).stem
         for where, item in homes:
-            header = PurePosixPath(where).stem
-            if where == name or stem in (snake(item.name), snake(item.path[0]), header) \
-                    or stem.startswith(header + "_"):
+            headers = {PurePosixPath(where).stem}
+            headers |= {PurePosixPath(outer).stem for outer, other in declared.get(item.path[0], [])
+                        if other.path == item.path[:1]}
+            if where == name or stem in {snake(item.name), snake(item.path[0]), *headers} \
+                    or any(stem.startswith(header + "_") for header in headers):
                 return
         self.report(name, line, "method file", f"{owner[-1]}::{method} is declared in {homes[0][0]}")
