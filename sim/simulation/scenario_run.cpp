@@ -20,7 +20,7 @@ class ScenarioWorld::ScriptedTap final : public device::FrameTap {
  public:
   ScriptedTap(const ScenarioCommunicator& from)
       : plan_(from.faults),
-        planned_(from.faults.concerns(device::fault::TopologySpec::sender,
+        planned_(from.faults.concerns(device::fault::FaultSite::sender,
                                       device::fault::Packet::reliable)),
         listed_(from.frames),
         ranks_(from.ranks),
@@ -46,7 +46,7 @@ class ScenarioWorld::ScriptedTap final : public device::FrameTap {
     }
     if (!planned_) return false;
     const device::fault::FaultRule* rule =
-        device::fault::decide(plan_, {.place = device::fault::TopologySpec::sender,
+        device::fault::decide(plan_, {.place = device::fault::FaultSite::sender,
                                       .packet = device::fault::Packet::reliable,
                                       .source = fault.from,
                                       .receiver = fault.to,

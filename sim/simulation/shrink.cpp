@@ -99,8 +99,8 @@ std::vector<FaultRule> struck_chunks(const ScenarioCommunicator& communicator) {
       if (!sender && rank_of(r) == chunk.source) continue;
       for (std::uint32_t copy = 0; copy < kCopies; ++copy) {
         const FaultRule* rule =
-            device::fault::decide(plan, {.place = sender ? device::fault::TopologySpec::sender
-                                                         : device::fault::TopologySpec::receiver,
+            device::fault::decide(plan, {.place = sender ? device::fault::FaultSite::sender
+                                                         : device::fault::FaultSite::receiver,
                                          .packet = Packet::chunk,
                                          .epoch = chunk.epoch,
                                          .psn = chunk.psn,

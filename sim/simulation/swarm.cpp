@@ -122,7 +122,7 @@ class Drawer {
   }
 
   /// A rule for a packet's first copies, so that it comes through in the end.
-  FaultRule bounded(Action action, device::fault::TopologySpec place) {
+  FaultRule bounded(Action action, device::fault::FaultSite place) {
     FaultRule rule{.action = action, .place = place, .packet = Packet::chunk};
     rule.occurrences = from_to(1, 3);
     static constexpr std::array<std::uint32_t, 5> kRates{10'000, 50'000, 200'000, 500'000,
@@ -133,15 +133,15 @@ class Drawer {
       rule.psns = device::fault::Interval{first, first + from_to(0, 6)};
     }
     if (chance(4)) rule.source = rank_of(from_to(0, ranks_ - 1));
-    if (place == device::fault::TopologySpec::receiver && chance(3)) {
+    if (place == device::fault::FaultSite::receiver && chance(3)) {
       rule.ranks.push_back(rank_of(from_to(0, ranks_ - 1)));
     }
     return rule;
   }
 
   void chunk_faults(ScenarioCommunicator& one) {
-    using device::fault::TopologySpec::receiver;
-    using device::fault::TopologySpec::sender;
+    using device::fault::FaultSite::receiver;
+    using device::fault::FaultSite::sender;
     auto& rules = one.faults.rules;
     if (chance(2)) rules.push_back(bounded(Action::drop, receiver));
     if (chance(4)) rules.push_back(bounded(Action::drop, sender));
@@ -163,7 +163,7 @@ class Drawer {
 
   void frame_faults(ScenarioCommunicator& one) {
     static constexpr std::array<std::uint32_t, 3> kRates{10'000, 100'000, 300'000};
-    FaultRule rule{.place = device::fault::TopologySpec::sender, .packet = Packet::reliable};
+    FaultRule rule{.place = device::fault::FaultSite::sender, .packet = Packet::reliable};
     if (chance(4)) {
       rule.rate_ppm = one_of(kRates);
       one.faults.rules.push_back(rule);
