@@ -5,6 +5,7 @@ import datetime
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -175,6 +176,20 @@ def build(*targets, definitions=()):
         sys.exit("cmake cannot configure the tree: run tools/setup.sh --all")
     if call(["cmake", "--build", BUILD, "--target", *targets], timeout=7200) != 0:
         sys.exit("the tree does not build")
+
+
+def baseline_build(*targets):
+    """The build folder of BASELINE with these targets, by the compilers of this tree."""
+    tree = worktree(BASELINE)
+    path = os.path.join(tree, "build", "release")
+    with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as file:
+        cache = re.findall(r"^(CMAKE_(?:C|CXX)_COMPILER(?:_LAUNCHER)?):\w+=(.*)$", file.read(), re.M)
+    command = ["cmake", "--preset", "release", "-DTUTTI_BUILD_TESTS=OFF", "-DTUTTI_BUILD_BENCHMARKS=OFF",
+               *(f"-D{name}={value}" for name, value in cache)]
+    if call(command, cwd=tree, stdout=subprocess.DEVNULL) != 0 or \
+            call(["cmake", "--build", path, "--target", *targets], timeout=7200, cwd=tree) != 0:
+        sys.exit(f"{BASELINE} does not build with this compiler")
+    return path
 
 
 @contextlib.contextmanager

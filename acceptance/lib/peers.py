@@ -7,9 +7,14 @@ import common
 
 K, M = 1 << 10, 1 << 20
 COLUMNS = ("--rank {rank} --ranks {ranks} --master {addresses} --interface {interface}")
-CONTEND = (common.TUTTI + " contend --name {name} --operations {operations} --sizes {sizes} --iterations {iterations} "
+CONTEND = (" contend --name {name} --operations {operations} --sizes {sizes} --iterations {iterations} "
            "--warmup {warmup} --gate {gate} " + COLUMNS)
 OUT = os.path.join(common.ROOT, "build", "peers")
+
+
+def contender(options, program=common.TUTTI):
+    """Command template of a program of ours with these options."""
+    return f"{program}{CONTEND} {options}"
 
 
 class Rows:
@@ -50,7 +55,7 @@ class Rows:
 def compare(lab, tag, operation, sizes, options, peers="openmpi,mpich,gloo", variants=None, tutti="", others=(), ranks=0,
             per_host=1):
     """Measures one operation. `lab`: its name, with `per_host` ranks a host; None: `ranks` processes on this host.
-    `tutti`: our options; `others`: (name, options) of our further columns. `options`: rounds, iterations, and seconds
+    `tutti`: our options; `others`: (name, options) of our further columns, or (name, options, program). `options`: rounds, iterations, and seconds
     to wait for a machine that is slower than it was before in this run (patience)."""
     os.makedirs(OUT, exist_ok=True)
     out = os.path.join(OUT, tag)
@@ -58,11 +63,11 @@ def compare(lab, tag, operation, sizes, options, peers="openmpi,mpich,gloo", var
     fabric = ["--lab", f"tutti-{lab}", "--ranks-per-host", str(per_host)] if lab else ["--loopback", "--ranks", str(ranks)]
     command = ["bench/peers/compare.py", *fabric, "--operations", operation, "--sizes",
                ",".join(map(str, sizes)), "--rounds", str(options.rounds), "--iterations", str(options.iterations),
-               "--warmup", "10", "--programs", os.path.join(common.BUILD, "bench", "peers"), "--tutti", f"{CONTEND} {tutti}",
+               "--warmup", "10", "--programs", os.path.join(common.BUILD, "bench", "peers"), "--tutti", contender(tutti),
                "--peers", peers, "--lock", "build/peers.lock", "--out", out,
                "--patience", str(patience)]
-    for name, extra in others:
-        command += ["--contender", name, f"{CONTEND} {extra}"]
+    for name, *how in others:
+        command += ["--contender", name, contender(*how)]
     if variants:
         command += ["--variants", variants]
     for old in (out + ".json", out + ".md"):

@@ -27,7 +27,7 @@ def parse_size(text):
 
 
 def parse_list(of):
-    return lambda text: [of(part) for part in text.split(",")]
+    return lambda text: [of(part) for part in text.split(",") if part]
 
 
 def parse_arguments():
@@ -47,7 +47,7 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--iterations", type=int, default=10, help="measured repetitions in a round")
     parser.add_argument("--warmup", type=int, default=2)
-    parser.add_argument("--peers", type=parse_list(str), default=list(contenders.VARIANTS))
+    parser.add_argument("--peers", type=parse_list(str), default=list(contenders.VARIANTS), help="'': none")
     parser.add_argument("--variants", type=parse_list(str), help="only these variants (default: all)")
     parser.add_argument("--tutti", metavar="COMMAND", help="Tutti's command line with {fields}; ratios refer to it")
     parser.add_argument("--contender", nargs=2, metavar=("NAME/VARIANT", "COMMAND"), action="append", default=[],

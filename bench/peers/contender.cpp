@@ -347,7 +347,8 @@ Samples sample(Measurement& measurement, Contender& contender, int wanted, std::
 /// The two halves of an overlapped operation, each without the other (NBCBench).
 struct Alone {
   std::int64_t collective_ns = 0;
-  std::int64_t compute_ns = 0;  ///< the fixed work of the slowest rank
+  std::int64_t compute_ns = 0;  ///< the fixed work, from the common start to the last rank's end
+  std::int64_t work_ns = 0;     ///< the fixed work of the slowest rank, from its own start
 };
 
 /// The rate of this process, measured once while every rank works: ranks that share a core get the
@@ -373,6 +374,7 @@ Alone measure_alone(Measurement& measurement, Contender& contender, const Option
   measurement.set_work(work, /*only=*/true);
   const Samples compute = sample(measurement, contender, options.iterations, lead_ns);
   alone.compute_ns = contender.share(median(compute.times_ns));
+  alone.work_ns = contender.share(median(compute.work_ns));
   measurement.set_work(work, /*only=*/false);
   return alone;
 }
@@ -399,13 +401,14 @@ void print_line(const Options& options, const Contender& contender, const std::s
       "1\",\"contender\":\"%s\",\"version\":\"%s\",\"operation\":\"%s\","
       "\"size_bytes\":%zu,\"ranks\":%d,\"warmup\":%d,\"attempts\":%d,\"late_starts\":%d,\"wrong_"
       "bytes\":%lld,"
-      "\"alone_ns\":%lld,\"compute_ns\":%lld,\"compute_overlapped_ns\":%lld,"
+      "\"alone_ns\":%lld,\"compute_ns\":%lld,\"work_ns\":%lld,"
+      "\"work_overlapped_ns\":%lld,"
       "\"times_ns\":[%s]}\n",
       escape(options.name).c_str(), escape(contender.version()).c_str(), operation.c_str(), bytes,
       contender.ranks(), options.warmup, samples.attempts, samples.late_starts,
       static_cast<long long>(wrong_bytes), static_cast<long long>(alone.collective_ns),
-      static_cast<long long>(alone.compute_ns), static_cast<long long>(median(samples.work_ns)),
-      times.c_str());
+      static_cast<long long>(alone.compute_ns), static_cast<long long>(alone.work_ns),
+      static_cast<long long>(median(samples.work_ns)), times.c_str());
   std::fflush(stdout);
 }
 

@@ -62,7 +62,7 @@ def _overlap(lines):
     stays beside the limited one. Lost work: how much longer the same work takes beside the collective."""
     raw = statistics.median(1 - (percentile(line["times_ns"], 0.5) - line["compute_ns"]) / line["alone_ns"] for line in lines)
     return {"alone_ns": statistics.median(line["alone_ns"] for line in lines), "overlap": min(1.0, raw), "overlap_raw": raw,
-            "lost_work": statistics.median(line["compute_overlapped_ns"] / line["compute_ns"] - 1 for line in lines)}
+            "lost_work": statistics.median(line["work_overlapped_ns"] / line["work_ns"] - 1 for line in lines)}
 
 
 def relate(rows, fabric, reference):

@@ -129,7 +129,7 @@ class Overlap(unittest.TestCase):
     def row(self, *rounds):
         contender = contenders.Template("tutti", "true")
         launches = [runner.Launch("ok", "", {"times_ns": [both], "alone_ns": 1000, "compute_ns": 1000,
-                                             "compute_overlapped_ns": work}) for both, work in rounds]
+                                             "work_ns": 1000, "work_overlapped_ns": work}) for both, work in rounds]
         return report.summarise(contender, CountedFabric(), "overlap_broadcast", 500, launches)
 
     def test_overlap_compares_with_the_fixed_work_alone(self):
