@@ -25,7 +25,7 @@ struct TrafficSpec {
   std::uint64_t bytes = 64 * 1024;
   std::uint32_t iterations = 1;  ///< each on an idle network, with background of its own
   std::uint64_t seed = 1;        ///< of placement, routes and background
-  Place place{};
+  TopologySpec place{};
   std::string
       topology_text;  ///< in Topology::parse's format; not empty: instead of `place`'s shape
   sim::TrafficSettings traffic{.trains = true, .posted_ahead = 4};
