@@ -1,108 +1,105 @@
 #!/usr/bin/env python3
-"""Checks what the compiler does not: who may include whom, banned calls, lengths, headers, format,
-links. Every violation is one line, FILE:LINE: RULE: what is wrong. Exit status 1 where there is one.
+"""Checks what the compiler does not: who may include whom, banned calls, bounds, headers, format,
+links, words. Every violation is one line, FILE:LINE: RULE: what is wrong. Exit status 1 where there is one.
 
-    check_structure.py [--root DIR] [--no-format] [--counts] [--only RULE,...] [--except RULE,...]
+    check_structure.py [--only RULE,... | --except RULE,...] [--counts] [--root DIR] [PATH ...]
+
+With PATHs only the files whose names begin with one of them are reported. A part of a rule has a
+name like words/headless.
 """
 
 import argparse
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
-from structure.calls import Calls
-from structure.classes import Classes
-from structure.includes import Includes
-from structure.lengths import Lengths
-from structure.shape import Shape
-from structure.texts import Texts
-from structure.words import Words
+from checks import bounds, calls, commits, cycles, format as formatting, headers, layers, methods, texts, words
+from checks.tree import Tree
 
-CODE_FOLDERS = ["include", "src", "bindings", "apps", "examples", "bench", "tests", "sim", "studies"]
-SUFFIXES = {".hpp", ".cpp", ".h", ".c"}
-
-
-class Checker(Includes, Calls, Lengths, Texts, Words, Shape, Classes):
-    def __init__(self, root):
-        self.root = root
-        self.violations = []
-        self.counts = Counter()
-        self.skipped = []
-        self.only, self.without = set(), set()
-        self.texts = {}
-        for folder in CODE_FOLDERS:
-            for path in sorted((root / folder).rglob("*")):
-                if path.suffix in SUFFIXES and path.is_file():
-                    self.texts[path.relative_to(root).as_posix()] = path.read_text()
-
-    def report(self, name, line, rule, message):
-        names = {rule}
-        if rule == "words":
-            names.add(f"words/{message.partition(':')[0]}")
-        if (self.only and not names & self.only) or names & self.without:
-            return
-        self.counts[max(names, key=len)] += 1
-        self.violations.append(f"{name}:{line}: {rule}: {message}")
-
-    def sources(self, *prefixes):
-        return [(name, text) for name, text in self.texts.items() if name.startswith(prefixes)]
-
-    def text_files(self):
-        """Every text file that git knows or would add; outside git, every file but build/."""
-        done = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=self.root,
-                              capture_output=True, text=True, check=False)
-        if done.returncode == 0:
-            names = done.stdout.splitlines()
-        else:
-            names = [path.relative_to(self.root).as_posix() for path in self.root.rglob("*")]
-        for name in sorted(names):
-            path = self.root / name
-            if not path.is_file() or name.startswith("build/"):
-                continue
-            try:
-                yield name, path.read_text()
-            except UnicodeDecodeError:
-                continue
+RULES = {
+    "include": layers.check_includes,
+    "cycle": cycles.check_cycles,
+    "banned call": calls.check_calls,
+    "clock": calls.check_clock,
+    "header": headers.check_headers,
+    "function length": bounds.check_functions,
+    "file length": bounds.check_files,
+    "folder": bounds.check_folders,
+    "fields": bounds.check_fields,
+    "methods": bounds.check_methods,
+    "method file": methods.check_files,
+    "one definition": methods.check_definitions,
+    "format": formatting.check_format,
+    "path": texts.check_paths,
+    "link": texts.check_links,
+    "retry": texts.check_retries,
+    "words": words.check_words,
+    "commit": commits.check_commits,
+}
 
 
-CHECKS = ["includes", "calls", "headers", "lengths", "definitions", "texts", "words", "cycles",
-          "folders", "retries", "classes"]
-RULES = ["layer", "include", "banned call", "clock", "header", "file length", "function length",
-         "one definition", "format", "path", "link", "words", "cycle", "folder", "retry", "fields",
-         "methods", "method file"]
+# The rule "words" has parts that can be chosen alone.
+PARTS = {"words": [f"words/{kind}" for kind in words.KINDS]}
+NAMES = [name for rule in RULES for name in [rule, *PARTS.get(rule, [])]]
+
+
+def rule_names(text):
+    """The names of rules, or of their parts, in a list with commas."""
+    chosen = {name for name in text.split(",") if name}
+    unknown = sorted(chosen - set(NAMES))
+    if unknown or not chosen:
+        raise argparse.ArgumentTypeError(f"no rule {', '.join(unknown) or 'given'}: use {', '.join(NAMES)}")
+    return chosen
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[2],
+                        help="the tree to check (default: this one)")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--only", type=rule_names, metavar="RULE,...", help=f"check these: {', '.join(NAMES)}")
+    chosen.add_argument("--except", type=rule_names, metavar="RULE,...", default=set(), dest="without",
+                        help="check all but these")
+    parser.add_argument("--no-format", action="store_true", help="leave out clang-format")
+    parser.add_argument("--counts", action="store_true", help="print only how many violations each rule has")
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="report files that begin with one of these")
+    return parser.parse_args()
+
+
+def chosen_names(arguments):
+    """Names of rules and parts that are checked: a rule with parts is there if one of them is."""
+    chosen = []
+    for rule in RULES:
+        parts = PARTS.get(rule, [rule])
+        if arguments.only and rule not in arguments.only:
+            parts = [part for part in parts if part in arguments.only]
+        if rule not in arguments.without and not (rule == "format" and arguments.no_format):
+            chosen += [part for part in parts if part not in arguments.without]
+    return chosen
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[2])
-    parser.add_argument("--no-format", action="store_true", help="leave out clang-format")
-    parser.add_argument("--only", default="", metavar="RULE,...",
-                        help="report these rules only, as words or words/headless")
-    parser.add_argument("--except", default="", metavar="RULE,...", dest="without",
-                        help="leave these rules out")
-    parser.add_argument("--counts", action="store_true", help="print only the counts of each rule")
-    arguments = parser.parse_args()
-    checker = Checker(arguments.root)
-    checker.only = set(filter(None, arguments.only.split(",")))
-    checker.without = set(filter(None, arguments.without.split(",")))
-    unknown = {name for name in checker.only | checker.without
-               if name not in RULES and not name.startswith("words/")}
-    if unknown:
-        parser.error(f"unknown rules {', '.join(sorted(unknown))}; use {', '.join(RULES)}")
-    for check in CHECKS:
-        getattr(checker, "check_" + check)()
-    if not arguments.no_format and not checker.check_format():
-        checker.skipped.append("the format (clang-format-14 is not installed)")
-    for skipped in checker.skipped:
+    arguments = read_arguments()
+    tree = Tree(arguments.root.resolve())
+    names = chosen_names(arguments)
+    for rule, check in RULES.items():
+        if any(name.partition("/")[0] == rule for name in names):
+            check(tree)
+    paths = tuple(path.removeprefix("./") for path in arguments.paths)
+    violations = sorted((one for one in tree.violations
+                         if one.name in names and (not paths or one.file.startswith(paths))),
+                        key=lambda one: (names.index(one.name), one.file, one.line))
+    for skipped in tree.skipped:
         print(f"SKIPPED: {skipped}")
-    for rule, count in sorted(checker.counts.items()):
-        print(f"{count:6} {rule}")
-    if arguments.counts:
-        return 0
-    print(*checker.violations, sep="\n")
-    print(f"{len(checker.texts)} source files, {len(checker.violations)} violations")
-    return 1 if checker.violations else 0
+    counts = Counter(one.name for one in violations)
+    for name in names:
+        if arguments.counts or counts[name]:
+            print(f"{counts[name]:6} {name}")
+    if not arguments.counts:
+        for violation in violations:
+            print(violation)
+    print(f"{len(tree.texts)} source files, {len(violations)} violations")
+    return 1 if violations and not arguments.counts else 0
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 import contextlib
 import io
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -12,6 +13,8 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import check_structure  # noqa: E402
 import cpp_text  # noqa: E402
+from checks import bounds, commits, methods, prose  # noqa: E402
+from checks.tree import Tree  # noqa: E402
 
 LAYERS = """
 tutti_layer(base SOURCES base/a.cpp)
@@ -19,24 +22,33 @@ tutti_layer(wire SOURCES wire/a.cpp USES base LINKS X::y)  # a comment (with bra
 tutti_layer(protocol SOURCES protocol/a.cpp USES base)
 tutti_layer(engine SOURCES engine/a.cpp USES base protocol)
 tutti_layer(device/ip SOURCES device/ip/a.cpp USES base wire)
-tutti_layer(runtime SOURCES runtime/a.cpp USES base engine device/ip)
+tutti_layer(runtime/bootstrap SOURCES runtime/bootstrap/a.cpp USES base)
+tutti_layer(runtime SOURCES runtime/a.cpp USES base engine device/ip runtime/bootstrap)
 """
-HEADER = "// Its purpose.\n#pragma once\n"
+ABOVE = {"sim/CMakeLists.txt": "tutti_layer(sim/fabric SOURCES fabric/a.cpp USES base)\n"
+                               "tutti_layer(sim/simulation SOURCES simulation/a.cpp USES base engine sim/fabric)\n",
+         "studies/CMakeLists.txt": "tutti_layer(studies/traffic SOURCES traffic/a.cpp USES sim/fabric)\n"}
+HEADER = "// Purpose of this file.\n#pragma once\n"
+RULES = [name for name in check_structure.RULES if name not in ("format", "commit")]
+
+
+@contextlib.contextmanager
+def tree_of(files):
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name, text in {"src/CMakeLists.txt": LAYERS, **ABOVE, **files}.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        yield root
 
 
 class Structure(unittest.TestCase):
-    def violations(self, files, checks=("includes", "calls", "headers", "lengths", "definitions",
-                                        "texts", "words", "cycles", "folders", "retries",
-                                        "classes")):
-        with tempfile.TemporaryDirectory() as folder:
-            root = Path(folder)
-            for name, text in {"src/CMakeLists.txt": LAYERS, **files}.items():
-                (root / name).parent.mkdir(parents=True, exist_ok=True)
-                (root / name).write_text(text)
-            checker = check_structure.Checker(root)
-            for check in checks:
-                getattr(checker, "check_" + check)()
-            return checker.violations
+    def violations(self, files, rules=tuple(RULES)):
+        with tree_of(files) as root:
+            tree = Tree(root)
+            for rule in rules:
+                check_structure.RULES[rule](tree)
+            return [str(one) for one in tree.violations]
 
     def assert_clean(self, name, text):
         self.assertEqual(self.violations({name: text}), [])
@@ -46,6 +58,8 @@ class Structure(unittest.TestCase):
         self.assertEqual(len(found), 1, found)
         self.assertTrue(found[0].startswith(f"{name}:{line}: {rule}: "), found[0])
 
+
+class Includes(Structure):
     def test_lower_layers_may_be_included(self):
         self.assert_clean("src/engine/a.cpp", '#include "base/a.hpp"\n#include "protocol/b.hpp"\n'
                                               '#include "device/device.hpp"\n#include <atomic>\n'
@@ -62,7 +76,45 @@ class Structure(unittest.TestCase):
         self.assert_seen("src/engine/a.cpp", '#include "tutti/communicator.hpp"\n', 1, "include")
         self.assert_seen("src/engine/a.cpp", '#include "b.hpp"\n', 1, "include")
         self.assert_seen("include/tutti/a.hpp", HEADER + '#include "base/a.hpp"\n', 3, "include")
-        self.assert_seen("src/stray/a.cpp", "int a;\n", 1, "layer")
+        self.assert_seen("src/stray/a.cpp", "int a;\n", 1, "include")
+
+    def test_sub_folders_are_one_layer_or_declared(self):
+        self.assert_clean("src/runtime/progress/a.cpp", '#include "runtime/communicator/b.hpp"\n'
+                                                        '#include "tutti/communicator.hpp"\n'
+                                                        '#include "runtime/bootstrap/b.hpp"\n')
+        self.assert_clean("src/runtime/bootstrap/store/a.cpp", '#include "runtime/bootstrap/b.hpp"\n'
+                                                               '#include "tutti/communicator.hpp"\n')
+        self.assert_seen("src/runtime/bootstrap/a.cpp", '#include "runtime/b.hpp"\n', 1, "include")
+        self.assert_seen("src/engine/multicast/a.cpp", "#include <thread>\n", 1, "include")
+
+    def test_layers_above_src(self):
+        self.assert_clean("sim/simulation/a.cpp", '#include "engine/a.hpp"\n#include "sim/fabric/b.hpp"\n'
+                                                  '#include "device/device.hpp"\n#include "tutti/communicator.hpp"\n')
+        self.assert_clean("studies/traffic/a.cpp", '#include "sim/fabric/b.hpp"\n')
+        self.assert_seen("studies/traffic/a.cpp", '#include "sim/simulation/b.hpp"\n', 1, "include")
+        self.assert_seen("sim/fabric/a.cpp", '#include "studies/traffic/b.hpp"\n', 1, "include")
+        self.assert_seen("sim/stray/a.cpp", "int a;\n", 1, "include")
+        self.assert_seen("src/engine/a.cpp", '#include "sim/fabric/b.hpp"\n', 1, "include")
+        self.assert_seen("src/runtime/a.cpp", '#include "studies/traffic/b.hpp"\n', 1, "include")
+        self.assert_seen("src/CMakeLists.txt", LAYERS + "tutti_layer(world SOURCES a.cpp USES sim/fabric)\n", 1,
+                         "include")
+
+    def test_layer_of_src_with_the_name_of_a_folder_above(self):
+        own = LAYERS + "tutti_layer(sim SOURCES sim/a.cpp)\ntutti_layer(world SOURCES world/a.cpp USES sim)\n"
+        self.assertEqual(self.violations({"src/CMakeLists.txt": own, "src/sim/topology.hpp": HEADER,
+                                          "src/world/a.cpp": '#include "sim/topology.hpp"\n'}), [])
+
+    def test_cycle_inside_a_layer(self):
+        files = {"src/engine/a.hpp": HEADER, "src/engine/a.cpp": '\n#include "engine/b.hpp"\n',
+                 "src/engine/b.hpp": HEADER + '#include "engine/c.hpp"\n',
+                 "src/engine/c.hpp": HEADER + '#include "engine/a.hpp"\n'}
+        self.assertEqual(self.violations(files), [
+            "src/engine/a.cpp:2: cycle: engine/a -> engine/b -> engine/c -> engine/a"])
+        files["src/engine/c.hpp"] = HEADER
+        self.assertEqual(self.violations(files), [])
+        self.assertEqual(self.violations({"sim/fabric/a.hpp": HEADER + '#include "sim/fabric/b.hpp"\n',
+                                          "sim/fabric/b.hpp": HEADER + '#include "sim/fabric/a.hpp"\n'}), [
+            "sim/fabric/a.hpp:3: cycle: sim/fabric/a -> sim/fabric/b -> sim/fabric/a"])
 
     def test_system_headers(self):
         for header in ["sys/socket.h", "thread", "chrono", "unistd.h", "iostream", "poll.h"]:
@@ -70,6 +122,7 @@ class Structure(unittest.TestCase):
             self.assert_seen("src/engine/a.cpp", f"#include <{header}>\n", 1, "include")
         self.assert_seen("bindings/a.cpp", "#include <netinet/in.h>\n", 1, "include")
 
+class Code(Structure):
     def test_clock(self):
         self.assert_seen("src/engine/a.cpp", "auto t = std::chrono::steady_clock::now();\n", 1, "clock")
 
@@ -80,7 +133,7 @@ class Structure(unittest.TestCase):
         self.assert_seen("src/base/a.cpp", "void f() { std::cout << 1; }\n", 1, "banned call")
 
     def test_calls_that_only_look_banned(self):
-        self.assert_clean("src/runtime/a.cpp",
+        self.assert_clean("src/runtime/context.cpp",
                           "// abort() in a comment\n"
                           "void Context::abort(int reason) {\n"
                           "  context->abort(reason);\n  state.abort(1);\n"
@@ -89,7 +142,7 @@ class Structure(unittest.TestCase):
 
     def test_headers(self):
         self.assert_seen("src/base/a.hpp", "#pragma once\n", 1, "header")
-        self.assert_seen("src/base/a.hpp", "// Why.\nint a;\n", 1, "header")
+        self.assert_seen("src/base/a.hpp", "// Purpose.\nint a;\n", 1, "header")
         self.assert_seen("src/base/a.hpp", HEADER + "using namespace std;\n", 3, "header")
 
     def test_lengths(self):
@@ -97,8 +150,59 @@ class Structure(unittest.TestCase):
         self.assert_seen("src/base/a.cpp", f"int a;\nvoid f(int b) {{\n{body}}}\n", 2,
                          "function length")
         self.assert_clean("src/base/a.cpp", f"int a;\nvoid f() {{\n{body[:-7]}}}\n")
-        self.assert_clean("src/base/a.cpp", "class A {\n" + "  int f() const { return 1; }\n" * 40 + "};\n")
+        self.assert_clean("src/base/a.cpp", "class A {\n" + "  int f() const {\n    return 1;\n  }\n" * 30 + "};\n")
         self.assert_seen("src/base/a.cpp", "int a;\n" * 601, 601, "file length")
+
+    def test_folders(self):
+        many = {f"src/base/{number}.txt": "" for number in range(26)}
+        self.assertEqual(self.violations(many), ["src/base:1: folder: 26 files; 25 at most"])
+        self.assertEqual(self.violations({name.replace("base", "collectives"): "" for name in many}), [])
+        self.assertEqual(self.violations({name.replace("base", "base/sub/" + name[9]): "" for name in many}), [])
+
+    def test_classes(self):
+        fields = "".join(f"  int field_{number} = {{}};\n" for number in range(25))
+        methods_ = "".join(f"  int method_{number}() const;\n" for number in range(40))
+        self.assert_clean("src/base/a.hpp", HEADER + f"class A {{\n{methods_}{fields}}};\n")
+        self.assert_seen("src/base/a.hpp", HEADER + f"class A {{\n{fields}  bool more_;\n}};\n", 3, "fields")
+        self.assert_seen("src/base/a.hpp", HEADER + f"class A {{\n{methods_}  ~A();\n}};\n", 3, "methods")
+
+    def test_fields_of_value_members_count_with_the_class(self):
+        half = "".join(f"    int field_{number};\n" for number in range(13))
+        text = HEADER + f"class A {{\n  struct B {{\n{half}  }};\n  B one_;\n  B two_;\n}};\n"
+        self.assert_seen("src/base/a.hpp", text, 3, "fields")
+        self.assert_clean("src/base/a.hpp", text.replace("B two_", "std::vector<B> two_"))
+
+    def test_exceptions_are_few_and_have_reasons(self):
+        for table, most in ((bounds.EXCEPTIONS, 3), (methods.EXCEPTIONS, 3)):
+            self.assertLessEqual(len(table), most)
+            self.assertTrue(all(reason for reason in table.values()))
+
+    def test_exception_by_name(self):
+        with mock.patch.dict(bounds.EXCEPTIONS, {"A": "a test", "src/base/a.hpp": "a test"}):
+            text = HEADER + "class A {\n" + "  int a;\n" * 26 + "};\n"
+            self.assert_clean("src/base/a.hpp", text + "int b;\n" * 600)
+
+    def test_methods_belong_to_the_file_of_their_class(self):
+        header = {"src/engine/call_planner.hpp": HEADER + "namespace n {\nclass Planner {\n  void f();\n};\n}\n"}
+        method = "namespace n {\nvoid Planner::f() {}\n}\n"
+        for name in ("call_planner.cpp", "call_planner_text.cpp", "planner.cpp"):
+            self.assertEqual(self.violations({**header, f"src/engine/{name}": method}), [])
+        for name in ("calls.cpp", "call_plannering.cpp", "call.cpp"):
+            found = self.violations({**header, f"src/engine/{name}": method})
+            self.assertEqual(len(found), 1, found)
+            self.assertTrue(found[0].startswith(f"src/engine/{name}:2: method file: Planner::f "), found[0])
+        with mock.patch.dict(methods.EXCEPTIONS, {("src/engine/calls.cpp", "Planner"): "a test"}):
+            self.assertEqual(self.violations({**header, "src/engine/calls.cpp": method}), [])
+
+    def test_methods_of_inner_and_hidden_classes(self):
+        self.assert_clean("src/engine/rc_channel.cpp", "int RcChannel::Window::size() { return 1; }\n")
+        self.assert_clean("src/engine/a.cpp", "namespace {\nclass Hidden {\n  void f();\n};\nvoid Hidden::f() {}\n}\n"
+                                              "void detail::text() {}\n")
+        self.assert_seen("src/engine/a.cpp", "template <typename T>\nvoid Stray<T>::f() {}\n", 1, "method file")
+
+    def test_retries(self):
+        self.assert_seen("tools/a.sh", "\nctest --repeat until" + "-pass:2\n", 2, "retry")
+        self.assert_clean("docs/a.md", "until" + "-pass\n")
 
     def test_one_definition(self):
         one = "namespace tutti::a {\nstruct Hello {\n  int x;\n};\n}\n"
@@ -119,117 +223,164 @@ class Structure(unittest.TestCase):
         self.assert_seen("tools/a.sh", "cd " + "/home/" + "someone/tutti\n", 1, "path")
         self.assert_clean("tools/a.sh", "cd $HOME/" + "work/tutti /usr/share\n")
 
-    def test_words(self):
-        for kind, text in {
-                "vague": "// Waits until nobody sends.\n", "pronoun": "// It waits for his block.\n",
-                "archaic": "// Losses are mended later.\n", "row code": "// The window of K9.\n",
-                "headless": "// Who waits looks there.\n", "citation": "// As the source says.\n",
-                "measurements": "// Took 3 us, now 2 us.\n",
-                "banner": "// ---- Request\n// -----\n"}.items():
-            self.assert_seen("src/base/a.cpp", text, 1, f"words: {kind}")
-        self.assert_seen("src/base/a.cpp", "int a;  ///< What is sent.\n", 1, "words: headless")
-        self.assert_seen("src/base/a.cpp", "int a;\n// A limit. Where it ends is open.\n", 2,
-                         "words: headless")
-        self.assert_seen("src/base/a.cpp", 'auto a = "nobody answers";\n', 1, "words: vague")
-        self.assert_seen("tools/a.py", 'def f():\n    """Calls what nobody has."""\n', 2,
-                         "words: vague")
-        self.assert_seen("tools/a.sh", "#!/bin/sh\n# Likewise here.\n", 2, "words: vague")
-        self.assert_seen("docs/a.md", "Text.\n\n- What is lost is read.\n", 3, "words: headless")
 
-    def test_words_that_only_look_wrong(self):
-        self.assert_clean("src/base/a.cpp", "// What is sent?\ntemplate <typename T1> void f(T1 C11);\n"
-                                            "// Ranks wait 3 us. See docs/results.md.\n")
-        self.assert_clean("docs/a.md", "Run `nobody`.\n\n```\nWho is it\n```\n")
-        self.assert_clean("docs/rows.md", "The window is K9.\n")
+class Words(Structure):
+    def kinds(self, name, text):
+        found = [one.split(": ", 3) for one in self.violations({name: text}, rules=("words",))]
+        return [(int(place.rpartition(":")[2]), kind) for place, _, kind, _ in found]
 
-    def test_long_comments_inside_functions(self):
-        text = "void f() {\n  // One is here. Two is here. Three is here.\n  g();\n}\n"
-        self.assert_seen("src/base/a.cpp", text, 2, "words: long comment")
-        self.assert_clean("src/base/a.cpp", text.replace(" Three is here.", ""))
+    def assert_kind(self, name, text, line, kind):
+        self.assertEqual(self.kinds(name, text), [(line, kind)], text)
 
-    def test_test_names(self):
-        self.assert_seen("tests/a.cpp", "TEST(Ring, ARankThatWaits) {}\n", 1, "words: test name")
-        self.assert_seen("tests/a.cpp", f"TEST(Ring, {'x' * 71}) {{}}\n", 1, "words: test name")
-        self.assert_seen("tests/a.cpp", "TEST(Ring, RowK7_holds) {}\n", 1, "words: row code")
-        self.assert_clean("tests/a.cpp", "TEST(Ring, Allgather_lost_chunk_is_read) {}\n")
+    def test_words_of_every_kind(self):
+        row = "K" + "7"
+        for kind, text in [("vague", "The port is free once nobody reads it."), ("vague", "Bytes, likewise."),
+                           ("pronoun", "A rank waits until he is told."), ("row code", f"The chains of {row}."),
+                           ("archaic", "The retransmission mends the loss."), ("archaic", "A refusal is none."),
+                           ("citation", "Slots as the source prints them."), ("citation", "Table 1 of the source."), ("citation", "As in the source's figures."),
+                           ("headless", "Who waits polls."), ("headless", "It polls. Where it sleeps, it wakes.")]:
+            for name, form in [("src/base/a.cpp", "int a;\n// {}\n"), ("src/base/a.cpp", "int a;\nint b;  // {}\n"),
+                               ("src/base/a.cpp", 'int a;\nauto e = fail("{}");\n'),
+                               ("src/base/a.cpp", "int a;\n/* {} */\n"), ("tools/a.sh", "a\n# {}\n"),
+                               ("tools/a.py", 'a = 1  # one\nb = 2  # {}\n'), ("tools/b.py", '#!x\n"""{}"""\n'),
+                               ("tools/c.py", 'f(\n    help="{}")\n'), ("cmake/a.cmake", "a()\n# {}\n"), ("tests/a.scenario", "a\n# {}\n"),
+                               ("acceptance/b", '#!/usr/bin/env python3\nverdict.figure(f"{{a}} {}")\n'),
+                               ("docs/a.md", "# Title\n- {}\n"), ("docs/a.md", "# Title\n{}\n"),
+                               ("docs/a.md", "| a | b |\n| c | {} |\n"),
+                               ("acceptance/a", '#!/usr/bin/env python3\n"""{}"""\n')]:
+                with self.subTest(kind=kind, name=name, form=form):
+                    self.assert_kind(name, form.format(text), 2, kind)
+
+    def test_place_is_the_line_of_the_word(self):
+        self.assert_kind("src/base/a.cpp", "// One line and\n// another, of the ports that\n// nobody has.\n", 3, "vague")
+        self.assert_kind("src/base/a.cpp", 'f("one "\n  "is of "\n  "nobody");\n', 3, "vague")
+        self.assert_kind("docs/a.md", "One.\n\nTwo lines\nof nobody.\n", 4, "vague")
+
+    def test_words_that_only_look_forbidden(self):
+        for text in ["// The shell's history is theirs; T is a type, Type1 another, and -O3 an option.\n",
+                     "// What is it? The source of a datagram, the source rank, the source's address.\n",
+                     "// False if there is none.\n", "template <int K7>\nint T1 = K7;\n", 'f("nobody");\n',
+                     "// It is sent by\n// what is left of the queue.\n", "// `he` and `K7` are names.\n",
+                     "// See https://example.org/K7/he.\n", "// A rank, e.g. Where, is one.\n"]:
+            self.assertEqual(self.kinds("src/base/a.cpp", text), [], text)
+        self.assertEqual(self.kinds("docs/a.md", "# What it is\n\n    nobody # code\n\n```\nnobody\n```\n"), [])
+        self.assertEqual(self.kinds("docs/rows.md", "K" + "7 is a row, as the source says.\n"), [])
+        self.assertEqual(self.kinds("tools/a.sh", "echo 'nobody' ${a#he} $# \n"), [])
+
+    def test_relative_opening_in_small_letters(self):
+        self.assert_kind("src/base/a.cpp", "int a;  ///< what is left\n", 1, "headless")
+        self.assert_kind("src/base/a.cpp", "// where it ends\n", 1, "headless")
+        self.assertEqual(self.kinds("src/base/a.cpp", "int a;  ///< bytes of what is left\n"), [])
+
+    def test_long_comments_in_functions(self):
+        comment = "  // One, e.g. this. Two.\n  // And\n  // three.\n"
+        self.assert_kind("src/base/a.cpp", f"void f() {{\n{comment}}}\n", 2, "long comment")
+        self.assertEqual(self.kinds("src/base/a.cpp", f"{comment}int a;\n"), [])
+        self.assertEqual(self.kinds("src/base/a.cpp", "void f() {\n  // One, e.g. this. And\n  // two.\n}\n"), [])
+
+    def test_figures(self):
+        self.assert_kind("src/base/a.cpp", "// Before 3.5 ms, then\n// 12 %.\n", 1, "measurements")
+        for text in ["// 4 KiB and 64 KiB in 2 to 50 ms.\n", '// "1 s", "2 ms".\n', "// skew=5ms death=3ms\n",
+                     "// Within 3 us.\nint a;\n// Within 4 us.\n"]:
+            self.assertEqual(self.kinds("src/base/a.cpp", text), [], text)
+
+    def test_torn_banner(self):
+        self.assert_kind("src/base/a.cpp", "int a;\n\n// ---- Sending\n// ------------\n", 4, "banner")
+        self.assertEqual(self.kinds("src/base/a.cpp", "// ---- Sending ------------\nint a;\n"), [])
+
+    def test_names_of_tests(self):
+        long = "Sender_" + "with" * 16
+        self.assert_kind("tests/a.cpp", f"int a;\nTEST_F(Suite, {long}) {{}}\n", 2, "test name")
+        for name in ("ARingEnds", "WhoeverWaits", "TheRing", "AnEnd_x", "WhereItEnds", "WhatIsLeft"):
+            self.assert_kind("tests/a.cpp", f"TEST(Suite, {name}) {{}}\n", 1, "test name")
+        for name in ("AllgatherRing_ends", "Whole_x", "Answer_late", "Theory", "Sender_of_blocks"):
+            self.assertEqual(self.kinds("tests/a.cpp", f"TEST(Suite, {name}) {{}}\n"), [], name)
+        self.assert_kind("tests/a.cpp", "TEST(Suite, ChainsOf" + "K7) {}\n", 1, "row code")
 
     def test_changelog(self):
-        self.assert_seen("CHANGELOG.md", "- a\n  b\n- a\n  b\n  c\n  d\n", 3, "words: changelog")
+        entry = "- One\n  two\n  three\n"
+        self.assertEqual(self.kinds("CHANGELOG.md", entry + entry), [])
+        self.assert_kind("CHANGELOG.md", "# Changes\n\n" + entry + "  four\n" + entry, 3, "changelog")
 
-    def test_cycles(self):
-        def include(name):
-            return HEADER + f'#include "{name}"\n'
-        found = self.violations({"src/base/a.hpp": include("base/b.hpp"), "src/base/b.hpp": HEADER,
-                                 "src/base/b.cpp": '#include "base/a.hpp"\n'})
-        self.assertEqual(len(found), 1, found)
-        self.assertIn("src/base/a -> src/base/b -> src/base/a", found[0])
-        self.assertEqual(self.violations({"src/base/a.hpp": include("base/b.hpp"),
-                                          "src/base/b.hpp": HEADER}), [])
 
-    def test_folders(self):
-        found = self.violations({f"src/base/a{i}.cpp": "int a;\n" for i in range(26)})
-        self.assertEqual(found, ["src/base:1: folder: 26 files; 25 at most"])
+class Commits(unittest.TestCase):
+    def check(self, subjects, since=True):
+        with tree_of({}) as root:
+            def git(*arguments):
+                return subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments],
+                                      cwd=root, check=True, capture_output=True, text=True).stdout.strip()
+            git("init", "--quiet")
+            git("commit", "--quiet", "--allow-empty", "--message", "Some old subject.")
+            first = git("rev-parse", "HEAD")
+            for subject in subjects:
+                git("commit", "--quiet", "--allow-empty", "--message", subject)
+            tree = Tree(root)
+            with mock.patch.object(commits, "SINCE", first if since else "0" * 40):
+                check_structure.RULES["commit"](tree)
+            return tree
 
-    def test_retries(self):
-        self.assert_seen("tools/a.sh", "ctest --repeat until-" + "pass:2\n", 1, "retry")
+    def test_subjects(self):
+        good = ["rc: judge loss by order of transmission", "docs, bench/peers: move", ".ci/run: " + "x" * 63]
+        self.assertEqual(self.check(good).violations, [])
+        for subject in ["rc: " + "x" * 69, "Results", "Judge loss", "rc: Results of the week", "rc: end with a dot.",
+                        "rc:judge loss", "rc: Who waits polls"]:
+            found = [str(one) for one in self.check([subject]).violations]
+            self.assertEqual(len(found), 1, subject)
+            self.assertRegex(found[0], r"^[0-9a-f]{7,}:1: commit: the subject .*: ")
 
-    def test_class_sizes(self):
-        def body(of):
-            return HEADER + "struct A {\n" + of + "};\n"
-        self.assert_seen("src/base/a.hpp", body("".join(f"  int a{i} = 1;\n" for i in range(26))),
-                         3, "fields")
-        self.assert_clean("src/base/a.hpp", body("".join(f"  int a{i};\n" for i in range(25))
-                                                 + "  static constexpr int kA = 1;\n  using B = int;\n"))
-        self.assert_seen("src/base/a.hpp", body("  struct B {\n"
-                         + "".join(f"    int a{i};\n" for i in range(24)) + "  };\n  B b;\n  int c, d;\n"),
-                         3, "fields")
-        self.assert_seen("src/base/a.hpp", body("".join(f"  int f{i}(int a = 1);\n" for i in range(41))),
-                         3, "methods")
+    def test_history_without_the_first_commit_is_visibly_skipped(self):
+        tree = self.check(["Results"], since=False)
+        self.assertEqual(tree.violations, [])
+        self.assertIn("subjects of commits (no history", tree.skipped[0])
 
-    def test_method_files(self):
-        header = HEADER + "class BlockMap {\n  void f();\n};\n"
-        for name, count in {"block_map.cpp": 0, "map_more.cpp": 0, "map.cpp": 0, "other.cpp": 1}.items():
-            found = self.violations({"src/base/map.hpp": header,
-                                     "src/base/" + name: "void BlockMap::f() {}\n"})
-            self.assertEqual(len(found), count, found)
 
-    def test_simulator_and_studies_are_above_src(self):
-        files = {"sim/CMakeLists.txt": "tutti_layer(sim/fabric SOURCES a.cpp USES base)\n",
-                 "sim/fabric/a.hpp": HEADER + '#include "base/a.hpp"\n'}
-        self.assertEqual(self.violations(files), [])
-        found = self.violations({**files, "src/base/a.cpp": '#include "sim/fabric/a.hpp"\n'})
-        self.assertEqual(len(found), 1, found)
-        self.assertIn("src may include neither", found[0])
+class Command(unittest.TestCase):
+    def run_check(self, files, *arguments):
+        with tree_of(files) as root, contextlib.redirect_stdout(io.StringIO()) as output, \
+             mock.patch("sys.argv", ["check_structure.py", "--root", str(root), *arguments]):
+            return check_structure.main(), output.getvalue()
 
     def test_format_is_checked_or_visibly_skipped(self):
-        with mock.patch("shutil.which", return_value=None), \
-             contextlib.redirect_stdout(io.StringIO()) as output, \
-             tempfile.TemporaryDirectory() as folder:
-            root = Path(folder)
-            (root / "src").mkdir()
-            (root / "src/CMakeLists.txt").write_text(LAYERS)
-            with mock.patch("sys.argv", ["check_structure.py", "--root", folder]):
-                self.assertEqual(check_structure.main(), 0)
-        self.assertIn("SKIPPED: the format", output.getvalue())
+        with mock.patch("shutil.which", return_value=None):
+            status, output = self.run_check({})
+        self.assertEqual(status, 0, output)
+        self.assertIn("SKIPPED: the format", output)
 
+    def test_rules_are_chosen(self):
+        bad = {"src/base/a.hpp": "// Who reads it.\n", "src/base/b.cpp": "void f() { abort(); }\n"}
+        status, output = self.run_check(bad, "--only", "words,header")
+        self.assertEqual(status, 1)
+        self.assertIn("src/base/a.hpp:1: words: headless: Who reads it.", output)
+        self.assertIn("src/base/a.hpp:1: header: ", output)
+        self.assertIn("2 source files, 2 violations", output)
+        status, output = self.run_check(bad, "--except", "words,header,format")
+        self.assertNotIn("words", output)
+        self.assertIn("src/base/b.cpp:1: banned call: ", output)
+        with contextlib.redirect_stderr(io.StringIO()) as errors, self.assertRaises(SystemExit):
+            self.run_check(bad, "--only", "word")
+        self.assertIn("no rule word: use include, ", errors.getvalue())
 
-    def test_rules_are_chosen_by_name(self):
-        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as out, \
-             contextlib.redirect_stderr(io.StringIO()) as errors:
-            root = Path(folder)
-            (root / "src/base").mkdir(parents=True)
-            (root / "src/CMakeLists.txt").write_text(LAYERS)
-            (root / "src/base/a.cpp").write_text("// Until nobody waits.\n")
-            run = ["check_structure.py", "--root", folder, "--no-format"]
-            for more, status in [([], 1), (["--except=words/vague"], 0), (["--only=words"], 1),
-                                 (["--only=cycle"], 0), (["--counts"], 0)]:
-                with mock.patch("sys.argv", run + more):
-                    self.assertEqual(check_structure.main(), status, more)
-            with mock.patch("sys.argv", run + ["--only=cycles"]), self.assertRaises(SystemExit):
-                check_structure.main()
-        self.assertIn("SKIPPED: commit subjects", out.getvalue())
-        self.assertIn("     1 words/vague", out.getvalue())
-        self.assertIn("unknown rules cycles", errors.getvalue())
+    def test_paths_restrict_the_report(self):
+        bad = {"src/base/a.cpp": "// Who reads it.\n", "src/wire/a.cpp": "// Who reads it.\n"}
+        status, output = self.run_check(bad, "--only", "words", "./src/wire")
+        self.assertEqual(status, 1)
+        self.assertNotIn("src/base", output)
+        self.assertIn("src/wire/a.cpp:1: words", output)
+        self.assertEqual(self.run_check(bad, "--only", "words", "src/engine")[0], 0)
+
+    def test_counts(self):
+        bad = {"src/base/a.cpp": "// Who reads it.\n// Nobody.\n"}
+        status, output = self.run_check(bad, "--only", "words/vague,words/headless,words/pronoun,path", "--counts")
+        self.assertEqual((status, output), (0, "     0 path\n     1 words/vague\n     0 words/pronoun\n"
+                                               "     1 words/headless\n1 source files, 2 violations\n"))
+
+    def test_parts_of_a_rule(self):
+        bad = {"src/base/a.cpp": "// Who reads it.\n// Nobody.\n"}
+        for options, found in ((["--only", "words/vague"], ["vague"]), (["--except", "format,words/vague"], ["headless"]),
+                               (["--except", "format,words"], []), (["--only", "words"], ["vague", "headless"])):
+            status, output = self.run_check(bad, *options)
+            self.assertEqual(status, 1 if found else 0, output)
+            self.assertEqual([line.split(": ")[2] for line in output.splitlines() if ": words" in line], found)
 
 
 class Text(unittest.TestCase):
@@ -240,31 +391,74 @@ class Text(unittest.TestCase):
         self.assertEqual(code.count("\n"), 1)
 
     def test_outline(self):
-        functions, types = cpp_text.outline(
+        outline = cpp_text.outline(
             "namespace a {\nclass TUTTI_EXPORT B : public C {\n  void f() { if (x) { y(); } }\n};\n"
             "enum class E { one, two };\n"
             "template <typename T>\nauto g(T t) -> int {\n  auto l = [&](int i) { return i; };\n"
             "  return l(1);\n}\n}\n")
-        self.assertEqual([(f.name, f.lines) for f in functions], [("f", 1), ("g", 5)])
-        self.assertEqual([t.name for t in types], ["a::B", "a::E"])
+        self.assertEqual([(one.name, one.lines) for one in outline.functions], [("f", 1), ("g", 5)])
+        self.assertEqual([one.name for one in outline.types], ["a::B", "a::E"])
 
-    def test_classes(self):
-        found = cpp_text.classes(
-            "namespace a {\nclass B final : public C {\n public:\n  B() : x_{1}, y_{2} {}\n  ~B();\n"
-            "  bool operator==(const B&) const = default;\n  std::function<void(int)> call_;\n"
-            "  static constexpr int kA = 3;\n  using D = int;\n  friend class E;\n"
-            "  std::map<int, int> x_ = {{1, 2}}, y_;\n  int bits : 3;\n  Status f(int a = g()) const;\n"
-            "  struct Inner {\n    int one{f()};\n    void two() { if (a) { b(); } }\n  };\n"
-            "  Inner inner_;\n  std::atomic<bool> z_{false};\n};\n}\n")
-        self.assertEqual([c.path for c in found], [["B"], ["B", "Inner"]])
-        self.assertEqual([f[1] for f in found[0].fields], ["call_", "x_", "y_", "bits", "inner_", "z_"])
-        self.assertEqual(found[0].methods, ["B", "~B", "operator_", "f"])
-        self.assertEqual((len(found[1].fields), found[1].methods), (1, ["two"]))
+    def test_sentences(self):
+        self.assertEqual([one for _, one in prose.sentences("One, e.g. this\nof 1.5 ms. [A] Two? - Three!\n\nFour")],
+                         ["One, e.g. this\nof 1.5 ms.", "[A] Two?", "Three!", "Four"])
 
-    def test_definitions(self):
-        found = cpp_text.definitions("namespace a {\nstd::map<int, B::C> B::f(int) const {\n}\n"
-                                     "B::B() : x_(1) {\n}\nint g() {\n  return B::h();\n}\n}\n")
-        self.assertEqual(found, [(["B"], "f", 2), (["B"], "B", 4)])
+
+class Members(unittest.TestCase):
+    def class_of(self, body):
+        return cpp_text.outline(f"namespace n {{\nclass A : public B<int> {{\n{body}\n}};\n}}\n").classes[-1]
+
+    def test_fields(self):
+        for text, names in {
+                "int a;": ["a"], "int a = f(1, 2), b{3};": ["a", "b"], "std::map<int, std::pair<A, B>> a;": ["a"],
+                "std::function<void(int, char)> a = [](int x, char) { g(x); };": ["a"], "void (*a)(int) = nullptr;": ["a"],
+                "alignas(64) std::atomic<int> a{0};": ["a"], "[[maybe_unused]] const int* const a = nullptr;": ["a"],
+                "unsigned a : 3;": ["a"], "std::array<char, 4 << 2> a{};": ["a"], "char a[3][SPACE(4)] = {};": ["a"],
+                "private:\n  mutable std::mutex a;\n public:\n  int b;": ["a", "b"], "static inline int a = 0;": ["a"],
+                "decltype(f(1)) a;": ["a"], "union {\n  int a;\n  float b;\n};": ["a", "b"],
+                "struct {\n  int x;\n} a;": ["a"], "enum class E { one } a = E::one;": ["a"], "struct T* a;": ["a"],
+                "bool a = 1 < 2;\n  bool b = 3 > 2;": ["a", "b"]}.items():
+            with self.subTest(text):
+                self.assertEqual([name for name, _ in self.class_of(text).fields], names)
+                self.assertEqual(self.class_of(text).methods, [])
+
+    def test_methods(self):
+        for text, names in {
+                "void f();": ["f"], "A() = default;\n  ~A();": ["A", "~A"], "A(A&&) noexcept(true) = delete;": ["A"],
+                "explicit A(int a) : a_{a}, b_(a), c_{{1, 2}} { g(); }": ["A"], "void f(Options o = {}) const {}": ["f"],
+                "bool operator==(const A&) const = default;": ["operator=="], "int operator()(int) { return 1; }": ["operator()"],
+                "explicit operator bool() const { return true; }": ["operator bool"], "void f(C* c);\n  void g(C& c) {}": ["f", "g"],
+                "template <typename T>\n  static Result<T> f(std::function<void(T)> g) { return g(T{}); }": ["f"],
+                "[[nodiscard]] virtual auto f() -> std::vector<int> = 0;": ["f"], "int* f(int (*g)(int));": ["f"],
+                "template <int N> requires (N > 1)\n  void f();": ["f"], "bool operator<(const A& o) const { return a < o.a; }":
+                ["operator<"]}.items():
+            with self.subTest(text):
+                self.assertEqual(self.class_of(text).methods, names)
+                self.assertEqual(self.class_of(text).fields, [])
+
+    def test_neither(self):
+        for text in ["static constexpr int a = 1;", "constexpr static std::array<int, 2> a{1, 2};", "using B::B;",
+                     "using T = std::vector<int>;", "typedef int T;", "friend class C;", "friend void f(A&);",
+                     "friend bool operator==(A, A) { return true; }", "enum E { one, two };", "enum class E : int { one };",
+                     "class C;", "struct C {\n    int a;\n    void f();\n  };", "static_assert(sizeof(int) == 4);",
+                     "static const int a = 1;", "template <typename T> class C;"]:
+            with self.subTest(text):
+                self.assertEqual((self.class_of(text).fields, self.class_of(text).methods), ([], []))
+
+    def test_nested_classes(self):
+        outline = cpp_text.outline("class A {\n  struct B {\n    int a;\n    int b;\n    struct { int x, y; } c;\n  };\n"
+                                   "  B one_;\n  std::unique_ptr<B> two_;\n  B* three_;\n};\nstruct A::C {\n  int a;\n};\n")
+        sizes = {one.name: one.all_fields for one in outline.classes}
+        self.assertEqual((sizes["A"], sizes["A::B"], sizes["A::C"]), (6, 4, 1))
+
+    def test_definitions_outside(self):
+        outline = cpp_text.outline(
+            "namespace n {\nResult<std::pair<int, B>> A::f(int a) const {\n  return {a, {}};\n}\nA::A() : a_{1} {}\n"
+            "A::~A() = default;\nbool A::B::operator==(const B& other) const { return true; }\n"
+            "template <typename T>\nvoid C<T>::g() {}\nint A::count = f(1);\nvoid free_one() {}\n}\n")
+        self.assertEqual([(one.owner, one.name, one.scope, one.line) for one in outline.definitions],
+                         [("A", "f", "n", 2), ("A", "A", "n", 5), ("A", "~A", "n", 6), ("A::B", "operator==", "n", 7),
+                          ("C", "g", "n", 8)])
 
 
 if __name__ == "__main__":

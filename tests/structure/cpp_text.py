@@ -1,22 +1,25 @@
-"""C++ read as text: comments and literals blanked, functions and types found by their braces."""
+"""C++ read as text: comments and literals blanked, functions and classes found by their braces."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 LITERAL = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(?P<tag>[^\s()\\]{0,16})\(.*?\)(?P=tag)"'
     r'|"(?:\\.|[^"\\\n])*"|(?<![0-9a-zA-Z_])\'(?:\\.|[^\'\\\n])+\'', re.S)
 
 
+def blank(match):
+    return re.sub(r"[^\n]", " ", match.group())
+
+
 def code_only(text):
     """The text with comments and literals as spaces: offsets and line numbers stay as they are."""
-    return LITERAL.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+    return LITERAL.sub(blank, text)
 
 
 def without_directives(code):
     """Code whose preprocessor lines are blank, continued ones included."""
-    return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*",
-                  lambda match: re.sub(r"[^\n]", " ", match.group()), code, flags=re.M)
+    return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", blank, code, flags=re.M)
 
 
 def line_of(text, offset):
@@ -36,206 +39,263 @@ class Function:
 
 @dataclass
 class Type:
-    name: str  # with its namespaces
+    name: str  # with its namespaces and the types around it
     line: int
 
 
 @dataclass
-class _Scope:
-    kind: str  # "namespace", "type", "function" or "block"
+class Class(Type):
+    named: bool  # neither the class nor anything around it is anonymous
+    fields: list = field(default_factory=list)  # [(name, type without template arguments)]
+    methods: list = field(default_factory=list)  # names, a name for each overload
+    nested: list = field(default_factory=list)  # classes declared inside
+
+    @property
+    def all_fields(self):
+        """Fields, those of members whose type is declared inside this class in the members' place."""
+        inner = {one.name.rpartition("::")[2]: one for one in self.nested}
+        return sum(inner[kind].all_fields if kind in inner else 1 for _, kind in self.fields)
+
+
+@dataclass
+class Definition:
+    """A method defined outside its class."""
+    owner: str  # as it is written: "A" or "A::B"
     name: str
-    first_line: int
+    scope: str  # the namespaces around the definition
+    line: int
 
 
-_NAMESPACE = re.compile(r"\bnamespace\s*([\w:]*)\s*$")
-_TYPE = re.compile(r"\b(?:class|struct|union|enum(?:\s+(?:class|struct))?)\s+"
-                   r"(?:\[\[.*?\]\]\s*)?(?:[A-Z_]+_EXPORT\s+)?(\w+(?:::\w+)*)(?:\s+final)?\s*(?::[^:(].*)?$",
-                   re.S)
-_FUNCTION = re.compile(r"([~\w:]+|operator\s*[^\s\w(]+|operator\(\))\s*\(")
+@dataclass
+class Outline:
+    functions: list = field(default_factory=list)  # those with bodies, at any place but inside others
+    types: list = field(default_factory=list)  # classes and enumerations in named namespaces
+    classes: list = field(default_factory=list)
+    definitions: list = field(default_factory=list)
+
+
+_NAMESPACE = re.compile(r"\b(?:namespace\s*([\w:]*)|extern)\s*$")
+_TYPE = re.compile(r"\b(class|struct|union|enum(?:\s+(?:class|struct))?)\b\s*(?:[A-Z_]+_EXPORT\s+)?"
+                   r"(?:alignas\(\s*\)\s*)?((?:\w+\s*::\s*)*\w+)?(?:\s+final)?\s*(?::(?!:).*)?$", re.S)
+_OPERATOR = re.compile(r"((?:\w+\s*::\s*)*operator\s*(?:\(\s*\)|\[\s*\]|[^\s\w(]+|\w[\w:\s*&]*?))\s*\(")
+_NAMED_CALL = re.compile(r"((?:\w+\s*::\s*)*~?\w+)\s*\(")
 _NOT_FUNCTIONS = {"if", "for", "while", "switch", "catch", "return", "sizeof", "decltype",
-                  "alignas", "static_assert", "requires", "noexcept"}
+                  "alignas", "static_assert", "requires", "noexcept", "explicit", "__attribute__"}
+_NO_MEMBER = re.compile(r"(?:using|typedef|friend|static_assert|extern)\b")
+_ONLY_NAMED = re.compile(r"(?:class|struct|union|enum(?:\s+(?:class|struct))?)\s+[\w:]+\s*(?::[^:].*)?$", re.S)
 
 
-def _classify(head, inside_function):
-    """What an opening brace opens, from the text between the last `;`, `{` or `}` and it."""
-    head = head.strip()
-    namespace = _NAMESPACE.search(head)
-    if namespace:
-        return "namespace", namespace.group(1)
-    if inside_function:
-        return "block", ""
-    kind = _TYPE.search(head)
-    if kind and not head.endswith(")"):
-        return "type", kind.group(1)
-    function = _FUNCTION.search(head)
-    if function and function.group(1) not in _NOT_FUNCTIONS and not head.endswith("="):
-        return "function", function.group(1)
-    return "block", ""
-
-
-def outline(text):
-    """The functions with bodies, and the types defined in named namespaces, of a file."""
-    code = without_directives(code_only(text))
-    functions, types, scopes = [], [], []
-    head_from = 0
-    for match in re.finditer(r"[{};]", code):
-        at = match.start()
-        if match.group() == "{":
-            head = code[head_from:at]
-            inside = any(scope.kind == "function" for scope in scopes)
-            kind, name = _classify(head, inside)
-            first = line_of(code, head_from + len(head) - len(head.lstrip()))
-            if kind == "type" and all(scope.name for scope in scopes):
-                types.append(Type("::".join([scope.name for scope in scopes] + [name]), first))
-            scopes.append(_Scope(kind, name, first))
-        elif match.group() == "}" and scopes:
-            scope = scopes.pop()
-            if scope.kind == "function":
-                functions.append(Function(scope.name, scope.first_line, line_of(code, at)))
-        head_from = at + 1
-    return functions, types
-
-
-@dataclass
-class Class:
-    name: str
-    path: list  # its name after those of the classes around it
-    line: int
-    fields: list  # (type, name)
-    methods: list
-
-
-def _closing(code, at):
-    """The offset of the brace that closes the one at `at`."""
+def _matching(code, at, opening, closing):
+    """The offset of the bracket that closes the one at `at`; the end of the code where none does."""
     depth = 0
-    for match in re.compile(r"[{}]").finditer(code, at):
-        depth += 1 if match.group() == "{" else -1
+    for match in re.compile(f"[{re.escape(opening + closing)}]").finditer(code, at):
+        depth += 1 if match.group() == opening else -1
         if depth == 0:
             return match.start()
     return len(code)
 
 
-def _plain(head):
-    """A declaration without access labels, attributes, template lists and template arguments."""
+def _without_template_arguments(head):
+    """`std::map<int, A<B>> a` as `std::map a`: angle brackets after a name, where they close."""
+    result, at = [], 0
+    while at < len(head):
+        before = "".join(result[-24:]).rstrip()
+        if head[at] == "<" and re.search(r"\w$", before) and not before.endswith("operator"):
+            depth, end = 0, at
+            while end < len(head):
+                if head[end] in "([":
+                    end = _matching(head, end, head[end], ")" if head[end] == "(" else "]")
+                elif head.startswith("<<", end):
+                    end += 1
+                elif head[end] == "<":
+                    depth += 1
+                elif head[end] == ">" and head[end - 1] not in "-=":
+                    depth -= 1
+                    if depth == 0:
+                        break
+                elif head[end] in ";)]":
+                    end = len(head)
+                end += 1
+            if end < len(head):
+                at = end + 1
+                result.append(" ")
+                continue
+        result.append(head[at])
+        at += 1
+    return "".join(result)
+
+
+def _bare(head):
+    """A declaration without attributes, template arguments and access labels, arguments of specifiers empty."""
+    head = re.sub(r"\[\[.*?\]\]", " ", head, flags=re.S)
     head = re.sub(r"\b(?:public|private|protected)\s*:(?!:)", " ", head)
-    head = re.sub(r"\[\[.*?\]\]|\balignas\s*\([^()]*\)", " ", head, flags=re.S)
-    head = re.sub(r"\boperator\s*[^\w\s(]+\s*\(", "operator_(", head)
-    head = re.sub(r"\boperator\s*\(\s*\)\s*\(", "operator_(", head)
-    while re.search(r"<[^<>;]*>", head):
-        head = re.sub(r"<[^<>;]*>", " ", head)
-    return re.sub(r"\btemplate\b", " ", head).strip()
+    head = _without_template_arguments(head)
+    for match in reversed(list(re.finditer(r"\b(?:alignas|decltype|noexcept|__attribute__|explicit)\s*\(", head))):
+        end = _matching(head, match.end() - 1, "(", ")")
+        kept = "alignas()" if match.group().startswith("alignas") else ""
+        kind = " T " if match.group().startswith("decltype") else f" {kept} "
+        head = head[:match.start()] + kind + head[end + 1:]
+    return re.sub(r"^\s*(?:template\b\s*)+", "", head).strip()
 
 
-def _member(head, item):
-    """Adds what a declaration declares to a class."""
-    plain = _plain(head)
-    if not plain or re.match(r"(?:using|typedef|friend|static_assert|enum|requires)\b", plain) \
-            or re.fullmatch(r"(?:class|struct|union)\s+\w+", plain):
-        return
-    declared = re.split(r"[={]", plain)[0]
-    method = re.search(r"(operator_|operator\s+[\w:\s*&]+?|~?\w+)\s*\(", declared)
-    if method and not re.search(r"\(\s*\*", declared[:method.end() + 2]):
-        item.methods.append(method.group(1))
-        return
-    if re.match(r"(?:inline\s+|constexpr\s+)*static\b", plain):
-        return
-    while re.search(r"\{[^{}]*\}|\([^()]*\)", plain):
-        plain = re.sub(r"\{[^{}]*\}|\([^()]*\)", " ", plain)
-    for part in plain.split(","):
-        words = re.findall(r"[\w:]+", re.sub(r":\s*\d+\s*$|\[[^\]]*\]|=.*", "", part, flags=re.S))
-        if words:
-            whole = " ".join(re.sub(r"\{.*", "", head, flags=re.S).split("=")[0].split()[:-1])
-            item.fields.append((whole, words[-1]))
+def _function_name(bare):
+    """The name of the function that a declaration is of, with its class where written, or None."""
+    operator = _OPERATOR.search(bare)
+    if operator:
+        return re.sub(r"\s+", " ", operator.group(1))
+    bare = re.sub(r"\[[^\]]*\]", " ", bare)  # sizes of arrays
+    if re.match(r"[^(=]*\(\s*(?:\w+\s*::\s*)*[*&]\s*\w*\s*(?:\[\w*\])?\s*\)", bare):
+        return None  # a pointer to a function, or to an array
+    for match in _NAMED_CALL.finditer(bare):
+        if "=" in bare[:match.start()]:
+            return None
+        if match.group(1) not in _NOT_FUNCTIONS:
+            return re.sub(r"\s+", "", match.group(1))
+    return None
 
 
-def _class_body(code, start, end, item, found):
-    head_from, at = start, start
-    token = re.compile(r"[{};]")
-    while True:
-        match = token.search(code, at, end)
-        if not match:
-            return
-        at = match.end()
-        head = code[head_from:match.start()]
-        if match.group() == ";":
-            _member(head, item)
-            head_from = at
-            continue
-        close = _closing(code, match.start())
-        kind = _TYPE.search(re.sub(r"\b(?:public|private|protected)\s*:(?!:)", " ", head).strip())
-        at = close + 1
-        rest = code[at:end].lstrip()
-        if kind and "(" not in _plain(head):
-            if not re.search(r"\benum\b", head):
-                _class(code, head, match.start(), kind.group(1), item.path, head_from, found)
-            head_from = at
-        elif "(" in _plain(head).split("=")[0] and not rest.startswith((",", "{", ";")):
-            _member(head, item)
-            head_from = at
-        elif "(" in _plain(head).split("=")[0] and rest.startswith(";"):
-            _member(head, item)
-            head_from = at
+def _parameters_end(bare):
+    """The offset behind the parameters of a function's declaration."""
+    match = _OPERATOR.search(bare) or _NAMED_CALL.search(bare)
+    return _matching(bare, match.end() - 1, "(", ")") + 1 if match else len(bare)
 
 
-def _class(code, head, brace, name, path, head_from, found):
-    first = line_of(code, head_from + len(head) - len(head.lstrip()))
-    path = path + name.split("::")
-    item = Class(path[-1], path, first, [], [])
-    found.append(item)
-    _class_body(code, brace + 1, _closing(code, brace), item, found)
+def _initialises(bare):
+    """Whether a brace behind this is the initialiser of a member in a constructor's list."""
+    rest = bare[_parameters_end(bare):]
+    return re.search(r"(?<!:):(?!:)", rest) is not None and re.search(r"\w\s*$", rest) is not None
 
 
-def classes(text):
-    """The classes of a file, nested ones after those around them."""
-    code = without_directives(code_only(text))
-    found, head_from, at = [], 0, 0
-    token = re.compile(r"[{};]")
-    while True:
-        match = token.search(code, at)
-        if not match:
-            return found
-        at = match.end()
-        if match.group() == "{":
-            head = code[head_from:match.start()]
-            kind, name = _classify(head, False)
-            if kind == "type" and not re.search(r"\benum\b", head):
-                _class(code, head, match.start(), name, [], head_from, found)
-            if kind != "namespace" and not re.search(r'\bextern\s*$', head.strip()):
-                at = _closing(code, match.start()) + 1
-        head_from = at
+def _fields(bare):
+    """[(name, type)] of a declaration without parentheses outside its initialisers."""
+    bare = re.sub(r"^(?:(?:static|inline|mutable|volatile|thread_local|const|alignas\(\s*\))\s+)+", "", bare)
+    pieces, depth, begin = [], 0, 0
+    for at, character in enumerate(bare + ","):
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            pieces.append(bare[begin:at])
+            begin = at + 1
+    found = []
+    for piece in pieces:
+        declared = re.split(r"=|\{|(?<!:):(?!:)", piece)[0]
+        declared = re.sub(r"\[.*?\]", "", declared, flags=re.S)
+        pointer = re.search(r"\(\s*(?:\w+\s*::\s*)*[*&]\s*(\w+)", declared)
+        name = pointer or re.search(r"(\w+)\s*$", declared)
+        if name:
+            kind = declared[:name.start()].strip() if not found else found[0][1]
+            found.append((name.group(1), kind))
+    return found
 
 
-def field_count(item, found, seen=()):
-    """The fields of a class; those of a member whose type is a class of `found` count each."""
-    types = {other.name: other for other in found if other is not item}
-    total = 0
-    for kind, _ in item.fields:
-        inner = types.get(re.sub(r"\b(?:public|private|protected)\s*:|\bmutable\b|\bconst\b", "",
-                                 kind).strip())
-        if inner and inner.name not in seen:
-            total += field_count(inner, found, (*seen, item.name))
+class _Reader:
+    def __init__(self, text):
+        self.code = without_directives(code_only(text))
+        self.boundary = re.compile(r"[{};()]")
+        self.outline = Outline()
+
+    def read_scope(self, at, scope, owner):
+        """Reads declarations from `at` to the brace that closes the scope; the offset behind that."""
+        begin, head = at, ""
+        while True:
+            match = self.boundary.search(self.code, at)
+            if not match:
+                return len(self.code)
+            at = match.start()
+            head += self.code[begin:at]
+            mark = match.group()
+            if mark == "(":
+                end = _matching(self.code, at, "(", ")")
+                # Braces inside parentheses are default arguments or lambdas.
+                head += self.code[at:end + 1]
+                at = begin = end + 1
+                continue
+            if mark == "{":
+                at, head = self.read_braces(at, head, scope, owner)
+            else:
+                if mark == ";" and owner is not None:
+                    self.member(head, owner)
+                elif mark == ";" and re.search(r"=\s*(?:default|delete)\s*$", head):
+                    self.method(_function_name(_bare(head)), line_of(self.code, at - len(head.lstrip())), scope)
+                if mark == "}":
+                    return at + 1
+                at, head = at + 1, ""
+            begin = at
+
+    def read_braces(self, at, head, scope, owner):
+        """Reads from an opening brace on: the offset to go on at, and the declaration that goes on there."""
+        bare = _bare(head)
+        first = line_of(self.code, at - len(head.lstrip()))
+        namespace = _NAMESPACE.search(bare)
+        if namespace:
+            names = (namespace.group(1) or "").split("::")
+            return self.read_scope(at + 1, scope + names, None), ""
+        kind = _TYPE.search(bare)
+        if kind and not re.search(r"[=(]", bare[:kind.start()]) and not bare.endswith(")"):
+            return self.read_type(at, kind, first, scope, owner)
+        name = _function_name(bare)
+        if name and not _initialises(bare):
+            end = _matching(self.code, at, "{", "}")
+            self.function(name, bare, first, line_of(self.code, end), scope, owner)
+            return end + 1, ""
+        end = _matching(self.code, at, "{", "}")
+        return end + 1, head + "{}"
+
+    def read_type(self, at, kind, first, scope, owner):
+        name = re.sub(r"\s", "", kind.group(2) or "")
+        named = bool(name) and all(scope)
+        full = "::".join([part or "(anonymous)" for part in scope + [name]])
+        if named:
+            self.outline.types.append(Type(full, first))
+        if kind.group(1).startswith("enum"):
+            return _matching(self.code, at, "{", "}") + 1, kind.group(1) + " x"
+        made = Class(full, first, named)
+        end = self.read_scope(at + 1, scope + (name.split("::") if name else [""]), made)
+        rest = self.code[end:self.code.find(";", end)]
+        if not name and owner is not None and not rest.strip():
+            owner.fields += made.fields  # an anonymous union or struct
+            owner.methods += made.methods
+            return end, "struct x"
+        self.outline.classes.append(made)
+        if owner is not None:
+            if not name:
+                made.name += f"{len(owner.nested)}"
+            owner.nested.append(made)
+        # Declarators may follow: struct A { ... } a;
+        return end, f"struct {name}" if not rest.strip() else made.name.rpartition("::")[2] + " "
+
+    def function(self, name, bare, first, last, scope, owner):
+        self.outline.functions.append(Function(name, first, last))
+        if owner is not None:
+            if not re.match(r"friend\b", bare):
+                owner.methods.append(name)
         else:
-            total += 1
-    return total
+            self.method(name, first, scope)
+
+    def method(self, name, line, scope):
+        """Notes a definition outside the class, if the name has one."""
+        match = re.fullmatch(r"((?:\w+\s*::\s*)+)(.*)", name or "")
+        if match:
+            owner = re.sub(r"\s+", "", match.group(1)).removesuffix("::")
+            self.outline.definitions.append(
+                Definition(owner, match.group(2), "::".join(part for part in scope if part), line))
+
+    def member(self, head, owner):
+        bare = _bare(head)
+        if not bare or _NO_MEMBER.match(bare) or _ONLY_NAMED.match(bare):
+            return
+        name = _function_name(bare)
+        if name:
+            owner.methods.append(name)
+        elif not re.match(r"(?:(?:static|inline|const)\s+)*(?:constexpr|static\s+const)\b", bare):
+            owner.fields += _fields(bare)
 
 
-def definitions(text):
-    """(classes and namespaces before the name, name, line) of each function defined out of class."""
-    code = without_directives(code_only(text))
-    found, head_from, at = [], 0, 0
-    token = re.compile(r"[{};]")
-    while True:
-        match = token.search(code, at)
-        if not match:
-            return found
-        at = match.end()
-        if match.group() == "{":
-            head = code[head_from:match.start()]
-            kind, _ = _classify(head, False)
-            name = re.search(r"((?:\w+::)+)(~?\w+)\s*\(", _plain(head))
-            if kind == "function" and name:
-                first = line_of(code, head_from + len(head) - len(head.lstrip()))
-                found.append((name.group(1).split("::")[:-1], name.group(2), first))
-            if kind != "namespace":
-                at = _closing(code, match.start()) + 1
-        head_from = at
+def outline(text):
+    """The functions, types and classes of a file, and the methods that it defines outside their class."""
+    reader = _Reader(text)
+    at = 0
+    while at < len(reader.code):  # once more behind a closing brace too many
+        at = reader.read_scope(at, [], None)
+    reader.outline.functions.sort(key=lambda one: one.first_line)
+    reader.outline.types.sort(key=lambda one: one.line)
+    return reader.outline
