@@ -272,6 +272,11 @@ class Words(Structure):
         self.assert_kind("src/base/a.cpp", "// where it ends\n", 1, "headless")
         self.assertEqual(self.kinds("src/base/a.cpp", "int a;  ///< bytes of what is left\n"), [])
 
+    def test_headless_opening_after_a_unit_or_in_a_banner(self):
+        self.assert_kind("src/base/a.cpp", "// At 1 Gbit/s. Where it waits,\n// it asks.\n", 1, "headless")
+        self.assert_kind("src/base/a.cpp", "// The other rank's. Where it waits, it asks.\n", 1, "headless")
+        self.assert_kind("src/base/a.cpp", "// ---- What is sent ------\n", 1, "headless")
+
     def test_long_comments_in_functions(self):
         comment = "  // One, e.g. this. Two.\n  // And\n  // three.\n"
         self.assert_kind("src/base/a.cpp", f"void f() {{\n{comment}}}\n", 2, "long comment")

@@ -148,10 +148,10 @@ def _is_list(passage):
     return re.match(r"\s*(?:[-*+]|\d+\.)\s", passage.text) is not None
 
 
-_MARK = r"(?:[-*+>]\s+|\d+\.\s+|#+\s+|\||\[[ x]\]\s+|\*\*|[\"'(])*"
+_MARK = r"(?:[-*+>]\s+|\d+\.\s+|#+\s+|\||\[[ x]\]\s+|-{2,}\s+|\*\*|[\"'(])*"
 _BOUNDARY = re.compile(r"(?P<end>[.!?])[\"')*\]]*(?=\s|$)"      # the end of a sentence
                        r"|\n(?=\s*\n)|\n(?=\s*(?:[-*+]|\d+\.)\s)")  # a paragraph, an item of a list
-_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|al|fig|figs|etc|approx|resp|no|p|pp|[A-Z])|^\s*\d+)\.$", re.I)
+_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|al|[Ff]igs?|etc|approx)|(?<!['\w])[A-Z]|^\s*\d+)\.$")
 
 
 def sentences(text):
