@@ -13,7 +13,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from checks import bounds, calls, commits, cycles, format as formatting, headers, layers, methods, texts, words
+from checks import bounds, calls, cycles, format as formatting, headers, layers, methods, texts, words
 from checks.tree import Tree
 
 RULES = {
@@ -34,7 +34,6 @@ RULES = {
     "link": texts.check_links,
     "retry": texts.check_retries,
     "words": words.check_words,
-    "commit": commits.check_commits,
 }
 
 

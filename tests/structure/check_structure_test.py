@@ -29,7 +29,7 @@ ABOVE = {"sim/CMakeLists.txt": "tutti_layer(sim/fabric SOURCES fabric/a.cpp USES
                                "tutti_layer(sim/simulation SOURCES simulation/a.cpp USES base engine sim/fabric)\n",
          "studies/CMakeLists.txt": "tutti_layer(studies/traffic SOURCES traffic/a.cpp USES sim/fabric)\n"}
 HEADER = "// Purpose of this file.\n#pragma once\n"
-RULES = [name for name in check_structure.RULES if name not in ("format", "commit")]
+RULES = [name for name in check_structure.RULES if name != "format"]
 
 
 @contextlib.contextmanager
@@ -237,13 +237,15 @@ class Words(Structure):
         for kind, text in [("vague", "The port is free once nobody reads it."), ("vague", "Bytes, likewise."),
                            ("pronoun", "A rank waits until he is told."), ("row code", f"The chains of {row}."),
                            ("archaic", "The retransmission mends the loss."), ("archaic", "A refusal is none."),
-                           ("citation", "Slots as the source prints them."), ("citation", "Table 1 of the source."), ("citation", "As in the source's figures."),
+                           ("citation", "Slots as the source prints them."), ("citation", "Table 1 of the source."),
+                           ("citation", "As in the source's figures."),
                            ("headless", "Who waits polls."), ("headless", "It polls. Where it sleeps, it wakes.")]:
             for name, form in [("src/base/a.cpp", "int a;\n// {}\n"), ("src/base/a.cpp", "int a;\nint b;  // {}\n"),
                                ("src/base/a.cpp", 'int a;\nauto e = fail("{}");\n'),
                                ("src/base/a.cpp", "int a;\n/* {} */\n"), ("tools/a.sh", "a\n# {}\n"),
                                ("tools/a.py", 'a = 1  # one\nb = 2  # {}\n'), ("tools/b.py", '#!x\n"""{}"""\n'),
-                               ("tools/c.py", 'f(\n    help="{}")\n'), ("cmake/a.cmake", "a()\n# {}\n"), ("tests/a.scenario", "a\n# {}\n"),
+                               ("tools/c.py", 'f(\n    help="{}")\n'), ("cmake/a.cmake", "a()\n# {}\n"),
+                               ("tests/a.scenario", "a\n# {}\n"),
                                ("acceptance/b", '#!/usr/bin/env python3\nverdict.figure(f"{{a}} {}")\n'),
                                ("docs/a.md", "# Title\n- {}\n"), ("docs/a.md", "# Title\n{}\n"),
                                ("docs/a.md", "| a | b |\n| c | {} |\n"),
@@ -252,7 +254,8 @@ class Words(Structure):
                     self.assert_kind(name, form.format(text), 2, kind)
 
     def test_place_is_the_line_of_the_word(self):
-        self.assert_kind("src/base/a.cpp", "// One line and\n// another, of the ports that\n// nobody has.\n", 3, "vague")
+        self.assert_kind("src/base/a.cpp", "// One line and\n// another, of the ports that\n// nobody has.\n",
+                         3, "vague")
         self.assert_kind("src/base/a.cpp", 'f("one "\n  "is of "\n  "nobody");\n', 3, "vague")
         self.assert_kind("docs/a.md", "One.\n\nTwo lines\nof nobody.\n", 4, "vague")
 
@@ -321,7 +324,7 @@ class Commits(unittest.TestCase):
                 git("commit", "--quiet", "--allow-empty", "--message", subject)
             tree = Tree(root)
             with mock.patch.object(commits, "SINCE", first if since else "0" * 40):
-                check_structure.RULES["commit"](tree)
+                commits.check_commits(tree)
             return tree
 
     def test_subjects(self):
@@ -331,7 +334,7 @@ class Commits(unittest.TestCase):
                         "rc:judge loss", "rc: Who waits polls"]:
             found = [str(one) for one in self.check([subject]).violations]
             self.assertEqual(len(found), 1, subject)
-            self.assertRegex(found[0], r"^[0-9a-f]{7,}:1: commit: the subject .*: ")
+            self.assertRegex(found[0], r"^[0-9a-f]{7,}:1: words: commit: .*: ")
 
     def test_history_without_the_first_commit_is_visibly_skipped(self):
         tree = self.check(["Results"], since=False)
@@ -376,12 +379,14 @@ class Command(unittest.TestCase):
     def test_counts(self):
         bad = {"src/base/a.cpp": "// Who reads it.\n// Nobody.\n"}
         status, output = self.run_check(bad, "--only", "words/vague,words/headless,words/pronoun,path", "--counts")
-        self.assertEqual((status, output), (0, "     0 path\n     1 words/vague\n     0 words/pronoun\n"
-                                               "     1 words/headless\n1 source files, 2 violations\n"))
+        self.assertEqual(status, 0)
+        self.assertTrue(output.endswith("\n     0 path\n     1 words/vague\n     0 words/pronoun\n"
+                                        "     1 words/headless\n1 source files, 2 violations\n"), output)
 
     def test_parts_of_a_rule(self):
         bad = {"src/base/a.cpp": "// Who reads it.\n// Nobody.\n"}
-        for options, found in ((["--only", "words/vague"], ["vague"]), (["--except", "format,words/vague"], ["headless"]),
+        for options, found in ((["--only", "words/vague"], ["vague"]),
+                               (["--except", "format,words/vague"], ["headless"]),
                                (["--except", "format,words"], []), (["--only", "words"], ["vague", "headless"])):
             status, output = self.run_check(bad, *options)
             self.assertEqual(status, 1 if found else 0, output)
@@ -416,7 +421,8 @@ class Members(unittest.TestCase):
     def test_fields(self):
         for text, names in {
                 "int a;": ["a"], "int a = f(1, 2), b{3};": ["a", "b"], "std::map<int, std::pair<A, B>> a;": ["a"],
-                "std::function<void(int, char)> a = [](int x, char) { g(x); };": ["a"], "void (*a)(int) = nullptr;": ["a"],
+                "std::function<void(int, char)> a = [](int x, char) { g(x); };": ["a"],
+                "void (*a)(int) = nullptr;": ["a"],
                 "alignas(64) std::atomic<int> a{0};": ["a"], "[[maybe_unused]] const int* const a = nullptr;": ["a"],
                 "unsigned a : 3;": ["a"], "std::array<char, 4 << 2> a{};": ["a"], "char a[3][SPACE(4)] = {};": ["a"],
                 "private:\n  mutable std::mutex a;\n public:\n  int b;": ["a", "b"], "static inline int a = 0;": ["a"],
@@ -430,12 +436,16 @@ class Members(unittest.TestCase):
     def test_methods(self):
         for text, names in {
                 "void f();": ["f"], "A() = default;\n  ~A();": ["A", "~A"], "A(A&&) noexcept(true) = delete;": ["A"],
-                "explicit A(int a) : a_{a}, b_(a), c_{{1, 2}} { g(); }": ["A"], "void f(Options o = {}) const {}": ["f"],
-                "bool operator==(const A&) const = default;": ["operator=="], "int operator()(int) { return 1; }": ["operator()"],
-                "explicit operator bool() const { return true; }": ["operator bool"], "void f(C* c);\n  void g(C& c) {}": ["f", "g"],
+                "explicit A(int a) : a_{a}, b_(a), c_{{1, 2}} { g(); }": ["A"],
+                "void f(Options o = {}) const {}": ["f"],
+                "bool operator==(const A&) const = default;": ["operator=="],
+                "int operator()(int) { return 1; }": ["operator()"],
+                "explicit operator bool() const { return true; }": ["operator bool"],
+                "void f(C* c);\n  void g(C& c) {}": ["f", "g"],
                 "template <typename T>\n  static Result<T> f(std::function<void(T)> g) { return g(T{}); }": ["f"],
                 "[[nodiscard]] virtual auto f() -> std::vector<int> = 0;": ["f"], "int* f(int (*g)(int));": ["f"],
-                "template <int N> requires (N > 1)\n  void f();": ["f"], "bool operator<(const A& o) const { return a < o.a; }":
+                "template <int N> requires (N > 1)\n  void f();": ["f"],
+                "bool operator<(const A& o) const { return a < o.a; }":
                 ["operator<"]}.items():
             with self.subTest(text):
                 self.assertEqual(self.class_of(text).methods, names)
@@ -444,15 +454,17 @@ class Members(unittest.TestCase):
     def test_neither(self):
         for text in ["static constexpr int a = 1;", "constexpr static std::array<int, 2> a{1, 2};", "using B::B;",
                      "using T = std::vector<int>;", "typedef int T;", "friend class C;", "friend void f(A&);",
-                     "friend bool operator==(A, A) { return true; }", "enum E { one, two };", "enum class E : int { one };",
+                     "friend bool operator==(A, A) { return true; }", "enum E { one, two };",
+                     "enum class E : int { one };",
                      "class C;", "struct C {\n    int a;\n    void f();\n  };", "static_assert(sizeof(int) == 4);",
                      "static const int a = 1;", "template <typename T> class C;"]:
             with self.subTest(text):
                 self.assertEqual((self.class_of(text).fields, self.class_of(text).methods), ([], []))
 
     def test_nested_classes(self):
-        outline = cpp_text.outline("class A {\n  struct B {\n    int a;\n    int b;\n    struct { int x, y; } c;\n  };\n"
-                                   "  B one_;\n  std::unique_ptr<B> two_;\n  B* three_;\n};\nstruct A::C {\n  int a;\n};\n")
+        outline = cpp_text.outline(
+            "class A {\n  struct B {\n    int a;\n    int b;\n    struct { int x, y; } c;\n  };\n"
+            "  B one_;\n  std::unique_ptr<B> two_;\n  B* three_;\n};\nstruct A::C {\n  int a;\n};\n")
         sizes = {one.name: one.all_fields for one in outline.classes}
         self.assertEqual((sizes["A"], sizes["A::B"], sizes["A::C"]), (6, 4, 1))
 

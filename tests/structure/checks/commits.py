@@ -15,7 +15,6 @@ def check_commits(tree):
     for line in listed.splitlines():
         commit, _, subject = line.partition(" ")
         if len(subject) > MAX_SUBJECT:
-            tree.report(commit, 1, "commit",
-                        f"the subject has {len(subject)} characters, {MAX_SUBJECT} at most: {subject}")
-        if not SUBJECT.fullmatch(subject):
-            tree.report(commit, 1, "commit", f"the subject is not 'area: imperative': {subject}")
+            tree.report(commit, 1, "words", f"{len(subject)} characters, {MAX_SUBJECT} at most: {subject}", "commit")
+        elif not SUBJECT.fullmatch(subject):
+            tree.report(commit, 1, "words", f"not 'area: imperative': {subject}", "commit")

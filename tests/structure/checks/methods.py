@@ -73,5 +73,6 @@ def check_files(tree):
             if not _fits(name, owner, [header, around]):
                 told.add(owner)
                 place = f"declared in {header}" if header else "declared in no header"
+                home = stem(header) if header else snake(last)
                 tree.report(name, definition.line, "method file",
-                            f"{owner}::{definition.name} belongs to {stem(header) if header else snake(last)}*.cpp ({place})")
+                            f"{owner}::{definition.name} belongs to {home}*.cpp ({place})")

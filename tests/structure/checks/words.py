@@ -3,7 +3,7 @@
 import re
 
 import cpp_text
-from checks import prose
+from checks import commits, prose
 
 ROWS = "docs/rows.md"
 MAX_TEST_NAME = 70
@@ -13,14 +13,15 @@ MAX_CHANGELOG_LINES = 3
 WORDS = {
     "vague": re.compile(r"\b(?:nobody|somebody|everybody|whoever|whomever|likewise)\b", re.I),
     "pronoun": re.compile(r"(?<![\w'])(?:[Hh]e|[Ss]he|[Hh]is|[Hh]im|[Hh]ers?|[Hh]imself|[Hh]erself)\b(?!')"),
-    "archaic": re.compile(r"\b(?:mend(?:s|ed)?|heed(?:s|ed)?|befall(?:s|en)?|befell|(?<!there\s)is\s+none|in\s+vain)\b", re.I),
+    "archaic": re.compile(r"\b(?:mend(?:s|ed)?|heed(?:s|ed)?|befall(?:s|en)?|befell"
+                          r"|(?<!there\s)is\s+none|in\s+vain)\b", re.I),
     "row code": re.compile(r"(?<![\w./-])[KCTO]\d{1,2}\b(?!\.\w)"),
     # Of a paper; that of a message is "the source rank", that of a program "the source code".
     "citation": re.compile(
         r"\bthe\s+source\b(?!\s+(?:rank|node|address|port|block|buffer|code|file|tree|folder|form|operand|expects|of)"
         r"|'s\s+(?:next|block|buffer|address|port)|\w*\s*[/<(])", re.I),
 }
-KINDS = [*WORDS, "headless", "measurements", "long comment", "banner", "test name", "changelog"]
+KINDS = [*WORDS, "headless", "measurements", "long comment", "banner", "test name", "changelog", "commit"]
 HEADLESS = re.compile(r"(?:Who|Whom|Whose|Whoever|Whomever|What|Whatever|Where|Wherever)\b")
 FIGURE = re.compile(r"(?<![\w.=@])\d[\d.,']*(?:\s*(?:to|-|\.\.|and|or)\s*\d[\d.,']*)?\s?(?:(?:ns|us|ms|s)\b|%)")
 BANNER = re.compile(r"^([ \t]*// ?-{2,} ?\w[^\n]*)\n[ \t]*// ?-+[ \t]*$", re.M)
@@ -37,6 +38,7 @@ def check_words(tree):
             _check_tests(tree, name, text)
         if name == "CHANGELOG.md":
             _check_changelog(tree, name, text)
+    commits.check_commits(tree)
 
 
 def _say(tree, name, line, kind, text):
