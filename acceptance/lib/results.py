@@ -32,7 +32,7 @@ def programs(root):
 
 
 def description(root, program):
-    """What the docstring of a program says: shows, bar, weaker, old."""
+    """The parts of a program's docstring: shows, bar, weaker, old."""
     with open(os.path.join(root, "acceptance", program), encoding="utf-8") as file:
         paragraphs = (ast.get_docstring(ast.parse(file.read())) or "").split("\n\n")
     found = {"shows": " ".join(paragraphs[0].split()), "bar": "", "weaker": "", "old": ""}

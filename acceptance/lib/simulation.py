@@ -14,9 +14,8 @@ import common
 sys.path.insert(0, os.path.join(common.ROOT, "tests", "simulator", "oracle"))
 import link_traffic  # noqa: E402
 
-# Time from one message to the next in a peer's rank, the same as in ours: 600 ns from the link to the completion, 500 ns
-# for a poll and 150 ns for a message.
-PEER_OVERHEAD_NS = 1250
+# Time from one message to the next in a peer's rank, the same as in ours: link to completion, a poll, and a message.
+PEER_OVERHEAD_NS = 600 + 500 + 150
 RULES = {"LINK": "every directed link once, host links included",
          "RXTX": "received and transmitted at all switch ports",
          "TX": "transmitted by switch ports: without host to leaf",

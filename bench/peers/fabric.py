@@ -126,7 +126,7 @@ class Lab:
 
 def received_blocks(operation, ranks):
     """Blocks that the busiest direction of a host's link carries at the least, whatever the algorithm. A host that
-    gathers receives all others' blocks. Where the network sums, one that scatters sums sends as many, and then both
+    gathers receives all others' blocks. If the network sums, a host that scatters sums sends as many blocks, and both
     together take one block more in each direction; an allreduce sends and receives its vector once."""
     collective = operation.removeprefix("overlap_").removeprefix("loop_")
     if collective in ("allgather", "reduce_scatter"):

@@ -106,7 +106,7 @@ def _best(rows):
 
 
 def _cell(rows, variant):
-    """`time (variant)` for the summary, or why there is none."""
+    """`time (variant)` for the summary, or the reason for its absence."""
     chosen = _best(rows) if variant == "best" else next((row for row in rows if row["variant"] == variant), None)
     if chosen is None:
         return rows[0]["status"] if rows else "-"
