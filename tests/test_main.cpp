@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "hang_report.hpp"
+#include "requirements.hpp"
 
 namespace {
 
@@ -21,5 +22,6 @@ int main(int argc, char** argv) {
     tutti::test::report_hang_after(std::chrono::seconds(std::atoi(patience_seconds)));
     testing::UnitTest::GetInstance()->listeners().Append(new Signs);
   }
+  tutti::test::report_skips();
   return RUN_ALL_TESTS();
 }

@@ -8,6 +8,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import requirements  # noqa: E402
+
 TUTTI = ""
 LOOP = ""
 SORT = ""
@@ -24,7 +27,7 @@ def can(what):
 class LabJobs(unittest.TestCase):
     def setUp(self):
         if not can("temporary lab"):
-            self.skipTest("this machine makes no network namespaces: see `tutti lab check`")
+            requirements.skip_without("lab", "no temporary lab here: see `tutti lab check`")
 
     def bench(self, lab_options, operation, *options, hosts=3):
         report = self.report(lab_options, operation, *options, hosts=hosts)
@@ -58,7 +61,7 @@ class LabJobs(unittest.TestCase):
 
     def test_each_place_has_its_share_of_the_cores(self):
         if not can("persistent lab"):
-            self.skipTest("this machine makes no persistent lab: see `tutti lab check`")
+            requirements.skip_without("netadmin", "no persistent lab here: see `tutti lab check`")
         name = f"cores-{os.getpid()}"
         built = self.lab("up", "--name", name, "--hosts", "3", "--aggregators", "1")
         self.assertEqual(built.returncode, 0, built.stderr)
@@ -103,7 +106,7 @@ class LabJobs(unittest.TestCase):
             self.assertLessEqual(self.total(results, "device_slot_datagrams_received"),
                                  3 * self.total(results, "device_slot_datagrams_sent") - gathered)
 
-    def test_a_link_of_one_gigabit_is_paced_and_loses_nothing(self):
+    def test_paced_gigabit_link_loses_less_than_two_percent(self):
         results = self.bench(["--rate", "1gbit"], "allgather", "-b", "1M", "-e", "1M", hosts=4)
         self.check_multicast(results, 4, 1 << 20)
         lost = self.total(results, "chunks_lost")
@@ -197,7 +200,7 @@ class LabJobs(unittest.TestCase):
     def test_who_is_alone_on_its_host_goes_before_all_but_for_callbacks(self):
         round_robin = subprocess.run(["chrt", "--rr", "1", "true"], capture_output=True, check=False)
         if round_robin.returncode != 0 or os.nice(0) != 0:
-            self.skipTest("this process may not be scheduled round robin, or has a nice value")
+            requirements.skip_without("priority", "no round-robin scheduling for this process, or it has a nice value")
         done = self.lab("run", "--hosts", "2", "--", PRECEDENCE)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         for rank in range(2):
@@ -209,4 +212,4 @@ if __name__ == "__main__":
     LOOP = os.path.abspath(sys.argv.pop(1))
     SORT = os.path.abspath(sys.argv.pop(1))
     PRECEDENCE = os.path.abspath(sys.argv.pop(1))
-    unittest.main(verbosity=2)
+    requirements.main(verbosity=2)

@@ -31,6 +31,7 @@
 #include "lab/place.hpp"
 #include "lab/runner.hpp"
 #include "lab/state.hpp"
+#include "requirements.hpp"
 
 namespace tutti::lab {
 namespace {
@@ -214,7 +215,7 @@ bool wait_until(const std::function<bool()>& condition) {
 }
 
 TEST(Lab, MulticastReachesEachMemberOnceAndNobodyElse) {
-  if (!support().temporary) GTEST_SKIP() << support().temporary.message();
+  if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab lab = must_create(small_lab(3));
   const Descriptor sender = sender_on(lab, 0, kGroup);
   const Descriptor member = receiver_on(lab, 1);
@@ -235,8 +236,9 @@ TEST(Lab, MulticastReachesEachMemberOnceAndNobodyElse) {
 }
 
 TEST(Lab, Ipv6MulticastReachesMembersOnly) {
-  if (!support().temporary) GTEST_SKIP() << support().temporary.message();
-  if (!std::filesystem::exists("/proc/sys/net/ipv6")) GTEST_SKIP() << "the kernel has no IPv6";
+  if (!support().temporary) return test::skip_without("lab", support().temporary.message());
+  if (!std::filesystem::exists("/proc/sys/net/ipv6"))
+    return test::skip_without("ipv6", "the kernel has no IPv6");
   LabOptions options = small_lab(3);
   options.ipv6 = true;
   const Lab lab = must_create(options);
@@ -269,7 +271,7 @@ TEST(Lab, Ipv6MulticastReachesMembersOnly) {
 }
 
 TEST(Lab, PortsCountWhatTheLinksCarry) {
-  if (!support().temporary) GTEST_SKIP() << support().temporary.message();
+  if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab lab = must_create(small_lab(2));
   const Descriptor receiver = receiver_on(lab, 1);
   const Descriptor sender = sender_on(lab, 0, lab.address(1));
@@ -291,7 +293,7 @@ TEST(Lab, PortsCountWhatTheLinksCarry) {
 }
 
 TEST(Lab, ShapesBothEndsOfEachLink) {
-  if (!support().shaping) GTEST_SKIP() << support().shaping.message();
+  if (!support().shaping) return test::skip_without("netadmin", support().shaping.message());
   LabOptions options = small_lab(2);
   options.rate_bits_per_second = 1'000'000'000;
   const Lab lab = must_create(options);
@@ -310,8 +312,8 @@ TEST(Lab, ShapesBothEndsOfEachLink) {
 }
 
 TEST(Lab, SwitchesSegmentationOffWithImpairments) {
-  if (!support().offload) GTEST_SKIP() << support().offload.message();
-  if (!support().loss) GTEST_SKIP() << support().loss.message();
+  if (!support().offload) return test::skip_without("netadmin", support().offload.message());
+  if (!support().loss) return test::skip_without("netadmin", support().loss.message());
   LabOptions options = small_lab(1);
   options.impairments.loss_percent = 1;
   const Lab impaired = must_create(options);
@@ -333,8 +335,8 @@ class ImpairedLab : public testing::Test {
   static constexpr std::size_t kMost = 280;
 
   void SetUp() override {
-    if (!support().loss) GTEST_SKIP() << support().loss.message();
-    if (!support().offload) GTEST_SKIP() << support().offload.message();
+    if (!support().loss) return test::skip_without("netadmin", support().loss.message());
+    if (!support().offload) return test::skip_without("netadmin", support().offload.message());
     LabOptions options = small_lab(3);
     options.segmentation = false;
     lab_.emplace(must_create(options));
@@ -416,7 +418,7 @@ TEST_F(ImpairedLab, CorruptsOneByteAndDelivers) {
 }
 
 TEST_F(ImpairedLab, DuplicatesAtTheChosenHostAlone) {
-  if (!support().detour) GTEST_SKIP() << support().detour.message();
+  if (!support().detour) return test::skip_without("netadmin", support().detour.message());
   Impairments impairments;
   impairments.duplicate_percent = 10;
   impairments.only_hosts = {2};
@@ -429,8 +431,8 @@ TEST_F(ImpairedLab, DuplicatesAtTheChosenHostAlone) {
 }
 
 TEST_F(ImpairedLab, ReordersWithoutLoss) {
-  if (!support().detour) GTEST_SKIP() << support().detour.message();
-  if (!support().shaping) GTEST_SKIP() << support().shaping.message();
+  if (!support().detour) return test::skip_without("netadmin", support().detour.message());
+  if (!support().shaping) return test::skip_without("netadmin", support().shaping.message());
   Impairments impairments;
   impairments.reorder_percent = 5;
   impair(impairments);
@@ -455,7 +457,7 @@ TEST_F(ImpairedLab, RefusesWhatItCannotDo) {
 }
 
 TEST(Lab, LinksGoDownAndComeBack) {
-  if (!support().temporary) GTEST_SKIP() << support().temporary.message();
+  if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   Lab lab = must_create(small_lab(2));
   const Descriptor sender = sender_on(lab, 0, kGroup);
   const Descriptor member = receiver_on(lab, 1);
@@ -483,7 +485,7 @@ bool runs_on(const Lab& lab, int host, cpu_set_t cores) {
 }
 
 TEST(Lab, AHostsProgramsRunOnItsCores) {
-  if (!support().temporary) GTEST_SKIP() << support().temporary.message();
+  if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   LabOptions options = small_lab(3);
   for (const int aggregators : {0, 1}) {
     options.aggregators = aggregators;
@@ -496,7 +498,7 @@ TEST(Lab, AHostsProgramsRunOnItsCores) {
 }
 
 TEST(Lab, LabsOfOneMachineAreApart) {
-  if (!support().temporary) GTEST_SKIP() << support().temporary.message();
+  if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab one = must_create(small_lab(2));
   const Lab other = must_create(small_lab(2));
   EXPECT_NE(one.name(), other.name());
@@ -511,7 +513,7 @@ TEST(Lab, LabsOfOneMachineAreApart) {
 }
 
 TEST(Lab, TearingDownLeavesNothing) {
-  if (!support().temporary) GTEST_SKIP() << support().temporary.message();
+  if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   Lab lab = must_create(small_lab(2));
   const std::string name = lab.name();
   const ino_t inode = host_inode(lab, 1);
@@ -529,7 +531,7 @@ TEST(Lab, TearingDownLeavesNothing) {
 }
 
 TEST(Lab, AKilledOwnersLabEndsAndIsForgotten) {
-  if (!support().temporary) GTEST_SKIP() << support().temporary.message();
+  if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   const std::string name = "killed-" + std::to_string(getpid());
@@ -560,7 +562,7 @@ TEST(Lab, AKilledOwnersLabEndsAndIsForgotten) {
 }
 
 TEST(Lab, PersistentLabStaysUntilRemoved) {
-  if (!support().persistent) GTEST_SKIP() << support().persistent.message();
+  if (!support().persistent) return test::skip_without("netadmin", support().persistent.message());
   LabOptions options = small_lab(2);
   options.persistent = true;
   options.name = "stays-" + std::to_string(getpid());
@@ -581,7 +583,7 @@ TEST(Lab, PersistentLabStaysUntilRemoved) {
 }
 
 TEST(Lab, AHalfBuiltPersistentLabIsRemoved) {
-  if (!support().persistent) GTEST_SKIP() << support().persistent.message();
+  if (!support().persistent) return test::skip_without("netadmin", support().persistent.message());
   Result<pid_t> gone = fork_into({}, [] { return 0; });
   ASSERT_TRUE(gone && wait_for(*gone));
   LabState state;
@@ -612,7 +614,7 @@ struct Lines {
 };
 
 TEST(Runner, GivesEachRankItsHostAndEnvironment) {
-  if (!support().temporary) GTEST_SKIP() << support().temporary.message();
+  if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab lab = must_create(small_lab(3));
   Lines lines;
   RunOptions options;
@@ -638,7 +640,7 @@ TEST(Runner, GivesEachRankItsHostAndEnvironment) {
 }
 
 TEST(Runner, TellsTheFirstFailureAndEndsTheOthers) {
-  if (!support().temporary) GTEST_SKIP() << support().temporary.message();
+  if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab lab = must_create(small_lab(3));
   RunOptions options;
   options.arguments = {"sh", "-c", "[ $RANK = 1 ] && exit 7; sleep 600"};
@@ -652,7 +654,7 @@ TEST(Runner, TellsTheFirstFailureAndEndsTheOthers) {
 }
 
 TEST(Runner, EndsRanksThatIgnoreTheTimeLimit) {
-  if (!support().temporary) GTEST_SKIP() << support().temporary.message();
+  if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab lab = must_create(small_lab(1));
   RunOptions options;
   options.arguments = {"sh", "-c", "trap '' TERM; sleep 600 & wait; sleep 600"};
@@ -666,7 +668,7 @@ TEST(Runner, EndsRanksThatIgnoreTheTimeLimit) {
 }
 
 TEST(Runner, ReportsAProgramThatIsNotThere) {
-  if (!support().temporary) GTEST_SKIP() << support().temporary.message();
+  if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab lab = must_create(small_lab(2));
   RunOptions options;
   options.arguments = {"/nonexistent/program"};
@@ -716,8 +718,9 @@ int run_as_plain_user(int told) {
 }
 
 TEST(Runner, WorksForAPlainUser) {
-  if (!support().temporary) GTEST_SKIP() << support().temporary.message();
-  if (geteuid() != 0) GTEST_SKIP() << "this is a plain user: the other tests show it";
+  if (!support().temporary) return test::skip_without("lab", support().temporary.message());
+  if (geteuid() != 0)
+    return test::skip_without("root", "a plain user runs this test: the others cover it");
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   Result<pid_t> child = fork_into({}, [&ends] { return run_as_plain_user(ends[1]); });
@@ -729,7 +732,7 @@ TEST(Runner, WorksForAPlainUser) {
   told.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
   close(ends[0]);
   ASSERT_TRUE(status);
-  if (*status == 77) GTEST_SKIP() << told;
+  if (*status == 77) return test::skip_without("lab", told);
   EXPECT_EQ(*status, 0) << told;
 }
 

@@ -9,7 +9,9 @@ import sys
 import tempfile
 import unittest
 
-from job import free_port, PATIENCE_S, Rank
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import requirements  # noqa: E402
+from job import free_port, PATIENCE_S, Rank  # noqa: E402
 
 TUTTI = ""
 PROGRAM = ""
@@ -138,7 +140,7 @@ class Command(unittest.TestCase):
         can = subprocess.run([TUTTI, "lab", "check"], capture_output=True, text=True,
                              timeout=PATIENCE_S, check=False)
         if can.returncode != 0:
-            self.skipTest("no lab here: " + can.stdout)
+            requirements.skip_without("lab", "`tutti lab check` says " + can.stdout)
         ranks, block, calls = 4, 1 << 20, 3
         report = os.path.join(self.folder.name, "report.json")
         done = subprocess.run(
@@ -174,4 +176,4 @@ class Command(unittest.TestCase):
 
 if __name__ == "__main__":
     TUTTI, PROGRAM = sys.argv[1:3]
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
+    requirements.main(argv=sys.argv[:1] + sys.argv[3:])

@@ -9,6 +9,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import requirements  # noqa: E402
+
 TUTTI = ""
 PATIENCE_S = 100
 
@@ -267,4 +270,4 @@ class Demo(unittest.TestCase):
 
 if __name__ == "__main__":
     TUTTI = os.path.abspath(sys.argv.pop(1))
-    unittest.main()
+    requirements.main()

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "lab/lab.hpp"
+#include "requirements.hpp"
 
 namespace tutti::lab {
 namespace {
@@ -172,7 +173,7 @@ class Failure : public testing::Test {
  protected:
   void SetUp() override {
     const LabSupport support = lab_support();
-    if (!support.temporary) GTEST_SKIP() << support.temporary.to_string();
+    if (!support.temporary) return test::skip_without("lab", support.temporary.to_string());
   }
 };
 

@@ -2,17 +2,37 @@
 """Ranks of one host over shared memory, as processes: which device is chosen, and what becomes of a job that loses one."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 import unittest
 
-from job import free_port, PATIENCE_S, Rank
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import requirements  # noqa: E402
+from job import free_port, PATIENCE_S, Rank  # noqa: E402
 
 TUTTI = ""
 LOOP = ""
 FOR_EVER = "100000000"
+PEER_TIMEOUT_S = 3.0  # CommunicatorOptions::peer_timeout by default
+BOUND_S = 5.0  # as tests/process/failure_test.cpp has it for networks
+
+
+def shared_memory_of(pid):
+    """The device's shared memory (its memfd is called "tutti") that a process maps or has open, by inode."""
+    inodes = set()
+    try:
+        with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+            inodes |= {line.split()[4] for line in maps if "/memfd:tutti" in line}
+        for number in os.listdir(f"/proc/{pid}/fd"):
+            path = f"/proc/{pid}/fd/{number}"
+            if os.readlink(path).startswith("/memfd:tutti"):
+                inodes.add(str(os.stat(path).st_ino))
+    except OSError:
+        pass  # the process or its descriptor has just gone
+    return inodes
 
 
 class HostDevice(unittest.TestCase):
@@ -38,6 +58,13 @@ class HostDevice(unittest.TestCase):
             text = rank.end()
             self.assertEqual(rank.process.returncode, 3, text)
             self.assertIn(f"rank {victim} (", text)
+            self.check_bound(text)
+
+    def check_bound(self, text):
+        """The call that a survivor was in ended within the promised time, at the default peer timeout of 3 s."""
+        took = re.search(r"failed in ([0-9.]+) s", text)
+        self.assertIsNotNone(took, text)
+        self.assertLess(float(took.group(1)), BOUND_S, text)
 
     def test_a_killed_rank_is_named_by_all_others(self):
         for by, size in (("multicast", "300000"), ("ring", "300000"), ("linear", "64")):
@@ -63,6 +90,7 @@ class HostDevice(unittest.TestCase):
                 text = ranks[survivor].end()
                 self.assertEqual(ranks[survivor].process.returncode, 3, text)
                 self.assertIn("rank 2 (", text)
+                self.check_bound(text)
             self.tearDown()
 
     def test_a_rank_that_computes_is_not_lost(self):
@@ -70,21 +98,37 @@ class HostDevice(unittest.TestCase):
             for rank in self.job(3, "allgather", size, "40", f"by={by}", "compute=1:20:5000"):
                 self.assertIn("complete", rank.end())
 
-    def test_nothing_stays_behind(self):
-        before = set(os.listdir("/dev/shm"))
+    def test_rank_stopped_for_half_the_peer_timeout_is_not_lost(self):
+        for device in ("host", "ip"):
+            job = self.job(3, "allgather", "30000", "10000", of_rank=lambda rank, device=device: {"TUTTI_DEVICE": device})
+            for rank in job:
+                rank.runs()
+            job[1].process.send_signal(signal.SIGSTOP)
+            time.sleep(PEER_TIMEOUT_S / 2)
+            waiting = [rank.process.poll() for rank in job]
+            job[1].process.send_signal(signal.SIGCONT)
+            self.assertEqual(waiting, [None] * 3, "the job was over, or failed, before the rank went on")
+            for rank in job:
+                self.assertIn("complete", rank.end())
+            self.tearDown()
+
+    def test_killed_job_leaves_no_shared_memory(self):
         for rank in self.job(4, "allgather", "300000", FOR_EVER):
             rank.runs()
+        segments = set()
+        for rank in self.ranks:
+            mapped = shared_memory_of(rank.process.pid)
+            # Its own, and those of all others.
+            self.assertEqual(len(mapped), len(self.ranks))
+            segments |= mapped
+        self.assertEqual(len(segments), len(self.ranks))
         for rank in self.ranks:
             rank.process.kill()
         for rank in self.ranks:
             rank.end()
-        # Another program's files of this moment go away by themselves.
-        left = set(os.listdir("/dev/shm")) - before
-        patience = time.monotonic() + PATIENCE_S
-        while left and time.monotonic() < patience:
-            time.sleep(0.2)
-            left &= set(os.listdir("/dev/shm"))
-        self.assertEqual(left, set())
+        # What no process maps or holds open, the kernel has freed.
+        for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+            self.assertEqual(shared_memory_of(pid) & segments, set(), f"process {pid}")
 
     def test_ranks_that_ask_for_different_devices_are_told(self):
         for rank in self.job(2, "allgather", "8", "10",
@@ -147,4 +191,4 @@ class HostDevice(unittest.TestCase):
 
 if __name__ == "__main__":
     TUTTI, LOOP = sys.argv[1:3]
-    unittest.main(argv=sys.argv[:1])
+    requirements.main(argv=sys.argv[:1])

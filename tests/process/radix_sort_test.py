@@ -10,6 +10,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import requirements  # noqa: E402
+
 TUTTI = ""
 PROGRAM = ""
 PATIENCE_S = 100
@@ -171,4 +174,4 @@ class Arguments(unittest.TestCase):
 
 if __name__ == "__main__":
     TUTTI, PROGRAM = sys.argv[1:3]
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
+    requirements.main(argv=sys.argv[:1] + sys.argv[3:])

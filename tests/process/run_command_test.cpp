@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "line_prefixer.hpp"
+#include "requirements.hpp"
 #include "runtime/bootstrap/store/socket.hpp"
 
 namespace tutti::app::test {
@@ -247,12 +248,12 @@ bool present(const char* program) {
 }
 
 TEST(Launchers, MpichSpeaksPmi) {
-  if (!present("mpirun.mpich")) GTEST_SKIP() << "no mpirun.mpich here";
+  if (!present("mpirun.mpich")) return tutti::test::skip_without("mpi", "no mpirun.mpich");
   expect_probe_by("mpirun.mpich -n 4", "pmi:// (PMI-1)");
 }
 
 TEST(Launchers, OpenMpiSpeaksPmix) {
-  if (!present("mpirun.openmpi")) GTEST_SKIP() << "no mpirun.openmpi here";
+  if (!present("mpirun.openmpi")) return tutti::test::skip_without("pmix", "no mpirun.openmpi");
   expect_probe_by("mpirun.openmpi -n 4 --allow-run-as-root --oversubscribe", "pmix://");
 }
 

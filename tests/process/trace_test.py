@@ -12,6 +12,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import requirements  # noqa: E402
+
 TUTTI = ""
 PATIENCE_S = 100
 RANKS = 4
@@ -196,7 +199,7 @@ class Traces(unittest.TestCase):
         script = f'if [ "$RANK" -ge 2 ]; then exec unshare --fork --time --monotonic {SHIFT_S} "$@"; else exec "$@"; fi'
         launcher = ("sh", "-c", script, "sh")
         if run("unshare", "--fork", "--time", "--monotonic", SHIFT_S, "true").returncode != 0:
-            self.skipTest("time namespaces need a privilege that this test has not")
+            requirements.skip_without("timens", "this process may not create time namespaces")
         merged, _ = self.traced("broadcast", "-b", "1K", "-e", "64K", "-f", "64", launcher=launcher)
         for one in merged.about["ranks"]:
             away = one["rank"] >= 2
@@ -257,4 +260,4 @@ class Traces(unittest.TestCase):
 
 if __name__ == "__main__":
     TUTTI = sys.argv.pop(1)
-    unittest.main()
+    requirements.main()

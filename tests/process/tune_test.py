@@ -12,6 +12,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import requirements  # noqa: E402
+
 TUTTI = ""
 PATIENCE_S = 100
 RANKS = 4
@@ -156,4 +159,4 @@ class Tune(unittest.TestCase):
 
 if __name__ == "__main__":
     TUTTI = sys.argv.pop(1)
-    unittest.main()
+    requirements.main()

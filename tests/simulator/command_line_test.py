@@ -13,6 +13,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import requirements  # noqa: E402
+
 TUTTI = ""
 
 
@@ -169,4 +172,4 @@ class Figures(unittest.TestCase):
 
 if __name__ == "__main__":
     TUTTI = sys.argv.pop(1)
-    unittest.main()
+    requirements.main()

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "bootstrap_ranks.hpp"
+#include "requirements.hpp"
 #include "runtime/bootstrap/callback_bootstrap.hpp"
 #include "runtime/bootstrap/env_bootstrap.hpp"
 #include "runtime/bootstrap/file_bootstrap.hpp"
@@ -168,7 +169,7 @@ TEST(BootstrapStore, LetsRank0ComeLast) {
 
 TEST(BootstrapStore, WorksOverIpv6) {
   const auto probe = listen_on({"::1", 0});
-  if (!probe.ok()) GTEST_SKIP() << "no IPv6 loopback here";
+  if (!probe.ok()) return tutti::test::skip_without("ipv6", probe.status().to_string());
   const std::uint16_t port = free_port();
   EXPECT_EQ(no_problems(3), exchange_problems(3, [&](std::uint32_t rank) {
               StoreOptions options = store_options(port, rank, 3);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "communicator_ranks.hpp"
+#include "requirements.hpp"
 
 namespace tutti {
 namespace {
@@ -132,14 +133,20 @@ TEST(Communicator, MulticastPathIsTakenNotAFallback) {
   });
 }
 
-TEST(Communicator, WithoutAuthentication) {
-  CommunicatorOptions options = patient();
-  options.authenticate = false;
-  on_ranks(3, options, [](Communicator& communicator) {
-    check_broadcast(communicator, 100'003, 1, Algorithm::multicast);
-    check_allgather(communicator, 10'007, Algorithm::ring, false);
-    leave(communicator);
-  });
+TEST(Communicator, Datagrams_carryTheIntegrityWordThatTheOptionsAskFor) {
+  for (const bool authenticate : {true, false}) {
+    CommunicatorOptions options = patient();
+    options.authenticate = authenticate;
+    on_ranks(3, options, [authenticate](Communicator& communicator) {
+      const std::string said = communicator.describe();
+      const auto has = [&said](const char* word) { return said.find(word) != std::string::npos; };
+      EXPECT_EQ(has("datagrams carry a keyed tag"), authenticate) << said;
+      EXPECT_EQ(has("datagrams carry a CRC-32C"), !authenticate) << said;
+      check_broadcast(communicator, 100'003, 1, Algorithm::multicast);
+      check_allgather(communicator, 10'007, Algorithm::ring, false);
+      leave(communicator);
+    });
+  }
 }
 
 TEST(Communicator, Ipv6) {
@@ -147,7 +154,7 @@ TEST(Communicator, Ipv6) {
   options.ipv6 = true;
   auto alone = runtime::make_local_bootstraps(1);
   if (const auto probe = Communicator::create(*alone[0], options); !probe.ok()) {
-    GTEST_SKIP() << "no IPv6 on this host: " << probe.status().to_string();
+    return test::skip_without("ipv6", probe.status().to_string());
   }
   on_ranks(3, options, [](Communicator& communicator) {
     check_broadcast(communicator, 100'003, 2, Algorithm::multicast);

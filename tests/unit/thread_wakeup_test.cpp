@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "communicator_ranks.hpp"
+#include "requirements.hpp"
 
 namespace tutti::test {
 namespace {
@@ -81,7 +82,7 @@ TEST_F(ThreadWakeup, AValueThatIsNoNiceValueIsNamed) {
 }
 
 TEST_F(ThreadWakeup, AThreadGoesFirstWhereTheProcessMaySaySo) {
-  if (!may_go_first()) GTEST_SKIP() << "needs a process of nice value 0 with CAP_SYS_NICE";
+  if (!may_go_first()) return test::skip_without("priority", "no negative nice values here");
   apart([] {
     const auto precedence = progress_priority();
     ASSERT_TRUE(precedence.ok() && precedence->nice.has_value());
@@ -99,7 +100,8 @@ TEST_F(ThreadWakeup, AThreadGoesFirstWhereTheProcessMaySaySo) {
 }
 
 TEST_F(ThreadWakeup, AThreadGoesBeforeAllAndStepsBack) {
-  if (!may_go_before_all()) GTEST_SKIP() << "needs nice value 0 and round robin (CAP_SYS_NICE)";
+  if (!may_go_before_all())
+    return test::skip_without("priority", "no round-robin scheduling here, or a nice value");
   apart([] {
     const auto precedence = progress_priority();
     ASSERT_TRUE(precedence.ok() && precedence->realtime);
@@ -131,7 +133,8 @@ TEST_F(ThreadWakeup, WhoGaveTheProcessANiceValueKnowsBetter) {
 
 TEST_F(ThreadWakeup, ARefusalIsAnErrorOnlyWhereTheValueWasDemanded) {
   apart([] {
-    if (!loses_its_right()) GTEST_SKIP() << "this process may go first whatever its capabilities";
+    if (!loses_its_right())
+      return test::skip_without("nicelimit", "RLIMIT_NICE allows negative nice values");
     const auto unasked = apply_priority({.nice = -10, .realtime = true});
     ASSERT_TRUE(unasked.ok()) << unasked.status().to_string();
     EXPECT_EQ(unasked->nice, 0);
@@ -146,7 +149,7 @@ TEST_F(ThreadWakeup, ARefusalIsAnErrorOnlyWhereTheValueWasDemanded) {
 }
 
 TEST_F(ThreadWakeup, ACommunicatorsBackgroundGoesFirstOnceSomebodyComputesBesideIt) {
-  if (!may_go_first()) GTEST_SKIP() << "needs a process of nice value 0 with CAP_SYS_NICE";
+  if (!may_go_first()) return test::skip_without("priority", "no negative nice values here");
   const Bytes own = pattern(128 * 1024, 1);
   on_ranks(2, patient(), [&](Communicator& communicator) {
     finish(communicator.barrier({.will_wait = true}));
@@ -161,7 +164,8 @@ TEST_F(ThreadWakeup, ACommunicatorsBackgroundGoesFirstOnceSomebodyComputesBeside
 }
 
 TEST_F(ThreadWakeup, WhoIsAloneOnItsHostGoesBeforeAll) {
-  if (!may_go_before_all()) GTEST_SKIP() << "needs nice value 0 and round robin (CAP_SYS_NICE)";
+  if (!may_go_before_all())
+    return test::skip_without("priority", "no round-robin scheduling here, or a nice value");
   const Bytes own = pattern(128 * 1024, 1);
   on_ranks(1, patient(), [&](Communicator& communicator) {
     Bytes all(own.size());

@@ -1,0 +1,22 @@
+// Tests that need something of the machine: they skip without it, or fail where TUTTI_REQUIRE names
+// it.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace tutti::test {
+
+/// What a test may need, as TUTTI_REQUIRE and tests/requirements.py name it.
+inline constexpr std::array<std::string_view, 10> kCapabilities = {
+    "lab", "netadmin", "root", "ipv6", "priority", "nicelimit", "timens", "cores", "mpi", "pmix"};
+
+/// Marks the running test as skipped for lack of a capability, or as failed if TUTTI_REQUIRE lists
+/// it. The caller returns: `return skip_without("lab", reason);`.
+void skip_without(std::string_view capability, std::string_view reason);
+
+/// Records each skipped test of this process, with its reason, in the file that TUTTI_SKIP_LOG
+/// names; a skip that names no capability fails.
+void report_skips();
+
+}  // namespace tutti::test

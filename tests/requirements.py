@@ -1,0 +1,59 @@
+"""Python tests that need something of the machine, and the runner that makes skips visible."""
+
+import os
+import sys
+import unittest
+
+# What a test may need. tests/requirements.hpp has the same names but `fuzz`, which tools/test.sh looks for.
+CAPABILITIES = {
+    "lab": "network namespaces, so that `tutti lab run` works",
+    "netadmin": "traffic shaping, injected loss and persistent labs: root with CAP_NET_ADMIN, tc and nft",
+    "root": "the tests run as root",
+    "ipv6": "IPv6 on the loopback interface",
+    "priority": "negative nice values and round-robin scheduling (CAP_SYS_NICE)",
+    "nicelimit": "a limit on nice values for processes without CAP_SYS_NICE",
+    "timens": "time namespaces",
+    "cores": "two cores",
+    "mpi": "MPICH's launcher (PMI-1)",
+    "pmix": "Open MPI's launcher (PMIx)",
+    "fuzz": "clang with libFuzzer",
+}
+NOTHING_RAN = 77  # CTest's SKIP_RETURN_CODE in cmake/TuttiTargets.cmake
+
+
+def required():
+    return {name for name in os.environ.get("TUTTI_REQUIRE", "").split(",") if name}
+
+
+def skip_without(capability, reason):
+    """Skips the calling test for lack of a capability, or fails it if TUTTI_REQUIRE lists the capability."""
+    text = f"lacks {capability}: {reason}"
+    if capability not in CAPABILITIES:
+        raise AssertionError("unknown capability: " + text)
+    if capability in required():
+        raise AssertionError(text + " (TUTTI_REQUIRE)")
+    raise unittest.SkipTest(text)
+
+
+def main(**options):
+    """unittest.main, which also lists every skipped test, and ends with NOTHING_RAN if all were skipped."""
+    result = unittest.main(exit=False, **options).result
+    lines = [f"{test.id().removeprefix('__main__.')} {' '.join(reason.split())}" for test, reason in result.skipped]
+    for line in lines:
+        print("SKIPPED", line)
+    unnamed = [line for line in lines if " lacks " not in line]
+    for line in unnamed:
+        print("a skip without a capability: call skip_without() in", line)
+    if "TUTTI_SKIP_LOG" in os.environ and lines:
+        with open(os.environ["TUTTI_SKIP_LOG"], "a", encoding="utf-8") as log:
+            log.writelines(line + "\n" for line in lines)
+    if not result.wasSuccessful() or unnamed:
+        sys.exit(1)
+    sys.exit(NOTHING_RAN if lines and len(lines) >= result.testsRun else 0)
+
+
+if __name__ == "__main__":
+    # tools/test.sh calls this before it builds: a misspelt name would require nothing.
+    unknown = required() - set(CAPABILITIES)
+    if unknown:
+        sys.exit(f"TUTTI_REQUIRE lists {', '.join(sorted(unknown))}: use names of {', '.join(CAPABILITIES)}")
