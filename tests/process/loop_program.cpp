@@ -7,7 +7,8 @@
 // stop: that rank stops itself (SIGSTOP) before that call. compute: it is away for so long before
 // that call, in no collective. by: multicast unless told otherwise. root: of every broadcast;
 // otherwise each rank's turn. "running" is printed once a few calls have been made. An error is
-// printed as "failed in S s: STATUS", and the exit status is 3.
+// printed as "failed in S s: STATUS", and the exit status is 3; wrong data as "wrong data", and the
+// exit status is 4.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -16,6 +17,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -26,6 +28,7 @@
 namespace {
 
 constexpr int kFailed = 3;
+constexpr int kWrongData = 4;
 constexpr int kUsage = 2;
 constexpr std::uint64_t kWarmCalls = 5;
 
@@ -91,21 +94,58 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
+/// What a rank contributes to a call: no two ranks and no two calls in a row have the same bytes.
+std::byte contribution(std::uint64_t rank, std::uint64_t call) {
+  return static_cast<std::byte>(rank * 31 + call * 7 + 1);
+}
+
+/// The buffers of all calls.
+struct Buffers {
+  std::vector<std::byte> own;
+  std::vector<std::byte> all;  ///< of an Allgather
+
+  static bool all_are(std::span<const std::byte> bytes, std::byte value) {
+    return std::all_of(bytes.begin(), bytes.end(), [&](std::byte one) { return one == value; });
+  }
+};
+
+std::uint64_t root_of(const Plan& plan, std::uint64_t number, std::uint32_t ranks) {
+  return plan.root == UINT64_MAX ? number % ranks : plan.root;
+}
+
 tutti::Status call(tutti::Communicator& communicator, const Plan& plan, std::uint64_t number,
-                   std::vector<std::byte>& own, std::vector<std::byte>& all) {
-  const auto root = static_cast<std::uint32_t>(
-      plan.root == UINT64_MAX ? number % communicator.size() : plan.root);
+                   Buffers& buffers) {
+  const std::uint64_t me = index(communicator.rank());
+  const std::uint64_t root = root_of(plan, number, communicator.size());
+  if (plan.gather || me == root) {
+    std::fill(buffers.own.begin(), buffers.own.end(), contribution(me, number));
+  }
   const tutti::CollectiveOptions options{.algorithm = plan.algorithm, .will_wait = true};
-  auto request = plan.gather ? communicator.allgather(own, all, options)
-                             : communicator.broadcast(own, tutti::rank_of(root), options);
+  auto request = plan.gather
+                     ? communicator.allgather(buffers.own, buffers.all, options)
+                     : communicator.broadcast(
+                           buffers.own, tutti::rank_of(static_cast<std::uint32_t>(root)), options);
   return request ? request->wait() : request.status();
+}
+
+bool data_are_right(const Plan& plan, std::uint64_t number, std::uint32_t ranks,
+                    const Buffers& buffers) {
+  if (!plan.gather) {
+    return buffers.all_are(buffers.own, contribution(root_of(plan, number, ranks), number));
+  }
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    const auto block = std::span(buffers.all).subspan(r * plan.size_bytes, plan.size_bytes);
+    if (!buffers.all_are(block, contribution(r, number))) return false;
+  }
+  return true;
 }
 
 int run(tutti::Communicator& communicator, const Plan& plan) {
   using Clock = std::chrono::steady_clock;
   const std::uint64_t me = index(communicator.rank());
-  std::vector<std::byte> own(plan.size_bytes);
-  std::vector<std::byte> all(plan.gather ? plan.size_bytes * communicator.size() : 0);
+  Buffers buffers;
+  buffers.own.resize(plan.size_bytes);
+  buffers.all.resize(plan.gather ? plan.size_bytes * communicator.size() : 0);
   for (std::uint64_t number = 0; number < plan.calls; ++number) {
     if (number == kWarmCalls) say("running");
     if (me == plan.stop_rank && number == plan.stop_call) ::raise(SIGSTOP);
@@ -114,8 +154,12 @@ int run(tutti::Communicator& communicator, const Plan& plan) {
       std::this_thread::sleep_for(std::chrono::milliseconds(one.milliseconds));
     }
     const auto begun = Clock::now();
-    const tutti::Status status = call(communicator, plan, number, own, all);
-    if (status.ok()) continue;
+    const tutti::Status status = call(communicator, plan, number, buffers);
+    if (status.ok()) {
+      if (data_are_right(plan, number, communicator.size(), buffers)) continue;
+      say(fmt::format("wrong data in call {}", number));
+      return kWrongData;
+    }
     const std::chrono::duration<double> took = Clock::now() - begun;
     say(fmt::format("failed in {:.3f} s: {}", took.count(), status.to_string()));
     return kFailed;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <barrier>
+#include <chrono>
 #include <cstdlib>
 #include <mutex>
 #include <thread>
@@ -65,20 +66,32 @@ std::uint64_t Outcome::lost_bytes() const {
          injected.bytes_dropped_at_sender * (size - 1);
 }
 
-std::uint64_t Outcome::recovered_bytes() const {
+std::uint64_t Outcome::moved_bytes() const {
   const std::uint64_t repeated = of("tail_probes") * chunk_bytes;
   const std::uint64_t again = of("bytes_retransmitted");
-  const std::uint64_t moved = of("bytes_fetched") + (again > repeated ? again - repeated : 0);
+  return of("bytes_fetched") + (again > repeated ? again - repeated : 0);
+}
+
+std::uint64_t Outcome::recovered_bytes() const {
+  const std::uint64_t moved = moved_bytes();
   return moved - std::min(moved, late_bytes());
+}
+
+std::uint64_t Outcome::given_up_bytes() const { return of("cutoff_silence") * longest_call_bytes; }
+
+std::uint64_t Outcome::most_tails() const {
+  // Twice at once on a network that loses, then seven intervals from about 1 ms to 100 ms.
+  constexpr std::uint64_t kEach = 2 + 7;
+  const auto longest_intervals = static_cast<std::uint64_t>(duration.count() / 100'000'000);
+  return subgroups * (of("collectives_completed") * kEach + size * longest_intervals);
 }
 
 /// What came by multicast after it had been fetched, where a sender was given up for its silence.
 std::uint64_t Outcome::late_bytes() const {
-  if (of("cutoff_silence") == 0) return 0;
   const std::uint64_t repeated =
       of("tail_probes") * (size - 1) + injected.chunks_duplicated * (size - 1);
   const std::uint64_t twice = of("chunks_duplicate") + of("chunks_stale");
-  return (twice - std::min(twice, repeated)) * chunk_bytes;
+  return std::min((twice - std::min(twice, repeated)) * chunk_bytes, given_up_bytes());
 }
 
 std::string Outcome::describe() const {
@@ -121,6 +134,7 @@ bool Member::finish(Request& request, const char* what) {
 }
 
 bool Member::allgather(std::size_t block_bytes, std::uint64_t seed) {
+  note(block_bytes * (size() - 1));
   const Bytes own = pattern(block_bytes, draw(seed, rank()));
   Bytes all(block_bytes * size());
   auto request = communicator_->allgather(own, all, {Algorithm::multicast, true});
@@ -149,6 +163,7 @@ bool Member::allgatherv(const std::vector<std::uint64_t>& sizes_bytes, std::uint
     const Bytes block = pattern(sizes_bytes[r], draw(seed, r));
     expected.insert(expected.end(), block.begin(), block.end());
   }
+  note(expected.size());
   Bytes all(expected.size());
   auto request = communicator_->allgatherv(own, all, sizes_bytes, offsets,
                                            {.algorithm = Algorithm::multicast, .will_wait = true});
@@ -159,6 +174,7 @@ bool Member::allgatherv(const std::vector<std::uint64_t>& sizes_bytes, std::uint
 }
 
 bool Member::broadcast(std::size_t bytes, std::uint32_t root, std::uint64_t seed) {
+  note(bytes);
   const Bytes expected = pattern(bytes, seed);
   Bytes buffer = rank() == root ? expected : Bytes(bytes);
   auto request = communicator_->broadcast(buffer, rank_of(root), {Algorithm::multicast, true});
@@ -179,7 +195,9 @@ CommunicatorOptions small_chunks() {
 }
 
 Outcome run_job(const JobSpec& spec, const std::function<void(Member&)>& body) {
-  Outcome outcome{.size = spec.size, .chunk_bytes = spec.options.chunk_bytes};
+  Outcome outcome{.size = spec.size,
+                  .chunk_bytes = spec.options.chunk_bytes,
+                  .subgroups = std::max(spec.options.subgroups, 1u)};
   const auto network = faulty_network(spec);
   if (!network) return outcome;
   CommunicatorOptions options = spec.options;
@@ -189,6 +207,7 @@ Outcome run_job(const JobSpec& spec, const std::function<void(Member&)>& body) {
   std::barrier<> everybody(static_cast<std::ptrdiff_t>(spec.size));
   std::mutex mutex;
   outcome.by_rank.resize(spec.size);
+  const auto begun = std::chrono::steady_clock::now();
   std::vector<std::thread> threads;
   for (std::uint32_t rank = 0; rank < spec.size; ++rank) {
     threads.emplace_back([&, rank] {
@@ -202,6 +221,8 @@ Outcome run_job(const JobSpec& spec, const std::function<void(Member&)>& body) {
       body(member);
       if (spec.close_together) everybody.arrive_and_wait();
       const std::lock_guard lock(mutex);
+      outcome.longest_call_bytes =
+          std::max(outcome.longest_call_bytes, member.longest_call_bytes());
       for (auto& [name, value] : communicator->counters()) {
         outcome.total[name] += value;
         outcome.by_rank[rank][name] = value;
@@ -209,6 +230,7 @@ Outcome run_job(const JobSpec& spec, const std::function<void(Member&)>& body) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+  outcome.duration = std::chrono::steady_clock::now() - begun;
   outcome.injected = network->injected();
   const std::uint64_t messages = outcome.total["device_uc_messages_completed"];
   EXPECT_EQ(messages > 0, by_uc() && outcome.total["chunks_received"] > 0)

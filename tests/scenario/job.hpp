@@ -1,6 +1,7 @@
 // A job whose ranks are threads of this process, on a network that misbehaves by plan.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -32,7 +33,10 @@ struct JobSpec {
 /// What a job's ranks did together.
 struct Outcome {
   std::uint32_t size = 0;
-  std::uint64_t chunk_bytes = 0;  ///< as the options asked
+  std::uint64_t chunk_bytes = 0;         ///< as the options asked
+  std::uint32_t subgroups = 1;           ///< as the options asked
+  std::uint64_t longest_call_bytes = 0;  ///< that one rank received in one collective, at most
+  Nanoseconds duration{};                ///< from the first call to the last
   Counters total{};
   std::vector<Counters> by_rank{};
   device::fault::Injected injected{};
@@ -43,6 +47,14 @@ struct Outcome {
   /// Bytes that recovery moved, without the tails that senders repeat on suspicion, and without
   /// what was fetched in vain from a sender that the machine had stopped: it was late, not lost.
   std::uint64_t recovered_bytes() const;
+  /// Bytes that recovery moved in all, but for repeated tails.
+  std::uint64_t moved_bytes() const;
+  /// What ranks may fetch in vain: each cutoff for silence gives up one collective's senders, which
+  /// the machine may only have held up.
+  std::uint64_t given_up_bytes() const;
+  /// Tails that senders may repeat: in each collective a few, at intervals that double up to 100
+  /// ms.
+  std::uint64_t most_tails() const;
   /// The counters of recovery, for messages.
   std::string describe() const;
 
@@ -65,11 +77,18 @@ class Member {
   /// Blocks of `sizes_bytes`, by rank, with gaps between them that must stay as they are.
   bool allgatherv(const std::vector<std::uint64_t>& sizes_bytes, std::uint64_t seed);
   bool broadcast(std::size_t bytes, std::uint32_t root, std::uint64_t seed);
+  /// The most that this rank has received in one collective.
+  std::uint64_t longest_call_bytes() const { return longest_call_bytes_; }
 
  private:
   bool finish(Request& request, const char* what);
 
+  void note(std::uint64_t received_bytes) {
+    longest_call_bytes_ = std::max(longest_call_bytes_, received_bytes);
+  }
+
   Communicator* communicator_;
+  std::uint64_t longest_call_bytes_ = 0;
 };
 
 /// Bytes that follow from a seed.

@@ -1,0 +1,116 @@
+// Two queue pairs of one group that disagree on the integrity word: no datagram of one counts at
+// the other, though each is whole by its sender's own check. For UC, see uc_queue_pair_test.cpp.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <vector>
+
+#include "base/random.hpp"
+#include "device/ip/group.hpp"
+#include "device/ip/multicast_queue_pair.hpp"
+
+namespace tutti::device::ip {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+constexpr std::uint16_t kCommunicator = 3;
+constexpr std::uint32_t kChunkBytes = 256;
+constexpr std::uint32_t kChunks = 4;
+constexpr int kPatienceMs = 10'000;
+
+Bytes pattern(std::size_t size, std::uint64_t seed) {
+  Bytes bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(draw(seed, i));
+  return bytes;
+}
+
+wire::Integrity keyed(std::uint64_t secret) {
+  return *wire::Integrity::keyed(pattern(32, secret), kCommunicator);
+}
+
+class KeyedDatagrams : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto chosen = choose_interface("", true, AF_INET);
+    ASSERT_TRUE(chosen.ok()) << chosen.status().to_string();
+    interface_ = *chosen;
+    group_ = group_address(pattern(16, static_cast<std::uint64_t>(::getpid())), kCommunicator, 0,
+                           AF_INET, interface_.index);
+  }
+
+  std::unique_ptr<IpMulticastQueuePair> open(std::uint32_t rank, const wire::Integrity& word) {
+    const GroupSettings settings{.rank = rank_of(rank),
+                                 .size = 2,
+                                 .communicator = kCommunicator,
+                                 .multicast = Multicast::ud,
+                                 .shared_host = true,
+                                 .send_buffer_bytes = 1 << 20,
+                                 .receive_buffer_bytes = 1 << 20};
+    auto pair = IpMulticastQueuePair::open(settings, interface_, group_, 0, word);
+    EXPECT_TRUE(pair.ok()) << pair.status().to_string();
+    if (!pair) return nullptr;
+    return std::move(*pair);
+  }
+
+  /// Chunks of rank 1 that count at rank 0, and how many it refused for their integrity word.
+  struct Outcome {
+    std::uint32_t counted = 0;
+    std::uint64_t refused = 0;
+  };
+  Outcome exchange(const wire::Integrity& senders, const wire::Integrity& receivers) {
+    const auto receiver = open(0, receivers);
+    const auto sender = open(1, senders);
+    if (!receiver || !sender) return {};
+    const Bytes data = pattern(kChunks * kChunkBytes, 5);
+    const auto accepted = sender->post({.epoch = 7, .data = data, .chunk_bytes = kChunkBytes});
+    EXPECT_TRUE(accepted.ok() && *accepted == kChunks);
+    Outcome outcome;
+    Bytes place(kChunkBytes);
+    while (outcome.counted + outcome.refused < kChunks) {
+      std::array<ReceivedChunk, 8> chunks;
+      const std::size_t count = receiver->poll(chunks);
+      for (std::size_t i = 0; i < count; ++i) {
+        if (receiver->place(chunks[i], place.data())) ++outcome.counted;
+      }
+      receiver->release();
+      EndpointCounters counters;
+      receiver->add_to(counters);
+      outcome.refused = counters.rejected_integrity;
+      if (count > 0) continue;
+      pollfd waits{.fd = receiver->receive_descriptor(), .events = POLLIN, .revents = 0};
+      if (::poll(&waits, 1, kPatienceMs) == 0) {
+        ADD_FAILURE() << "only " << outcome.counted + outcome.refused << " chunks came";
+        break;
+      }
+    }
+    return outcome;
+  }
+
+ private:
+  Interface interface_;
+  SocketAddress group_;
+};
+
+TEST_F(KeyedDatagrams, SameKey_counts) {
+  const Outcome outcome = exchange(keyed(1), keyed(1));
+  EXPECT_EQ(outcome.counted, kChunks);
+  EXPECT_EQ(outcome.refused, 0u);
+}
+
+TEST_F(KeyedDatagrams, GoodCrcWithoutKey_isRefused) {
+  const Outcome outcome = exchange(wire::Integrity::crc(), keyed(1));
+  EXPECT_EQ(outcome.counted, 0u);
+  EXPECT_EQ(outcome.refused, kChunks);
+}
+
+TEST_F(KeyedDatagrams, OtherKey_isRefused) {
+  const Outcome outcome = exchange(keyed(2), keyed(1));
+  EXPECT_EQ(outcome.counted, 0u);
+  EXPECT_EQ(outcome.refused, kChunks);
+}
+
+}  // namespace
+}  // namespace tutti::device::ip
