@@ -3,27 +3,31 @@
 
     plant.py SOURCE_ROOT BUG.txt OUTPUT.cpp
 
-BUG.txt: lines "# why", "file PATH", then the lines to replace ("- ...") and what replaces them
-("+ ..."), without their indentation. Where the lines are not there exactly once, the output is a
-source that says so when the test runs: a bug whose place has gone is to be planted anew, and until
-then everything else still builds.
+BUG.txt: lines "# why", "file PATH", "expects PATTERN", then the lines to replace ("- ...") and what
+replaces them ("+ ..."), without their indentation. The message of the violated invariant holds the
+pattern, in which * stands for anything; a bug caught by another invariant fails its test. If the
+lines are not in the source exactly once, the output is a source that says so when the test runs, and
+everything else still builds.
 """
 
+import json
 import sys
 from pathlib import Path
 
 
 def read_bug(path):
-    bug = {"file": None, "-": [], "+": []}
+    bug = {"file": None, "expects": None, "-": [], "+": []}
     for line in Path(path).read_text().splitlines():
         if line.startswith("file "):
             bug["file"] = line[5:].strip()
+        elif line.startswith("expects "):
+            bug["expects"] = line[8:].strip()
         elif line[:2] in ("- ", "+ "):
             bug[line[0]].append(line[2:])
         elif line.strip() and not line.startswith("#"):
-            sys.exit(f"{path}: \"{line}\" begins with none of #, file, -, +")
-    if not bug["file"] or not bug["-"]:
-        sys.exit(f"{path}: lacks its file or the lines to replace")
+            sys.exit(f"{path}: \"{line}\" begins with none of #, file, expects, -, +")
+    if not bug["file"] or not bug["expects"] or not bug["-"]:
+        sys.exit(f"{path}: lacks its file, what it expects, or the lines to replace")
     return bug
 
 
@@ -44,6 +48,8 @@ def main():
     indent = lines[at][:len(lines[at]) - len(lines[at].lstrip())]
     lines[at:at + len(old)] = [indent + line for line in bug["+"]]
     text = f"// {bug['file']} with a planted bug: {Path(bug_path).name}\n" + "\n".join(lines) + "\n"
+    text += ("extern \"C\" { extern const char tutti_expected[];\n"
+             f"const char tutti_expected[] = {json.dumps(bug['expects'])}; }}\n")
     Path(output).write_text(text)
 
 
