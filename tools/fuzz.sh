@@ -1,35 +1,86 @@
 #!/bin/bash
-# fuzz.sh SECONDS [NAME ...]: runs every fuzz target (or those named) for SECONDS each. Inputs that
-# reach new code are kept in build/corpus/NAME and tried first the next time; an input that breaks
-# something is left in build/crashes/ with the command to replay it.
+# fuzz.sh SECONDS [NAME ...]: runs every fuzz target (or those named) for SECONDS each, from the
+# inputs in tests/fuzz/corpus/NAME and those found before. Inputs that reach new code are kept in
+# build/corpus/NAME; an input that breaks something is left in build/crashes/ with the command to
+# replay it.
+#
+# fuzz.sh --corpus: writes tests/fuzz/corpus anew with the library's encoders.
+# fuzz.sh --compiler: prints the clang that is used; fails where there is none with libFuzzer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-if ! [[ "${1:-}" =~ ^[1-9][0-9]*$ ]]; then
-  echo "usage: $0 SECONDS [NAME ...]" >&2
-  exit 2
-fi
-seconds=$1
-shift
 
-# Several may run side by side, of different targets.
-mkdir -p build
-(
-  flock 9
-  cmake --preset fuzz > /dev/null
-  cmake --build --preset fuzz --target fuzzers -j "$(nproc)"
-) 9> build/fuzz.lock
+# The longest input: above what any message of the protocols has.
+max_bytes=$((1 << 20))
+
+# clang-14 first, the one of Debian 12; then whatever is installed, the newest first.
+find_clang() {
+  local one
+  for one in clang++-14 clang++ $(compgen -c clang++- | grep -E '^clang\+\+-[0-9]+$' | sort -t- -k2 -rnu); do
+    if command -v "$one" > /dev/null &&
+      echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' |
+      "$one" -fsanitize=fuzzer,address,undefined -x c++ - -o /dev/null 2> /dev/null; then
+      echo "$one"
+      return
+    fi
+  done
+  return 1
+}
+
+if ! compiler=$(find_clang); then
+  echo "no clang with libFuzzer: install clang and its compiler-rt (tools/setup.sh --all)" >&2
+  exit 1
+fi
+case "${1:-}" in
+  --compiler) echo "$compiler"; exit 0 ;;
+  --corpus) shift ;;
+  *)
+    if ! [[ "${1:-}" =~ ^[1-9][0-9]*$ ]]; then
+      echo "usage: $0 SECONDS [NAME ...] | --corpus | --compiler" >&2
+      exit 2
+    fi
+    seconds=$1
+    shift
+    ;;
+esac
+
+launcher=()
+if command -v ccache > /dev/null; then
+  launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)
+fi
+# build TARGET: several runs may be side by side, of different fuzz targets.
+build() {
+  (
+    flock 9
+    cmake --preset fuzz -DCMAKE_C_COMPILER="${compiler/clang++/clang}" -DCMAKE_CXX_COMPILER="$compiler" \
+      "${launcher[@]}" > /dev/null
+    cmake --build --preset fuzz --target "$1" -j "${TUTTI_BUILD_JOBS:-$(nproc)}"
+  ) 9> build/fuzz.lock
+}
+mkdir -p build/crashes
 programs=build/fuzz/tests/fuzz
+if [ -z "${seconds:-}" ]; then
+  build make_corpus
+  rm -rf tests/fuzz/corpus
+  exec "$programs/make_corpus" tests/fuzz/corpus
+fi
+
+build fuzzers
 if [ $# = 0 ]; then
   for source in tests/fuzz/*_fuzz.cpp; do set -- "$@" "$(basename "$source" .cpp)"; done
 fi
-
 failed=()
-mkdir -p build/crashes
 for name in "$@"; do
+  given=tests/fuzz/corpus/$name
+  if [ ! -d "$given" ]; then
+    echo "$name has no inputs in tests/fuzz/corpus: add some to tests/fuzz/make_corpus.cpp" >&2
+    failed+=("$name")
+    continue
+  fi
   mkdir -p "build/corpus/$name"
-  echo "==== $name: $seconds s, $(find "build/corpus/$name" -type f | wc -l) inputs known"
-  if ! "$programs/$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
-    -artifact_prefix="build/crashes/$name-" "build/corpus/$name" 2> "build/crashes/$name.log"; then
+  echo "==== $name: $seconds s, $(find "build/corpus/$name" "$given" -type f | wc -l) inputs known"
+  if ! "$programs/$name" -max_total_time="$seconds" -max_len="$max_bytes" -timeout=10 \
+    -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="build/crashes/$name-" \
+    "build/corpus/$name" "$given" 2> "build/crashes/$name.log"; then
     failed+=("$name")
     tail -30 "build/crashes/$name.log"
     echo "replay: $programs/$name FILE, with the file named above"

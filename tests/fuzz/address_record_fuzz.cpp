@@ -1,0 +1,25 @@
+// An endpoint's address comes through the bootstrap: it decodes to values that an endpoint can use
+// and encodes to the same bytes, or it is refused.
+#include "device/ip/address_record.hpp"
+
+#include <algorithm>
+
+#include "fuzz.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace tutti::device::ip;  // NOLINT: a program of its own
+  using tutti::fuzz::require;
+  const auto bytes = std::as_bytes(std::span(data, size));
+  const auto record = decode_address_record(bytes);
+  if (!record.ok()) {
+    require(!record.status().message().empty());
+    return 0;
+  }
+  require(record->chunk_bytes >= kChunkGranule && record->chunk_bytes <= kMaxUdpPayload);
+  require(record->datagram_bytes >= kChunkGranule && record->datagram_bytes <= kMaxUdpPayload);
+  require(record->multicast == Multicast::ud || record->multicast == Multicast::uc);
+  require(record->socket.family() == AF_INET || record->socket.family() == AF_INET6);
+  const auto again = encode(*record);
+  require(std::equal(again.begin(), again.end(), bytes.begin(), bytes.end()));
+  return 0;
+}

@@ -1,0 +1,28 @@
+// Answers of a launcher by PMI-1: the words of a line are those that it has, and the same line
+// comes of them again.
+#include <algorithm>
+#include <string>
+
+#include "fuzz.hpp"
+#include "runtime/bootstrap/launchers/pmi.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using tutti::fuzz::require;
+  using namespace tutti::runtime;  // NOLINT: a program of its own
+  const std::string_view line(reinterpret_cast<const char*>(data), size);
+  const auto words = parse_pmi_line(line);
+  if (!words.ok()) {
+    require(line.find("cmd=") == line.npos || line.find(" cmd=") == line.npos);
+    return 0;
+  }
+  require(words->contains("cmd"));
+  std::string again;
+  for (const auto& [key, value] : *words) {
+    require(key.find_first_of(" =") == key.npos && value.find(' ') == value.npos);
+    require(line.find(key + "=" + value) != line.npos);
+    again += key + "=" + value + " ";
+  }
+  const auto parsed = parse_pmi_line(again);
+  require(parsed.ok() && *parsed == *words);
+  return 0;
+}

@@ -1,0 +1,40 @@
+// A unique id is text that any means may have carried: it is taken apart into what makes the same
+// id, or it is refused.
+#include <algorithm>
+#include <string>
+
+#include "fuzz.hpp"
+#include "runtime/bootstrap/unique_id.hpp"
+
+namespace {
+
+using namespace tutti::runtime;  // NOLINT: a program of its own
+using tutti::fuzz::require;
+
+void check(std::string_view text) {
+  const auto id = parse_unique_id(text);
+  if (!id.ok()) {
+    require(id.status().code() == tutti::Code::invalid_argument);
+    return;
+  }
+  require(id->back() == '\0');
+  const std::string_view whole(id->data(), id->size() - 1);
+  require(whole.substr(0, std::min(text.size(), whole.size())) == text.substr(0, whole.size()));
+  require(std::all_of(whole.begin(), whole.end(), [](char c) { return c > ' ' && c <= '~'; }));
+  const auto again = parse_unique_id(whole);
+  require(again.ok() && *again == *id);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  check(text);
+  // The parts of an id from the input, in the right frame.
+  check("tutti1/0123456789abcdef0123456789abcdef/" + std::string(text.substr(0, 80)));
+  // An id of this process would be given up: none is made here, so any bytes are harmless.
+  UniqueId id{};
+  std::copy_n(text.begin(), std::min(text.size(), id.size()), id.begin());
+  discard_unique_id(id);
+  return 0;
+}
