@@ -1,14 +1,18 @@
 #!/bin/sh
-# setup.sh [--all]: installs the Debian 12 packages that Tutti is built and tested with. --all adds
-# what only some tests use (clang for the fuzzers, the MPI launchers), which skip without it.
+# setup.sh [--all]: installs the Debian packages (Debian 12 or newer) that Tutti is built and tested
+# with. --all adds what only some tests use (clang for the fuzzers, the MPI launchers), which skip
+# without it.
 set -eu
 
-# compiler and build; libraries; what the tests call (Python, the lab's network tools, clang-format)
+# compiler and build; libraries; what the tests call (Python, the lab's network tools)
 packages="g++ cmake ninja-build make pkg-config
   libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libssl-dev libgtest-dev libbenchmark-dev
   libpmix-dev
-  python3 binutils git ethtool iproute2 nftables util-linux clang-format-14"
-optional="clang-14 libclang-rt-14-dev ccache openmpi-bin mpich"
+  python3 binutils git ethtool iproute2 nftables util-linux"
+optional="clang libclang-rt-dev ccache openmpi-bin mpich"
+# The sources are formatted by this version, which newer Debian no longer has: there no test checks
+# the format.
+where_present="clang-format-14"
 
 case "${1:-}" in
   "") ;;
@@ -16,23 +20,36 @@ case "${1:-}" in
   *) echo "usage: $0 [--all]" >&2; exit 2 ;;
 esac
 
-missing=""
-for package in $packages; do
-  state=$(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>/dev/null || true)
-  [ "$state" = "ii " ] || missing="$missing $package"
-done
-if [ -z "$missing" ]; then
+not_installed() {
+  for package in "$@"; do
+    state=$(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>/dev/null || true)
+    [ "$state" = "ii " ] || printf ' %s' "$package"
+  done
+}
+
+# Those of the packages that the registry, as of the last apt-get update, can install.
+available() {
+  for package in "$@"; do
+    apt-cache madison "$package" 2>/dev/null | grep -q . && printf ' %s' "$package"
+  done
+  return 0
+}
+
+# shellcheck disable=SC2086,SC2046  # lists of words, here and below
+missing=$(not_installed $packages)
+missing_where_present=$(not_installed $where_present)
+if [ -z "$missing" ] && [ -z "$(available $missing_where_present)" ]; then
   echo "setup: every package is installed"
   exit 0
 fi
 
-echo "setup: installs$missing"
 as_root=""
 if [ "$(id -u)" != 0 ]; then
   as_root=sudo
   echo "setup: by sudo, which may ask for your password"
 fi
 $as_root apt-get update -q
-# shellcheck disable=SC2086  # a list of words
+missing="$missing$(available $missing_where_present)"
+echo "setup: installs$missing"
 $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
 echo "setup: done"
