@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "device/posix/event_wait.hpp"
 #include "observe/log.hpp"
 #include "runtime/progress/clock.hpp"
 
@@ -493,7 +494,7 @@ void Progress::block(Instant deadline) {
   if (!prepare_wait(deadline)) return;
   const timespec timeout = time_left(deadline);
   std::array<epoll_event, 16> events;
-  const int count = ::epoll_pwait2(epoll_, events.data(), events.size(), &timeout, nullptr);
+  const int count = device::wait_events(epoll_, events, timeout);
   after_wait();
   for (int i = 0; i < count; ++i) {
     if (events[i].data.ptr == nullptr) silence(owner_event_);
@@ -645,7 +646,7 @@ bool Progress::watch() {
   if (waiters_.load() > 0) changed_.notify_all();
   const timespec timeout = time_left(deadline);
   std::array<epoll_event, 3> events;
-  const int count = ::epoll_pwait2(watch_, events.data(), events.size(), &timeout, nullptr);
+  const int count = device::wait_events(watch_, events, timeout);
   for (int i = 0; i < count; ++i) {
     if (events[i].data.fd != epoll_) silence(events[i].data.fd);
   }

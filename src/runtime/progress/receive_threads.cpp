@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/error.hpp"
+#include "device/posix/event_wait.hpp"
 #include "runtime/progress/clock.hpp"
 
 namespace tutti::runtime {
@@ -125,7 +126,7 @@ void ReceiveThread::wait() {
   const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
   std::array<epoll_event, 16> events;
   int count = 0;
-  if (!due) count = ::epoll_pwait2(epoll_, events.data(), events.size(), &timeout, nullptr);
+  if (!due) count = device::wait_events(epoll_, events, timeout);
   asleep_.store(false, std::memory_order_relaxed);
   for (int i = 0; i < count; ++i) {
     if (events[i].data.fd != owner_event_) continue;
