@@ -8,4 +8,7 @@ namespace tutti::observe {
 /// A sentence about something that went wrong and that no caller is told.
 void complain(std::string_view sentence);
 
+/// A sentence about something that works, and that an operator may want to change.
+void inform(std::string_view sentence);
+
 }  // namespace tutti::observe

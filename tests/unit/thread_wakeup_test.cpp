@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 #include <thread>
 
 #include "communicator_ranks.hpp"
@@ -97,6 +98,35 @@ TEST_F(ThreadWakeup, AThreadGoesFirstWhereTheProcessMaySaySo) {
     apart([] { EXPECT_EQ(nice_of_this_thread(), 0); });
   });
   EXPECT_EQ(nice_of_this_thread(), 0);
+}
+
+std::size_t occurrences(const std::string& text, const std::string& of) {
+  std::size_t count = 0;
+  for (auto at = text.find(of); at != std::string::npos; at = text.find(of, at + 1)) ++count;
+  return count;
+}
+
+/// What two threads of this process write to the standard error stream as their priority is raised.
+std::string notices_of_two_threads(const Precedence& precedence) {
+  testing::internal::CaptureStderr();
+  for (int thread = 0; thread < 2; ++thread) apart([&] { (void)wake_promptly(precedence); });
+  return testing::internal::GetCapturedStderr();
+}
+
+// In a process of its own, where no earlier test had the notice written.
+TEST_F(ThreadWakeup, wakePromptly_realTimePriorityGranted_saysSoOnceAndNamesTheVariable) {
+  if (!may_go_before_all()) GTEST_SKIP() << "needs real-time priority, which is refused here";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto child = [] {
+    const std::string text = notices_of_two_threads({.nice = -10, .before_all = true});
+    const bool named = text.find(kVariable) != std::string::npos;
+    ::_exit(named && occurrences(text, "real-time priority") == 1 ? 0 : 1);
+  };
+  EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
+}
+
+TEST_F(ThreadWakeup, wakePromptly_niceValueOnly_writesNoNotice) {
+  EXPECT_EQ(notices_of_two_threads({.nice = 5}), "");
 }
 
 TEST_F(ThreadWakeup, AThreadGoesBeforeAllAndStepsBack) {

@@ -1,11 +1,13 @@
 #include "runtime/progress/thread_priority.hpp"
 
+#include <fmt/format.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
@@ -13,6 +15,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "observe/log.hpp"
 
 namespace tutti::runtime {
 
@@ -56,6 +59,16 @@ SchedulingAttributes round_robin() {
           .priority = static_cast<std::uint32_t>(::sched_get_priority_min(SCHED_RR))};
 }
 
+/// Once per process: a library's thread of real-time priority is a surprise.
+void announce_realtime() {
+  static std::atomic_flag announced;
+  if (announced.test_and_set()) return;
+  observe::inform(
+      fmt::format("progress threads run at real-time priority (SCHED_RR) for up to half of a core: "
+                  "set {} to a nice value, such as 0, to turn that off",
+                  kNiceVariable));
+}
+
 int own_nice() { return ::getpriority(PRIO_PROCESS, 0); }  // Linux: the calling thread's
 
 }  // namespace
@@ -95,6 +108,7 @@ Result<GrantedPriority> apply_priority(const PriorityRequest& precedence) {
   }
   GrantedPriority granted{.nice = own_nice()};
   granted.realtime = precedence.realtime && set_realtime(granted.nice, true);
+  if (granted.realtime) announce_realtime();
   return granted;
 }
 
