@@ -11,7 +11,9 @@
 // receive call that just wrote them; "memory": every payload is read for the first time.
 #include <fmt/format.h>
 #include <sched.h>
+#if defined(__x86_64__)
 #include <x86intrin.h>
+#endif
 
 #include <algorithm>
 #include <cstdio>
@@ -46,15 +48,24 @@ struct Options {
 
 struct Sample {
   double seconds = 0;
-  std::uint64_t cycles = 0;  ///< of the time stamp counter
+  std::uint64_t cycles = 0;  ///< of cycle_counter
 };
+
+/// The time stamp counter; on other processors the clock, so that a cycle is a nanosecond.
+std::uint64_t cycle_counter() {
+#if defined(__x86_64__)
+  return __rdtsc();
+#else
+  return static_cast<std::uint64_t>(runtime::now().nanoseconds);
+#endif
+}
 
 template <typename Work>
 Sample timed(const Work& work) {
   const Instant begun = runtime::now();
-  const std::uint64_t cycles = __rdtsc();
+  const std::uint64_t cycles = cycle_counter();
   work();
-  const std::uint64_t spent = __rdtsc() - cycles;
+  const std::uint64_t spent = cycle_counter() - cycles;
   return {static_cast<double>((runtime::now() - begun).count()) / 1e9, spent};
 }
 

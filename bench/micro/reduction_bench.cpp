@@ -64,17 +64,16 @@ double seconds_of(const auto& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// dst[i] += a[i]; the compiler's own vectors.
-__attribute__((noinline, optimize("O3"))) void triad_update(std::uint64_t* __restrict dst,
-                                                            const std::uint64_t* __restrict a,
-                                                            std::size_t words) {
+// dst[i] += a[i]; the compiler's own vectors, so this file is compiled with -O3.
+[[gnu::noinline]] void triad_update(std::uint64_t* __restrict dst,
+                                    const std::uint64_t* __restrict a, std::size_t words) {
   for (std::size_t i = 0; i < words; ++i) dst[i] += a[i];
 }
 
 // dst[i] = a0[i] + a1[i] + ...: reads and writes each stream once.
 template <std::size_t kOperands>
-__attribute__((noinline, optimize("O3"))) void triad_of(std::uint64_t* __restrict dst,
-                                                        const Streams& streams, std::size_t words) {
+[[gnu::noinline]] void triad_of(std::uint64_t* __restrict dst, const Streams& streams,
+                                std::size_t words) {
   const std::uint64_t* operands[kOperands];
   for (std::size_t k = 0; k < kOperands; ++k) operands[k] = streams.operand(k);
   for (std::size_t i = 0; i < words; ++i) {
