@@ -4,5 +4,6 @@ set -eu
 cd "$(dirname "$0")/.."
 tools/setup.sh
 cmake --preset release > /dev/null
-cmake --build --preset release --target tutti
+# The program, and the library that `cmake --install build/release` adds.
+cmake --build --preset release --target tutti tutti_shared
 exec build/release/apps/tutti/tutti demo "$@"

@@ -10,6 +10,11 @@ mkdir -p "$work"
 prefix=$work/prefix
 cmake --install "$build" --prefix "$prefix" > "$work/install.log"
 
+echo "== licence and documentation"
+for file in LICENSE README.md docs/operating.md; do
+  [ -s "$prefix/share/doc/tutti/$file" ] || { echo "$file is not installed" >&2; exit 1; }
+done
+
 echo "== find_package"
 cmake -S "$here/outside" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" > "$work/configure.log"
 cmake --build "$work/cmake"
