@@ -5,7 +5,7 @@ add_library(tutti_flags INTERFACE)
 target_include_directories(tutti_flags INTERFACE
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
 target_compile_options(tutti_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
   -fvisibility=hidden -fno-omit-frame-pointer)
 if(TUTTI_SANITIZE)
   # A build with sanitizers takes a third of the time so, and finds the same.
