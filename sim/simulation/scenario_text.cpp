@@ -378,13 +378,14 @@ std::string print_communicator(const ScenarioCommunicator& one) {
   if (!one.collectives.empty()) {
     text += "run";
     for (const CollectiveSpec& collective : one.collectives) {
-      text += " " + print_collective(collective);
+      text += fmt::format(" {}", print_collective(collective));
     }
     text += "\n";
   }
   if (!one.faults.rules.empty()) {
     text += fmt::format("fault seed={}", one.faults.seed);
-    for (const auto& rule : one.faults.rules) text += "; " + device::fault::to_string(rule);
+    for (const auto& rule : one.faults.rules)
+      text += fmt::format("; {}", device::fault::to_string(rule));
     text += "\n";
   }
   for (const FrameFault& frame : one.frames) {
