@@ -107,25 +107,26 @@ std::size_t occurrences(const std::string& text, const std::string& of) {
 }
 
 /// What two threads of this process write to the standard error stream as their priority is raised.
-std::string notices_of_two_threads(const Precedence& precedence) {
+std::string notices_of_two_threads(const PriorityRequest& request) {
   testing::internal::CaptureStderr();
-  for (int thread = 0; thread < 2; ++thread) apart([&] { (void)wake_promptly(precedence); });
+  for (int thread = 0; thread < 2; ++thread) apart([&] { (void)apply_priority(request); });
   return testing::internal::GetCapturedStderr();
 }
 
-// In a process of its own, where no earlier test had the notice written.
-TEST_F(ThreadWakeup, wakePromptly_realTimePriorityGranted_saysSoOnceAndNamesTheVariable) {
-  if (!may_go_before_all()) GTEST_SKIP() << "needs real-time priority, which is refused here";
+// In a process of its own: the notice is written once a process.
+TEST_F(ThreadWakeup, GrantedRealtimePriorityIsAnnouncedOnce) {
+  if (!may_go_before_all())
+    return test::skip_without("priority", "no round-robin scheduling here, or a nice value");
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto child = [] {
-    const std::string text = notices_of_two_threads({.nice = -10, .before_all = true});
+    const std::string text = notices_of_two_threads({.nice = -10, .realtime = true});
     const bool named = text.find(kVariable) != std::string::npos;
     ::_exit(named && occurrences(text, "real-time priority") == 1 ? 0 : 1);
   };
   EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
 }
 
-TEST_F(ThreadWakeup, wakePromptly_niceValueOnly_writesNoNotice) {
+TEST_F(ThreadWakeup, NiceValueAloneWritesNoNotice) {
   EXPECT_EQ(notices_of_two_threads({.nice = 5}), "");
 }
 
