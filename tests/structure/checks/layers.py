@@ -22,7 +22,7 @@ PURE = {"base": [SOCKETS, INPUT_OUTPUT, THREADS], "wire": [SOCKETS, INPUT_OUTPUT
         "protocol": [SOCKETS, INPUT_OUTPUT, THREADS, CLOCKS],
         "engine": [SOCKETS, INPUT_OUTPUT, THREADS, CLOCKS],
         "device": [SOCKETS, INPUT_OUTPUT, THREADS, CLOCKS]}
-MAY_USE_SOCKETS = ("src/device/ip/", "src/runtime/", "apps/", "bench/", "tests/")
+MAY_USE_SOCKETS = ("src/device/ip/", "src/device/posix/", "src/runtime/", "apps/", "bench/", "tests/")
 
 INCLUDE = re.compile(r'\s*#\s*include\s*(<[^>]+>|"[^"]+")')
 LAYER = re.compile(r"tutti_layer\(\s*([\w/]+)(.*?)\)", re.S)
