@@ -9,42 +9,6 @@ namespace tutti::engine {
 
 using protocol::MessageKind;
 
-void Operation::on_message(Instant, Rank, const protocol::Message&) {
-  ++context().counters().messages_rejected;
-}
-
-void Operation::on_chunk(Instant, const device::ReceivedChunk&, device::MulticastQueuePair&) {
-  ++context().counters().chunks_malformed;
-}
-
-device::Placement Operation::landing(const device::MessageHead&, bool begins) {
-  if (begins) ++context().counters().chunks_malformed;
-  return {};
-}
-
-void Operation::on_unexpected_chunk(Instant, std::uint32_t, Rank, std::span<const std::byte>) {
-  ++context().counters().chunks_malformed;
-}
-
-void Operation::on_completion(Instant, const device::Completion&) {}
-
-void Operation::on_data(Instant, Rank from, std::uint32_t slot, std::span<const std::byte>) {
-  ++context().counters().messages_rejected;
-  context().fail(failure(Code::invalid_argument,
-                         "{} sent data in slot {}, which {} by {} has not: do all ranks call the "
-                         "same collective with the same algorithm?",
-                         context().name_of(from), slot, description_.operation,
-                         description_.algorithm));
-}
-
-void Operation::on_immediate(Instant now, Rank from, std::uint32_t slot) {
-  on_data(now, from, slot, {});
-}
-
-ReceiveView Operation::receive_view() { return {.epoch = epoch_}; }
-
-void Operation::on_arrivals(Instant, const std::vector<Arrival>&) {}
-
 CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Settings& settings,
                                          std::unique_ptr<device::Endpoint> endpoint,
                                          std::vector<std::string> names)
