@@ -1,10 +1,10 @@
-// A rank's side of a reduction in the network: it writes its contributions into the aggregator's
-// window as credits allow, and takes its results. The aggregator is the last rank of the
+// A rank's side of a reduction by an aggregator: it writes its contributions into the aggregator's
+// window as credits allow, and receives its results. The aggregator is the last rank of the
 // communicator.
 //
 // Results of a Reduce-Scatter and of a Reduce are written to this rank. Those of an Allreduce are
-// multicast, by broadcasts that are operations of their own and run beside this one: uplink and
-// downlink overlap.
+// multicast by Broadcasts, which are operations of their own and run beside this one, so that
+// uplink and downlink overlap.
 #pragma once
 
 #include <array>
@@ -20,33 +20,34 @@
 
 namespace tutti::engine {
 
-/// Where a rank's data are. The caller's until completion.
+/// The buffers of one call at one rank; they belong to the caller until completion.
 struct InNetworkBuffers {
-  /// The vector: the blocks one behind the other. Of each block, the plan's part is meant, which
-  /// begins `part_offset_bytes` into it.
+  /// The vector, its blocks one after the other. The plan covers a part of each block, which starts
+  /// `part_offset_bytes` into the block.
   std::span<const std::byte> input{};
   std::uint64_t block_bytes = 0;
   std::uint64_t part_offset_bytes = 0;
-  /// Where this rank's results go (the part's bytes): its block's part in a Reduce-Scatter, the
-  /// root's in a Reduce; otherwise empty. May be the same part of the input, but not overlap it
-  /// otherwise.
+  /// Destination of this rank's results, of the part's size: its block's part in a Reduce-Scatter,
+  /// the root's in a Reduce; otherwise empty. It may equal the same part of the input but not
+  /// overlap it otherwise.
   std::span<std::byte> result{};
-  std::array<std::byte, 8> factor{};  ///< premultiplied_sum
+  std::array<std::byte, 8> factor{};  ///< this rank's factor for premultiplied_sum
 };
 
 class ContributeOperation final : public Operation {
  public:
-  /// The call has passed `check`, and has elements. `reducer` is of its operation and type.
+  /// The call has passed `check` and has elements; `reducer` has its operation and type.
   ContributeOperation(const InNetworkCall& call, const WindowConfig& terms,
                       const InNetworkBuffers& buffers, const reduction::Reducer& reducer);
 
-  /// A contribution reaches the aggregator only from ranks that have begun this call.
+  /// A contribution reaches the aggregator only from a rank that has begun this call.
   bool confirms_earlier() const override { return true; }
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_immediate(Instant now, Rank from, std::uint32_t count) override;
   void on_completion(Instant now, const device::Completion& completion) override;
   bool poll(Instant now) override;
-  /// Not a Reduce-Scatter: beside the Allgather that it leaves the uplink to, 4 to 13 % slower.
+  /// False for Reduce-Scatter: starting together slows it beside an Allgather, to which it leaves
+  /// the uplink.
   bool begins_together() const override { return call_.kind != InNetworkKind::reduce_scatter; }
   bool locally_complete() const override;
   bool done() const override;
@@ -76,21 +77,21 @@ class ContributeOperation final : public Operation {
   reduction::Reducer reducer_;
   InNetworkPlan plan_;
   std::array<std::byte, CallRecord::kBytes> record_{};
-  std::vector<std::byte> scratch_;  ///< where results land that may not overwrite our contribution
-  std::span<std::byte> landing_;    ///< where the aggregator writes
+  std::vector<std::byte> scratch_;  ///< receives results that may not overwrite the contribution
+  std::span<std::byte> landing_;    ///< the memory that the aggregator writes
   device::MemoryKey landing_key_;
   bool registered_ = false;
   std::uint64_t window_key_ = 0;
-  std::uint32_t granted_ = 0;  ///< segments that may have been written, in all
-  std::uint32_t next_ = 0;     ///< not written yet
-  std::uint32_t last_ = 0;     ///< the last one that travels
-  std::uint32_t results_ = 0;  ///< of them, here
+  std::uint32_t granted_ = 0;  ///< segments that may have been written, in total
+  std::uint32_t next_ = 0;     ///< first segment not yet written
+  std::uint32_t last_ = 0;     ///< last segment that is sent
+  std::uint32_t results_ = 0;  ///< results received
   bool told_ = false;          ///< the record was posted
-  bool acknowledged_ = false;  ///< all that was written has arrived
+  bool acknowledged_ = false;  ///< every write has been acknowledged
   Instant stalled_since_{};
 };
 
-/// Tells the aggregator that this rank will call no more; done when no rank will.
+/// Tells the aggregator that this rank makes no more calls; done when no rank makes any.
 class InNetworkLeave final : public Operation {
  public:
   InNetworkLeave() : Operation({"leave", "in_network", kNoRank, 0}) {}

@@ -15,7 +15,7 @@ using protocol::MessageKind;
 
 namespace {
 
-/// What is reduced before the network is looked at again.
+/// Segments reduced before the network is polled again.
 constexpr int kSegmentsPerPoll = 4;
 
 ZeroedBytes zeroed_bytes(std::size_t size) {
@@ -33,8 +33,8 @@ std::uint64_t InNetworkWindow::memory_bytes(std::uint32_t ranks, const WindowCon
   return (std::uint64_t{ranks} + 1) * slots + std::uint64_t{ranks} * CallRecord::kBytes;
 }
 
-// A record's length between the slots of one rank and the next also keeps the operands of one
-// segment off each other's sets of the cache.
+// The record between the slots of consecutive ranks also keeps the operands of one segment in
+// different cache sets.
 std::uint64_t InNetworkWindow::part_bytes() const {
   return CallRecord::kBytes + std::uint64_t{terms_.slots} * terms_.segment_bytes;
 }
@@ -90,7 +90,7 @@ void ReduceOperation::start(Instant now, bool) {
   protocol::Outbox outbox;
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
     if (window_->left[r]) continue;
-    // Also between calls: a job that died must not hold its window for ever.
+    // Ranks are watched between calls too: a job that died must not hold its window for ever.
     context().watch(rank_of(r));
     outbox.send(rank_of(r), MessageKind::window, epoch(), window_->key(r).key);
   }
@@ -105,7 +105,7 @@ void ReduceOperation::on_message(Instant now, Rank from, const Message& message)
     return;
   }
   window_->left[index(from)] = true;
-  // It may close its endpoint now: its silence is no failure.
+  // The rank may close its endpoint now, so that its silence is no failure.
   context().unwatch(from);
   if (call_) {
     refuse(Refusal::left, index(from));
@@ -115,7 +115,7 @@ void ReduceOperation::on_message(Instant now, Rank from, const Message& message)
   }
 }
 
-// The ranks wait for each other, so that nobody closes while another's last messages are open.
+// Ranks wait for each other: none closes while another's last messages are unacknowledged.
 void ReduceOperation::all_left() {
   over_ = true;
   protocol::Outbox outbox;
@@ -179,7 +179,7 @@ void ReduceOperation::adopt(const CallRecord& record) {
   if (call_->kind != InNetworkKind::allreduce) submit_successor();
 }
 
-// The ranks learn the reason before they learn that the communicator is over.
+// The ranks must learn the reason before they learn that the communicator has failed.
 void ReduceOperation::refuse(Refusal refusal, std::uint32_t rank) {
   if (refused_) return;
   refused_ = true;
@@ -212,7 +212,7 @@ bool ReduceOperation::poll(Instant now) {
 
 bool ReduceOperation::present(std::uint32_t segment) const {
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
-    // Of an owner that joins in, only where its results go must be known.
+    // An owner that adds its own contribution last only has to have sent its result key.
     const std::uint32_t needed = plan_.stays(segment, rank_of(r)) ? 1 : segment + 1;
     if (arrived_[r] < needed) return false;
   }
@@ -246,7 +246,7 @@ void ReduceOperation::gather_operands(std::uint32_t segment) {
 
 void ReduceOperation::fold(std::byte* to, std::uint32_t segment) const {
   const std::size_t count = plan_.elements(segment);
-  // Where the owner joins in, it also finishes.
+  // An owner that adds its contribution last also finishes the average.
   if (call_->order == FoldOrder::ring && call_->operation == reduction::Operation::average) {
     reducer_->combine(to, operands_, count);
     return;
@@ -299,7 +299,7 @@ bool ReduceOperation::collect_group(std::uint32_t segment) {
     full_ = false;
     window_->take(first_cell, size);
   }
-  // Segments of a group lie one behind the other, also where they are shorter than a cell.
+  // Segments of a group are contiguous even if they are shorter than a cell.
   const std::uint64_t at = plan_.offset_bytes(segment) - plan_.group_offset_bytes(group);
   fold(window_->cells(first_cell, size).data() + at, segment);
   if (in_group + 1 == size || segment + 1 == plan_.segments()) broadcast(group, first_cell);

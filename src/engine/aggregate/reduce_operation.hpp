@@ -1,11 +1,11 @@
-// The aggregator's side of a reduction in the network: an ordered, keyed buffer that the ranks
-// write into, a reduction as soon as all contributions to a segment are there, always in the same
-// order, and the result on its way to whoever gets it.
+// The aggregator's side of a reduction: a window that the ranks write their contributions into, a
+// fold of each segment as soon as every contribution to it is there, always in the same order, and
+// the delivery of the result to the ranks that need it.
 //
 // An aggregator serves the calls of its communicator one after the other, each by an operation that
-// waits for the first rank to say what is called. Nothing here can be overrun: a rank writes only
-// where it has credit, which returns in pulses when the segments of a pulse are reduced (T4), and a
-// rank that says to have written more ends the communicator with an error that names it.
+// waits for the first rank to announce the call. A window cannot be overrun: a rank writes only
+// with credit, which returns in batches as segments are reduced ([Xu25] 1.3). A rank that writes
+// more ends the communicator with an error that names it.
 #pragma once
 
 #include <cstdint>
@@ -23,24 +23,24 @@
 
 namespace tutti::engine {
 
-/// Zeros that the system provides as they are touched: filling 64 MiB for a job that begins would
-/// hold up the others, and what another job left must not show.
+/// Memory that the system zeroes as it is touched: filling 64 MiB for one job would stall the
+/// others, and data of another job must not show.
 struct FreeBytes {
   void operator()(std::byte* bytes) const { std::free(bytes); }
 };
 using ZeroedBytes = std::unique_ptr<std::byte[], FreeBytes>;
 
-/// The buffers of one communicator at its aggregator, which outlive the calls. Used by the engine's
-/// thread only.
+/// The buffers of one communicator at its aggregator; they outlive the calls. Used by the owner of
+/// the engine only.
 class InNetworkWindow {
  public:
-  /// The bytes that a window takes, for so many ranks without the aggregator.
+  /// Bytes of a window for this many ranks, not counting the aggregator.
   static std::uint64_t memory_bytes(std::uint32_t ranks, const WindowConfig& terms);
 
   /// The terms have passed `check`.
   InNetworkWindow(std::uint32_t ranks, const WindowConfig& terms);
 
-  /// Makes each rank's part writable, by a key of its own.
+  /// Makes each rank's part writable under a key of its own.
   Status open(device::Endpoint& endpoint);
   void close(device::Endpoint& endpoint);
 
@@ -50,13 +50,13 @@ class InNetworkWindow {
   std::span<const std::byte> record(std::uint32_t rank) const {
     return part(rank).first(CallRecord::kBytes);
   }
-  /// Where `rank` writes a segment.
+  /// Address at which `rank` writes a segment.
   const std::byte* place(std::uint32_t rank, std::uint32_t segment) const {
     const std::uint64_t slot = segment % terms_.slots;
     return part(rank).data() + CallRecord::kBytes + slot * terms_.segment_bytes;
   }
 
-  /// Results on their way out, in cells of a segment.
+  /// Outgoing results, in cells of one segment each.
   std::span<std::byte> cells(std::uint32_t first, std::uint32_t count) {
     return {results_.get() + std::uint64_t{first} * terms_.segment_bytes,
             std::size_t{count} * terms_.segment_bytes};
@@ -65,9 +65,9 @@ class InNetworkWindow {
   void take(std::uint32_t first, std::uint32_t count);
   void give_back(std::uint32_t first, std::uint32_t count);
 
-  /// Called by the engine when the communicator is over: every rank has left (ok), or it failed.
+  /// Called by the engine when the communicator ends: ok if every rank has left, else the failure.
   std::function<void(const Status&)> on_end;
-  std::vector<bool> left;  ///< ranks that call no more
+  std::vector<bool> left;  ///< ranks that make no more calls
 
  private:
   std::uint64_t part_bytes() const;
@@ -77,7 +77,7 @@ class InNetworkWindow {
 
   std::uint32_t ranks_;
   WindowConfig terms_;
-  ZeroedBytes memory_;   ///< by rank: its record, its slots
+  ZeroedBytes memory_;   ///< by rank: its record, then its slots
   ZeroedBytes results_;  ///< as many cells as slots
   std::vector<bool> busy_;
   std::vector<device::MemoryKey> keys_;
@@ -120,17 +120,17 @@ class ReduceOperation final : public Operation {
   std::optional<InNetworkCall> call_;
   std::optional<reduction::Reducer> reducer_;
   InNetworkPlan plan_;
-  std::vector<std::uint32_t> arrived_;  ///< segments that each rank has written
+  std::vector<std::uint32_t> arrived_;  ///< segments written by each rank
   std::vector<std::uint64_t> result_keys_;
-  std::vector<std::byte> factors_;  ///< in rank order, twice: an order may begin anywhere
+  std::vector<std::byte> factors_;  ///< in rank order, twice, because a fold may start at any rank
   std::vector<const std::byte*> operands_;
-  std::size_t first_operand_ = 0;  ///< its rank
+  std::size_t first_operand_ = 0;  ///< rank of the first operand
   std::uint32_t granted_ = 0;      ///< segments that each rank may have written
   std::uint32_t reduced_ = 0;
-  std::uint32_t posted_ = 0;  ///< results that wait for their acknowledgement
+  std::uint32_t posted_ = 0;  ///< results not yet acknowledged
   Instant now_{};
   bool refused_ = false;
-  bool full_ = false;  ///< waits for room for results
+  bool full_ = false;  ///< waiting for free result cells
   bool over_ = false;
 };
 

@@ -1,6 +1,6 @@
-// What came for collectives that this rank has not begun, by collective: a root may be thousands of
-// short Broadcasts ahead of a rank that computes. Measured, 8 bytes back to back to 1 rank: 665 us
-// each where every call went through all that waited, 2 us by collective.
+// Items that arrived for collectives that this rank has not begun, by collective. A root may be
+// thousands of short Broadcasts ahead of a rank that computes, so taking one collective's items
+// must not visit the others.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace tutti::engine {
 
-/// Epochs wrap; those kept at one time lie less than 2^31 apart.
+/// Epochs wrap; those held at one time lie less than 2^31 apart.
 template <typename Item>
 class ByEpoch {
  public:
@@ -21,7 +21,7 @@ class ByEpoch {
     items_[epoch].push_back(std::move(item));
     ++size_;
   }
-  /// Moves out what came for one collective, in order of arrival.
+  /// Moves out the items of one collective, in order of arrival.
   std::vector<Item> take(std::uint32_t epoch) {
     const auto found = items_.find(epoch);
     if (found == items_.end()) return {};
@@ -30,7 +30,7 @@ class ByEpoch {
     size_ -= taken.size();
     return taken;
   }
-  /// Moves out what came for collectives before `epoch`.
+  /// Moves out the items of all collectives before `epoch`.
   std::vector<Item> take_before(std::uint32_t epoch) {
     std::vector<Item> taken;
     while (!items_.empty() && circular_before(items_.begin()->first, epoch)) {

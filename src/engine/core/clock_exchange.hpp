@@ -1,10 +1,9 @@
-// Compares every rank's clock with rank 0's, for traces: each rank asks rank 0 a few times what its
-// clock shows. Once, when a traced communicator is created; collective.
+// Compares every rank's clock with rank 0's, for traces: each rank asks rank 0 a few times for its
+// clock. Runs once, as a collective, when a traced communicator is created.
 //
-// All ranks ask at once, so that it takes a few round trips whatever their number; a busy rank 0
-// answers late, which widens the bounds and is said in their error. On a quiet Ethernet that is
-// some ten microseconds. The clocks' drift afterwards, some microseconds a second where nothing
-// disciplines them, is not in it.
+// All ranks ask at the same time, so that the exchange takes a few round trips whatever their
+// number. A busy rank 0 answers late, which widens the bounds and shows in their error; drift after
+// the exchange is not corrected.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +18,10 @@
 
 namespace tutti::engine {
 
-/// What a rank knows of rank 0's clock.
+/// A rank's estimate of rank 0's clock.
 struct ClockComparison {
   protocol::ClockBounds bounds;
-  std::uint64_t identity = 0;  ///< of rank 0's clock, as rank 0 gave it; 0: not known
+  std::uint64_t identity = 0;  ///< identity of rank 0's clock as rank 0 gave it; 0: unknown
   Instant origin{};            ///< when rank 0 began, by its clock: the same on all ranks
 };
 
@@ -30,9 +29,9 @@ class ClockExchange final : public Operation {
  public:
   static constexpr std::uint32_t kExchanges = 16;
 
-  /// `clock` is read whenever something is sent or has come: an instant of the round that found it
-  /// may be older than what it found. `identity`: equal for ranks that read the same clock; 0: not
-  /// known. `outcome` is written before the end, and outlives it.
+  /// `clock` is read at each send and receive, because the instant of a poll may be older than the
+  /// message that it found. `identity` is equal for ranks that read the same clock; 0: unknown.
+  /// `outcome` is written before the end and outlives the operation.
   ClockExchange(observe::TraceLog::Clock clock, std::uint64_t identity, ClockComparison& outcome);
 
   std::uint64_t unexpected_bytes() const override { return 0; }
@@ -63,7 +62,7 @@ class ClockExchange final : public Operation {
   observe::TraceLog::Clock clock_;
   std::uint64_t identity_;
   ClockComparison& outcome_;
-  std::uint32_t asked_ = 0;  ///< questions whose answers are here
+  std::uint32_t asked_ = 0;  ///< questions that have been answered
   Instant asked_at_{};
   std::vector<std::uint32_t> answered_;  ///< by rank, at rank 0
   std::uint64_t unanswered_ = 0;         ///< at rank 0

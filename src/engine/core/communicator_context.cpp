@@ -41,13 +41,13 @@ void CommunicatorContext::place_here() {
 bool CommunicatorContext::poll(Instant now) {
   take_submissions(now);
   if (!failed_.ok()) {
-    // The news of the failure still has to reach the others.
+    // The failure notices still have to reach the other ranks.
     endpoint_->poll(now, completions_);
     post_deferred(now);
     discard_multicast();
     return false;
   }
-  // What others say meanwhile is heard in every so many rounds.
+  // Other messages are handled in every kRoundsMet-th round only.
   constexpr std::uint32_t kRoundsMet = 16;
   const bool briefly = only_slot_exchange_active() && ++rounds_met_ % kRoundsMet != 0;
   if (briefly && poll_inline(now)) return active_.empty();
@@ -67,9 +67,10 @@ bool CommunicatorContext::poll(Instant now) {
   return worked;
 }
 
-// ---- meetings at the board ----------------------------------------------------------------------
+// ---- slot exchanges ----------------------------------------------------------------------------
 
-/// The rest of the engine, cold by then, costs a short collective more than all that it does.
+/// Running the rest of the engine, whose code is cold by then, would cost more than the short
+/// collective itself.
 bool CommunicatorContext::only_slot_exchange_active() const {
   return active_.size() == 1 && active_.front()->meets() && queued_.empty() && deferred_.empty() &&
          failing_.ok() && !team_;
@@ -108,7 +109,7 @@ void CommunicatorContext::stop_receive_workers() {
   team_.reset();
   place_here();
   stop_check_ = kNever;
-  // What cannot be watched any more is still polled.
+  // Queue pairs that can no longer be watched are still polled.
   (void)endpoint_->use_receive_workers(false);
 }
 
@@ -120,8 +121,8 @@ bool CommunicatorContext::poll_team(Instant now) {
   return true;
 }
 
-// A collective that fails leaves chunks unmarked, which a worker may be about to place: the buffers
-// are given back when none goes by its view any more.
+// A failed collective leaves chunks unmarked, which a worker may be about to place: buffers are
+// given back only when no worker uses its view any more.
 bool CommunicatorContext::workers_stopped(Instant now) {
   constexpr Nanoseconds kCheckInterval{1'000'000};
   if (!team_) return true;
@@ -145,8 +146,8 @@ bool CommunicatorContext::take_completions(Instant now, std::size_t count) {
   return count > 0;
 }
 
-/// Where all that runs goes by messages, chunks are those of ranks that are ahead: a look now and
-/// then is enough. Each costs a system call a subgroup, a sixth of an idle round.
+/// If no active operation uses multicast, incoming chunks can only belong to later collectives:
+/// poll the multicast sockets every 4th round, because each costs a system call.
 bool CommunicatorContext::expects_multicast() {
   constexpr std::uint32_t kRoundsUnheard = 4;
   const bool any =
@@ -169,8 +170,7 @@ bool CommunicatorContext::poll_multicast(Instant now) {
   return worked;
 }
 
-// Datagrams that nobody reads would keep the wait descriptor readable, and the driver from
-// sleeping.
+// Unread datagrams would keep the wait descriptor readable and the owner from sleeping.
 void CommunicatorContext::discard_multicast() {
   if (team_) {
     (void)team_->take_news();
@@ -184,8 +184,8 @@ void CommunicatorContext::discard_multicast() {
 
 void CommunicatorContext::on_chunk(Instant now, const device::ReceivedChunk& chunk,
                                    device::MulticastQueuePair& pair) {
-  // What comes after the last chunk of a collective is for the next one, which can begin then: kept
-  // and copied, a fifth of the chunks of an aggregator's results cost 2 % of all cores' time.
+  // Chunks after the last one of a collective belong to the next, which may begin now: placing them
+  // directly saves the copy of an unexpected chunk.
   if (chunk.epoch == next_epoch_) begin_operations(now);
   if (Operation* operation = find(chunk.epoch)) {
     operation->on_chunk(now, chunk, pair);
@@ -251,8 +251,9 @@ void CommunicatorContext::take_submissions(Instant now) {
 }
 
 bool CommunicatorContext::barrier_needed(const Operation& operation, bool votes) {
-  // The same decision on all ranks: it follows from the sequence of collectives alone. Bytes stay
-  // unconfirmed until a later collective, or a barrier, proves that everybody has consumed them.
+  // The decision is the same on all ranks because it depends on the sequence of collectives alone.
+  // Bytes stay unconfirmed until a later collective, or a barrier, proves that every rank has
+  // consumed them.
   const std::uint64_t payload = operation.multicast_bytes();
   const std::uint64_t bytes = payload == 0 ? 0 : std::max(payload, kMinUnconfirmedBytes);
   const bool lossless = endpoint_->capabilities().has(device::Capability::lossless);
@@ -276,7 +277,7 @@ void CommunicatorContext::begin_operations(Instant now) {
   }
 }
 
-/// Whether the next one may begin.
+/// Whether the next operation may begin.
 bool CommunicatorContext::clear() const {
   return std::all_of(active_.begin(), active_.end(),
                      [](const auto& one) { return one->locally_complete(); });
@@ -289,7 +290,7 @@ void CommunicatorContext::begin(Instant now, std::unique_ptr<Operation> begun) {
   const Description& what = operation.description();
   ++counters_.collectives_started;
   recorder_.begin(epoch, what.operation, what.algorithm, what.root, what.bytes, now);
-  // Who meets at the board watches whom it waits for, once that takes long.
+  // A slot exchange starts failure detection itself, once it takes long.
   if (!operation.meets()) watch_neighbours();
   const bool votes = operation.prepare(*this);
   operation.begin(now, epoch, barrier_needed(operation, votes), *this);
@@ -316,12 +317,12 @@ bool CommunicatorContext::poll_operations(Instant now) {
     worked = true;
   }
   begin_operations(now);
-  // What the operations posted goes out now rather than with the next round.
+  // Work that the operations posted leaves now rather than in the next round.
   if (worked && failing_.ok()) take_completions(now, endpoint_->poll_posted(now, completions_));
   return worked;
 }
 
-/// The operation at `position` of those that run is done.
+/// Ends the active operation at `position`, which is done.
 void CommunicatorContext::end(Instant now, std::size_t position) {
   std::unique_ptr<Operation> over = std::move(active_[position]);
   recorder_.enter(over->epoch(), observe::Phase::done, now);
@@ -371,7 +372,8 @@ void CommunicatorContext::watch_neighbours() {
 }
 
 void CommunicatorContext::stop_watching() {
-  // Who closes waits for receipts: one that died must not keep it for ever.
+  // A closing rank waits for delivery ACKs, so that it must notice the death of a rank that owes
+  // one.
   if (parting_) return;
   for (const Rank peer : watched_) endpoint_->watch(peer, false);
   watched_.clear();
@@ -399,7 +401,7 @@ Status CommunicatorContext::failure_of(Instant now, const Operation& operation,
 }
 
 void CommunicatorContext::note_failure(const Status& status, Rank lost, bool tell_peers) {
-  // The first finding is the cause; what follows from it is not.
+  // Only the first failure is the cause; later ones are its consequences.
   if (!failing_.ok()) return;
   failing_ = status;
   lost_ = lost;
@@ -432,12 +434,13 @@ void CommunicatorContext::settle_failure(Instant now) {
     send(now, outbox_);
     endpoint_->poll(now, completions_);
   }
-  // What is over is no victim, though its last news came together with that of the failure.
+  // An operation that is already done completes successfully, even if its last message arrived in
+  // the same poll as the failure.
   for (auto& operation : active_) {
     if (operation->done()) over.push_back(std::move(operation));
   }
   std::erase(active_, nullptr);
-  // The callers get their buffers back: nothing may read or write them any more.
+  // The callers get their buffers back: no device may read or write them any more.
   endpoint_->abandon();
   std::vector<Status> reasons;
   for (auto& operation : active_) {
@@ -445,7 +448,7 @@ void CommunicatorContext::settle_failure(Instant now) {
     reasons.push_back(failure_of(now, *operation, status));
     operation->finish();
   }
-  // Before anybody who waits learns of it: they may end the process.
+  // The hook runs before any waiter is released, because a waiter may end the process.
   if (failure_hook_) failure_hook_(reasons.empty() ? status : reasons.front());
   for (auto& operation : over) {
     recorder_.enter(operation->epoch(), observe::Phase::done, now);

@@ -1,9 +1,9 @@
 // One communicator at one rank, as the engine runs it: its endpoint, the collectives in flight, and
-// what their machines share. Poll-driven: never blocks, sleeps or reads a clock.
+// the state that their machines share. Poll-driven: it never blocks, sleeps or reads a clock.
 //
-// Collectives run in the order of submission, which is the same on all ranks; that order numbers
-// them (the epoch). The data phases of two collectives never overlap at one rank: the next begins
-// when this one has everything here, while its handshake and its neighbours' fetches go on.
+// Collectives run in the order of submission, which is the same on all ranks and numbers them (the
+// epoch). The data phases of two collectives never overlap at one rank: the next begins when this
+// one is locally complete, while its handshake and its neighbours' fetches continue.
 #pragma once
 
 #include <algorithm>
@@ -46,64 +46,65 @@ class CommunicatorContext : private device::PlacementResolver {
   void submit(std::unique_ptr<Operation> operation) { submitted_.push(std::move(operation)); }
   bool has_submissions() const { return !submitted_.empty(); }
 
-  /// Begins a collective at once and looks whether it is over already, where nothing else is to be
-  /// done first; elsewhere leaves it to the caller, to submit. Used by whoever polls.
+  /// Starts a collective at once and polls it, if no other work has to come first; otherwise leaves
+  /// it to the caller to submit. Called by the owner.
   void try_start_inline(Instant now, std::unique_ptr<Operation>& operation);
-  /// One look whether the meeting at the board is over, which touches nothing else; false: there is
-  /// more to do than that, for `poll`. Used by whoever polls.
+  /// Polls the active slot exchange and nothing else; false: the full `poll` is needed. Called by
+  /// the owner.
   bool poll_inline(Instant now);
-  /// Whether a meeting at the board is all that goes on here.
+  /// Whether a slot exchange is the only work in progress.
   bool only_slot_exchange_active() const;
   /// One round of work; returns whether there was any.
   bool poll(Instant now);
-  /// When `poll` must be called though nothing arrives.
+  /// When `poll` must be called even if nothing arrives.
   Instant next_deadline() const;
-  /// Whether an operation that runs says so (`Operation::begins_together`).
+  /// Whether an active operation asks for it (`Operation::begins_together`).
   bool begins_together() const;
   /// Whether data waits for room in a send queue.
   bool blocked() const;
-  /// Says what the others wait to hear before this rank may close, and watches those who have yet
-  /// to say that they need nothing more of it (`retains_blocks`).
+  /// Begins to close: sends the delivery ACKs that peers wait for, and watches the ranks that may
+  /// still need something of this one (`retains_blocks`).
   void part(Instant now);
   bool retains_blocks() const { return !kept_.empty() || !behind().empty(); }
-  /// Once nothing is kept and all is quiet: tells who may ask this rank that it goes.
+  /// Once nothing is retained and all is quiet: tells the ranks that may still ask that this one
+  /// closes.
   void announce_close(Instant now);
-  /// Whether everything that this rank has to say has reached its peers.
+  /// Whether every message of this rank has reached its peer.
   bool quiet() const;
-  /// Collectives that are not over.
+  /// Whether a collective is queued or active.
   bool busy() const { return !queued_.empty() || !active_.empty() || !submitted_.empty(); }
 
-  /// Ends everything with an error of this rank's own, at the end of the current or next `poll`;
-  /// the other ranks hear that this one has given up.
+  /// Ends every collective with an error of this rank's own, at the end of the current or next
+  /// `poll`; the other ranks learn that this one has given up.
   void fail(const Status& status);
-  /// Ends everything here and, naming this rank, on the peers.
+  /// Ends every collective here and, with an error that names this rank, at the peers.
   void abort(const std::string& reason);
-  /// The same on account of a rank that the job knows by `culprit` and this communicator may not.
+  /// The same because of a rank of the job, `culprit`, that need not be in this communicator.
   void abort_for(Rank culprit, const std::string& reason);
-  /// After a failure: the rank whose loss was the cause, in this communicator; or, where the cause
-  /// was said to lie outside it, `culprit`, as the job knows it. kNoRank: none.
+  /// After a failure: the rank of this communicator whose loss was the cause or, if the cause was
+  /// outside it, `culprit` as a rank of the job. kNoRank: none.
   Rank lost() const { return lost_; }
   Rank culprit() const { return culprit_; }
   const Status& failure_status() const { return failed_; }
-  /// Calls `hook` with the error when everything ends, from within `poll`, before any completion.
+  /// `poll` calls `hook` with the error when every collective ends, before any completion.
   void on_failure(std::function<void(const Status&)> hook) { failure_hook_ = std::move(hook); }
 
-  /// From now on collectives are traced; those under way in part only.
+  /// Traces collectives from now on; those in progress only in part.
   void trace_to(std::unique_ptr<observe::CommunicatorTrace> trace) {
     trace_ = std::move(trace);
     recorder_.trace_to(trace_.get());
   }
 
   /// Hands the receive sides of the queue pairs to `workers` workers, which the caller's threads
-  /// drive from now on; no collective may be under way. Code::unsupported where the device cannot.
+  /// run from now on; no collective may be in progress. Code::unsupported if the device cannot.
   Status use_receive_workers(std::uint32_t workers);
-  /// Takes them back: the context receives by itself again. No thread drives a worker any more.
+  /// Takes the receive sides back; no thread may run a worker any more.
   void stop_receive_workers();
-  /// The workers; null where there are none.
+  /// The receive workers; null without any.
   ReceiveTeam* team() { return team_.get(); }
-  /// Whether receive workers have something for `poll`.
+  /// Whether receive workers have news for `poll`.
   bool has_news() const { return team_ && team_->has_news(); }
-  /// Adds what receive workers have counted to `counters`.
+  /// Adds the receive workers' counts to `counters`.
   void fold_received() {
     if (team_) team_->fold(counters_);
   }
@@ -118,10 +119,10 @@ class CommunicatorContext : private device::PlacementResolver {
   const observe::Counters& counters() const { return counters_; }
   observe::FlightRecorder& recorder() { return recorder_; }
   const observe::FlightRecorder& recorder() const { return recorder_; }
-  /// Where to say what is done when; null: nowhere.
+  /// Trace of this communicator; null: not traced.
   observe::CommunicatorTrace* trace() { return trace_.get(); }
   protocol::Jitter& jitter() { return jitter_; }
-  /// Bytes per second that multicast data arrived at lately.
+  /// Recent arrival rate of multicast data, in bytes per second.
   std::uint64_t bytes_per_second() const { return bytes_per_second_; }
   void observe_rate(std::uint64_t bytes, Nanoseconds time);
   /// Whether chunks were lost in one of the last few collectives.
@@ -132,62 +133,65 @@ class CommunicatorContext : private device::PlacementResolver {
   }
   /// How the senders of this communicator's Allgathers share the network.
   protocol::SendSchedule& turn_taking() { return turn_taking_; }
-  /// What this rank has to say about that; the engine's operations fill it in.
+  /// This rank's vote on that schedule, filled in by the operations.
   protocol::RateVote& vote() { return vote_; }
   std::uint64_t window_bytes() const { return window_bytes_; }
-  /// Whether chunks need no slow path, and nobody's memory after the call. The same on all ranks.
+  /// Whether no chunk can be lost, so that recovery and the handshake are left out. The same on all
+  /// ranks.
   bool every_chunk_arrives() const {
     return endpoint_->capabilities().has(device::Capability::every_chunk_arrives);
   }
-  /// Ends everything because of a chunk of `source` that cannot be used, and will not come again.
+  /// Ends every collective because of an unusable chunk of `source`, which will not be sent again.
   void fail_without_slow_path(Rank source);
-  /// Whether a Broadcast goes without handshake. The same on all ranks.
+  /// Whether a Broadcast of this size runs without a handshake, its root retaining a copy. The same
+  /// on all ranks.
   bool keeps(std::uint64_t broadcast_bytes) const;
-  /// This rank has sent its block of a collective, and keeps a copy.
+  /// Retains a copy of the block that this rank has sent in a collective.
   void retain_block(Instant now, std::uint32_t epoch, std::span<const std::byte> block);
-  /// Somebody misses chunks of a block that this rank keeps, or is about to.
+  /// Answers a rank that misses chunks of a block that this rank retains or is about to.
   void answer_from_copy(Instant now, Rank from, const protocol::Message& request);
-  /// This rank has what `root`, which keeps a copy, has sent.
+  /// Schedules a delivery ACK to `root`, which retains a copy of the block received.
   void schedule_ack(Instant now, Rank root, std::uint32_t epoch) {
     receipts_.owe(now, root, epoch);
   }
-  /// Whether the last look at the multicast queue pairs found nothing: what has not come by then is
-  /// not merely unread. Where receive workers look, they are asked: `looked` answers for the
-  /// question `request_drain`.
+  /// Whether the last poll of the multicast queue pairs found nothing, so that missing chunks are
+  /// not merely unread. With receive workers, `request_drain` asks them and `looked` tells whether
+  /// they have answered.
   bool drained() const { return drained_; }
   std::uint64_t request_drain() { return team_ ? team_->request_drain() : 0; }
   bool looked(std::uint64_t look) const { return team_ ? team_->looked(look) : drained_; }
   std::uint32_t chunk_bytes() const { return chunk_bytes_; }
-  /// Empties an outbox onto the reliable connections.
+  /// Sends the messages of an outbox over the reliable connections, and empties it.
   void send(Instant now, protocol::Outbox& outbox);
   /// Sends a schedule's data eagerly: it is copied, and leaves as soon as the device takes it.
   void send_data(Instant now, Rank to, std::uint32_t epoch, std::uint32_t slot,
                  std::span<const std::byte> payload);
-  /// The most that send_data takes.
+  /// Largest payload of send_data, in bytes.
   std::size_t max_data_bytes() const {
     return endpoint_->max_message_bytes() - protocol::kDataHeaderBytes;
   }
-  /// Until no collective runs, a peer that falls silent is a failure: for whoever is waited for.
+  /// Until no collective runs, the silence of this peer is a failure; for peers that an operation
+  /// waits for.
   void watch(Rank peer);
   void watch_everybody();
-  /// Its silence is no failure from now on.
+  /// The silence of this peer is no failure from now on.
   void unwatch(Rank peer);
   /// "rank 2 (host b)".
   std::string name_of(Rank rank) const;
-  /// Where short collectives meet; null: nowhere.
+  /// The device's slot exchange for short collectives; null: none.
   device::SlotExchange* slot_exchange() { return slot_exchange_; }
-  /// Whether a rank has said that it closes its side.
+  /// Whether a rank has announced that it closes.
   bool gone(Rank rank) const;
-  /// Asks ranks for their entries of this meeting, which did not come.
+  /// Asks ranks for their missing entries of the current exchange.
   void ask_for_entries(Instant now, std::span<const Rank> ranks);
-  /// Asks who is behind which meetings they have left.
+  /// Asks ranks that have not acknowledged an exchange which ones they have left.
   void ask_who_left(Instant now);
-  /// A probe has come (membership).
+  /// A membership probe that has arrived.
   struct Probe {
     Rank source;
     std::uint32_t subgroup;
   };
-  /// Moves out the probes and, while membership is being confirmed, the messages of epoch 0.
+  /// Moves out the membership probes received so far.
   std::vector<Probe> take_probes() { return std::exchange(probes_, {}); }
 
  private:
@@ -203,11 +207,11 @@ class CommunicatorContext : private device::PlacementResolver {
     std::vector<std::byte> payload;
   };
 
-  /// Bytes that a rank is sent, at most, for collectives that it has not begun: more waits for a
+  /// Most bytes that a rank may be sent for collectives that it has not begun; more waits for a
   /// ready barrier.
   static constexpr std::uint64_t kMaxUnexpectedBytes = 4 << 20;
-  /// What a short multicast counts for in the receivers' window: a datagram fills more of a queue
-  /// than its payload.
+  /// Window bytes that a short multicast counts for: a datagram fills more of a receive queue than
+  /// its payload.
   static constexpr std::uint64_t kMinUnconfirmedBytes = 2048;
 
   void place_here();
@@ -265,13 +269,14 @@ class CommunicatorContext : private device::PlacementResolver {
   std::deque<std::unique_ptr<Operation>> queued_;
   std::vector<std::unique_ptr<Operation>> active_;
   std::uint32_t next_epoch_;
-  std::uint64_t unconfirmed_bytes_ = 0;  ///< multicast, and not known to be consumed by all
-  std::uint64_t unconfirmed_unexpected_bytes_ = 0;  ///< of messages, likewise
+  std::uint64_t unconfirmed_bytes_ = 0;  ///< multicast bytes not known to be consumed by every rank
+  std::uint64_t unconfirmed_unexpected_bytes_ =
+      0;  ///< message bytes not known to be consumed by every rank
   ByEpoch<PendingMessage> pending_;
   ByEpoch<PendingData> pending_data_;
   std::uint64_t pending_data_bytes_ = 0;
   MessageBuffers message_buffers_;
-  std::deque<DeferredMessage> deferred_;  ///< refused by a full send queue
+  std::deque<DeferredMessage> deferred_;  ///< messages refused by a full send queue
   UnexpectedChunks early_;
   protocol::DeliveryAcks receipts_;
   RetainedBlocks kept_;
@@ -283,11 +288,11 @@ class CommunicatorContext : private device::PlacementResolver {
   observe::Counters counters_;
   observe::FlightRecorder recorder_;
   std::unique_ptr<observe::CommunicatorTrace> trace_;
-  Status failed_;   ///< settled: nothing runs any more
-  Status failing_;  ///< noted, not settled yet
+  Status failed_;   ///< settled failure: no operation runs any more
+  Status failing_;  ///< noted failure, not settled yet
   bool tell_peers_ = false;
   Rank culprit_ = kNoRank;
-  Rank lost_ = kNoRank;  ///< whose loss is the cause; this rank's own where it gave up
+  Rank lost_ = kNoRank;  ///< rank whose loss is the cause; this rank if it gave up
   std::function<void(const Status&)> failure_hook_;
   protocol::Outbox outbox_;
   std::vector<Probe> probes_;
@@ -297,12 +302,12 @@ class CommunicatorContext : private device::PlacementResolver {
   ReceiveTeam::GracePeriod stopping_;  ///< while a failure waits for the workers
   Instant stop_check_ = kNever;        ///< set while it does
   std::vector<Rank> watched_;
-  bool parting_ = false;              ///< closes: whoever is watched stays so
-  Instant ask_who_left_at_ = kNever;  ///< while it does
-  std::vector<Rank> gone_;            ///< who have said that they go
+  bool parting_ = false;              ///< closing: watched peers stay watched
+  Instant ask_who_left_at_ = kNever;  ///< while closing
+  std::vector<Rank> gone_;            ///< ranks that have announced their close
   bool drained_ = false;
-  std::uint32_t rounds_unheard_ = 0;  ///< polls since multicast was looked at
-  std::uint32_t rounds_met_ = 0;      ///< polls in which there was only the board to look at
+  std::uint32_t rounds_unheard_ = 0;  ///< polls since multicast was last polled
+  std::uint32_t rounds_met_ = 0;      ///< polls with nothing but a slot exchange active
 };
 
 }  // namespace tutti::engine

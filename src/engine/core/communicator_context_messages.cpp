@@ -1,4 +1,4 @@
-// What a communicator says to other ranks and hears from them by reliable messages.
+// The messages that a communicator exchanges with other ranks over reliable connections.
 #include <algorithm>
 #include <cstring>
 
@@ -15,7 +15,8 @@ using protocol::MessageKind;
 namespace {
 
 constexpr std::size_t kMaxPendingMessages = 1 << 16;
-constexpr std::uint64_t kGoes = 1;  // of MessageKind::left: the sender will answer nobody
+constexpr std::uint64_t kGoes =
+    1;  // argument of MessageKind::left: the sender closes and answers no more requests
 
 }  // namespace
 
@@ -45,7 +46,7 @@ void CommunicatorContext::on_completion(Instant now, const device::Completion& c
   }
 }
 
-// An immediate comes without a message: its data lies where this rank asked for it.
+// An immediate carries no message: its data was written to memory that this rank has named.
 void CommunicatorContext::on_arrival(Instant now, const device::Completion& completion) {
   if (completion.payload.empty()) {
     on_immediate(now, completion.peer, completion.immediate);
@@ -111,7 +112,8 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
     operation->on_message(now, from, *message);
   } else if (circular_before(message->epoch, next_epoch_)) {
     if (message->kind == MessageKind::fetch_request) answer_late(now, from, *message);
-    // An aggregator that learns late what was called refuses what is over at a rank that called it.
+    // An aggregator may refuse a call that is already over at this rank, because it learns late
+    // what was called.
     if (message->kind == MessageKind::refused) fail(refusal_status(name_of(from), *message));
   } else if (pending_.size() < kMaxPendingMessages) {
     pending_.keep(message->epoch, {from, *message});
@@ -120,7 +122,7 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
   }
 }
 
-/// Somebody misses chunks of a collective that is over here.
+/// Answers a rank that misses chunks of a collective that is over here.
 void CommunicatorContext::answer_late(Instant now, Rank from, const Message& message) {
   if (kept_.holds(message.epoch)) {
     observe_loss(true);
@@ -132,10 +134,10 @@ void CommunicatorContext::answer_late(Instant now, Rank from, const Message& mes
   send(now, outbox_);
 }
 
-// ---- blocks that their root keeps
+// ---- retained blocks
 
 bool CommunicatorContext::keeps(std::uint64_t broadcast_bytes) const {
-  // Everybody's receipt goes to the root itself.
+  // Every receiver's ACK goes to the root itself.
   constexpr std::uint32_t kMaxReceivers = 64;
   return broadcast_bytes <= std::min(settings_.retain_bytes, window_bytes_ / 2) && size_ > 1 &&
          size_ <= kMaxReceivers;
@@ -145,7 +147,7 @@ void CommunicatorContext::retain_block(Instant now, std::uint32_t epoch,
                                        std::span<const std::byte> block) {
   kept_.keep(now, epoch, block);
   ++counters_.blocks_retained;
-  // The receipts may have come before: the last chunk leaves, and is looked after, in its own time.
+  // All ACKs may have arrived before the last chunk left here.
   kept_.release(receipts_);
 }
 
@@ -164,9 +166,9 @@ void CommunicatorContext::on_delivery_ack(Rank from, std::uint32_t epoch) {
   kept_.release(receipts_);
 }
 
-// ---- a board whose entries may get lost
+// ---- lossy slot exchanges
 
-/// False: the message is about something else.
+/// False: the message does not concern the slot exchange.
 bool CommunicatorContext::on_slot_message(Instant now, Rank from, const Message& message) {
   switch (message.kind) {
     case MessageKind::slot_nack:
@@ -201,7 +203,8 @@ void CommunicatorContext::ask_who_left(Instant now) {
   send(now, outbox_);
 }
 
-/// Who may miss an entry of this rank at a board that loses: who has gone needs nothing any more.
+/// Ranks that may miss an entry of this rank in a lossy slot exchange; a rank that has closed needs
+/// none.
 std::vector<Rank> CommunicatorContext::behind() const {
   if (!slots_lossy_) return {};
   std::vector<Rank> ranks = slot_exchange_->behind();
@@ -222,7 +225,7 @@ void CommunicatorContext::announce_close(Instant now) {
   send(now, outbox_);
 }
 
-/// Says what came, and answers who asked before there was an answer.
+/// Sends due delivery ACKs, and answers requests that arrived before the block was retained.
 void CommunicatorContext::tend_copies(Instant now) {
   constexpr Nanoseconds kAskAgain{20'000'000};
   if (ask_who_left_at_ <= now) {
@@ -243,12 +246,12 @@ void CommunicatorContext::part(Instant now) {
     if (!kept_.all_at(rank_of(r), receipts_)) watch(rank_of(r));
   }
   if (!slots_lossy_) return;
-  // Who is behind is asked until he is not.
+  // Ranks that have not acknowledged are asked again until they do.
   ask_who_left_at_ = now;
   for (const Rank rank : behind()) watch(rank);
 }
 
-/// What came for a collective before it began here.
+/// Delivers messages that arrived before their collective began here.
 void CommunicatorContext::deliver_pending(Instant now, Operation& operation) {
   const std::uint32_t epoch = operation.epoch();
   for (const PendingMessage& one : pending_.take(epoch)) {
@@ -260,7 +263,8 @@ void CommunicatorContext::deliver_pending(Instant now, Operation& operation) {
   }
 }
 
-// A message waits its turn behind deferred data: a full send queue must not lose it.
+// A message queues behind deferred ones, so that a full send queue loses none and keeps their
+// order.
 void CommunicatorContext::send(Instant now, protocol::Outbox& outbox) {
   for (const protocol::Outbox::Item& item : outbox.items()) {
     ++counters_.messages_sent;
@@ -287,9 +291,10 @@ void CommunicatorContext::post_or_defer(Instant now, const DeferredMessage& mess
   if (!deferred_.empty() || !post_message(now, message)) deferred_.push_back(message);
 }
 
-/// False: the send queue is full. A lost connection takes no message; its completion says so.
+/// False: the send queue is full. A lost connection takes no message and reports it by a
+/// completion.
 bool CommunicatorContext::post_message(Instant now, const DeferredMessage& message) {
-  // The device copies what is as short as the protocol's own messages.
+  // The device copies messages up to the size of the protocol's own.
   const bool copied = message.bytes <= protocol::kMaxMessageBytes;
   const Status posted =
       endpoint_->post(now, {.opcode = device::Opcode::send,
@@ -306,7 +311,7 @@ void CommunicatorContext::post_deferred(Instant now) {
   while (!deferred_.empty() && post_message(now, deferred_.front())) deferred_.pop_front();
 }
 
-/// After a failure the news of it must not wait behind data that nobody wants any more.
+/// After a failure the notices must not wait behind data that no operation needs any more.
 void CommunicatorContext::drop_deferred() {
   for (const DeferredMessage& one : deferred_) message_buffers_.give_back(one.buffer);
   deferred_.clear();

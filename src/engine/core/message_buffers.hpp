@@ -1,4 +1,4 @@
-// Where messages lie that are too long for the device to copy when they are posted, until it has
+// Storage of messages that are too long for the device to copy when they are posted, until it has
 // sent them.
 #pragma once
 
@@ -19,12 +19,12 @@ struct DeferredMessage {
   std::size_t bytes = 0;
 };
 
-/// Buffers of one size, kept and used again. A buffer's number, from 1 on, is the id of its work.
+/// Reusable buffers of one size. The number of a buffer, from 1 on, is the id of its work request.
 class MessageBuffers {
  public:
   explicit MessageBuffers(std::size_t buffer_bytes) : buffer_bytes_(buffer_bytes) {}
 
-  /// Takes a buffer that stays where it is until it is given back.
+  /// Takes a buffer whose address is stable until it is given back.
   std::uint64_t take() {
     if (free_.empty()) {
       buffers_.push_back(std::make_unique_for_overwrite<std::byte[]>(buffer_bytes_));

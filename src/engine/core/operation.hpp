@@ -22,19 +22,20 @@ class CommunicatorContext;
 struct Arrival;
 struct ReceiveView;
 
-/// What the application sees of a collective. Written by the engine, read by any thread.
+/// The application's view of a collective. Written by the owner of the engine, read by any thread.
 struct Completion {
   std::atomic<bool> done{false};
-  Status status;                                ///< valid once done
-  std::function<void(const Status&)> callback;  ///< called by the engine's thread, once, at the end
+  Status status;  ///< valid once done
+  std::function<void(const Status&)>
+      callback;  ///< called once, at the end, by the owner of the engine
   std::atomic<std::uint64_t> chunks_present{0};
   std::atomic<std::uint64_t> chunks_total{0};
-  /// Where a short collective, or the part of one that goes on, meets at a board, by which alone it
-  /// ends; null: it needs more of the engine. Set before it is begun.
+  /// Context whose slot exchange completes this request, so that a waiter need poll only that; null
+  /// if the full engine must run. Set before the operation begins.
   std::atomic<CommunicatorContext*> inline_poll_context{nullptr};
 };
 
-/// What an operation is, for messages and records.
+/// Names an operation in messages and records.
 struct Description {
   const char* operation = "";  ///< "allgather"
   const char* algorithm = "";  ///< "multicast"
@@ -42,8 +43,8 @@ struct Description {
   std::uint64_t bytes = 0;
 };
 
-/// Base of all collectives: fed by the engine with messages, chunks and completions; driven by
-/// `poll`. Used by the engine's thread only.
+/// Base of all collectives: the engine feeds it messages, chunks and completions, and polls it.
+/// Used by the owner of the engine only.
 class Operation {
  public:
   explicit Operation(Description description)
@@ -57,13 +58,13 @@ class Operation {
   std::uint32_t epoch() const { return epoch_; }
   Instant started() const { return started_; }
 
-  /// Payload that all ranks together multicast: what the ready policy counts. The same on all
-  /// ranks.
+  /// Payload that all ranks together multicast, which decides whether a ready barrier runs. The
+  /// same on all ranks.
   virtual std::uint64_t multicast_bytes() const { return 0; }
-  /// An upper bound of what a rank may be sent, in messages, before it has called this collective.
-  /// The same on all ranks. What is too much waits for a ready barrier.
+  /// Upper bound of the message bytes that a rank may be sent before it has called this collective.
+  /// The same on all ranks; larger amounts wait for a ready barrier.
   virtual std::uint64_t unexpected_bytes() const { return 0; }
-  /// Whether finishing this operation proves that every rank had finished the ones before.
+  /// Whether the end of this operation proves that every rank had finished the ones before.
   virtual bool confirms_earlier() const { return false; }
 
   /// Whether its end here proves that every rank had begun it.
@@ -80,22 +81,22 @@ class Operation {
     begun_by_all_ = barrier || confirms_earlier();
     start(now, barrier);
   }
-  /// A message of this collective's protocol; rejected where it has none.
+  /// A message of this collective's protocol; rejected by default.
   virtual void on_message(Instant now, Rank from, const protocol::Message& message);
   /// A schedule's data in a message; `payload` is valid during the call.
   virtual void on_data(Instant now, Rank from, std::uint32_t slot,
                        std::span<const std::byte> payload);
-  /// A schedule's data was written to where this rank asked for it.
+  /// A schedule's data was written to the memory that this rank named.
   virtual void on_immediate(Instant now, Rank from, std::uint32_t slot);
-  /// A chunk of this collective; false where it was a duplicate or could not be placed.
+  /// A chunk of this collective.
   virtual void on_chunk(Instant now, const device::ReceivedChunk& chunk,
                         device::MulticastQueuePair& queue_pair);
-  /// Where a queue pair that places by itself puts a chunk of this collective (PlacementResolver).
+  /// Destination of a chunk, for a queue pair that places chunks itself (PlacementResolver).
   virtual device::Placement landing(const device::MessageHead& chunk, bool begins);
-  /// A chunk that had come before `begin`, already verified.
+  /// A verified chunk that arrived before `begin`.
   virtual void on_unexpected_chunk(Instant now, std::uint32_t psn, Rank source,
                                    std::span<const std::byte> payload);
-  /// How receive workers are to place its chunks, asked for once it has begun.
+  /// How receive workers place the chunks of this collective; called once it has begun.
   virtual ReceiveView receive_view();
   /// Receive workers have placed chunks of this collective.
   virtual void on_arrivals(Instant now, const std::vector<Arrival>& arrivals);
@@ -103,25 +104,24 @@ class Operation {
   virtual void on_completion(Instant now, const device::Completion& completion);
   /// Sends, checks timers; returns whether anything was done.
   virtual bool poll(Instant now) = 0;
-  /// When `poll` must run though nothing arrives.
+  /// When `poll` must run even if nothing arrives.
   virtual Instant next_deadline() const { return kNever; }
-  /// Whether what `poll` sends is of no use before all ranks have sent the like: those who share a
-  /// core had better begin together than one after the other.
+  /// True if no rank makes progress until all ranks have sent. Ranks that share a core then yield
+  /// after each send so that all start early.
   virtual bool begins_together() const { return false; }
-  /// Whether it is a meeting at the device's board: messages and chunks are none of its business,
-  /// and a look whether it is over costs little.
+  /// Whether it is a slot exchange, which needs no messages and chunks and is cheap to poll.
   virtual bool meets() const { return false; }
   /// Whether `poll` has data to send that the send queue did not take.
   virtual bool blocked() const { return false; }
 
-  /// Everything that this rank receives has come, and everything that it sends was sent: the next
-  /// operation may begin while this one still serves its neighbours.
+  /// Everything that this rank receives has arrived, and everything that it sends was sent: the
+  /// next operation may begin while this one still serves its neighbours.
   virtual bool locally_complete() const = 0;
   virtual bool done() const = 0;
-  /// The operation is over, well or not: lets go of registered memory.
+  /// Releases registered memory when the operation ends, successfully or not.
   virtual void finish() {}
   virtual observe::Phase phase() const = 0;
-  /// What is missing here, in words: "block 2: chunks 120-355 of 512".
+  /// Describes the missing data: "block 2: chunks 120-355 of 512".
   virtual std::string missing() const { return {}; }
 
  protected:

@@ -10,7 +10,7 @@ namespace tutti::engine {
 namespace {
 
 constexpr std::size_t kMaxQuestions = 4096;
-// Storage beyond this is given back: the blocks of a loop of short Broadcasts fit.
+// Storage beyond this is freed; the blocks of a loop of short Broadcasts fit.
 constexpr std::size_t kMaxFree = 64;
 
 }  // namespace

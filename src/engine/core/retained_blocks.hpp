@@ -1,7 +1,7 @@
 // Copies of the short blocks that this rank has multicast (Settings::retain_bytes). The root's call
-// ends when its block has left, the receivers' when it has come, and no handshake (K6) follows: who
-// lost chunks asks the root, and reads them from the copy (K5 with a ring of one). A copy goes when
-// everybody is known to have the block.
+// ends when its block has left, the receivers' when it has arrived, without a handshake: a rank
+// that lost chunks asks the root and READs them from the copy ([Khalilov24] 3.3 with a ring of
+// one). A copy is released when every rank has acknowledged the block.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ namespace tutti::engine {
 
 class RetainedBlocks {
  public:
-  /// `endpoint` serves the reads, and outlives this. What was asked for before it was sent has come
-  /// by multicast within `grace`, or is lost.
+  /// `endpoint` serves the READs and outlives this. After a block is sent, chunks requested earlier
+  /// count as lost once `grace` has passed.
   RetainedBlocks(Rank me, device::Endpoint& endpoint, Nanoseconds grace)
       : me_(me), endpoint_(endpoint), grace_(grace) {}
 
@@ -28,22 +28,22 @@ class RetainedBlocks {
   void keep(Instant now, std::uint32_t epoch, std::span<const std::byte> block);
   bool holds(std::uint32_t epoch) const { return place_of(epoch) < kept_.size(); }
   bool empty() const { return kept_.empty(); }
-  /// Whether every copy is known to be at `rank`.
+  /// Whether `rank` has acknowledged every retained block.
   bool all_at(Rank rank, const protocol::DeliveryAcks& receipts) const {
     return kept_.empty() || receipts.has(rank, kept_.back().epoch);
   }
 
-  /// `from` misses chunks. Answered at once where the block has been sent; else some time after,
-  /// unless it has come by then: who asks early has waited for this rank, and lost nothing. False:
-  /// there are too many questions.
+  /// `from` misses chunks. A request for a block already sent is answered at once. An earlier one
+  /// is answered later, and only if the block has not arrived by then: that rank was waiting for
+  /// this one and has lost nothing. False: too many requests are pending.
   bool ask(Rank from, const protocol::Message& request, protocol::Outbox& outbox);
-  /// Answers what is due; returns how many ranges that served.
+  /// Answers due requests; returns how many ranges that served.
   std::uint64_t serve(Instant now, const protocol::DeliveryAcks& receipts,
                       protocol::Outbox& outbox);
   /// When `serve` must be called.
   Instant next_deadline() const;
 
-  /// Lets go of what everybody has.
+  /// Releases blocks that every rank has acknowledged.
   void release(const protocol::DeliveryAcks& receipts);
 
  private:
@@ -59,7 +59,7 @@ class RetainedBlocks {
     Instant due = kNever;
   };
 
-  /// In `kept_`; past its end: there is none.
+  /// Index of the block, or the number of blocks if it is not retained.
   std::size_t place_of(std::uint32_t epoch) const;
   void answer(const Question& question, protocol::Outbox& outbox);
 
@@ -67,7 +67,7 @@ class RetainedBlocks {
   device::Endpoint& endpoint_;
   Nanoseconds grace_;
   std::deque<Kept> kept_;                     ///< by epoch
-  std::vector<std::vector<std::byte>> free_;  ///< storage to use again
+  std::vector<std::vector<std::byte>> free_;  ///< storage for reuse
   std::vector<Question> questions_;
 };
 

@@ -1,4 +1,4 @@
-// Lock-free hand-over of operations from application threads to the engine (K8).
+// Lock-free hand-over of operations from application threads to the engine.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ class SubmissionQueue {
     }
   }
   bool empty() const { return head_.load(std::memory_order_relaxed) == nullptr; }
-  /// Everything submitted so far, oldest first.
+  /// All operations submitted so far, oldest first.
   std::vector<std::unique_ptr<Operation>> take_all() {
     std::vector<std::unique_ptr<Operation>> taken;
     Node* node = head_.exchange(nullptr, std::memory_order_acquire);

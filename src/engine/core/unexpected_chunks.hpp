@@ -1,5 +1,5 @@
-// Chunks of collectives that this rank has not begun yet: a faster rank may be one call ahead.
-// Kept, verified, within a bound; the credits see to it that the bound holds.
+// Chunks of collectives that this rank has not begun yet, because a faster rank may be one call
+// ahead. They are verified when stored, and the credits keep their number within the bound.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class UnexpectedChunks {
 
   explicit UnexpectedChunks(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  /// Keeps a chunk; false where there is no room or its integrity does not hold (`damaged`).
+  /// Stores a chunk; false if there is no room or its integrity check fails (`damaged`).
   bool keep(const device::ReceivedChunk& chunk, device::MulticastQueuePair& queue_pair,
             bool& damaged) {
     damaged = false;

@@ -13,12 +13,13 @@ namespace {
 using Flow = device::ExchangeHeader::Flow;
 
 constexpr const char* kAlgorithm = "linear";
-// Watching takes messages; a meeting is over long before, unless somebody computes, or has died.
+// Watching takes messages, and an exchange takes longer than this only if a rank computes or has
+// died.
 constexpr Nanoseconds kWatchAfter{1'000'000};
-// A root that is several meetings ahead waits for who is slow; nobody tells when he has read.
+// A root several exchanges ahead waits until slow ranks have read; no event reports that.
 constexpr Nanoseconds kSlotBusyRetry{20'000};
 constexpr Nanoseconds kUnsentRetry{200'000};
-// Where entries may get lost: longer than a rank of a busy core is late, as a rule.
+// In a lossy exchange: longer than a rank on a busy core is usually late.
 constexpr Nanoseconds kAskAfter{2'000'000};
 constexpr Nanoseconds kAskAgainMost{100'000'000};
 
@@ -33,7 +34,7 @@ constexpr Flow flow_of(Collective collective) {
   }
 }
 
-/// Of anybody's meeting, whatever he says that it is for.
+/// Describes the exchange of any rank, whose header may hold any value.
 std::string text_of(const device::ExchangeHeader& meeting) {
   const char* const name = meeting.purpose < kCollectives
                                ? to_string(static_cast<Collective>(meeting.purpose))
@@ -87,7 +88,7 @@ void SlotExchangeOperation::start(Instant now, bool) {
     ask_after_ = kAskAfter;
     ask_at_ = slot_exchange_->slot_busy() ? now : now + ask_after_;
   }
-  // CompletionGroup blocks lie by rank, this one's own among them.
+  // Blocks lie in rank order, this rank's own among them.
   if (collective() == Collective::broadcast || receive_.empty()) return;
   std::byte* const place = &receive_[index(context().rank()) * own_.size()];
   if (place != own_.data()) std::memcpy(place, own_.data(), own_.size());
@@ -126,7 +127,8 @@ bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
   return true;
 }
 
-/// For entries that are lost, or late; and where this rank may not put its own, for room.
+/// Requests entries that are lost or late and, if this rank's slot is still busy, the ACKs that
+/// free it.
 void SlotExchangeOperation::ask(Instant now) {
   for (const Rank rank : slot_exchange_->missing()) {
     if (!context().gone(rank)) continue;
@@ -145,7 +147,7 @@ void SlotExchangeOperation::watch_missing() {
   watch_at_ = kNever;
   for (const Rank rank : slot_exchange_->missing()) context().watch(rank);
   if (!slot_exchange_->slot_busy()) return;
-  // Somebody has not left an earlier meeting, and only this rank may notice that he is dead.
+  // A rank has not left an earlier exchange; only this rank may notice that it is dead.
   context().watch_everybody();
 }
 
@@ -153,8 +155,8 @@ Instant SlotExchangeOperation::next_deadline() const {
   if (over_) return kNever;
   const Instant deadline = std::min(watch_at_, ask_at_);
   if (slot_exchange_->loses()) {
-    // By messages it is told when it may put its entry; no event tells when the send queue, which
-    // did not take all of that, has room again.
+    // In a lossy exchange messages report when the slot is free, but no event reports when the send
+    // queue, which took only part of the entry, has room again.
     const bool unsent = !slot_exchange_->slot_busy() && slot_exchange_->missing().empty();
     return unsent ? std::min(deadline, polled_at_ + kUnsentRetry) : deadline;
   }

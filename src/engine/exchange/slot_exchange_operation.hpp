@@ -1,6 +1,6 @@
-// A short collective as one meeting at a device's board (device/board.hpp): everybody writes once
-// and reads what it needs. No message and no handshake; where entries may get lost, who misses one
-// asks its rank for it.
+// A short collective as one slot exchange (device/slot_exchange.hpp): each rank publishes its block
+// once and reads the blocks it needs, without messages or a handshake. In a lossy exchange a rank
+// that misses an entry sends a NAK to the rank that published it.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace tutti::engine {
 
 class SlotExchangeOperation final : public Operation {
  public:
-  /// Whether a collective is one round in which what a rank sends is the same for all.
+  /// Whether a collective is a single round in which a rank sends the same block to all.
   static bool serves(Collective collective);
-  /// A call, checked, of a collective that is served, at rank `me`, whose endpoint has a board that
-  /// takes blocks so long.
+  /// A checked call of a served collective at rank `me`, whose endpoint has a slot exchange for
+  /// blocks of this size.
   static std::unique_ptr<SlotExchangeOperation> create(const CollectiveCall& call, Rank me);
 
-  /// Nobody leaves a meeting of all before everybody is there.
+  /// No rank leaves an exchange of all before every rank has entered it.
   bool confirms_earlier() const override {
     return meeting_.flow == device::ExchangeHeader::Flow::all_to_all;
   }
@@ -46,7 +46,7 @@ class SlotExchangeOperation final : public Operation {
   void watch_missing();
   void ask(Instant now);
 
-  device::SlotExchange* slot_exchange_ = nullptr;  ///< once begun
+  device::SlotExchange* slot_exchange_ = nullptr;  ///< set once begun
   device::ExchangeHeader meeting_;
   std::span<const std::byte> own_;
   std::span<std::byte> receive_;

@@ -1,4 +1,4 @@
-// How fast the blocks of one Allgather arrived: what a rank brings to the vote on turns and pace.
+// Measures how fast the blocks of one Allgather arrive, for this rank's vote on turns and pace.
 #pragma once
 
 #include <algorithm>
@@ -14,21 +14,21 @@ class ArrivalMeter {
   /// `in_turns`: one rank sends at a time, so that each block is measured alone.
   ArrivalMeter(std::uint32_t blocks, bool in_turns) : in_turns_(in_turns), rates_(blocks) {}
 
-  /// A chunk has come; `first`: of its block.
+  /// Records a chunk; `first` of its block or not.
   void arrived(Instant now, std::uint32_t block_index, std::uint64_t bytes, bool first) {
     if (since_ == Instant{} || (in_turns_ && first)) {
       since_ = last_ = now;
       bytes_ = 0;
       return;
     }
-    // What comes with the first batch shares its instant and says nothing about the rate.
+    // Chunks of the first batch have the same instant and say nothing about the rate.
     if (now == since_) return;
     bytes_ += bytes;
     last_ = now;
     if (in_turns_ && bytes_ >= kMeasuredBytes) rates_[block_index] = rate(bytes_, now - since_);
   }
-  /// Bytes per second: of a block in turns (the median of the blocks), of all together otherwise;
-  /// 0 where nothing was long enough to be measured.
+  /// Bytes per second: in turns the median over the blocks, otherwise of all blocks together; 0 if
+  /// no block was long enough to be measured.
   std::uint64_t bytes_per_second() {
     if (!in_turns_) return bytes_ < kMeasuredBytes ? 0 : rate(bytes_, last_ - since_);
     std::erase(rates_, 0);
@@ -37,7 +37,7 @@ class ArrivalMeter {
     std::nth_element(rates_.begin(), middle, rates_.end());
     return *middle;
   }
-  /// How long the arrivals took that `bytes_per_second` counts; not in turns.
+  /// Time span behind `bytes_per_second`; only meaningful when not in turns.
   Nanoseconds measured_time() const { return last_ - since_; }
   static std::uint64_t rate(std::uint64_t bytes, Nanoseconds time) {
     if (time.count() <= 0) return 0;

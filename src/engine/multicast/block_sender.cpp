@@ -6,7 +6,7 @@ namespace tutti::engine {
 
 namespace {
 
-// How soon a full send queue is looked at again.
+// How soon a full send queue is polled again.
 constexpr Nanoseconds kQueueRetry{200'000};
 
 }  // namespace
@@ -75,7 +75,7 @@ Range BlockSender::next_run(std::uint32_t subgroup, std::uint32_t limit) const {
 
 void BlockSender::advance(std::uint32_t subgroup, std::uint32_t accepted) {
   cursors_[subgroup] += accepted;
-  // Past the end of a slice lie the other subgroups' slices of this segment.
+  // The other subgroups' slices of this segment follow the end of a slice.
   const std::uint32_t in_segment =
       (cursors_[subgroup] - block().psns.first) % layout_.segment_chunks();
   const std::uint32_t slice_end =

@@ -1,5 +1,5 @@
-// The send worker of one collective (K1, K8, K9): this rank's block, cut into chunks, posted in
-// batches to the subgroups' queue pairs, as far as credits and pace allow.
+// The send worker of one collective ([Khalilov24] 4.3): posts this rank's block, cut into chunks,
+// in batches to the subgroups' queue pairs as credits and pace allow.
 #pragma once
 
 #include <cstdint>
@@ -18,46 +18,47 @@ namespace tutti::engine {
 
 class BlockSender {
  public:
-  /// `data` is the block's bytes, the caller's until everything has left this host. The rest
-  /// outlives the sender.
+  /// `data` is the block's bytes, which the caller keeps until they have left this host. The other
+  /// references outlive the sender.
   BlockSender(const protocol::BlockLayout& layout, std::uint32_t block_index,
               std::span<const std::byte> data, std::uint32_t epoch, device::Endpoint& endpoint,
               observe::Counters& counters);
 
-  /// From now on batches leave at this pace, at most `batch_bytes` at once.
+  /// Sends batches at this pace from now on, at most `batch_bytes` each.
   void set_pace(const protocol::Pace& pace, std::uint64_t batch_bytes);
 
-  /// Posts what may be posted below `limit` (a PSN); returns whether anything was.
+  /// Posts chunks below `limit` (a PSN); returns whether any was posted.
   bool send(Instant now, std::uint32_t limit);
-  /// Posts what is to be multicast again; returns whether anything was.
+  /// Posts requested retransmissions; returns whether any was posted.
   bool send_again();
-  /// Chunks of our block to multicast once more.
+  /// Requests the retransmission of chunks of this rank's block.
   void again(Range psns) { again_.push_back(psns); }
   bool has_again() const { return !again_.empty(); }
-  /// Repeats the last chunk that each subgroup has sent.
+  /// Retransmits the last chunk that each subgroup has sent.
   void send_tail_probe();
 
   bool posted_all() const { return lowest_unsent() >= block().psns.last; }
-  /// Below this everything was posted.
+  /// PSN below which every chunk was posted.
   std::uint32_t lowest_unsent() const;
-  /// Payload that waits in this host's queues.
+  /// Payload bytes waiting in this host's queues.
   std::uint64_t unsent_bytes() const;
   /// Whether a queue still reads the block's bytes.
   bool reads_posted() const;
 
-  /// A send queue was full. Where the device tells when there is room again it is to be asked to;
-  /// where it does not, `retry_after` is when to look.
+  /// Whether a send queue was full. A device that reports free room is to be asked for that; for
+  /// others `retry_after` is when to poll again.
   bool blocked() const { return blocked_; }
-  /// What has been posted is to drain first: no device tells when it has, so look again then.
+  /// Requires posted chunks to leave the queue first; no device reports that, so poll again after
+  /// this time.
   void drain(Nanoseconds retry_after);
-  /// After the last round nothing more can leave for so long; none: something can.
+  /// Time until more can be sent after the last round; none: something can be sent now.
   std::optional<Nanoseconds> retry_after() const { return retry_after_; }
   void begin_round();
-  /// Whether a queue of this host ever filled up: the link, not the host, is the limit.
+  /// Whether a queue of this host ever filled up: the link, not the host, is then the bottleneck.
   bool queue_filled() const { return queue_filled_; }
-  /// When the pace lets the next batch go; kNever without a pace.
+  /// When the pace allows the next batch; kNever without a pace.
   Instant next_send() const { return pace_.limited() ? pace_.next() : kNever; }
-  /// A failed system call, if there was one.
+  /// First error of a queue pair, if any.
   const Status& status() const { return status_; }
 
  private:
@@ -76,7 +77,7 @@ class BlockSender {
   protocol::Pace pace_;
   bool link_fills_queue_;
   std::uint32_t batch_chunks_;
-  std::vector<std::uint32_t> cursors_;  ///< next PSN to send, a subgroup each
+  std::vector<std::uint32_t> cursors_;  ///< next PSN to send, by subgroup
   std::vector<Range> again_;
   bool blocked_ = false;
   bool queue_filled_ = false;

@@ -11,19 +11,18 @@ namespace tutti::engine {
 
 namespace {
 
-// How soon a queue that drains is looked at again, at the earliest.
+// Shortest time before a draining queue is polled again.
 constexpr Nanoseconds kQueueRetryMin{20'000};
-// A paced sender that was late may make up for this much at once.
+// Bytes that a late paced sender may send at once to catch up.
 constexpr std::uint64_t kCatchUpBytes = 128 * 1024;
-// What all paced senders together put into a switch's queue at the start.
+// Bytes that all paced senders together may put into a switch's queue at the start.
 constexpr std::uint64_t kPacedBurstBytes = 448 * 1024;
-// Paced senders go faster than the link is known to be, so that it never idles while a sender's
-// host is busy and a low estimate shows: by an eighth, and by at most so many bytes in all, which a
-// switch's queue takes. A sixteenth left Allgathers of 256 KiB at 1 Gbit/s with 8 ranks at 1.11 of
-// N(P-1)/B, an eighth at 1.03; longer ones keep to the bytes.
+// Paced senders exceed the measured link rate a little, so that the link does not idle while a
+// sender's host is busy or the estimate is low: by an eighth, limited to so many bytes in total,
+// which a switch's queue absorbs.
 constexpr std::uint64_t kExcessDivisor = 8;
 constexpr std::uint64_t kExcessBytes = 256 * 1024;
-constexpr std::uint32_t kLongBlock = 64;  // chunks, beside which one more does not count
+constexpr std::uint32_t kLongBlock = 64;  // chunks; one more adds little to a block this long
 
 }  // namespace
 
@@ -71,8 +70,8 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
   retains_copy_ = !lossless_ && !gather_ && context.keeps(data_bytes_);
   if (!gather_ || data_bytes_ == 0 || context.size() < 2) return false;
   if (lossless_ && forced == 0) {
-    // No link to share, no buffer to overrun: a full ring holds its sender up by itself. Allgather
-    // of 64 KiB and 4 MiB among 4 ranks on 2 cores: 0.79 and 0.67 of the time in turns.
+    // No link is shared and no buffer can overrun: a full ring blocks its sender. Sending at once
+    // is faster than taking turns here.
     chains_ = context.size();
     return false;
   }
@@ -81,7 +80,7 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
     plan_ = {};
     return false;
   }
-  // What does not fit the receivers' buffers at once needs the credits of a single stream.
+  // Data that exceeds the receive windows needs the credits of a single stream.
   if (plan_.at_once && plan_.bytes_per_second == 0 && data_bytes_ > context.window_bytes())
     plan_ = {};
   if (plan_.at_once) chains_ = context.size();
@@ -112,7 +111,7 @@ void MulticastOperation::build_layout() {
 void MulticastOperation::start(Instant now, bool barrier) {
   build_layout();
   if (layout_.chunk_count() == 0) {
-    handshake_ = nullptr;  // nothing to move: complete as it is
+    handshake_ = nullptr;  // nothing to move: complete at once
     map_ = std::make_unique<protocol::ChunkMap>(layout_);
     return;
   }
@@ -169,7 +168,7 @@ void MulticastOperation::admit_own_block() {
     place_own_up_to(block.psns.last);
     return;
   }
-  sent_all_ = false;  // an empty block's turn is passed on, too
+  sent_all_ = false;  // an empty block's turn is passed on too
   fetch_->withhold(block.psns);
   sender_ = std::make_unique<BlockSender>(layout_, own_block_, own_, epoch(), context().endpoint(),
                                           context().counters());
@@ -205,8 +204,9 @@ void MulticastOperation::on_malformed(Rank source) {
   if (lossless_) context().fail_without_slow_path(source);
 }
 
-/// A chunk that has no place here: a header that was damaged or forged or, where the chunk is
-/// whole, a peer that calls with other sizes. Nobody would ever send what this rank waits for.
+/// Handles a chunk that does not fit the layout: a damaged or forged header or, if its payload is
+/// intact, a peer that calls with other sizes. In the latter case the missing data would never be
+/// sent.
 void MulticastOperation::on_misfit(const device::ReceivedChunk& chunk,
                                    device::MulticastQueuePair& queue_pair) {
   on_malformed(chunk.source);
@@ -222,10 +222,10 @@ void MulticastOperation::on_other_sizes(Rank source, std::size_t bytes) {
                          context().name_of(source), bytes));
 }
 
-/// Where a chunk that `belongs` here may be written; null, and `counted`: it may not.
+/// Address at which a chunk may be written; null if it may not, which is counted if `counted`.
 std::byte* MulticastOperation::place_of(std::uint32_t psn, bool counted) {
-  // A chunk that is being read may be in place in part, verified: a datagram that turns out damaged
-  // must not overwrite it.
+  // A chunk being READ may be in place in part, already verified: a damaged datagram must not
+  // overwrite it.
   if (map_->has(last_block_, psn) || fetch_->reading(psn)) {
     if (counted) ++context().counters().chunks_duplicate;
     return nullptr;
@@ -235,7 +235,7 @@ std::byte* MulticastOperation::place_of(std::uint32_t psn, bool counted) {
 
 device::Placement MulticastOperation::landing(const device::MessageHead& chunk, bool begins) {
   if (!belongs(chunk.psn, chunk.source, chunk.bytes)) {
-    // Looked at once it is known to be whole (on_misfit).
+    // Examined once it has passed its integrity check (on_misfit).
     if (!lossless_) return {device::Placement::Where::staging};
     if (begins) on_malformed(chunk.source);
     return {};
@@ -274,9 +274,10 @@ void MulticastOperation::on_chunk(Instant now, const device::ReceivedChunk& chun
 }
 
 void MulticastOperation::cast_vote(Instant now) {
-  constexpr std::uint64_t kLossyShare = 20;      // one chunk in so many
-  constexpr std::uint64_t kCongestedShare = 50;  // fewer are not the pace's fault
-  // One lost chunk of a few is no sign of a queue that overflows.
+  constexpr std::uint64_t kLossyShare = 20;  // loss above one chunk in this many
+  constexpr std::uint64_t kCongestedShare =
+      50;  // loss below one chunk in this many is not caused by the pace
+  // One lost chunk of a few is no evidence of an overflowing queue.
   if (data_bytes_ <= protocol::SendSchedule::kSmallBytes) return;
   protocol::RateVote& vote = context().vote();
   if (fetch_->counters().chunks_lost * kLossyShare > layout_.chunk_count()) vote.lossy = true;
@@ -284,7 +285,7 @@ void MulticastOperation::cast_vote(Instant now) {
   const bool paced = plan_.bytes_per_second > 0;
   if (chains_ != 1 && !paced) return;
   std::uint64_t rate = meter_->bytes_per_second();
-  // Blocks too short to be measured alone: taking turns, all together take P N / B.
+  // Blocks too short to be measured alone: in turns, all of them together take P N / B.
   if (rate == 0) rate = ArrivalMeter::rate(data_bytes_, now - ready_at_);
   if (paced && rate > 0) {
     rate = protocol::learned_rate(
@@ -293,7 +294,7 @@ void MulticastOperation::cast_vote(Instant now) {
   }
   const auto kib = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(rate / 1024, protocol::RateVote::kNoRate - 1));
-  // The best of several collectives: what disturbs one makes it look slower, never faster.
+  // The maximum over several collectives: disturbances make one look slower, never faster.
   vote.rate_kib = vote.rate_kib == protocol::RateVote::kNoRate ? kib : std::max(vote.rate_kib, kib);
 }
 
@@ -326,14 +327,15 @@ void MulticastOperation::on_marked(Instant now, std::uint32_t block_index) {
   if (!begun) begin_block(block_index);
   dirty_ = true;
   if (now == last_arrival_) return;
-  // The wait for a block's first chunk says how late its sender was, not how uneven the stream is.
+  // The wait for a block's first chunk measures how late its sender was, not the jitter of the
+  // stream.
   if (begun) context().jitter().observe(now - last_arrival_);
   last_arrival_ = now;
   cutoff_->progress(now);
 }
 
-// Once every block's last chunk has come, what is missing is lost or late: it is asked for as soon
-// as lateness is ruled out, for now nothing else delays the end.
+// Once every block's last chunk has arrived, missing chunks are lost or reordered. They are
+// requested as soon as reordering is ruled out, because nothing else delays the end then.
 void MulticastOperation::on_block_end(Instant now) {
   if (++ends_seen_ < ends_expected_ || received_all() || !ready_) return;
   next_tick_ = now + context().settings().reorder_delay;
@@ -345,7 +347,7 @@ void MulticastOperation::begin_block(std::uint32_t block_index) {
   end_blocks_before(block_index);
 }
 
-/// A sender is activated only when its predecessor has sent everything, which may be nothing.
+/// A sender is activated only when its predecessor has sent its whole block, which may be empty.
 void MulticastOperation::end_blocks_before(std::uint32_t block_index) {
   for (Rank before = sequencer_->predecessor(rank_of(block_index)); before != kNoRank;
        before = sequencer_->predecessor(before)) {
@@ -389,7 +391,7 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
       }
       break;
     case MessageKind::fetch_ready:
-      // Looked at after the multicast that came before it: what is here by then is not read.
+      // Handled after the multicast chunks that arrived before it, which need not be READ.
       ready_answers_.push_back({from, message});
       break;
     case MessageKind::fetch_pending:
@@ -448,8 +450,8 @@ bool MulticastOperation::send_block(Instant now) {
   return worked;
 }
 
-/// Copies what has been sent of this rank's block to its place among the others, from where they
-/// may fetch it: not before, for whoever copies does not send, and by now it lies in the cache.
+/// Copies the sent part of this rank's block to its place in the receive buffer, where neighbours
+/// fetch it. Copying only after sending keeps the sender busy and finds the data in the cache.
 void MulticastOperation::place_own_up_to(std::uint32_t psn) {
   const Block& block = layout_.blocks()[own_block_];
   std::byte* const place = buffer_.data() + block.offset_bytes;
@@ -460,8 +462,8 @@ void MulticastOperation::place_own_up_to(std::uint32_t psn) {
   own_placed_bytes_ = end;
 }
 
-/// Somebody does not read what was sent: without a handshake his neighbours may have nothing to
-/// wait for, and only this rank would notice that he is dead.
+/// A receiver does not read the ring. Without a handshake no other rank need wait for it, so that
+/// only this rank would notice that it is dead.
 void MulticastOperation::watch_readers() {
   if (std::exchange(readers_watched_, true)) return;
   context().watch_everybody();
@@ -488,8 +490,8 @@ std::uint64_t MulticastOperation::activation_threshold_bytes() const {
 
 void MulticastOperation::finish_sending(Instant now) {
   const std::uint64_t unsent = sender_->unsent_bytes();
-  // What still waits in this host's queue keeps the link busy while the activation travels; more of
-  // it would pile up in the switch, once for every turn of the chain.
+  // Data still queued in this host keeps the link busy while the activation travels; more than that
+  // would pile up in the switch with every turn of the chain.
   const std::uint64_t threshold = activation_threshold_bytes();
   if (unsent > threshold) {
     const double seconds =
@@ -509,22 +511,23 @@ void MulticastOperation::finish_sending(Instant now) {
   sent_all_ = dirty_ = true;
   if (lossless_) return;
   if (retains_copy_) {
-    // Nobody says that it misses the last chunk before its cutoff.
+    // No receiver reports a lost last chunk before its cutoff.
     if (context().lossy()) sender_->send_tail_probe();
     return;
   }
   repeat_after_ = cutoff_->alpha();
-  // Where chunks get lost the last one is sent twice: losing it costs a cutoff, sending it little.
+  // On a lossy network the last chunk is sent twice: its loss costs a cutoff, a duplicate little.
   const bool twice = context().lossy() && layout_.blocks()[own_block_].psns.size() >= kLongBlock;
   next_repeat_ = twice ? now : now + repeat_after_;
 }
 
-// Until the right neighbour says that it has everything, the last chunk sent is repeated now and
-// then: whoever lost the tail of our block, or all of it, learns that it was sent.
+// Until the right neighbour has everything, the last chunk is repeated from time to time, so that a
+// rank that lost the tail of this block, or all of it, learns that it was sent.
 void MulticastOperation::send_tail_probe(Instant now) {
   if (now < next_repeat_ || !sender_) return;
-  // While others' blocks still come here nobody can have finished, and who lost our tail is not
-  // kept waiting by that yet; when the last has come, the news that all have it is on its way.
+  // While other blocks still arrive, no rank can have finished, and a lost tail of this block
+  // delays none yet. After the last of them, the news that all ranks have it is probably on its
+  // way.
   if (sent_all_ && !context().lossy()) {
     const Instant quiet = cutoff_->last_progress() + cutoff_->alpha();
     if (now < quiet) {
@@ -537,7 +540,7 @@ void MulticastOperation::send_tail_probe(Instant now) {
   sender_->send_tail_probe();
 }
 
-/// All was sent, or all has come.
+/// Retains the block at the root, or acknowledges it at a receiver.
 void MulticastOperation::leave_copy(Instant now) {
   if (sender_) {
     context().retain_block(now, epoch(), own_);
@@ -546,7 +549,7 @@ void MulticastOperation::leave_copy(Instant now) {
   }
 }
 
-// ---- driving
+// ---- polling
 
 bool MulticastOperation::poll(Instant now) {
   if (!fetch_) return false;
@@ -592,7 +595,7 @@ Instant MulticastOperation::next_deadline() const {
     deadline = std::min({deadline, next_tick_, cutoff_->deadline()});
   }
   if (!handshake_->heard()) deadline = std::min(deadline, next_repeat_);
-  // A full queue in this host is looked at again soon: no event tells that it has drained.
+  // A full queue in this host is polled again soon, because no event reports that it has drained.
   const auto retry = sender_ ? sender_->retry_after() : std::nullopt;
   if (retry) deadline = std::min(deadline, polled_at_ + *retry);
   if (settled()) deadline = std::min(deadline, polled_at_ + kQueueRetryMin);
@@ -609,7 +612,7 @@ bool MulticastOperation::locally_complete() const {
 
 bool MulticastOperation::done() const {
   if (!fetch_) return true;
-  // A device may read the buffer until the last chunk has left, those sent again included.
+  // A device may read the buffer until the last chunk, including retransmissions, has left.
   return settled() && !(sender_ && sender_->reads_posted());
 }
 

@@ -1,5 +1,6 @@
-// Reliable multicast Broadcast, Allgather and Allgatherv (K1-K9): the fast path by multicast, the
-// slow path by the fetch ring. They differ in their blocks only: one root's, or one of every rank.
+// Reliable multicast Broadcast, Allgather and Allgatherv ([Khalilov24] 3, 4): the fast path by
+// multicast, the slow path by the fetch ring. They differ only in their blocks: one of the root, or
+// one of every rank.
 #pragma once
 
 #include <cstdint>
@@ -30,14 +31,14 @@ namespace tutti::engine {
 
 class MulticastOperation final : public Operation {
  public:
-  /// A broadcast of `buffer` from `root`; the caller's until completion.
+  /// A broadcast of `buffer` from `root`; the buffer is in use until completion.
   static std::unique_ptr<MulticastOperation> broadcast(std::span<std::byte> buffer, Rank root);
-  /// Every rank's `own` (receive.size() / size bytes) to everybody's `receive`, by rank. `own` may
-  /// be the rank's own place in `receive`.
+  /// Gathers every rank's `own` (receive.size() / size bytes) in every rank's `receive`, by rank.
+  /// `own` may be the rank's own place in `receive`.
   static std::unique_ptr<MulticastOperation> allgather(std::span<const std::byte> own,
                                                        std::span<std::byte> receive);
-  /// The same with blocks of any sizes (none, too) and places: rank r's of `sizes[r]` bytes at
-  /// `offsets[r]` of `receive`; both are copied.
+  /// The same with a block of `sizes[r]` bytes (possibly none) at `offsets[r]` of `receive` for
+  /// each rank r; both spans are copied.
   static std::unique_ptr<MulticastOperation> allgatherv(std::span<const std::byte> own,
                                                         std::span<std::byte> receive,
                                                         std::span<const std::uint64_t> sizes,
@@ -105,7 +106,7 @@ class MulticastOperation final : public Operation {
   std::uint64_t excess_rate() const;
   std::uint64_t activation_threshold_bytes() const;
   bool received_all() const { return map_ && map_->complete(); }
-  /// Whether what is missing may have to be asked for.
+  /// Whether missing chunks may have to be requested.
   bool may_lack() const { return ready_ && !lossless_ && !received_all(); }
 
   // Sending.
@@ -134,17 +135,17 @@ class MulticastOperation final : public Operation {
   std::uint64_t key();
   void fold_counters();
 
-  /// Nothing is left to say or to hear.
+  /// Whether no message is left to send or to expect.
   bool settled() const;
   void flush(Instant now);
 
   std::span<std::byte> buffer_;
   std::span<const std::byte> own_;
   bool gather_;
-  std::vector<BlockExtent> places_;  ///< by rank; empty: of own_'s size, one after the other
-  std::uint64_t data_bytes_ = 0;     ///< of all blocks
-  bool retains_copy_ = false;        ///< the root keeps a copy, and no handshake follows
-  bool lossless_ = false;            ///< nothing can be lost: no slow path, and no handshake either
+  std::vector<BlockExtent> places_;  ///< by rank; empty: equal blocks in rank order
+  std::uint64_t data_bytes_ = 0;     ///< sum over all blocks
+  bool retains_copy_ = false;        ///< the root retains a copy, and there is no handshake
+  bool lossless_ = false;            ///< nothing can be lost: neither recovery nor handshake
 
   protocol::BlockLayout layout_;
   std::unique_ptr<protocol::ChunkMap> map_;
@@ -159,22 +160,23 @@ class MulticastOperation final : public Operation {
   MulticastTrace trace_;
 
   std::uint32_t own_block_ = kNoBlock;
-  std::uint64_t own_placed_bytes_ = 0;  ///< of our block, where the others' are
-  std::uint32_t last_block_ = 0;        ///< of the last chunk: most chunks follow one another
-  std::vector<bool> first_chunk_seen_;  ///< blocks of which something came
-  std::uint32_t ends_seen_ = 0;         ///< blocks whose last chunk has come
+  std::uint64_t own_placed_bytes_ = 0;  ///< of this rank's block, copied to its place
+  std::uint32_t last_block_ = 0;        ///< block of the last chunk; most chunks are consecutive
+  std::vector<bool> first_chunk_seen_;  ///< by block: any chunk has arrived
+  std::uint32_t ends_seen_ = 0;         ///< blocks whose last chunk has arrived
   std::uint32_t ends_expected_ = 0;
   protocol::SendSchedule::Plan plan_;
   std::uint32_t chains_ = 1;
-  std::unique_ptr<BlockSender> sender_;  ///< where this rank has a block
+  std::unique_ptr<BlockSender> sender_;  ///< null without a block of this rank
   std::unique_ptr<ArrivalMeter> meter_;
   bool ready_ = false;
   bool activated_ = false;
   bool sent_all_ = true;
-  bool dirty_ = false;  ///< chunks came since the machines last looked
+  bool dirty_ = false;  ///< state changed since the machines last ran
   bool successor_activated_ = false;
   bool readers_watched_ = false;
-  bool right_neighbour_done_ = false;  ///< all was sent; what our own queue does not hold is lost
+  bool right_neighbour_done_ =
+      false;  ///< every chunk was sent; those not in our own queue are lost
   std::vector<Range> hinted_;
   Instant ready_at_{};
   Instant data_end_{};
@@ -184,20 +186,21 @@ class MulticastOperation final : public Operation {
   Nanoseconds repeat_after_{};
   Instant last_arrival_{};
   Instant polled_at_{};
-  std::uint32_t silences_ = 0;  ///< times that the cutoff's silence was noticed
+  std::uint32_t silences_ = 0;  ///< times that the silence timeout expired
   std::vector<protocol::LostRun> lost_;
   std::vector<Answer> ready_answers_;
   std::vector<protocol::ReadOrder> orders_;
   std::vector<Read> reads_;
   std::uint32_t open_reads_ = 0;
 
-  // Where receive workers place the chunks.
-  SharedBitmap read_locked_;             ///< by PSN: being read
-  std::size_t answers_read_locked_ = 0;  ///< the first of `ready_answers_`: workers keep off them
-  ReceiveTeam::GracePeriod grace_;       ///< ... once this has passed
-  std::vector<std::uint32_t> open_blocks_;   ///< whose last chunk has not come
-  std::vector<std::uint32_t> sender_done_;   ///< blocks of which all was sent
-  std::vector<std::uint32_t> pending_done_;  ///< the same, lost where a look finds nothing unread
+  // With receive workers only.
+  SharedBitmap read_locked_;             ///< by PSN: being READ
+  std::size_t answers_read_locked_ = 0;  ///< the first of `ready_answers_`: locked against workers
+  ReceiveTeam::GracePeriod grace_;       ///< grace period after the lock
+  std::vector<std::uint32_t> open_blocks_;  ///< whose last chunk has not arrived
+  std::vector<std::uint32_t> sender_done_;  ///< blocks that were sent completely
+  std::vector<std::uint32_t>
+      pending_done_;  ///< the same; missing chunks are lost once the drain finds nothing
   std::optional<std::uint64_t> look_at_end_;
   std::optional<std::uint64_t> look_at_cutoff_;
   std::optional<std::uint64_t> look_at_answers_;

@@ -1,5 +1,5 @@
-// The slow path of a multicast collective: what is lost, when to stop waiting for it, and its
-// reads.
+// The slow path of a multicast collective: which chunks are lost, when to stop waiting for them,
+// and the READs that fetch them.
 #include <algorithm>
 #include <utility>
 
@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kScansPerCollective = 3;
 constexpr std::int64_t kMaxTickFactor = 8;
-// A root that is late is more likely than a whole short block that is lost: its computing is not
-// disturbed by questions at once.
+// If nothing of a short block has arrived, the root is probably just late. Wait for this many
+// silence timeouts before asking it, so as not to disturb its computation.
 constexpr std::uint32_t kPatientSilences = 5;
 
 }  // namespace
@@ -32,12 +32,12 @@ void MulticastOperation::tick(Instant now) {
   }
   next_tick_ = now + tick_interval();
   scanner_->tick(lost_);
-  // All ends came a tick ago: nothing of what is missing was sent since.
+  // Every block's last chunk arrived a tick ago, so that missing chunks are no longer under way.
   if (ends_seen_ >= ends_expected_) scanner_->tick(lost_);
   declare(now);
 }
 
-// While data flows, losses are gathered and asked for a few times in all: every request costs a
+// While data flows, losses are collected and requested a few times in total: each request costs a
 // round of messages, and only the last one can delay the end.
 Nanoseconds MulticastOperation::tick_interval() const {
   const Nanoseconds floor = context().settings().reorder_delay;
@@ -80,8 +80,8 @@ void MulticastOperation::cut_off(Instant now, protocol::CutoffReason reason) {
     judge_ends();
     return;
   }
-  // A block of which nothing came may belong to a rank that is late. Its sender repeats its tail
-  // until we have it, which shows that it was sent; or keeps a copy, and is asked after a while.
+  // A block of which nothing has arrived may belong to a late rank. Its sender sends tail probes
+  // until this rank has the block, or retains a copy and is asked after a while.
   const bool enquires = retains_copy_ && ++silences_ >= (context().lossy() ? 1 : kPatientSilences);
   bool any = false;
   for (std::uint32_t b = 0; b < layout_.blocks().size(); ++b) {
@@ -102,7 +102,7 @@ void MulticastOperation::cut_off(Instant now, protocol::CutoffReason reason) {
   declare(now);
 }
 
-/// The root, which has to, does not give what was lost.
+/// Fails because the root, which must serve every request, no longer has the chunks.
 void MulticastOperation::fail_unserved(Rank root) {
   context().fail(failure(Code::peer_failed,
                          "{} no longer has the chunks that are missing here: do all ranks call the "
@@ -127,7 +127,7 @@ void MulticastOperation::order_reads(Instant now) {
     const bool legal = fetch_->on_answer(now, answer->from, answer->message, outbox_, orders_);
     if (!legal) ++context().counters().messages_rejected;
   }
-  // Only now: the answers may overlap.
+  // Unlocked only now, because the answers may overlap.
   for (auto answer = ready_answers_.begin(); answer != end; ++answer) {
     for (const Range range : answer->message.range_list()) let_workers_on(range);
   }

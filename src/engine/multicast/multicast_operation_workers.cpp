@@ -1,6 +1,5 @@
-// What a multicast collective does otherwise where receive workers place its chunks: it hears of
-// them batch by batch, asks the workers before it takes silence for loss, and keeps them off what
-// it reads.
+// The multicast collective with receive workers: it learns of chunks batch by batch, asks the
+// workers before it takes silence for loss, and keeps them from writing chunks that it READs.
 #include <algorithm>
 
 #include "engine/core/communicator_context.hpp"
@@ -22,7 +21,7 @@ void MulticastOperation::on_arrivals(Instant now, const std::vector<Arrival>& ar
   dirty_ = true;
   for (const Arrival& arrival : arrivals) {
     if (arrival.epoch != epoch()) continue;
-    // Workers' clocks are read apart: time does not go back.
+    // Workers read their clocks independently: keep time monotonic.
     const Instant at = std::max(arrival.at, last_arrival_);
     const std::uint32_t b = arrival.block_index;
     if (gather_) meter_->arrived(at, b, arrival.bytes, !first_chunk_seen_[b]);
@@ -43,8 +42,8 @@ void MulticastOperation::on_arrivals(Instant now, const std::vector<Arrival>& ar
   });
 }
 
-// What was sent and has not come is lost, or another worker's queue still holds it: blocks count as
-// ended when all workers have looked since.
+// Missing chunks of a sent block are lost, or another worker's queue still holds them: a block
+// counts as ended when all workers have polled since.
 void MulticastOperation::judge_ends() {
   if (look_at_end_ && context().looked(*look_at_end_)) {
     for (const std::uint32_t b : pending_done_) scanner_->ended(b);
@@ -56,7 +55,7 @@ void MulticastOperation::judge_ends() {
   look_at_end_ = context().request_drain();
 }
 
-// Whether silence may not be judged: it has not lasted for long enough, or something is unread.
+// Whether silence must not be judged yet: it has not lasted long enough, or a queue is unread.
 bool MulticastOperation::unread(Instant now) {
   if (context().team() == nullptr) return !context().drained() || !cutoff_->expired(now);
   if (!look_at_cutoff_) {
@@ -69,15 +68,15 @@ bool MulticastOperation::unread(Instant now) {
   return last_arrival_ != cutoff_at_;
 }
 
-// Whether no worker is about to place what the answers say can be read. It is wait-free where no
-// worker is in the middle of a batch; otherwise the end of that wakes us.
+// Whether no worker can still place chunks that the answers offer for READ. This does not wait
+// unless a worker is in the middle of a batch, whose end then wakes the owner.
 bool MulticastOperation::workers_keep_off() {
   ReceiveTeam* team = context().team();
   if (team == nullptr) {
     answers_read_locked_ = ready_answers_.size();
     return true;
   }
-  // What has come by now is not read.
+  // Chunks that have arrived by now are not READ.
   if (!look_at_answers_) look_at_answers_ = team->request_drain();
   if (!team->polled_once(*look_at_answers_)) return false;
   if (answers_read_locked_ == 0) {
@@ -96,14 +95,14 @@ bool MulticastOperation::workers_keep_off() {
   return true;
 }
 
-/// Chunks that are not being read are the workers' again.
+/// Unlocks chunks that are not being READ.
 void MulticastOperation::let_workers_on(Range psns) {
   if (context().team() == nullptr) return;
   const std::uint32_t end = std::min(psns.last, layout_.chunk_count());
   for (std::uint32_t psn = psns.first; psn < end; ++psn) {
     if (!fetch_->reading(psn)) read_locked_.clear_atomic(psn);
   }
-  answers_read_locked_ = 0;  // those that wait for their grace keep the workers off anew
+  answers_read_locked_ = 0;  // answers that wait for their grace period lock their chunks again
 }
 
 }  // namespace tutti::engine

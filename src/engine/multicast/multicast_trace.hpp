@@ -1,5 +1,5 @@
-// What a multicast collective says to the trace: its block's sending, the others' coming, and what
-// recovery did. Costs a comparison where nothing is traced.
+// Records a multicast collective in the trace: sending of its own block, arrival of the others, and
+// recovery. Costs one comparison if tracing is off.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,28 @@ namespace tutti::engine {
 
 class MulticastTrace {
  public:
-  /// `trace` null: nothing is traced. It and the layout outlive this.
+  /// `trace` null: tracing is off. It and the layout outlive this.
   void start(observe::CommunicatorTrace* trace, std::uint32_t epoch,
              const protocol::BlockLayout& layout);
 
-  /// This rank's block is about to be sent further; the first time begins its span.
+  /// More of this rank's block is about to be sent; the first call begins its span.
   void sending() {
     if (trace_ != nullptr && sending_since_ == Instant{}) sending_since_ = trace_->now();
   }
-  /// All of it was posted.
+  /// The whole block was posted.
   void sent(std::uint32_t block_index) {
     if (trace_ != nullptr) add_sent(block_index);
   }
-  /// Something of a block came for the first time.
+  /// The first chunk of a block has arrived.
   void collecting(std::uint32_t block_index) {
     if (trace_ != nullptr) collecting_since_[block_index] = trace_->now();
   }
-  /// Its last chunk came; or everything is here, that chunk by another way.
+  /// The last chunk of a block has arrived, by multicast or by READ.
   void collected(std::uint32_t block_index) {
     if (trace_ != nullptr) add_collected(block_index);
   }
   void collected_all();
-  /// A READ by this number was posted, and is over.
+  /// A READ with this number was posted, or has ended.
   void reading(std::uint32_t number) {
     if (trace_ != nullptr) begin_read(number);
   }
@@ -58,7 +58,7 @@ class MulticastTrace {
   const protocol::BlockLayout* layout_ = nullptr;
   std::uint32_t epoch_ = 0;
   Instant sending_since_{};
-  std::vector<Instant> collecting_since_;  ///< by block; 0: not now
+  std::vector<Instant> collecting_since_;  ///< by block; 0: not begun, or ended
   std::vector<Instant> reading_since_;     ///< by number
 };
 

@@ -64,7 +64,7 @@ bool ReceiveTeam::looked(std::uint64_t look) const {
 }
 
 void ReceiveTeam::set_eager(bool on) {
-  // Only the driver writes it.
+  // Written by the owner only.
   if (board_.eager.load(std::memory_order_relaxed) == on) return;
   board_.eager.store(on, std::memory_order_seq_cst);
 }

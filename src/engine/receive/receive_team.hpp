@@ -1,5 +1,5 @@
-// The receive workers of one communicator, as its driver sees them: what to receive, what has come,
-// and when nobody goes by an old view any more.
+// The receive workers of one communicator as its owner sees them: it publishes the collective to
+// receive, collects arrivals, and learns when no worker uses an old view any more.
 #pragma once
 
 #include <cstdint>
@@ -16,46 +16,45 @@ namespace tutti::engine {
 
 class ReceiveTeam {
  public:
-  /// The pins of the workers at a moment.
+  /// Read guards of the workers at one moment.
   using GracePeriod = std::vector<std::uint64_t>;
 
-  /// Deals out the endpoint's queue pairs to `workers` (1 to S) workers. `last_epoch`: of the last
-  /// collective begun; `unexpected_bytes`: kept of each queue pair of those that have not.
+  /// Distributes the endpoint's queue pairs over `workers` (1 to S) workers. `last_epoch`: of the
+  /// last collective begun; `unexpected_bytes`: limit per queue pair for chunks of later ones.
   ReceiveTeam(device::Endpoint& endpoint, std::uint32_t workers, std::uint32_t last_epoch,
               std::uint64_t unexpected_bytes);
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(workers_.size()); }
   ReceiveWorker& worker(std::uint32_t at) { return *workers_[at]; }
-  /// Sets what wakes the driver where it sleeps, before the workers run.
+  /// Sets the function that wakes a sleeping owner, before the workers run.
   void on_news(std::function<void()> wake) { board_.wake_driver = std::move(wake); }
 
-  // By the driver.
-  /// From now on workers go by this view; those in the middle of a batch finish it by the old one.
+  // Called by the owner.
+  /// Makes workers use this view from now on; a batch in progress is finished with the old one.
   void publish(const ReceiveView& view);
   /// The collective of the current view.
   std::uint32_t epoch() const { return view_->epoch; }
-  /// Keeps what old views point to until no worker goes by one.
+  /// Keeps the object that old views point to until no worker uses one.
   void retire(std::shared_ptr<const void> kept);
-  /// `passed` says whether every batch is over that was under way when `grace` was called. A batch
-  /// that is waited for wakes the driver if the team is eager since before.
+  /// `passed` tells whether every batch that was in progress at the call of `grace` has ended. The
+  /// end of such a batch wakes the owner if the team was eager before.
   GracePeriod grace() const;
   bool passed(const GracePeriod& grace) const;
 
-  /// Asks the workers to look. `polled_once` says whether each has, after the question, taken a batch
-  /// from each queue pair; `looked`, whether it has found nothing more. Their answers wake the
-  /// driver.
+  /// Asks the workers to poll. `polled_once`: each has since taken a batch from each of its queue
+  /// pairs; `looked`: each has found nothing more. Their answers wake the owner.
   std::uint64_t request_drain();
   bool polled_once(std::uint64_t look) const;
   bool looked(std::uint64_t look) const;
-  /// While on, every batch wakes the driver; else the end of a block or of everything.
+  /// While on, every batch wakes the owner; otherwise only the end of a block or of all.
   void set_eager(bool on);
 
   bool has_news() const { return board_.news.load(std::memory_order_seq_cst); }
-  /// Whether anything has come since the last call.
+  /// Whether anything has arrived since the last call.
   bool take_news();
-  /// What has come since the last call, valid until the next.
+  /// Arrivals since the last call, valid until the next.
   const std::vector<Arrival>& take_arrivals();
-  /// Adds what the workers have counted since the last call.
+  /// Adds the workers' counts since the last call.
   void fold(observe::Counters& sum);
 
  private:
@@ -63,7 +62,7 @@ class ReceiveTeam {
     std::shared_ptr<const void> kept;
     GracePeriod grace;
   };
-  /// What was folded of a worker's counters.
+  /// Counts of one worker that were already added.
   struct Folded {
     std::uint64_t batches = 0;
     std::uint64_t received = 0;

@@ -1,14 +1,14 @@
-// What the driver of a communicator and its receive workers (K8, K9) tell each other.
+// The data shared between the owner of a communicator and its receive workers ([Khalilov24] 4.3).
 //
-// The driver publishes a ReceiveView: the collective that chunks belong to now, and where they go.
-// A worker pins itself (an odd number) before it reads the view, and lets go at the end of the
-// batch. The driver never waits for that in the common case. Where it must know that nobody goes by
-// an older view, it publishes, notes the pins (a GracePeriod) and goes on when each has moved:
-//  - a view and the operation behind it are freed a grace later;
-//  - a chunk that is to be READ is kept off the workers first, and read a grace later;
-//  - a collective that fails gives its buffer back a grace after its view was withdrawn.
-// One that succeeds needs no grace: each of its chunks is marked, and a worker never writes to the
-// place of a marked chunk.
+// The owner publishes a ReceiveView: the collective being received and the places of its chunks. A
+// worker takes a read guard (an odd number) before it reads the view, and releases it at the end of
+// the batch. The owner does not wait for that in the common case. If no worker may use an older
+// view any more, it publishes, notes the guards (a GracePeriod), and goes on when each has moved:
+//  - a view and the operation behind it are freed a grace period later;
+//  - a chunk to be READ is locked against the workers first, and READ a grace period later;
+//  - a failed collective returns its buffer a grace period after its view was withdrawn.
+// A successful collective needs no grace period: each of its chunks is marked, and a worker never
+// writes to the place of a marked chunk.
 #pragma once
 
 #include <array>
@@ -26,24 +26,24 @@
 
 namespace tutti::engine {
 
-/// The collective that chunks arrive for. Immutable once published.
+/// The collective being received. Immutable once published.
 struct ReceiveView {
   enum class State : std::uint8_t {
     receiving,  ///< chunks of `epoch` are placed
-    over,       ///< those of `epoch` are stale, too
+    over,       ///< chunks of `epoch` are stale too
     closed,     ///< all chunks are dropped
   };
 
   State state = State::receiving;
   std::uint32_t epoch = 0;
-  const protocol::BlockLayout* layout = nullptr;  ///< null where nothing is multicast
+  const protocol::BlockLayout* layout = nullptr;  ///< null if nothing is multicast
   protocol::ChunkMap* map = nullptr;
-  const SharedBitmap* kept_off = nullptr;  ///< by PSN: being read, hands off
+  const SharedBitmap* kept_off = nullptr;  ///< by PSN: being READ, not to be written
   std::byte* buffer = nullptr;
 };
 
-/// Chunks of one block that came in one batch: what the driver measures rates by. The chunk map,
-/// not this, says what has come.
+/// Chunks of one block that arrived in one batch, for measuring rates. The chunk map, not this,
+/// records which chunks are present.
 struct Arrival {
   std::uint32_t epoch = 0;
   std::uint32_t block_index = 0;
@@ -51,7 +51,7 @@ struct Arrival {
   Instant at{};
 };
 
-/// Arrivals from a worker to the driver. What finds no room is dropped: a sample less.
+/// Arrivals from a worker to the owner. A full queue drops them, which costs only a rate sample.
 class ArrivalQueue {
  public:
   void push(const Arrival& arrival) {
@@ -60,7 +60,7 @@ class ArrivalQueue {
     entries_[at % kCapacity] = arrival;
     pushed_.store(at + 1, std::memory_order_release);
   }
-  /// Moves all to the end of `out`.
+  /// Appends all arrivals to `out`.
   void take(std::vector<Arrival>& out) {
     const std::uint64_t end = pushed_.load(std::memory_order_acquire);
     std::uint64_t at = taken_.load(std::memory_order_relaxed);
@@ -76,7 +76,7 @@ class ArrivalQueue {
   alignas(64) std::atomic<std::uint64_t> taken_{0};
 };
 
-/// What one worker has received in one communicator.
+/// Counts of one worker in one communicator.
 struct ReceiveCounters {
   SingleWriterCounter batches;
   SingleWriterCounter received;
@@ -89,22 +89,22 @@ struct ReceiveCounters {
   SingleWriterCounter damaged;
 };
 
-/// Where the driver and the workers of one communicator leave word for each other. Everything that
-/// one side writes and then looks at the other side's word for is sequentially consistent.
+/// Shared variables of the owner and the workers of one communicator. A write of one side that is
+/// followed by a read of the other side's variable is sequentially consistent.
 struct ReceiveBoard {
-  // By the driver.
+  // Written by the owner.
   alignas(64) std::atomic<const ReceiveView*> view{nullptr};
-  std::atomic<std::uint64_t> publications{0};  ///< changes after `view` does
+  std::atomic<std::uint64_t> publications{0};  ///< incremented after `view` changes
   std::atomic<std::uint64_t> looks_asked{0};
-  std::atomic<bool> eager{false};  ///< every batch is worth waking the driver for
-  // By the workers.
+  std::atomic<bool> eager{false};  ///< every batch wakes the owner
+  // Written by the workers.
   alignas(64) std::atomic<bool> news{false};
-  /// Wakes the driver where it sleeps; set before a worker runs.
+  /// Wakes a sleeping owner; set before a worker runs.
   std::function<void()> wake_driver;
 };
 
-/// Whether a header fits the collective. `block_index` is any block (most chunks follow one
-/// another: give that of the last chunk) and becomes that of the chunk.
+/// Whether a header fits the collective. `block_index` is any block on entry (best that of the last
+/// chunk, because most chunks are consecutive) and that of the chunk on return.
 inline bool plausible(const protocol::BlockLayout& layout, std::uint32_t psn, Rank source,
                       std::size_t bytes, std::uint32_t& block_index) {
   if (psn >= layout.chunk_count()) return false;

@@ -18,7 +18,7 @@ class ReceiveWorker::Pin {
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;
 
-  /// The view, held from the first call on.
+  /// The view, guarded from the first call on.
   const ReceiveView& view() {
     if (view_ == nullptr) {
       move();
@@ -56,7 +56,7 @@ bool ReceiveWorker::due() const {
 }
 
 bool ReceiveWorker::poll(Instant now) {
-  // Read first: the answer is about what was there when the question was asked.
+  // Read first: the answer covers chunks that were there when the drain was requested.
   const std::uint64_t asked = board_.looks_asked.load(std::memory_order_seq_cst);
   bool worked = false;
   Instant next = kNever;
@@ -79,8 +79,8 @@ bool ReceiveWorker::answer(std::atomic<std::uint64_t>& answered, std::uint64_t a
   return true;
 }
 
-// A queue pair that places by itself asks where to while it is polled: from the first answer on the
-// view is held, until the chunks that the poll found are marked.
+// A queue pair that places chunks itself asks for addresses while it is polled: the guard is held
+// from the first answer until the chunks of that poll are marked.
 bool ReceiveWorker::receive(Instant now, Stream& stream) {
   bool urgent = false;
   bool held = false;
@@ -102,7 +102,7 @@ bool ReceiveWorker::receive(Instant now, Stream& stream) {
     ++counters_.batches;
     stream.pair->release();
   }
-  // The driver may wait for the end of what held the view.
+  // The owner may wait for the guard to be released.
   if (held) tell(urgent);
   return count > 0;
 }
@@ -162,13 +162,13 @@ bool ReceiveWorker::belongs(const ReceiveView& view, Stream& stream, std::uint32
   if (view.map == nullptr || !plausible(*view.layout, psn, source, bytes, stream.last_block)) {
     return false;
   }
-  // Another subgroup's chunks are another worker's to mark.
+  // Chunks of another subgroup are marked by another worker.
   const Block& block = view.layout->blocks()[stream.last_block];
   return view.layout->subgroup_of(block, psn) == stream.subgroup;
 }
 
-// A chunk that is being read may be in place in part, verified: a datagram that turns out damaged
-// must not overwrite it.
+// A chunk being READ may be in place in part, already verified: a damaged datagram must not
+// overwrite it.
 bool ReceiveWorker::here(const ReceiveView& view, const Stream& stream, std::uint32_t psn) const {
   return view.map->has(stream.last_block, psn) || view.kept_off->test(psn);
 }
@@ -188,12 +188,13 @@ void ReceiveWorker::note(Batch& batch, std::uint32_t subgroup, std::uint32_t blo
   arrival = {view.epoch, block_index, arrival.bytes + bytes, batch.now};
 }
 
-/// Makes the batch count; returns whether the driver has something to do at once.
+/// Publishes the batch; returns whether the owner has something to do at once.
 bool ReceiveWorker::close(Batch& batch, std::uint32_t subgroup) {
   if (batch.fresh == 0) return false;
   arrivals_.push(batch.arrival);
   batch.view->map->count(subgroup, batch.fresh);
-  // An exchange: of two workers that count their last chunks together one sees the other's.
+  // An exchange, so that of two workers that count their last chunks concurrently one sees the
+  // other's.
   board_.news.exchange(true, std::memory_order_seq_cst);
   return batch.block_ended || batch.view->map->complete();
 }
@@ -203,7 +204,7 @@ void ReceiveWorker::tell(bool urgent) {
   if (urgent || board_.eager.load(std::memory_order_seq_cst)) board_.wake_driver();
 }
 
-// ---- chunks that come before their collective has begun here ------------------------------------
+// ---- unexpected chunks ---------------------------------------------------------------------------
 
 void ReceiveWorker::keep(Stream& stream, const device::ReceivedChunk& chunk) {
   bool damaged = false;

@@ -1,6 +1,6 @@
-// A receive worker's part in one communicator (K8, K9): the receive side of some of its multicast
-// queue pairs. It checks, places, verifies and marks chunks; what follows from them is the
-// driver's. Poll-driven like all of the engine: a thread, the worker, calls `poll`.
+// A receive worker's share of one communicator: the receive side of some of its multicast queue
+// pairs ([Khalilov24] 4.3). It checks, places, verifies and marks chunks; the owner does the rest.
+// Poll-driven like all of the engine: the worker's thread calls `poll`.
 #pragma once
 
 #include <array>
@@ -19,31 +19,31 @@ namespace tutti::engine {
 
 class ReceiveWorker : private device::PlacementResolver {
  public:
-  /// Keeps, of each queue pair, up to `unexpected_bytes` of chunks of collectives not begun here.
+  /// Stores up to `unexpected_bytes` of chunks of later collectives per queue pair.
   ReceiveWorker(ReceiveBoard& board, std::uint64_t unexpected_bytes)
       : board_(board), unexpected_bytes_(unexpected_bytes) {}
   ReceiveWorker(const ReceiveWorker&) = delete;
   ReceiveWorker& operator=(const ReceiveWorker&) = delete;
 
-  /// Gives it a queue pair, before it runs.
+  /// Assigns a queue pair, before the worker runs.
   void add(std::uint32_t subgroup, device::MulticastQueuePair& pair) {
     streams_.push_back({subgroup, &pair, UnexpectedChunks(unexpected_bytes_)});
     (void)pair.set_resolver(this);
   }
-  /// What its thread waits on.
+  /// Descriptors that its thread waits on.
   std::vector<int> descriptors() const;
 
-  // By its thread.
-  /// A batch from each queue pair; returns whether anything came.
+  // Called by its thread.
+  /// Takes a batch from each queue pair; returns whether anything arrived.
   bool poll(Instant now);
-  /// When `poll` must be called though nothing arrives.
+  /// When `poll` must be called even if nothing arrives.
   Instant next_deadline() const { return next_arrival_; }
-  /// Whether `poll` has something to do now though nothing has arrived. A thread that is going to
-  /// sleep asks after it has said so.
+  /// Whether `poll` has something to do even if nothing has arrived. A thread checks this after it
+  /// has announced that it will sleep.
   bool due() const;
 
-  // By the driver.
-  /// Sets what wakes its thread, before it runs.
+  // Called by the owner.
+  /// Sets the function that wakes its thread, before it runs.
   void on_rouse(std::function<void()> rouse) { rouse_ = std::move(rouse); }
   void rouse() const {
     if (rouse_) rouse_();
@@ -60,10 +60,10 @@ class ReceiveWorker : private device::PlacementResolver {
     std::uint32_t subgroup;
     device::MulticastQueuePair* pair;
     UnexpectedChunks early;
-    std::uint64_t early_checked = 0;  ///< publications that the early chunks were compared with
+    std::uint64_t early_checked = 0;  ///< publications compared with the stored chunks
     std::uint32_t last_block = 0;
   };
-  /// What the chunks of a batch, by one view, amount to.
+  /// Result of the chunks of one batch under one view.
   struct Batch {
     const ReceiveView* view;
     Instant now;
@@ -71,9 +71,9 @@ class ReceiveWorker : private device::PlacementResolver {
     std::uint64_t fresh = 0;
     bool block_ended = false;
   };
-  /// What becomes of a chunk.
+  /// Decision about a chunk.
   enum class Judgement : std::uint8_t { place, early, stale, malformed, duplicate, unwanted };
-  /// Holds on to the view and to what it points to.
+  /// Read guard of the view and of the objects that it points to.
   class Pin;
 
   static bool answer(std::atomic<std::uint64_t>& answered, std::uint64_t asked);
@@ -84,7 +84,7 @@ class ReceiveWorker : private device::PlacementResolver {
   device::Placement landing(const device::MessageHead& chunk, bool begins) override;
   Judgement judge(const ReceiveView& view, Stream& stream, const device::MessageHead& chunk) const;
   void count(Judgement judgement);
-  /// Whether the chunk is one of this queue pair's in the collective of the view.
+  /// Whether the chunk belongs to this queue pair in the collective of the view.
   static bool belongs(const ReceiveView& view, Stream& stream, std::uint32_t psn, Rank source,
                       std::size_t bytes);
   bool here(const ReceiveView& view, const Stream& stream, std::uint32_t psn) const;
@@ -102,9 +102,9 @@ class ReceiveWorker : private device::PlacementResolver {
   ArrivalQueue arrivals_;
   ReceiveCounters counters_;
   std::array<device::ReceivedChunk, 256> chunks_;
-  Stream* polled_ = nullptr;                       ///< while its queue pair is polled ...
-  Pin* poll_pin_ = nullptr;                        ///< ... and what holds on to the view then
-  alignas(64) std::atomic<std::uint64_t> pin_{0};  ///< odd: goes by a view
+  Stream* polled_ = nullptr;                       ///< while its queue pair is polled
+  Pin* poll_pin_ = nullptr;                        ///< guard of the poll in progress
+  alignas(64) std::atomic<std::uint64_t> pin_{0};  ///< odd: uses a view
   std::atomic<std::uint64_t> looks_glanced_{0};
   std::atomic<std::uint64_t> looks_answered_{0};
   std::atomic<bool> holds_unexpected_{false};

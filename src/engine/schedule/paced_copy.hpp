@@ -1,4 +1,4 @@
-// A long copy that nobody waits for, beside work that somebody does.
+// A long local copy that no task waits for, beside more urgent work.
 #pragma once
 
 #include <algorithm>
@@ -13,20 +13,19 @@
 
 namespace tutti::engine {
 
-/// Copies by slices, for a quarter of the time. All at once the copy of a rank's own block kept it,
-/// and those of its core, from sending: a ring of 4 MiB began 2 ms late, with two ranks a core
-/// five. Used by one thread.
+/// Copies in slices, for a quarter of the time. Copying a rank's own block at once delayed the
+/// start of a ring by milliseconds. Used by one thread.
 class PacedCopy {
  public:
   static constexpr std::size_t kSliceBytes = 64 * 1024;
 
-  /// Both are the caller's until the copy is over, of one size, and apart.
+  /// Both spans have one size, do not overlap, and belong to the caller until the copy is over.
   void begin(std::span<const std::byte> source, std::span<std::byte> target) {
     source_ = source;
     target_ = target;
   }
   bool pending() const { return !source_.empty(); }
-  /// Copies a slice, where one is due; returns whether it did. `at_leisure`: there is other work.
+  /// Copies a slice if one is due; returns whether it did. `at_leisure`: other work is pending.
   bool go_on(Instant now, bool at_leisure) {
     if (slice_began_) due_ = now + (now - *std::exchange(slice_began_, {})) * kPauses;
     if (!pending() || (at_leisure && now < due_)) return false;
@@ -37,19 +36,20 @@ class PacedCopy {
     slice_began_ = now;
     return true;
   }
-  /// When to call `go_on`: at once after a slice, to see how long it took; kNever: it is over.
+  /// When to call `go_on`: at once after a slice, to measure its duration; kNever: the copy is
+  /// over.
   Instant due() const {
     if (!pending()) return kNever;
     return slice_began_ ? Instant{} : due_;
   }
 
  private:
-  static constexpr int kPauses = 3;  ///< as long as a slice each, after every slice
+  static constexpr int kPauses = 3;  ///< pauses after a slice, each as long as the slice
 
   std::span<const std::byte> source_;
   std::span<std::byte> target_;
   Instant due_{};
-  std::optional<Instant> slice_began_;  ///< the last one, where its duration is not known yet
+  std::optional<Instant> slice_began_;  ///< start of the last slice until its duration is known
 };
 
 }  // namespace tutti::engine

@@ -17,7 +17,7 @@ using schedule::Transfer;
 
 namespace {
 
-/// What a message costs whoever keeps it early, beside its bytes.
+/// Overhead of storing an unexpected message, in addition to its bytes.
 constexpr std::uint64_t kUnexpectedOverheadBytes = 64;
 
 bool executable(TaskKind kind) {
@@ -25,7 +25,7 @@ bool executable(TaskKind kind) {
          kind != TaskKind::collect;
 }
 
-/// Whether finishing at one rank proves that every rank had begun: each needs something of all.
+/// Whether the end at one rank proves that every rank had begun, because each needs data of all.
 bool needs_everybody(schedule::Collective collective) {
   switch (collective) {
     case schedule::Collective::barrier:
@@ -44,7 +44,7 @@ bool needs_everybody(schedule::Collective collective) {
   return false;
 }
 
-/// An upper bound, the same on all ranks, of what one rank may be sent before it has called.
+/// Upper bound, the same on all ranks, of the bytes that a rank may be sent before it has called.
 std::uint64_t unexpected_bound(const schedule::Schedule& schedule, const schedule::Shape& shape) {
   const schedule::Purpose& purpose = schedule.purpose();
   const schedule::BlockSizes& blocks = shape.of(Buffer::receive);
@@ -106,7 +106,8 @@ Status ScheduleOperation::prepare_call() {
   }
   unexpected_bytes_ = unexpected_bound(schedule, call_.shape);
   confirms_ = needs_everybody(purpose.collective);
-  for (schedule::BlockSizes& blocks : call_.shape.buffers) blocks = {};  // the caller's from here
+  for (schedule::BlockSizes& blocks : call_.shape.buffers)
+    blocks = {};  // the spans belong to the caller from here on
   space.departures.assign(schedule.tasks().size(), {});
   space.folded.assign(schedule.tasks().size(), 0);
   space.unsent.clear();
@@ -206,7 +207,7 @@ void ScheduleOperation::issue(Instant now, TaskIndex at) {
       complete(at);
       return;
     default:
-      return;  // refused by create; waits and enables are the board's
+      return;  // refused by create; the task board handles waits and enables
   }
 }
 
@@ -222,7 +223,7 @@ void ScheduleOperation::copy(TaskIndex at) {
   complete(at);
 }
 
-/// Whether a copy is long, and no other task waits for it.
+/// Whether a copy is long and no other task waits for it.
 bool ScheduleOperation::may_take_long(TaskIndex at) {
   const std::span<const std::byte> source = place(space_->filled[at].source);
   if (source.size() <= PacedCopy::kSliceBytes) return false;
@@ -286,7 +287,7 @@ void ScheduleOperation::write_to_peer(Instant now, TaskIndex at) {
                                       .remote_key = {clear.key},
                                       .remote_offset = clear.offset,
                                       .immediate = std::uint64_t{epoch()} << 32 | task.slot});
-  // A lost connection tells so by a completion of its own.
+  // A lost connection is reported by a completion of its own.
   if (posted.code() == Code::resource_exhausted) space_->unsent.push_back(at);
   if (posted.ok()) ++context().counters().messages_rendezvous;
 }
@@ -343,7 +344,7 @@ void ScheduleOperation::wait_keys(Instant now, TaskIndex at) {
   fold_arrived_keys(at);
 }
 
-/// Folds what has come, in the order that the task names, whatever order it came in (T2).
+/// Folds arrived contributions in the order that the task names, whatever their order of arrival.
 void ScheduleOperation::fold_arrived_keys(TaskIndex at) {
   const Task& task = call_.schedule->tasks()[at];
   const schedule::FilledTask& filled = space_->filled[at];
@@ -469,8 +470,8 @@ void ScheduleOperation::reduce(const Task& task, std::span<const std::byte> sour
   reducer_->combine(target.data(), operands, count);
 }
 
-/// premultiplied_sum: what the schedule takes for this rank's contribution is the scaled one. In
-/// place the contribution gives way to the result anyway.
+/// premultiplied_sum: the schedule must use the scaled contribution. In place the result overwrites
+/// the contribution anyway.
 void ScheduleOperation::scale_contribution() {
   if (!reducer_ || reducer_->operation() != ReduceOperation::premultiplied_sum) return;
   const bool in_place = !alias_.name.empty();
@@ -494,7 +495,7 @@ std::span<std::byte> ScheduleOperation::memory(Buffer buffer) {
   switch (buffer) {
     case Buffer::send:
       if (scaled_) return space_->scaled;
-      // Written only where the call is in place, and so this is the caller's result, too.
+      // Written only in a call in place, in which this is also the caller's receive buffer.
       return {const_cast<std::byte*>(call_.send.data()), call_.send.size()};
     case Buffer::receive:
       return call_.receive;
@@ -559,7 +560,7 @@ void ScheduleOperation::trace_task(TaskIndex at) {
   context().trace()->add(span);
 }
 
-/// One of the messages that a wait_keys waits for: its task tells of all of them together.
+/// Records one message of a wait_keys task, whose own span covers all of them.
 void ScheduleOperation::trace_arrival(std::size_t arrival) {
   const Match& match = call_.schedule->arrivals()[arrival];
   if (call_.schedule->tasks()[match.task].kind != TaskKind::wait_keys) return;

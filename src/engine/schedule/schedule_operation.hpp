@@ -1,9 +1,10 @@
-// A collective as its schedule says: the host's executor of task lists (C1-C5). Messages travel
-// eagerly, copied into a SEND, up to the limit of the call's shape; longer ones by rendezvous: the
-// receiver names its place by a clear-to-send, and the sender WRITEs there with an immediate.
+// A collective run from its schedule: the host's executor of task lists ([Inozemtsev12] 3, 4.1).
+// Messages up to the eager limit of the call's shape are copied into a SEND; longer ones go by
+// rendezvous: the receiver names its memory in a clear-to-send, and the sender WRITEs there with an
+// immediate.
 //
-// Multicast has its own executor, MulticastOperation, which runs `multicast` and `collect` of a
-// template together with their slow path; a schedule that mixes them with messages is refused.
+// Multicast has its own executor, MulticastOperation, which runs the tasks `multicast` and
+// `collect` together with their slow path; a schedule that mixes them with messages is refused.
 #pragma once
 
 #include <array>
@@ -30,17 +31,18 @@ namespace tutti::engine {
 struct ScheduleCall {
   Description description;  ///< its texts are literals
   std::shared_ptr<const schedule::Schedule> schedule;
-  /// Sizes; its spans are read by `create` only. The eager limit must be the same on all ranks.
+  /// Sizes, whose spans only `create` reads. The eager limit must be the same on all ranks.
   schedule::Shape shape;
-  std::span<const std::byte> send;  ///< the caller's until the end
-  std::span<std::byte> receive;     ///< the caller's until the end
+  std::span<const std::byte> send;  ///< in use until the end
+  std::span<std::byte> receive;     ///< in use until the end
   std::optional<Reduction> reduction;
 };
 
 class ScheduleOperation final : public Operation {
  public:
-  /// Fills the template and checks the buffers. Errors (invalid_argument): sizes that the schedule
-  /// does not serve, buffers that are too short; (unsupported): tasks that this executor lacks.
+  /// Fills the template and checks the buffers. Errors: invalid_argument for sizes that the
+  /// schedule does not serve and for buffers that are too short, unsupported for tasks that this
+  /// executor lacks.
   static Result<std::unique_ptr<ScheduleOperation>> create(ScheduleCall call,
                                                            std::shared_ptr<WorkspacePool> pool);
   ~ScheduleOperation() override;
@@ -104,11 +106,11 @@ class ScheduleOperation final : public Operation {
   std::unique_ptr<ScheduleWorkspace> space_;
   std::optional<reduction::Reducer> reducer_;
   schedule::Alias alias_;    ///< of a call in place
-  schedule::Extent result_;  ///< of a reduction, at the ranks that get it
+  schedule::Extent result_;  ///< of a reduction, at the ranks that receive one
   std::unique_ptr<protocol::ReadyBarrier> barrier_;
   protocol::Outbox outbox_;
   PacedCopy copy_;                  ///< the first of the workspace's copies
-  std::vector<Instant> issued_at_;  ///< by task; of a call that is traced
+  std::vector<Instant> issued_at_;  ///< by task; empty unless traced
   std::uint64_t unexpected_bytes_ = 0;
   bool confirms_ = false;
   bool scaled_ = false;

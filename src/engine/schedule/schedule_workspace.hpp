@@ -1,5 +1,5 @@
-// What one run of a schedule needs beside the schedule and the caller's buffers. Workspaces are
-// kept and used again, so a call allocates nothing in the steady state (C3).
+// The state of one run of a schedule, beside the schedule and the caller's buffers. Workspaces are
+// reused, so that a call allocates nothing in the steady state ([Inozemtsev12] 4.1).
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace tutti::engine {
 /// A message that the schedule waits for.
 struct ArrivalState {
   bool posted = false;   ///< its receive was issued
-  bool arrived = false;  ///< its data is here: at its place where posted, else in `early`
+  bool arrived = false;  ///< its data is at its place if posted, else in `early`
   std::vector<std::byte> early;
 };
 
@@ -36,17 +36,17 @@ struct ScheduleWorkspace {
   std::vector<ArrivalState> arrivals;         ///< by Schedule::arrivals()
   std::vector<DepartureState> departures;     ///< by task
   std::vector<schedule::TaskIndex> unsent;    ///< issued, refused by a full send queue
-  std::vector<schedule::TaskIndex> copies;    ///< issued, long: carried out by slices
-  std::vector<std::uint32_t> folded;          ///< by task: keys of a wait_keys that are folded
-  std::vector<std::vector<std::byte>> keyed;  ///< by arrival: landing places of keyed rendezvous
+  std::vector<schedule::TaskIndex> copies;    ///< issued, long: carried out in slices
+  std::vector<std::uint32_t> folded;          ///< by task: keys of a wait_keys already folded
+  std::vector<std::vector<std::byte>> keyed;  ///< by arrival: memory for keyed rendezvous
   std::vector<std::byte> scratch;
   std::vector<std::byte> scaled;  ///< the contribution times its factor
   std::array<std::optional<device::MemoryKey>, schedule::kBufferKinds> keys;
   std::vector<std::optional<device::MemoryKey>> keyed_keys;  ///< by arrival
 };
 
-/// Where workspaces come from. A call takes one in the caller's thread and gives it back in the
-/// engine's: where these differ, an implementation must be thread-safe.
+/// Source of workspaces. A call takes one in the caller's thread and gives it back in the engine's:
+/// an implementation must be thread-safe if these differ.
 class WorkspacePool {
  public:
   virtual ~WorkspacePool() = default;
