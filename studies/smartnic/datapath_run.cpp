@@ -193,14 +193,14 @@ DatapathRun::DatapathRun(const DatapathSpec& spec)
       view_{.epoch = kEpoch,
             .layout = &layout_,
             .map = &map_,
-            .kept_off = &read_locked_,
+            .read_locked = &read_locked_,
             .buffer = buffer_.data()},
       cores_(spec.processor.cores),
       bus_(spec.bus),
       link_(spec.link_bits_per_second) {
   fill_expected(sent_);
   board_.view.store(&view_);
-  board_.wake_driver = [] {};
+  board_.wake_owner = [] {};
   for (std::uint32_t t = 0; t < spec.threads; ++t) {
     Thread& thread = threads_.emplace_back();
     thread.pair = std::make_unique<OffloadedPair>(spec.staging, spec.window_chunks,

@@ -94,7 +94,7 @@ class Receiving : public testing::Test {
     return {.epoch = kEpoch,
             .layout = &layout_,
             .map = map_.get(),
-            .kept_off = &read_locked_,
+            .read_locked = &read_locked_,
             .buffer = buffer_.data()};
   }
   std::byte at(std::uint32_t psn) const { return buffer_[std::size_t{psn} * kChunk]; }

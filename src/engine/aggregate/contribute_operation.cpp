@@ -110,8 +110,8 @@ bool ContributeOperation::post_record(Instant now) {
                                                         .local = record_,
                                                         .remote_key = {window_key_},
                                                         .signaled = false});
-  told_ = posted.ok();
-  return told_;
+  record_posted_ = posted.ok();
+  return record_posted_;
 }
 
 bool ContributeOperation::post_segment(Instant now, std::uint32_t segment) {
@@ -136,7 +136,7 @@ bool ContributeOperation::post_some(Instant now) {
   // One segment per poll, so that other ranks on this core can start.
   const std::uint32_t end = begins_together() ? std::min(granted_, next_ + 1) : granted_;
   while (next_ <= last_ && next_ < end) {
-    if (!told_ && !post_record(now)) return worked;
+    if (!record_posted_ && !post_record(now)) return worked;
     if (!plan_.stays(next_, context().rank()) && !post_segment(now, next_)) return worked;
     ++next_;
     worked = true;
@@ -199,8 +199,8 @@ void ContributeOperation::join(std::uint32_t in_block) {
 
 void ContributeOperation::on_completion(Instant, const device::Completion& completion) {
   if (completion.code != Code::ok) {
-    context().fail(failure(completion.code, "a contribution to {} was refused",
-                           context().name_of(completion.peer)));
+    context().fail(
+        failure(completion.code, "{} refused a contribution", context().name_of(completion.peer)));
     return;
   }
   acknowledged_ = true;

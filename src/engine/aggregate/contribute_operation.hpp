@@ -82,12 +82,12 @@ class ContributeOperation final : public Operation {
   device::MemoryKey landing_key_;
   bool registered_ = false;
   std::uint64_t window_key_ = 0;
-  std::uint32_t granted_ = 0;  ///< segments that may have been written, in total
-  std::uint32_t next_ = 0;     ///< first segment not yet written
-  std::uint32_t last_ = 0;     ///< last segment that is sent
-  std::uint32_t results_ = 0;  ///< results received
-  bool told_ = false;          ///< the record was posted
-  bool acknowledged_ = false;  ///< every write has been acknowledged
+  std::uint32_t granted_ = 0;   ///< segments that may have been written, in total
+  std::uint32_t next_ = 0;      ///< first segment not yet written
+  std::uint32_t last_ = 0;      ///< last segment that is sent
+  std::uint32_t results_ = 0;   ///< results received
+  bool record_posted_ = false;  ///< the record was posted
+  bool acknowledged_ = false;   ///< every write has been acknowledged
   Instant stalled_since_{};
 };
 

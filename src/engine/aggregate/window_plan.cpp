@@ -35,8 +35,8 @@ std::uint64_t evenly(std::uint64_t bytes, std::uint64_t longest) {
 Status check(const WindowConfig& terms) {
   const auto outside = [](const char* field, std::uint64_t value, std::uint64_t low,
                           std::uint64_t high) {
-    return failure(Code::invalid_argument, "an aggregator's {} of {} is outside {} to {}", field,
-                   value, low, high);
+    return failure(Code::invalid_argument, "aggregator {} {} is outside {} to {}", field, value,
+                   low, high);
   };
   if (terms.segment_bytes < kSegmentGrain || terms.segment_bytes > (1u << 20) ||
       terms.segment_bytes % 64 != 0) {
@@ -56,19 +56,19 @@ Status check(const WindowConfig& terms) {
 
 Status check(const InNetworkCall& call, std::uint32_t ranks) {
   if (!reduction::is_supported(call.operation, call.type)) {
-    return failure(Code::unsupported, "{} is for integers, not for {}", to_string(call.operation),
-                   to_string(call.type));
+    return failure(Code::unsupported, "{} is not defined for {}: use an integer type",
+                   to_string(call.operation), to_string(call.type));
   }
   if (index(call.root) >= ranks) {
-    return failure(Code::invalid_argument, "root {} is not a rank (there are {})", index(call.root),
-                   ranks);
+    return failure(Code::invalid_argument, "root {} is not a rank: use 0 to {}", index(call.root),
+                   ranks - 1);
   }
   const std::uint64_t blocks = block_count(call, ranks);
   // Even with the smallest segments their numbers must fit.
   const std::uint64_t most =
       kMaxSegments * kSegmentGrain / reduction::element_bytes(call.type) / blocks;
   if (call.elements > most) {
-    return failure(Code::invalid_argument, "{} elements are too many; the most is {}",
+    return failure(Code::invalid_argument, "{} elements are too many: use at most {}",
                    call.elements, most);
   }
   return {};
@@ -159,17 +159,18 @@ std::optional<CallRecord> decode_call_record(std::span<const std::byte> bytes,
 }
 
 std::string describe(Refusal refusal, Rank rank) {
-  const char* what = "gave no reason that we know";
+  const char* what = "caused a refusal for an unknown reason: use one version of Tutti";
   switch (refusal) {
     case Refusal::none:
       break;
     case Refusal::record:
-      what = "sent a call that has no meaning: use one version of Tutti";
+      what = "sent an invalid call: use one version of Tutti";
       break;
     case Refusal::mismatch:
       what =
-          "called another reduction than the ranks before it: give all ranks the same operation, "
-          "type, count and root, in the same order";
+          "called a different reduction from the ranks before it: call with the same operation, "
+          "type, "
+          "count and root, in the same order, on all ranks";
       break;
     case Refusal::overrun:
       what = "wrote without credit";
@@ -178,7 +179,7 @@ std::string describe(Refusal refusal, Rank rank) {
       what = "has closed its communicator while others call";
       break;
     case Refusal::reduction:
-      what = "asked for a reduction that cannot be computed";
+      what = "requested a reduction that is not defined for its type";
       break;
   }
   return fmt::format("rank {} {}", index(rank), what);

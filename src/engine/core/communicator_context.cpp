@@ -23,9 +23,9 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       window_bytes_(endpoint_->capabilities().receive_window_bytes),
       next_epoch_(settings.first_epoch),
       message_buffers_(endpoint_->max_message_bytes()),
-      early_(window_bytes_),
-      receipts_(size, settings.first_epoch, settings.ack_delay),
-      kept_(rank, *endpoint_, 2 * settings.ack_delay),
+      unexpected_chunks_(window_bytes_),
+      delivery_acks_(size, settings.first_epoch, settings.ack_delay),
+      retained_(rank, *endpoint_, 2 * settings.ack_delay),
       bytes_per_second_(settings.assumed_bytes_per_second) {
   if (settings.chunk_bytes != 0) chunk_bytes_ = std::min(chunk_bytes_, settings.chunk_bytes);
   if (settings.window_bytes != 0) window_bytes_ = std::min(window_bytes_, settings.window_bytes);
@@ -47,9 +47,9 @@ bool CommunicatorContext::poll(Instant now) {
     discard_multicast();
     return false;
   }
-  // Other messages are handled in every kRoundsMet-th round only.
-  constexpr std::uint32_t kRoundsMet = 16;
-  const bool briefly = only_slot_exchange_active() && ++rounds_met_ % kRoundsMet != 0;
+  // Other messages are handled in every kSlotOnlyRounds-th round only.
+  constexpr std::uint32_t kSlotOnlyRounds = 16;
+  const bool briefly = only_slot_exchange_active() && ++rounds_slot_only_ % kSlotOnlyRounds != 0;
   if (briefly && poll_inline(now)) return active_.empty();
   bool worked = poll_endpoint(now);
   if (!deferred_.empty()) post_deferred(now);
@@ -59,7 +59,7 @@ bool CommunicatorContext::poll(Instant now) {
     worked |= poll_multicast(now);
   }
   worked |= poll_operations(now);
-  if (failing_.ok()) tend_copies(now);
+  if (failing_.ok()) serve_retained(now);
   if (!failing_.ok() && workers_stopped(now)) {
     settle_failure(now);
     return true;
@@ -95,8 +95,9 @@ bool CommunicatorContext::poll_inline(Instant now) {
 Status CommunicatorContext::use_receive_workers(std::uint32_t workers) {
   const std::uint32_t most = endpoint_->subgroup_count();
   if (workers == 0 || workers > most || team_ || busy()) {
-    return failure(Code::internal, "{} receive workers for {} subgroups{}", workers, most,
-                   busy() ? ", while collectives run" : "");
+    return failure(Code::internal,
+                   "{} receive workers for {} subgroups{}: use 1 to one per subgroup, while idle",
+                   workers, most, busy() ? ", while collectives run" : "");
   }
   if (Status status = endpoint_->use_receive_workers(true); !status) return status;
   team_ = std::make_unique<ReceiveTeam>(*endpoint_, workers, next_epoch_ - 1, window_bytes_);
@@ -149,12 +150,14 @@ bool CommunicatorContext::take_completions(Instant now, std::size_t count) {
 /// If no active operation uses multicast, incoming chunks can only belong to later collectives:
 /// poll the multicast sockets every 4th round, because each costs a system call.
 bool CommunicatorContext::expects_multicast() {
-  constexpr std::uint32_t kRoundsUnheard = 4;
+  constexpr std::uint32_t kRoundsWithoutMulticast = 4;
   const bool any =
       active_.empty() || std::any_of(active_.begin(), active_.end(),
                                      [](const auto& one) { return one->multicast_bytes() > 0; });
-  rounds_unheard_ = any || rounds_unheard_ + 1 == kRoundsUnheard ? 0 : rounds_unheard_ + 1;
-  return rounds_unheard_ == 0;
+  rounds_without_multicast_ = any || rounds_without_multicast_ + 1 == kRoundsWithoutMulticast
+                                  ? 0
+                                  : rounds_without_multicast_ + 1;
+  return rounds_without_multicast_ == 0;
 }
 
 bool CommunicatorContext::poll_multicast(Instant now) {
@@ -196,7 +199,7 @@ void CommunicatorContext::on_chunk(Instant now, const device::ReceivedChunk& chu
     return;
   }
   bool damaged = false;
-  if (early_.keep(chunk, pair, damaged)) {
+  if (unexpected_chunks_.keep(chunk, pair, damaged)) {
     ++counters_.chunks_unexpected;
   } else {
     ++(damaged ? counters_.chunks_damaged : counters_.chunks_unexpected_dropped);
@@ -205,11 +208,10 @@ void CommunicatorContext::on_chunk(Instant now, const device::ReceivedChunk& chu
 }
 
 void CommunicatorContext::fail_without_slow_path(Rank source) {
-  fail(
-      failure(Code::peer_failed,
-              "{} sent a chunk that cannot be used here, and none is sent twice: do all ranks call "
-              "the same collectives in the same order?",
-              name_of(source)));
+  fail(failure(Code::peer_failed,
+               "{} sent a chunk that fits no collective here, and chunks are sent once: call the "
+               "same collectives in the same order on all ranks",
+               name_of(source)));
 }
 
 device::Placement CommunicatorContext::landing(const device::MessageHead& chunk, bool begins) {
@@ -229,11 +231,13 @@ void CommunicatorContext::on_peer_failure(Rank peer) {
 void CommunicatorContext::on_failed_message(Rank lost, Rank from, Rank culprit) {
   if (failing_.ok()) culprit_ = culprit;
   const Status status =
-      culprit != kNoRank ? failure(Code::peer_failed, "rank {} of the job is lost, as {} reports",
-                                   index(culprit), name_of(from))
+      culprit != kNoRank
+          ? failure(Code::peer_failed, "rank {} of the job is lost, as reported by {}",
+                    index(culprit), name_of(from))
       : lost == from
-          ? failure(Code::peer_failed, "{} gave up; its own error says why", name_of(lost))
-          : failure(Code::peer_failed, "{} is lost, as {} reports", name_of(lost), name_of(from));
+          ? failure(Code::peer_failed, "{} gave up: see its own error for the cause", name_of(lost))
+          : failure(Code::peer_failed, "{} is lost, as reported by {}", name_of(lost),
+                    name_of(from));
   note_failure(status, lost, false);
 }
 
@@ -244,7 +248,7 @@ void CommunicatorContext::take_submissions(Instant now) {
       queued_.push_back(std::move(operation));
     } else {
       complete(*operation,
-               failure(Code::aborted, "the communicator failed before: {}", failed_.message()));
+               failure(Code::aborted, "the communicator has failed: {}", failed_.message()));
     }
   }
   begin_operations(now);
@@ -257,14 +261,16 @@ bool CommunicatorContext::barrier_needed(const Operation& operation, bool votes)
   const std::uint64_t payload = operation.multicast_bytes();
   const std::uint64_t bytes = payload == 0 ? 0 : std::max(payload, kMinUnconfirmedBytes);
   const bool lossless = endpoint_->capabilities().has(device::Capability::lossless);
-  const std::uint64_t early = operation.unexpected_bytes();
-  const bool barrier = (bytes > 0 && (votes || settings_.always_barrier || lossless ||
-                                      unconfirmed_bytes_ + bytes > window_bytes_)) ||
-                       (early > 0 && (settings_.always_barrier ||
-                                      unconfirmed_unexpected_bytes_ + early > kMaxUnexpectedBytes));
+  const std::uint64_t unexpected = operation.unexpected_bytes();
+  const bool barrier =
+      (bytes > 0 && (votes || settings_.always_barrier || lossless ||
+                     unconfirmed_bytes_ + bytes > window_bytes_)) ||
+      (unexpected > 0 && (settings_.always_barrier ||
+                          unconfirmed_unexpected_bytes_ + unexpected > kMaxUnexpectedBytes));
   const bool confirmed = barrier || operation.confirms_earlier();
   unconfirmed_bytes_ = confirmed ? bytes : unconfirmed_bytes_ + bytes;
-  unconfirmed_unexpected_bytes_ = confirmed ? early : unconfirmed_unexpected_bytes_ + early;
+  unconfirmed_unexpected_bytes_ =
+      confirmed ? unexpected : unconfirmed_unexpected_bytes_ + unexpected;
   return barrier;
 }
 
@@ -294,8 +300,8 @@ void CommunicatorContext::begin(Instant now, std::unique_ptr<Operation> begun) {
   if (!operation.meets()) watch_neighbours();
   const bool votes = operation.prepare(*this);
   operation.begin(now, epoch, barrier_needed(operation, votes), *this);
-  if (!early_.empty()) {
-    for (const UnexpectedChunks::Chunk& chunk : early_.take(epoch)) {
+  if (!unexpected_chunks_.empty()) {
+    for (const UnexpectedChunks::Chunk& chunk : unexpected_chunks_.take(epoch)) {
       operation.on_unexpected_chunk(now, chunk.psn, chunk.source, chunk.payload());
     }
   }
@@ -328,8 +334,8 @@ void CommunicatorContext::end(Instant now, std::size_t position) {
   recorder_.enter(over->epoch(), observe::Phase::done, now);
   over->finish();
   if (over->begun_by_all()) {
-    receipts_.begun_by_all(over->epoch());
-    kept_.release(receipts_);
+    delivery_acks_.begun_by_all(over->epoch());
+    retained_.release(delivery_acks_);
   }
   active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(position));
   if (active_.empty() && queued_.empty()) stop_watching();
@@ -356,7 +362,7 @@ void CommunicatorContext::watch(Rank peer) {
   endpoint_->watch(peer, true);
 }
 
-void CommunicatorContext::watch_everybody() {
+void CommunicatorContext::watch_all() {
   for (std::uint32_t r = 0; r < size_; ++r) watch(rank_of(r));
 }
 
@@ -374,7 +380,7 @@ void CommunicatorContext::watch_neighbours() {
 void CommunicatorContext::stop_watching() {
   // A closing rank waits for delivery ACKs, so that it must notice the death of a rank that owes
   // one.
-  if (parting_) return;
+  if (closing_) return;
   for (const Rank peer : watched_) endpoint_->watch(peer, false);
   watched_.clear();
 }
@@ -400,12 +406,12 @@ Status CommunicatorContext::failure_of(Instant now, const Operation& operation,
   return Status(cause.code(), text);
 }
 
-void CommunicatorContext::note_failure(const Status& status, Rank lost, bool tell_peers) {
+void CommunicatorContext::note_failure(const Status& status, Rank lost, bool notify_peers) {
   // Only the first failure is the cause; later ones are its consequences.
   if (!failing_.ok()) return;
   failing_ = status;
   lost_ = lost;
-  tell_peers_ = tell_peers;
+  notify_peers_ = notify_peers;
 }
 
 void CommunicatorContext::fail(const Status& status) { note_failure(status, rank_, true); }
@@ -425,7 +431,7 @@ void CommunicatorContext::settle_failure(Instant now) {
   failed_ = status;
   fold_received();
   drop_deferred();
-  if (tell_peers_) {
+  if (notify_peers_) {
     for (std::uint32_t r = 0; r < size_; ++r) {
       if (rank_of(r) == rank_ || rank_of(r) == lost_) continue;
       const std::uint64_t culprit = culprit_ == kNoRank ? 0 : index(culprit_) + 1;
@@ -458,7 +464,9 @@ void CommunicatorContext::settle_failure(Instant now) {
   for (std::size_t i = 0; i < active_.size(); ++i) complete(*active_[i], reasons[i]);
   active_.clear();
   for (auto& operation : queued_) {
-    complete(*operation, failure(Code::aborted, "not begun: {}", status.message()));
+    complete(*operation,
+             failure(Code::aborted, "not begun, because the communicator has failed: {}",
+                     status.message()));
   }
   queued_.clear();
 }
@@ -490,8 +498,8 @@ bool CommunicatorContext::blocked() const {
 }
 
 Instant CommunicatorContext::next_deadline() const {
-  Instant deadline =
-      std::min({endpoint_->next_deadline(), stop_check_, receipts_.due(), kept_.next_deadline()});
+  Instant deadline = std::min(
+      {endpoint_->next_deadline(), stop_check_, delivery_acks_.due(), retained_.next_deadline()});
   for (const auto& operation : active_) {
     deadline = std::min(deadline, operation->next_deadline());
   }

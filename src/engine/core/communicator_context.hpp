@@ -65,7 +65,7 @@ class CommunicatorContext : private device::PlacementResolver {
   /// Begins to close: sends the delivery ACKs that peers wait for, and watches the ranks that may
   /// still need something of this one (`retains_blocks`).
   void part(Instant now);
-  bool retains_blocks() const { return !kept_.empty() || !behind().empty(); }
+  bool retains_blocks() const { return !retained_.empty() || !behind().empty(); }
   /// Once nothing is retained and all is quiet: tells the ranks that may still ask that this one
   /// closes.
   void announce_close(Instant now);
@@ -152,7 +152,7 @@ class CommunicatorContext : private device::PlacementResolver {
   void answer_from_copy(Instant now, Rank from, const protocol::Message& request);
   /// Schedules a delivery ACK to `root`, which retains a copy of the block received.
   void schedule_ack(Instant now, Rank root, std::uint32_t epoch) {
-    receipts_.owe(now, root, epoch);
+    delivery_acks_.owe(now, root, epoch);
   }
   /// Whether the last poll of the multicast queue pairs found nothing, so that missing chunks are
   /// not merely unread. With receive workers, `request_drain` asks them and `looked` tells whether
@@ -173,7 +173,7 @@ class CommunicatorContext : private device::PlacementResolver {
   /// Until no collective runs, the silence of this peer is a failure; for peers that an operation
   /// waits for.
   void watch(Rank peer);
-  void watch_everybody();
+  void watch_all();
   /// The silence of this peer is no failure from now on.
   void unwatch(Rank peer);
   /// "rank 2 (host b)".
@@ -183,9 +183,9 @@ class CommunicatorContext : private device::PlacementResolver {
   /// Whether a rank has announced that it closes.
   bool gone(Rank rank) const;
   /// Asks ranks for their missing entries of the current exchange.
-  void ask_for_entries(Instant now, std::span<const Rank> ranks);
+  void request_entries(Instant now, std::span<const Rank> ranks);
   /// Asks ranks that have not acknowledged an exchange which ones they have left.
-  void ask_who_left(Instant now);
+  void request_slot_acks(Instant now);
   /// A membership probe that has arrived.
   struct Probe {
     Rank source;
@@ -235,7 +235,7 @@ class CommunicatorContext : private device::PlacementResolver {
   void drop_deferred();
   void on_peer_failure(Rank peer);
   void on_failed_message(Rank lost, Rank from, Rank culprit);
-  void note_failure(const Status& status, Rank lost, bool tell_peers);
+  void note_failure(const Status& status, Rank lost, bool notify_peers);
   void discard_multicast();
   void take_submissions(Instant now);
   void begin_operations(Instant now);
@@ -249,7 +249,7 @@ class CommunicatorContext : private device::PlacementResolver {
   void on_delivery_ack(Rank from, std::uint32_t epoch);
   std::vector<Rank> behind() const;
   bool on_slot_message(Instant now, Rank from, const protocol::Message& message);
-  void tend_copies(Instant now);
+  void serve_retained(Instant now);
   void watch_neighbours();
   void stop_watching();
   void settle_failure(Instant now);
@@ -277,9 +277,9 @@ class CommunicatorContext : private device::PlacementResolver {
   std::uint64_t pending_data_bytes_ = 0;
   MessageBuffers message_buffers_;
   std::deque<DeferredMessage> deferred_;  ///< messages refused by a full send queue
-  UnexpectedChunks early_;
-  protocol::DeliveryAcks receipts_;
-  RetainedBlocks kept_;
+  UnexpectedChunks unexpected_chunks_;
+  protocol::DeliveryAcks delivery_acks_;
+  RetainedBlocks retained_;
   protocol::Jitter jitter_;
   std::uint64_t bytes_per_second_;
   std::uint32_t loss_memory_ = 0;
@@ -290,7 +290,7 @@ class CommunicatorContext : private device::PlacementResolver {
   std::unique_ptr<observe::CommunicatorTrace> trace_;
   Status failed_;   ///< settled failure: no operation runs any more
   Status failing_;  ///< noted failure, not settled yet
-  bool tell_peers_ = false;
+  bool notify_peers_ = false;
   Rank culprit_ = kNoRank;
   Rank lost_ = kNoRank;  ///< rank whose loss is the cause; this rank if it gave up
   std::function<void(const Status&)> failure_hook_;
@@ -302,12 +302,12 @@ class CommunicatorContext : private device::PlacementResolver {
   ReceiveTeam::GracePeriod stopping_;  ///< while a failure waits for the workers
   Instant stop_check_ = kNever;        ///< set while it does
   std::vector<Rank> watched_;
-  bool parting_ = false;              ///< closing: watched peers stay watched
-  Instant ask_who_left_at_ = kNever;  ///< while closing
-  std::vector<Rank> gone_;            ///< ranks that have announced their close
+  bool closing_ = false;            ///< closing: watched peers stay watched
+  Instant ask_acks_at_ = kNever;    ///< while closing
+  std::vector<Rank> closed_ranks_;  ///< ranks that have announced their close
   bool drained_ = false;
-  std::uint32_t rounds_unheard_ = 0;  ///< polls since multicast was last polled
-  std::uint32_t rounds_met_ = 0;      ///< polls with nothing but a slot exchange active
+  std::uint32_t rounds_without_multicast_ = 0;  ///< polls since multicast was last polled
+  std::uint32_t rounds_slot_only_ = 0;          ///< polls with nothing but a slot exchange active
 };
 
 }  // namespace tutti::engine

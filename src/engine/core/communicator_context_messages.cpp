@@ -83,9 +83,11 @@ void CommunicatorContext::on_data(Instant now, Rank from, std::span<const std::b
   }
   pending_data_bytes_ += bytes.size();
   if (pending_data_bytes_ > 2 * kMaxUnexpectedBytes) {
-    fail(failure(Code::peer_failed,
-                 "{} sent data for collective #{}, more than may come before this rank calls it",
-                 name_of(from), message->epoch));
+    fail(failure(
+        Code::peer_failed,
+        "{} sent data for collective #{}, which this rank has not called: at most {} bytes may be "
+        "unexpected",
+        name_of(from), message->epoch, 2 * kMaxUnexpectedBytes));
     return;
   }
   pending_data_.keep(message->epoch,
@@ -124,7 +126,7 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
 
 /// Answers a rank that misses chunks of a collective that is over here.
 void CommunicatorContext::answer_late(Instant now, Rank from, const Message& message) {
-  if (kept_.holds(message.epoch)) {
+  if (retained_.holds(message.epoch)) {
     observe_loss(true);
     return answer_from_copy(now, from, message);
   }
@@ -145,15 +147,15 @@ bool CommunicatorContext::keeps(std::uint64_t broadcast_bytes) const {
 
 void CommunicatorContext::retain_block(Instant now, std::uint32_t epoch,
                                        std::span<const std::byte> block) {
-  kept_.keep(now, epoch, block);
+  retained_.keep(now, epoch, block);
   ++counters_.blocks_retained;
   // All ACKs may have arrived before the last chunk left here.
-  kept_.release(receipts_);
+  retained_.release(delivery_acks_);
 }
 
 void CommunicatorContext::answer_from_copy(Instant now, Rank from, const Message& request) {
-  if (kept_.holds(request.epoch)) counters_.retained_ranges_served += request.range_count;
-  if (!kept_.ask(from, request, outbox_)) ++counters_.messages_rejected;
+  if (retained_.holds(request.epoch)) counters_.retained_ranges_served += request.range_count;
+  if (!retained_.ask(from, request, outbox_)) ++counters_.messages_rejected;
   send(now, outbox_);
 }
 
@@ -162,8 +164,8 @@ void CommunicatorContext::on_delivery_ack(Rank from, std::uint32_t epoch) {
     ++counters_.messages_rejected;
     return;
   }
-  receipts_.on_have(from, epoch);
-  kept_.release(receipts_);
+  delivery_acks_.on_have(from, epoch);
+  retained_.release(delivery_acks_);
 }
 
 // ---- lossy slot exchanges
@@ -181,7 +183,7 @@ bool CommunicatorContext::on_slot_message(Instant now, Rank from, const Message&
     case MessageKind::left:
       if (slots_lossy_) slot_exchange_->on_left(from, message.epoch);
       if (message.argument == kGoes && !gone(from)) {
-        gone_.push_back(from);
+        closed_ranks_.push_back(from);
         unwatch(from);
       }
       return true;
@@ -190,7 +192,7 @@ bool CommunicatorContext::on_slot_message(Instant now, Rank from, const Message&
   }
 }
 
-void CommunicatorContext::ask_for_entries(Instant now, std::span<const Rank> ranks) {
+void CommunicatorContext::request_entries(Instant now, std::span<const Rank> ranks) {
   for (const Rank rank : ranks) {
     outbox_.send(rank, MessageKind::slot_nack, slot_exchange_->meeting());
     ++counters_.slot_entries_requested;
@@ -198,7 +200,7 @@ void CommunicatorContext::ask_for_entries(Instant now, std::span<const Rank> ran
   send(now, outbox_);
 }
 
-void CommunicatorContext::ask_who_left(Instant now) {
+void CommunicatorContext::request_slot_acks(Instant now) {
   for (const Rank rank : behind()) outbox_.send(rank, MessageKind::slot_ack_request, 0);
   send(now, outbox_);
 }
@@ -213,7 +215,7 @@ std::vector<Rank> CommunicatorContext::behind() const {
 }
 
 bool CommunicatorContext::gone(Rank rank) const {
-  return std::find(gone_.begin(), gone_.end(), rank) != gone_.end();
+  return std::find(closed_ranks_.begin(), closed_ranks_.end(), rank) != closed_ranks_.end();
 }
 
 void CommunicatorContext::announce_close(Instant now) {
@@ -226,28 +228,28 @@ void CommunicatorContext::announce_close(Instant now) {
 }
 
 /// Sends due delivery ACKs, and answers requests that arrived before the block was retained.
-void CommunicatorContext::tend_copies(Instant now) {
+void CommunicatorContext::serve_retained(Instant now) {
   constexpr Nanoseconds kAskAgain{20'000'000};
-  if (ask_who_left_at_ <= now) {
-    ask_who_left(now);
-    ask_who_left_at_ = now + kAskAgain;
+  if (ask_acks_at_ <= now) {
+    request_slot_acks(now);
+    ask_acks_at_ = now + kAskAgain;
   }
-  if (receipts_.due() <= now) counters_.delivery_acks_sent += receipts_.tell(outbox_);
-  if (kept_.next_deadline() <= now)
-    counters_.retained_ranges_served += kept_.serve(now, receipts_, outbox_);
+  if (delivery_acks_.due() <= now) counters_.delivery_acks_sent += delivery_acks_.tell(outbox_);
+  if (retained_.next_deadline() <= now)
+    counters_.retained_ranges_served += retained_.serve(now, delivery_acks_, outbox_);
   if (!outbox_.empty()) send(now, outbox_);
 }
 
 void CommunicatorContext::part(Instant now) {
-  counters_.delivery_acks_sent += receipts_.tell(outbox_);
+  counters_.delivery_acks_sent += delivery_acks_.tell(outbox_);
   send(now, outbox_);
-  parting_ = true;
+  closing_ = true;
   for (std::uint32_t r = 0; r < size_; ++r) {
-    if (!kept_.all_at(rank_of(r), receipts_)) watch(rank_of(r));
+    if (!retained_.all_at(rank_of(r), delivery_acks_)) watch(rank_of(r));
   }
   if (!slots_lossy_) return;
   // Ranks that have not acknowledged are asked again until they do.
-  ask_who_left_at_ = now;
+  ask_acks_at_ = now;
   for (const Rank rank : behind()) watch(rank);
 }
 

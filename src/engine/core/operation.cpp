@@ -27,8 +27,8 @@ void Operation::on_completion(Instant, const device::Completion&) {}
 void Operation::on_data(Instant, Rank from, std::uint32_t slot, std::span<const std::byte>) {
   ++context().counters().messages_rejected;
   context().fail(failure(Code::invalid_argument,
-                         "{} sent data in slot {}, which {} by {} has not: do all ranks call the "
-                         "same collective with the same algorithm?",
+                         "{} sent data in slot {}, which {} by {} does not have: call the same "
+                         "collective with the same algorithm on all ranks",
                          context().name_of(from), slot, description_.operation,
                          description_.algorithm));
 }

@@ -9,7 +9,7 @@ namespace tutti::engine {
 
 namespace {
 
-constexpr std::size_t kMaxQuestions = 4096;
+constexpr std::size_t kMaxRequests = 4096;
 // Storage beyond this is freed; the blocks of a loop of short Broadcasts fit.
 constexpr std::size_t kMaxFree = 64;
 
@@ -18,24 +18,24 @@ constexpr std::size_t kMaxFree = 64;
 using protocol::MessageKind;
 
 void RetainedBlocks::keep(Instant now, std::uint32_t epoch, std::span<const std::byte> block) {
-  Kept& kept = kept_.emplace_back();
-  kept.epoch = epoch;
+  Block& retained = blocks_.emplace_back();
+  retained.epoch = epoch;
   if (!free_.empty()) {
-    kept.block = std::move(free_.back());
+    retained.bytes = std::move(free_.back());
     free_.pop_back();
   }
-  kept.block.assign(block.begin(), block.end());
-  for (Question& one : questions_) {
-    if (one.request.epoch == epoch) one.due = now + grace_;
+  retained.bytes.assign(block.begin(), block.end());
+  for (Request& one : requests_) {
+    if (one.message.epoch == epoch) one.due = now + grace_;
   }
 }
 
-std::size_t RetainedBlocks::place_of(std::uint32_t epoch) const {
+std::size_t RetainedBlocks::index_of(std::uint32_t epoch) const {
   const auto at = std::lower_bound(
-      kept_.begin(), kept_.end(), epoch,
-      [](const Kept& one, std::uint32_t wanted) { return circular_before(one.epoch, wanted); });
-  if (at == kept_.end() || at->epoch != epoch) return kept_.size();
-  return static_cast<std::size_t>(at - kept_.begin());
+      blocks_.begin(), blocks_.end(), epoch,
+      [](const Block& one, std::uint32_t wanted) { return circular_before(one.epoch, wanted); });
+  if (at == blocks_.end() || at->epoch != epoch) return blocks_.size();
+  return static_cast<std::size_t>(at - blocks_.begin());
 }
 
 bool RetainedBlocks::ask(Rank from, const protocol::Message& request, protocol::Outbox& outbox) {
@@ -43,35 +43,35 @@ bool RetainedBlocks::ask(Rank from, const protocol::Message& request, protocol::
     answer({from, request}, outbox);
     return true;
   }
-  if (questions_.size() == kMaxQuestions) return false;
-  questions_.push_back({from, request});
+  if (requests_.size() == kMaxRequests) return false;
+  requests_.push_back({from, request});
   return true;
 }
 
-void RetainedBlocks::answer(const Question& question, protocol::Outbox& outbox) {
-  protocol::Message reply = question.request;
+void RetainedBlocks::answer(const Request& request, protocol::Outbox& outbox) {
+  protocol::Message reply = request.message;
   reply.kind = MessageKind::fetch_expired;
-  if (const std::size_t place = place_of(question.request.epoch); place < kept_.size()) {
-    Kept& kept = kept_[place];
-    if (!kept.registered) {
-      auto key = endpoint_.register_memory(kept.block);
-      kept.registered = key.ok();
-      if (key) kept.key = *key;
+  if (const std::size_t at = index_of(request.message.epoch); at < blocks_.size()) {
+    Block& block = blocks_[at];
+    if (!block.registered) {
+      auto key = endpoint_.register_memory(block.bytes);
+      block.registered = key.ok();
+      if (key) block.key = *key;
     }
-    if (kept.registered) reply.kind = MessageKind::fetch_ready;
-    reply.argument = kept.key.key;
+    if (block.registered) reply.kind = MessageKind::fetch_ready;
+    reply.argument = block.key.key;
   }
-  outbox.send(question.from, reply);
+  outbox.send(request.from, reply);
 }
 
-std::uint64_t RetainedBlocks::serve(Instant now, const protocol::DeliveryAcks& receipts,
+std::uint64_t RetainedBlocks::serve(Instant now, const protocol::DeliveryAcks& acks,
                                     protocol::Outbox& outbox) {
   std::uint64_t served = 0;
-  std::erase_if(questions_, [&](const Question& one) {
-    if (receipts.has(one.from, one.request.epoch)) return true;
+  std::erase_if(requests_, [&](const Request& one) {
+    if (acks.has(one.from, one.message.epoch)) return true;
     if (one.due > now) return false;
     answer(one, outbox);
-    served += one.request.range_count;
+    served += one.message.range_count;
     return true;
   });
   return served;
@@ -79,16 +79,16 @@ std::uint64_t RetainedBlocks::serve(Instant now, const protocol::DeliveryAcks& r
 
 Instant RetainedBlocks::next_deadline() const {
   Instant deadline = kNever;
-  for (const Question& one : questions_) deadline = std::min(deadline, one.due);
+  for (const Request& one : requests_) deadline = std::min(deadline, one.due);
   return deadline;
 }
 
-void RetainedBlocks::release(const protocol::DeliveryAcks& receipts) {
-  while (!kept_.empty() && receipts.all_but(me_, kept_.front().epoch)) {
-    Kept& kept = kept_.front();
-    if (kept.registered) endpoint_.deregister_memory(kept.key);
-    if (free_.size() < kMaxFree) free_.push_back(std::move(kept.block));
-    kept_.pop_front();
+void RetainedBlocks::release(const protocol::DeliveryAcks& acks) {
+  while (!blocks_.empty() && acks.all_but(me_, blocks_.front().epoch)) {
+    Block& block = blocks_.front();
+    if (block.registered) endpoint_.deregister_memory(block.key);
+    if (free_.size() < kMaxFree) free_.push_back(std::move(block.bytes));
+    blocks_.pop_front();
   }
 }
 

@@ -26,11 +26,11 @@ class RetainedBlocks {
 
   /// Copies the block that this rank has sent in a collective.
   void keep(Instant now, std::uint32_t epoch, std::span<const std::byte> block);
-  bool holds(std::uint32_t epoch) const { return place_of(epoch) < kept_.size(); }
-  bool empty() const { return kept_.empty(); }
+  bool holds(std::uint32_t epoch) const { return index_of(epoch) < blocks_.size(); }
+  bool empty() const { return blocks_.empty(); }
   /// Whether `rank` has acknowledged every retained block.
-  bool all_at(Rank rank, const protocol::DeliveryAcks& receipts) const {
-    return kept_.empty() || receipts.has(rank, kept_.back().epoch);
+  bool all_at(Rank rank, const protocol::DeliveryAcks& acks) const {
+    return blocks_.empty() || acks.has(rank, blocks_.back().epoch);
   }
 
   /// `from` misses chunks. A request for a block already sent is answered at once. An earlier one
@@ -38,37 +38,36 @@ class RetainedBlocks {
   /// this one and has lost nothing. False: too many requests are pending.
   bool ask(Rank from, const protocol::Message& request, protocol::Outbox& outbox);
   /// Answers due requests; returns how many ranges that served.
-  std::uint64_t serve(Instant now, const protocol::DeliveryAcks& receipts,
-                      protocol::Outbox& outbox);
+  std::uint64_t serve(Instant now, const protocol::DeliveryAcks& acks, protocol::Outbox& outbox);
   /// When `serve` must be called.
   Instant next_deadline() const;
 
   /// Releases blocks that every rank has acknowledged.
-  void release(const protocol::DeliveryAcks& receipts);
+  void release(const protocol::DeliveryAcks& acks);
 
  private:
-  struct Kept {
+  struct Block {
     std::uint32_t epoch = 0;
-    std::vector<std::byte> block;
+    std::vector<std::byte> bytes;
     device::MemoryKey key{};
     bool registered = false;
   };
-  struct Question {
+  struct Request {
     Rank from;
-    protocol::Message request;
+    protocol::Message message;
     Instant due = kNever;
   };
 
   /// Index of the block, or the number of blocks if it is not retained.
-  std::size_t place_of(std::uint32_t epoch) const;
-  void answer(const Question& question, protocol::Outbox& outbox);
+  std::size_t index_of(std::uint32_t epoch) const;
+  void answer(const Request& request, protocol::Outbox& outbox);
 
   Rank me_;
   device::Endpoint& endpoint_;
   Nanoseconds grace_;
-  std::deque<Kept> kept_;                     ///< by epoch
+  std::deque<Block> blocks_;                  ///< by epoch
   std::vector<std::vector<std::byte>> free_;  ///< storage for reuse
-  std::vector<Question> questions_;
+  std::vector<Request> requests_;
 };
 
 }  // namespace tutti::engine

@@ -20,8 +20,8 @@ constexpr Nanoseconds kWatchAfter{1'000'000};
 constexpr Nanoseconds kSlotBusyRetry{20'000};
 constexpr Nanoseconds kUnsentRetry{200'000};
 // In a lossy exchange: longer than a rank on a busy core is usually late.
-constexpr Nanoseconds kAskAfter{2'000'000};
-constexpr Nanoseconds kAskAgainMost{100'000'000};
+constexpr Nanoseconds kRequestAfter{2'000'000};
+constexpr Nanoseconds kRequestIntervalMax{100'000'000};
 
 constexpr Flow flow_of(Collective collective) {
   switch (collective) {
@@ -35,12 +35,12 @@ constexpr Flow flow_of(Collective collective) {
 }
 
 /// Describes the exchange of any rank, whose header may hold any value.
-std::string text_of(const device::ExchangeHeader& meeting) {
-  const char* const name = meeting.purpose < kCollectives
-                               ? to_string(static_cast<Collective>(meeting.purpose))
+std::string text_of(const device::ExchangeHeader& header) {
+  const char* const name = header.purpose < kCollectives
+                               ? to_string(static_cast<Collective>(header.purpose))
                                : "nothing known";
-  std::string text = fmt::format("{} of {} bytes", name, meeting.block_bytes);
-  if (meeting.root != kNoRank) text += fmt::format(", root {}", index(meeting.root));
+  std::string text = fmt::format("{} of {} bytes", name, header.block_bytes);
+  if (header.root != kNoRank) text += fmt::format(", root {}", index(header.root));
   return text;
 }
 
@@ -59,7 +59,7 @@ std::unique_ptr<SlotExchangeOperation> SlotExchangeOperation::create(const Colle
   std::span<const std::byte> own = call.send;
   if (broadcasts) own = at_root ? call.receive : std::span<std::byte>();
   const Rank root = has_root(call.collective) ? call.root : kNoRank;
-  const device::ExchangeHeader meeting{
+  const device::ExchangeHeader header{
       .flow = flow_of(call.collective),
       .purpose = static_cast<std::uint8_t>(call.collective),
       .root = root,
@@ -67,14 +67,14 @@ std::unique_ptr<SlotExchangeOperation> SlotExchangeOperation::create(const Colle
   const Description description{to_string(call.collective), kAlgorithm, root,
                                 std::max(call.send.size(), call.receive.size())};
   return std::unique_ptr<SlotExchangeOperation>(new SlotExchangeOperation(
-      description, meeting, own, receives ? call.receive : std::span<std::byte>()));
+      description, header, own, receives ? call.receive : std::span<std::byte>()));
 }
 
 SlotExchangeOperation::SlotExchangeOperation(Description description,
-                                             const device::ExchangeHeader& meeting,
+                                             const device::ExchangeHeader& header,
                                              std::span<const std::byte> own,
                                              std::span<std::byte> receive)
-    : Operation(description), meeting_(meeting), own_(own), receive_(receive) {}
+    : Operation(description), header_(header), own_(own), receive_(receive) {}
 
 void SlotExchangeOperation::start(Instant now, bool) {
   polled_at_ = now;
@@ -83,10 +83,10 @@ void SlotExchangeOperation::start(Instant now, bool) {
   context().recorder().enter(epoch(), observe::Phase::data, now);
   completion()->chunks_total = 1;
   slot_exchange_ = context().slot_exchange();
-  slot_exchange_->enter(meeting_, own_);
+  slot_exchange_->enter(header_, own_);
   if (slot_exchange_->loses()) {
-    ask_after_ = kAskAfter;
-    ask_at_ = slot_exchange_->slot_busy() ? now : now + ask_after_;
+    request_after_ = kRequestAfter;
+    request_at_ = slot_exchange_->slot_busy() ? now : now + request_after_;
   }
   // Blocks lie in rank order, this rank's own among them.
   if (collective() == Collective::broadcast || receive_.empty()) return;
@@ -108,39 +108,39 @@ bool SlotExchangeOperation::poll(Instant now) {
     return true;
   }
   if (now >= watch_at_) watch_missing();
-  if (now >= ask_at_) ask(now);
+  if (now >= request_at_) request_missing(now);
   return !entries.empty();
 }
 
 bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
-  if (entry.meeting != meeting_) {
+  if (entry.meeting != header_) {
     context().fail(failure(Code::invalid_argument,
-                           "{} called {} where {} called {}: do all ranks call the same?",
+                           "{} called {}, but {} called {}: check that all ranks call the same",
                            context().name_of(entry.from), text_of(entry.meeting),
-                           context().name_of(context().rank()), text_of(meeting_)));
+                           context().name_of(context().rank()), text_of(header_)));
     return false;
   }
   if (entry.block.empty()) return true;
   const std::size_t at =
-      collective() == Collective::broadcast ? 0 : index(entry.from) * meeting_.block_bytes;
+      collective() == Collective::broadcast ? 0 : index(entry.from) * header_.block_bytes;
   std::memcpy(&receive_[at], entry.block.data(), entry.block.size());
   return true;
 }
 
 /// Requests entries that are lost or late and, if this rank's slot is still busy, the ACKs that
 /// free it.
-void SlotExchangeOperation::ask(Instant now) {
+void SlotExchangeOperation::request_missing(Instant now) {
   for (const Rank rank : slot_exchange_->missing()) {
     if (!context().gone(rank)) continue;
     return context().fail(failure(Code::peer_failed,
-                                  "{} has closed its side and is waited for: do all ranks call the "
-                                  "same collectives before they close?",
+                                  "{} has closed its side, but its entry is missing: call the same "
+                                  "collectives on all ranks before closing",
                                   context().name_of(rank)));
   }
-  ask_at_ = now + ask_after_;
-  ask_after_ = std::min(2 * ask_after_, kAskAgainMost);
-  if (slot_exchange_->slot_busy()) context().ask_who_left(now);
-  context().ask_for_entries(now, slot_exchange_->missing());
+  request_at_ = now + request_after_;
+  request_after_ = std::min(2 * request_after_, kRequestIntervalMax);
+  if (slot_exchange_->slot_busy()) context().request_slot_acks(now);
+  context().request_entries(now, slot_exchange_->missing());
 }
 
 void SlotExchangeOperation::watch_missing() {
@@ -148,12 +148,12 @@ void SlotExchangeOperation::watch_missing() {
   for (const Rank rank : slot_exchange_->missing()) context().watch(rank);
   if (!slot_exchange_->slot_busy()) return;
   // A rank has not left an earlier exchange; only this rank may notice that it is dead.
-  context().watch_everybody();
+  context().watch_all();
 }
 
 Instant SlotExchangeOperation::next_deadline() const {
   if (over_) return kNever;
-  const Instant deadline = std::min(watch_at_, ask_at_);
+  const Instant deadline = std::min(watch_at_, request_at_);
   if (slot_exchange_->loses()) {
     // In a lossy exchange messages report when the slot is free, but no event reports when the send
     // queue, which took only part of the entry, has room again.

@@ -24,7 +24,7 @@ class SlotExchangeOperation final : public Operation {
 
   /// No rank leaves an exchange of all before every rank has entered it.
   bool confirms_earlier() const override {
-    return meeting_.flow == device::ExchangeHeader::Flow::all_to_all;
+    return header_.flow == device::ExchangeHeader::Flow::all_to_all;
   }
   bool meets() const override { return true; }
   bool poll(Instant now) override;
@@ -38,21 +38,21 @@ class SlotExchangeOperation final : public Operation {
   void start(Instant now, bool barrier) override;
 
  private:
-  SlotExchangeOperation(Description description, const device::ExchangeHeader& meeting,
+  SlotExchangeOperation(Description description, const device::ExchangeHeader& header,
                         std::span<const std::byte> own, std::span<std::byte> receive);
 
-  Collective collective() const { return static_cast<Collective>(meeting_.purpose); }
+  Collective collective() const { return static_cast<Collective>(header_.purpose); }
   bool take(const device::SlotEntry& entry);
   void watch_missing();
-  void ask(Instant now);
+  void request_missing(Instant now);
 
   device::SlotExchange* slot_exchange_ = nullptr;  ///< set once begun
-  device::ExchangeHeader meeting_;
+  device::ExchangeHeader header_;
   std::span<const std::byte> own_;
   std::span<std::byte> receive_;
   Instant watch_at_{};
-  Instant ask_at_ = kNever;
-  Nanoseconds ask_after_{};
+  Instant request_at_ = kNever;
+  Nanoseconds request_after_{};
   Instant polled_at_{};
   bool over_ = false;
 };

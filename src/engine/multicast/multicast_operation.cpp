@@ -217,8 +217,8 @@ void MulticastOperation::on_misfit(const device::ReceivedChunk& chunk,
 
 void MulticastOperation::on_other_sizes(Rank source, std::size_t bytes) {
   context().fail(failure(Code::invalid_argument,
-                         "{} multicast {} bytes for which there is no place here: do all ranks "
-                         "call with the same sizes and root?",
+                         "{} multicast {} bytes that do not fit this rank's call: call with the "
+                         "same sizes and root on all ranks",
                          context().name_of(source), bytes));
 }
 
@@ -466,7 +466,7 @@ void MulticastOperation::place_own_up_to(std::uint32_t psn) {
 /// only this rank would notice that it is dead.
 void MulticastOperation::watch_readers() {
   if (std::exchange(readers_watched_, true)) return;
-  context().watch_everybody();
+  context().watch_all();
 }
 
 void MulticastOperation::note_stall(Instant now, bool stalled, bool worked) {

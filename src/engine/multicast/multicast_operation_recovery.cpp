@@ -105,8 +105,8 @@ void MulticastOperation::cut_off(Instant now, protocol::CutoffReason reason) {
 /// Fails because the root, which must serve every request, no longer has the chunks.
 void MulticastOperation::fail_unserved(Rank root) {
   context().fail(failure(Code::peer_failed,
-                         "{} no longer has the chunks that are missing here: do all ranks call the "
-                         "same collectives in the same order?",
+                         "{} no longer has the chunks that are missing here: call the same "
+                         "collectives in the same order on all ranks",
                          context().name_of(root)));
 }
 

@@ -12,7 +12,7 @@ ReceiveView MulticastOperation::receive_view() {
   return {.epoch = epoch(),
           .layout = &layout_,
           .map = map_.get(),
-          .kept_off = &read_locked_,
+          .read_locked = &read_locked_,
           .buffer = buffer_.data()};
 }
 

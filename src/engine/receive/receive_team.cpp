@@ -29,9 +29,9 @@ void ReceiveTeam::publish(const ReceiveView& view) {
   }
 }
 
-void ReceiveTeam::retire(std::shared_ptr<const void> kept) {
+void ReceiveTeam::retire(std::shared_ptr<const void> object) {
   std::erase_if(retired_, [this](const Retired& one) { return passed(one.grace); });
-  retired_.push_back({std::move(kept), grace()});
+  retired_.push_back({std::move(object), grace()});
 }
 
 ReceiveTeam::GracePeriod ReceiveTeam::grace() const {
@@ -55,7 +55,7 @@ std::uint64_t ReceiveTeam::request_drain() {
 
 bool ReceiveTeam::polled_once(std::uint64_t look) const {
   return std::all_of(workers_.begin(), workers_.end(),
-                     [&](const auto& worker) { return worker->looks_glanced() >= look; });
+                     [&](const auto& worker) { return worker->looks_polled_once() >= look; });
 }
 
 bool ReceiveTeam::looked(std::uint64_t look) const {
@@ -94,7 +94,7 @@ void ReceiveTeam::fold(observe::Counters& sum) {
     add(sum.receive_worker_batches, counters.batches, folded.batches);
     add(sum.chunks_duplicate, counters.duplicate, folded.duplicate);
     add(sum.chunks_stale, counters.stale, folded.stale);
-    add(sum.chunks_unexpected, counters.early, folded.early);
+    add(sum.chunks_unexpected, counters.unexpected, folded.unexpected);
     add(sum.chunks_unexpected_dropped, counters.unexpected_dropped, folded.unexpected_dropped);
     add(sum.chunks_out_of_order, counters.out_of_order, folded.out_of_order);
     add(sum.chunks_malformed, counters.malformed, folded.malformed);

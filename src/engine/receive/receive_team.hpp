@@ -27,7 +27,7 @@ class ReceiveTeam {
   std::uint32_t size() const { return static_cast<std::uint32_t>(workers_.size()); }
   ReceiveWorker& worker(std::uint32_t at) { return *workers_[at]; }
   /// Sets the function that wakes a sleeping owner, before the workers run.
-  void on_news(std::function<void()> wake) { board_.wake_driver = std::move(wake); }
+  void on_news(std::function<void()> wake) { board_.wake_owner = std::move(wake); }
 
   // Called by the owner.
   /// Makes workers use this view from now on; a batch in progress is finished with the old one.
@@ -35,7 +35,7 @@ class ReceiveTeam {
   /// The collective of the current view.
   std::uint32_t epoch() const { return view_->epoch; }
   /// Keeps the object that old views point to until no worker uses one.
-  void retire(std::shared_ptr<const void> kept);
+  void retire(std::shared_ptr<const void> object);
   /// `passed` tells whether every batch that was in progress at the call of `grace` has ended. The
   /// end of such a batch wakes the owner if the team was eager before.
   GracePeriod grace() const;
@@ -59,7 +59,7 @@ class ReceiveTeam {
 
  private:
   struct Retired {
-    std::shared_ptr<const void> kept;
+    std::shared_ptr<const void> object;
     GracePeriod grace;
   };
   /// Counts of one worker that were already added.
@@ -68,7 +68,7 @@ class ReceiveTeam {
     std::uint64_t received = 0;
     std::uint64_t duplicate = 0;
     std::uint64_t stale = 0;
-    std::uint64_t early = 0;
+    std::uint64_t unexpected = 0;
     std::uint64_t unexpected_dropped = 0;
     std::uint64_t out_of_order = 0;
     std::uint64_t malformed = 0;

@@ -38,7 +38,7 @@ struct ReceiveView {
   std::uint32_t epoch = 0;
   const protocol::BlockLayout* layout = nullptr;  ///< null if nothing is multicast
   protocol::ChunkMap* map = nullptr;
-  const SharedBitmap* kept_off = nullptr;  ///< by PSN: being READ, not to be written
+  const SharedBitmap* read_locked = nullptr;  ///< by PSN: being READ, not to be written
   std::byte* buffer = nullptr;
 };
 
@@ -82,7 +82,7 @@ struct ReceiveCounters {
   SingleWriterCounter received;
   SingleWriterCounter duplicate;
   SingleWriterCounter stale;
-  SingleWriterCounter early;
+  SingleWriterCounter unexpected;
   SingleWriterCounter unexpected_dropped;
   SingleWriterCounter out_of_order;
   SingleWriterCounter malformed;
@@ -100,7 +100,7 @@ struct ReceiveBoard {
   // Written by the workers.
   alignas(64) std::atomic<bool> news{false};
   /// Wakes a sleeping owner; set before a worker runs.
-  std::function<void()> wake_driver;
+  std::function<void()> wake_owner;
 };
 
 /// Whether a header fits the collective. `block_index` is any block on entry (best that of the last

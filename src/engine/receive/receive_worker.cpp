@@ -51,7 +51,7 @@ bool ReceiveWorker::due() const {
   }
   const std::uint64_t publications = board_.publications.load(std::memory_order_seq_cst);
   return std::any_of(streams_.begin(), streams_.end(), [&](const Stream& stream) {
-    return !stream.early.empty() && stream.early_checked != publications;
+    return !stream.unexpected.empty() && stream.publications_checked != publications;
   });
 }
 
@@ -67,7 +67,7 @@ bool ReceiveWorker::poll(Instant now) {
     next = std::min(next, stream.pair->next_arrival(now));
   }
   next_arrival_ = next;
-  const bool polled_once = answer(looks_glanced_, asked);
+  const bool polled_once = answer(looks_polled_once_, asked);
   const bool answered = !worked && answer(looks_answered_, asked);
   if (polled_once || answered) tell(true);
   return worked;
@@ -111,7 +111,7 @@ ReceiveWorker::Judgement ReceiveWorker::judge(const ReceiveView& view, Stream& s
                                               const device::MessageHead& chunk) const {
   if (view.state == ReceiveView::State::closed) return Judgement::unwanted;
   if (chunk.epoch != view.epoch) {
-    return circular_before(chunk.epoch, view.epoch) ? Judgement::stale : Judgement::early;
+    return circular_before(chunk.epoch, view.epoch) ? Judgement::stale : Judgement::unexpected;
   }
   if (view.state == ReceiveView::State::over) return Judgement::stale;
   if (!belongs(view, stream, chunk.psn, chunk.source, chunk.bytes)) return Judgement::malformed;
@@ -129,7 +129,7 @@ device::Placement ReceiveWorker::landing(const device::MessageHead& chunk, bool 
   if (poll_pin_ == nullptr) return {};
   const ReceiveView& view = poll_pin_->view();
   const Judgement judgement = judge(view, *polled_, chunk);
-  if (judgement == Judgement::early) return {Where::staging};
+  if (judgement == Judgement::unexpected) return {Where::staging};
   if (judgement == Judgement::place) {
     const Block& block = view.layout->blocks()[polled_->last_block];
     return {Where::buffer, view.buffer + view.layout->offset_of(block, chunk.psn)};
@@ -142,7 +142,7 @@ void ReceiveWorker::on_chunk(Batch& batch, Stream& stream, const device::Receive
   const ReceiveView& view = *batch.view;
   const Judgement judgement =
       judge(view, stream, {chunk.epoch, chunk.psn, chunk.source, chunk.payload.size()});
-  if (judgement == Judgement::early) keep(stream, chunk);
+  if (judgement == Judgement::unexpected) keep(stream, chunk);
   if (judgement != Judgement::place) {
     count(judgement);
     return;
@@ -170,7 +170,7 @@ bool ReceiveWorker::belongs(const ReceiveView& view, Stream& stream, std::uint32
 // A chunk being READ may be in place in part, already verified: a damaged datagram must not
 // overwrite it.
 bool ReceiveWorker::here(const ReceiveView& view, const Stream& stream, std::uint32_t psn) const {
-  return view.map->has(stream.last_block, psn) || view.kept_off->test(psn);
+  return view.map->has(stream.last_block, psn) || view.read_locked->test(psn);
 }
 
 void ReceiveWorker::note(Batch& batch, std::uint32_t subgroup, std::uint32_t block_index,
@@ -201,15 +201,15 @@ bool ReceiveWorker::close(Batch& batch, std::uint32_t subgroup) {
 
 void ReceiveWorker::tell(bool urgent) {
   board_.news.store(true, std::memory_order_seq_cst);
-  if (urgent || board_.eager.load(std::memory_order_seq_cst)) board_.wake_driver();
+  if (urgent || board_.eager.load(std::memory_order_seq_cst)) board_.wake_owner();
 }
 
 // ---- unexpected chunks ---------------------------------------------------------------------------
 
 void ReceiveWorker::keep(Stream& stream, const device::ReceivedChunk& chunk) {
   bool damaged = false;
-  if (stream.early.keep(chunk, *stream.pair, damaged)) {
-    ++counters_.early;
+  if (stream.unexpected.keep(chunk, *stream.pair, damaged)) {
+    ++counters_.unexpected;
     holds_unexpected_.store(true, std::memory_order_seq_cst);
   } else {
     ++(damaged ? counters_.damaged : counters_.unexpected_dropped);
@@ -217,23 +217,23 @@ void ReceiveWorker::keep(Stream& stream, const device::ReceivedChunk& chunk) {
 }
 
 bool ReceiveWorker::place_unexpected(Instant now, Stream& stream) {
-  if (stream.early.empty()) return false;
+  if (stream.unexpected.empty()) return false;
   const std::uint64_t publications = board_.publications.load(std::memory_order_seq_cst);
-  if (publications == stream.early_checked) return false;
-  stream.early_checked = publications;
+  if (publications == stream.publications_checked) return false;
+  stream.publications_checked = publications;
   bool urgent = false;
   {
     Pin pin(*this);
     const ReceiveView& view = pin.view();
-    counters_.stale.add(stream.early.drop_before(view.epoch));
+    counters_.stale.add(stream.unexpected.drop_before(view.epoch));
     Batch batch{&view, now};
-    for (const UnexpectedChunks::Chunk& chunk : stream.early.take(view.epoch)) {
+    for (const UnexpectedChunks::Chunk& chunk : stream.unexpected.take(view.epoch)) {
       on_unexpected_chunk(batch, stream, chunk);
     }
     urgent = close(batch, stream.subgroup);
   }
   const bool held = std::any_of(streams_.begin(), streams_.end(),
-                                [](const Stream& one) { return !one.early.empty(); });
+                                [](const Stream& one) { return !one.unexpected.empty(); });
   holds_unexpected_.store(held, std::memory_order_seq_cst);
   tell(urgent);
   return true;

@@ -49,7 +49,9 @@ class ReceiveWorker : private device::PlacementResolver {
     if (rouse_) rouse_();
   }
   std::uint64_t pin() const { return pin_.load(std::memory_order_seq_cst); }
-  std::uint64_t looks_glanced() const { return looks_glanced_.load(std::memory_order_seq_cst); }
+  std::uint64_t looks_polled_once() const {
+    return looks_polled_once_.load(std::memory_order_seq_cst);
+  }
   std::uint64_t looks_answered() const { return looks_answered_.load(std::memory_order_seq_cst); }
   bool holds_unexpected() const { return holds_unexpected_.load(std::memory_order_seq_cst); }
   ArrivalQueue& arrivals() { return arrivals_; }
@@ -59,8 +61,8 @@ class ReceiveWorker : private device::PlacementResolver {
   struct Stream {
     std::uint32_t subgroup;
     device::MulticastQueuePair* pair;
-    UnexpectedChunks early;
-    std::uint64_t early_checked = 0;  ///< publications compared with the stored chunks
+    UnexpectedChunks unexpected;
+    std::uint64_t publications_checked = 0;  ///< publications compared with the stored chunks
     std::uint32_t last_block = 0;
   };
   /// Result of the chunks of one batch under one view.
@@ -72,7 +74,7 @@ class ReceiveWorker : private device::PlacementResolver {
     bool block_ended = false;
   };
   /// Decision about a chunk.
-  enum class Judgement : std::uint8_t { place, early, stale, malformed, duplicate, unwanted };
+  enum class Judgement : std::uint8_t { place, unexpected, stale, malformed, duplicate, unwanted };
   /// Read guard of the view and of the objects that it points to.
   class Pin;
 
@@ -105,7 +107,7 @@ class ReceiveWorker : private device::PlacementResolver {
   Stream* polled_ = nullptr;                       ///< while its queue pair is polled
   Pin* poll_pin_ = nullptr;                        ///< guard of the poll in progress
   alignas(64) std::atomic<std::uint64_t> pin_{0};  ///< odd: uses a view
-  std::atomic<std::uint64_t> looks_glanced_{0};
+  std::atomic<std::uint64_t> looks_polled_once_{0};
   std::atomic<std::uint64_t> looks_answered_{0};
   std::atomic<bool> holds_unexpected_{false};
 };

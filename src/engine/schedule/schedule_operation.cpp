@@ -26,7 +26,7 @@ bool executable(TaskKind kind) {
 }
 
 /// Whether the end at one rank proves that every rank had begun, because each needs data of all.
-bool needs_everybody(schedule::Collective collective) {
+bool needs_every_rank(schedule::Collective collective) {
   switch (collective) {
     case schedule::Collective::barrier:
     case schedule::Collective::allgather:
@@ -105,7 +105,7 @@ Status ScheduleOperation::prepare_call() {
     result_ = *result;
   }
   unexpected_bytes_ = unexpected_bound(schedule, call_.shape);
-  confirms_ = needs_everybody(purpose.collective);
+  confirms_ = needs_every_rank(purpose.collective);
   for (schedule::BlockSizes& blocks : call_.shape.buffers)
     blocks = {};  // the spans belong to the caller from here on
   space.departures.assign(schedule.tasks().size(), {});
@@ -130,8 +130,8 @@ Status ScheduleOperation::check_extents() const {
       const std::uint64_t bytes = room[static_cast<std::size_t>(extent->buffer)];
       if (extent->offset_bytes > bytes || extent->size_bytes > bytes - extent->offset_bytes) {
         return failure(Code::invalid_argument,
-                       "{} needs bytes {} to {} of the {} buffer, which has {}: give it the size "
-                       "that the call's counts say",
+                       "{} needs bytes {} to {} of the {} buffer, which has {}: pass a buffer of "
+                       "the size that the counts require",
                        schedule::describe(*call_.schedule, t), extent->offset_bytes,
                        extent->offset_bytes + extent->size_bytes, to_string(extent->buffer), bytes);
       }
@@ -309,8 +309,8 @@ void ScheduleOperation::receive(Instant now, TaskIndex at, std::size_t arrival) 
   const schedule::FilledTask& filled = space_->filled[at];
   if (filled.transfer == Transfer::eager) {
     if (!state.arrived) return;
-    if (!state.early.empty())
-      std::memcpy(place(filled.target).data(), state.early.data(), state.early.size());
+    if (!state.unexpected.empty())
+      std::memcpy(place(filled.target).data(), state.unexpected.data(), state.unexpected.size());
     complete(at);
     return;
   }
@@ -354,7 +354,7 @@ void ScheduleOperation::fold_arrived_keys(TaskIndex at) {
     const std::size_t arrival = *call_.schedule->arrival_of(keys[folded].source, keys[folded].slot);
     if (!space_->arrivals[arrival].arrived) return;
     const bool eager = filled.transfer == Transfer::eager;
-    reduce(task, eager ? space_->arrivals[arrival].early : space_->keyed[arrival],
+    reduce(task, eager ? space_->arrivals[arrival].unexpected : space_->keyed[arrival],
            place(filled.target));
     ++folded;
   }
@@ -377,7 +377,7 @@ void ScheduleOperation::on_data(Instant now, Rank from, std::uint32_t slot,
   }
   const auto arrival = call_.schedule->arrival_of(from, slot);
   if (!arrival || space_->arrivals[*arrival].arrived) {
-    reject(from, slot, "a message that this rank does not wait for");
+    reject(from, slot, "a message that this rank does not expect");
     return;
   }
   accept(*arrival, payload);
@@ -388,8 +388,8 @@ void ScheduleOperation::accept(std::size_t arrival, std::span<const std::byte> p
   const schedule::FilledTask& filled = space_->filled[match.task];
   if (filled.transfer != Transfer::eager || payload.size() != filled.target.size_bytes) {
     reject(rank_of(match.peer), match.slot,
-           fmt::format("{} bytes where {} are expected: do all ranks call with the same sizes, "
-                       "types and algorithm?",
+           fmt::format("{} bytes where {} are expected: call with the same sizes, types and "
+                       "algorithm on all ranks",
                        payload.size(), filled.target.size_bytes));
     return;
   }
@@ -397,7 +397,7 @@ void ScheduleOperation::accept(std::size_t arrival, std::span<const std::byte> p
   const bool to_its_place =
       state.posted && call_.schedule->tasks()[match.task].kind == TaskKind::recv;
   if (!to_its_place) {
-    state.early.assign(payload.begin(), payload.end());
+    state.unexpected.assign(payload.begin(), payload.end());
   } else if (!payload.empty()) {
     std::memcpy(place(filled.target).data(), payload.data(), payload.size());
   }
@@ -423,9 +423,10 @@ void ScheduleOperation::on_clear_to_send(Instant now, Rank from, std::uint32_t s
   const auto clear = protocol::decode_clear_to_send(payload);
   if (!task || !clear || space_->filled[*task].transfer != Transfer::rendezvous ||
       space_->departures[*task].clear) {
-    reject(from, slot,
-           "a clear-to-send for no message of this rank's: do all ranks call with the same sizes, "
-           "types and algorithm?");
+    reject(
+        from, slot,
+        "a clear-to-send that matches no message of this rank: call with the same sizes, types and "
+        "algorithm on all ranks");
     return;
   }
   DepartureState& departure = space_->departures[*task];
@@ -439,7 +440,7 @@ void ScheduleOperation::on_immediate(Instant, Rank from, std::uint32_t slot) {
       arrival && space_->arrivals[*arrival].posted && !space_->arrivals[*arrival].arrived &&
       space_->filled[call_.schedule->arrivals()[*arrival].task].transfer == Transfer::rendezvous;
   if (!expected) {
-    reject(from, slot, "data that this rank has not cleared to be sent");
+    reject(from, slot, "data for which this rank has sent no clear-to-send");
     return;
   }
   arrived(*arrival);
@@ -447,7 +448,7 @@ void ScheduleOperation::on_immediate(Instant, Rank from, std::uint32_t slot) {
 
 void ScheduleOperation::reject(Rank from, std::uint32_t slot, const std::string& what) {
   ++context().counters().messages_rejected;
-  context().fail(failure(Code::invalid_argument, "{} sent, in slot {}, {}", context().name_of(from),
+  context().fail(failure(Code::invalid_argument, "{} sent in slot {} {}", context().name_of(from),
                          slot, what));
 }
 

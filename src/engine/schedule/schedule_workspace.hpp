@@ -20,8 +20,8 @@ namespace tutti::engine {
 /// A message that the schedule waits for.
 struct ArrivalState {
   bool posted = false;   ///< its receive was issued
-  bool arrived = false;  ///< its data is at its place if posted, else in `early`
-  std::vector<std::byte> early;
+  bool arrived = false;  ///< its data is at its place if posted, else in `unexpected`
+  std::vector<std::byte> unexpected;
 };
 
 /// A message that the schedule sends by rendezvous.
