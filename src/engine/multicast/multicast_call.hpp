@@ -1,0 +1,71 @@
+// State that the sender, the receiver and the recovery of one multicast collective share: the call,
+// its plan, and the machines that more than one of them use.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/core/communicator_context.hpp"
+#include "engine/multicast/multicast_trace.hpp"
+#include "protocol/block_layout.hpp"
+#include "protocol/chunk_map.hpp"
+#include "protocol/cutoff.hpp"
+#include "protocol/fetch_ring.hpp"
+#include "protocol/send_schedule.hpp"
+#include "protocol/sequencer.hpp"
+
+namespace tutti::engine {
+
+/// A rank's block in the buffer.
+struct BlockExtent {
+  std::uint64_t offset_bytes = 0;
+  std::uint64_t size_bytes = 0;
+};
+
+/// Progress of reception, apart from the chunk map.
+struct MulticastArrivals {
+  std::vector<bool> first_chunk_seen;  ///< by block: any chunk has arrived
+  std::uint32_t ends_seen = 0;         ///< blocks whose last chunk has arrived
+  std::uint32_t ends_expected = 0;
+  Instant last{};
+};
+
+struct MulticastCall {
+  static constexpr std::uint32_t kNoBlock = 0xffff'ffffu;
+
+  std::span<std::byte> buffer;
+  std::span<const std::byte> own;
+  Rank root = kNoRank;
+  bool gather = false;
+  std::vector<BlockExtent> extents;  ///< by rank; empty: equal blocks in rank order
+  std::uint64_t data_bytes = 0;      ///< sum over all blocks
+  bool retains_copy = false;         ///< the root retains a copy, and there is no handshake
+  bool lossless = false;             ///< nothing can be lost: neither recovery nor handshake
+  CommunicatorContext* context = nullptr;
+  std::uint32_t epoch = 0;
+  protocol::SendSchedule::Plan plan;
+  std::uint32_t chains = 1;
+
+  protocol::BlockLayout layout;
+  std::unique_ptr<protocol::ChunkMap> map;
+  std::unique_ptr<protocol::Sequencer> sequencer;
+  std::unique_ptr<protocol::Cutoff> cutoff;
+  std::unique_ptr<protocol::FetchRing> fetch;  ///< null if there is nothing to move
+  protocol::Outbox outbox;
+  MulticastTrace trace;
+  MulticastArrivals arrivals;
+
+  std::uint32_t own_block = kNoBlock;
+  bool ready = false;
+  bool dirty = false;  ///< state changed since the machines last ran
+  Instant ready_at{};
+
+  bool received_all() const { return map && map->complete(); }
+  /// Whether missing chunks may have to be requested.
+  bool may_lack() const { return ready && !lossless && !received_all(); }
+  bool has_workers() const { return context->team() != nullptr; }
+};
+
+}  // namespace tutti::engine

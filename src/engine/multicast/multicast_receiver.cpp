@@ -1,0 +1,218 @@
+#include "engine/multicast/multicast_receiver.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+
+namespace tutti::engine {
+
+using protocol::Block;
+
+void MulticastReceiver::start() {
+  const auto senders = static_cast<std::uint32_t>(call_.layout.blocks().size());
+  call_.arrivals.first_chunk_seen.resize(senders);
+  for (std::uint32_t b = 0; b < senders; ++b) {
+    if (b == call_.own_block || call_.layout.blocks()[b].psns.empty()) continue;
+    ++call_.arrivals.ends_expected;
+    if (call_.has_workers()) open_blocks_.push_back(b);
+  }
+  meter_ = std::make_unique<ArrivalMeter>(senders, call_.chains == 1);
+}
+
+void MulticastReceiver::on_malformed(Rank source) {
+  ++context().counters().chunks_malformed;
+  if (call_.lossless) context().fail_without_slow_path(source);
+}
+
+/// Handles a chunk that does not fit the layout: a damaged or forged header or, if its payload is
+/// intact, a peer that calls with other sizes. In the latter case the missing data would never be
+/// sent.
+void MulticastReceiver::on_misfit(const device::ReceivedChunk& chunk,
+                                  device::MulticastQueuePair& queue_pair) {
+  on_malformed(chunk.source);
+  if (call_.lossless || !call_.fetch) return;
+  std::vector<std::byte> aside(chunk.payload.size());
+  if (queue_pair.place(chunk, aside.data())) on_other_sizes(chunk.source, aside.size());
+}
+
+void MulticastReceiver::on_other_sizes(Rank source, std::size_t bytes) {
+  context().fail(failure(Code::invalid_argument,
+                         "{} multicast {} bytes that do not fit this rank's call: call with the "
+                         "same sizes and root on all ranks",
+                         context().name_of(source), bytes));
+}
+
+std::optional<MulticastReceiver::ChunkRef> MulticastReceiver::locate(std::uint32_t psn, Rank source,
+                                                                     std::size_t bytes) {
+  if (!call_.fetch || !plausible(call_.layout, psn, source, bytes, block_hint_))
+    return std::nullopt;
+  const Block& block = call_.layout.blocks()[block_hint_];
+  return ChunkRef{block_hint_, call_.layout.offset_of(block, psn)};
+}
+
+/// Address at which a chunk may be written; null if it may not, which is counted if `counted`.
+std::byte* MulticastReceiver::writable(const ChunkRef& chunk, std::uint32_t psn, bool counted) {
+  // A chunk being READ may be in place in part, already verified: a damaged datagram must not
+  // overwrite it.
+  if (call_.map->has(chunk.block, psn) || call_.fetch->reading(psn)) {
+    if (counted) ++context().counters().chunks_duplicate;
+    return nullptr;
+  }
+  return call_.buffer.data() + chunk.offset_bytes;
+}
+
+device::Placement MulticastReceiver::landing(const device::MessageHead& chunk, bool begins) {
+  const auto at = locate(chunk.psn, chunk.source, chunk.bytes);
+  if (!at) {
+    // Examined once it has passed its integrity check (on_misfit).
+    if (!call_.lossless) return {device::Placement::Where::staging};
+    if (begins) on_malformed(chunk.source);
+    return {};
+  }
+  std::byte* const place = writable(*at, chunk.psn, begins);
+  if (place == nullptr) return {};
+  return {device::Placement::Where::buffer, place};
+}
+
+void MulticastReceiver::on_chunk(Instant now, const device::ReceivedChunk& chunk,
+                                 device::MulticastQueuePair& queue_pair) {
+  observe::Counters& counters = context().counters();
+  const auto at = locate(chunk.psn, chunk.source, chunk.payload.size());
+  if (!at) {
+    on_misfit(chunk, queue_pair);
+    return;
+  }
+  std::byte* const place = writable(*at, chunk.psn, true);
+  if (place == nullptr) return;
+  if (!queue_pair.place(chunk, place)) {
+    ++counters.chunks_damaged;
+    if (call_.lossless) context().fail_without_slow_path(chunk.source);
+    return;
+  }
+  const std::uint32_t b = at->block;
+  const Block& block = call_.layout.blocks()[b];
+  if (chunk.psn + 1 < call_.map->horizon(b, call_.layout.subgroup_of(block, chunk.psn))) {
+    ++counters.chunks_out_of_order;
+  }
+  call_.map->mark(block, b, chunk.psn);
+  ++counters.chunks_received;
+  if (call_.gather)
+    meter_->arrived(now, b, chunk.payload.size(), !call_.arrivals.first_chunk_seen[b]);
+  on_marked(now, b);
+  if (chunk.psn + 1 < block.psns.last) return;
+  call_.trace.collected(b);
+  on_block_end(now);
+}
+
+void MulticastReceiver::on_unexpected_chunk(Instant now, std::uint32_t psn, Rank source,
+                                            std::span<const std::byte> payload) {
+  const auto at = locate(psn, source, payload.size());
+  if (!at) {
+    on_malformed(source);
+    if (!call_.lossless && call_.fetch) on_other_sizes(source, payload.size());
+    return;
+  }
+  const std::uint32_t b = at->block;
+  const Block& block = call_.layout.blocks()[b];
+  if (call_.map->has(b, psn)) {
+    ++context().counters().chunks_duplicate;
+    return;
+  }
+  std::memcpy(call_.buffer.data() + at->offset_bytes, payload.data(), payload.size());
+  call_.map->mark(block, b, psn);
+  ++context().counters().chunks_received;
+  on_marked(now, b);
+}
+
+void MulticastReceiver::on_marked(Instant now, std::uint32_t block_index) {
+  const bool begun = call_.arrivals.first_chunk_seen[block_index];
+  if (!begun) begin_block(block_index);
+  call_.dirty = true;
+  if (now == call_.arrivals.last) return;
+  // The wait for a block's first chunk measures how late its sender was, not the jitter of the
+  // stream.
+  if (begun) context().jitter().observe(now - call_.arrivals.last);
+  call_.arrivals.last = now;
+  call_.cutoff->progress(now);
+}
+
+// Once every block's last chunk has arrived, missing chunks are lost or reordered. They are
+// requested as soon as reordering is ruled out, because nothing else delays the end then.
+void MulticastReceiver::on_block_end(Instant now) {
+  if (++call_.arrivals.ends_seen < call_.arrivals.ends_expected || call_.received_all() ||
+      !call_.ready)
+    return;
+  recovery_.hasten(now);
+}
+
+void MulticastReceiver::begin_block(std::uint32_t block_index) {
+  call_.arrivals.first_chunk_seen[block_index] = true;
+  call_.trace.collecting(block_index);
+  end_blocks_before(block_index);
+}
+
+/// A sender is activated only when its predecessor has sent its whole block, which may be empty.
+void MulticastReceiver::end_blocks_before(std::uint32_t block_index) {
+  for (Rank before = call_.sequencer->predecessor(rank_of(block_index)); before != kNoRank;
+       before = call_.sequencer->predecessor(before)) {
+    if (call_.layout.blocks()[index(before)].psns.empty()) continue;
+    recovery_.block_ended(index(before));
+    return;
+  }
+}
+
+void MulticastReceiver::cast_vote(Instant now, bool queue_filled) {
+  // Losses above one chunk in kLossyShare mark the network lossy; below one in kCongestedShare the
+  // pace is not their cause.
+  constexpr std::uint64_t kLossyShare = 20;
+  constexpr std::uint64_t kCongestedShare = 50;
+  // One lost chunk of a few is no evidence of an overflowing queue.
+  if (call_.data_bytes <= protocol::SendSchedule::kSmallBytes) return;
+  protocol::RateVote& vote = context().vote();
+  if (call_.fetch->counters().chunks_lost * kLossyShare > call_.layout.chunk_count())
+    vote.lossy = true;
+  if (call_.chains == 1) vote.link_bound = queue_filled;
+  const bool paced = call_.plan.bytes_per_second > 0;
+  if (call_.chains != 1 && !paced) return;
+  std::uint64_t rate = meter_->bytes_per_second();
+  // Blocks too short to be measured alone: in turns, all of them together take P N / B.
+  if (rate == 0) rate = ArrivalMeter::rate(call_.data_bytes, now - call_.ready_at);
+  if (paced && rate > 0) {
+    rate = protocol::learned_rate(
+        call_.plan.bytes_per_second, rate, meter_->measured_time(),
+        call_.fetch->counters().chunks_lost * kCongestedShare > call_.layout.chunk_count());
+  }
+  const auto kib = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(rate / 1024, protocol::RateVote::kNoRate - 1));
+  // The maximum over several collectives: disturbances make one look slower, never faster.
+  vote.rate_kib = vote.rate_kib == protocol::RateVote::kNoRate ? kib : std::max(vote.rate_kib, kib);
+}
+
+void MulticastReceiver::on_arrivals(Instant now, const std::vector<Arrival>& arrivals) {
+  if (!call_.fetch) return;
+  call_.dirty = true;
+  for (const Arrival& arrival : arrivals) {
+    if (arrival.epoch != call_.epoch) continue;
+    // Workers read their clocks independently: keep time monotonic.
+    const Instant at = std::max(arrival.at, call_.arrivals.last);
+    const std::uint32_t b = arrival.block_index;
+    if (call_.gather) meter_->arrived(at, b, arrival.bytes, !call_.arrivals.first_chunk_seen[b]);
+    on_marked(at, b);
+  }
+  const auto reached = [&](std::uint32_t b) {
+    for (std::uint32_t s = 0; s < call_.layout.subgroups(); ++s) {
+      if (call_.map->horizon(b, s) > call_.layout.blocks()[b].psns.first) return true;
+    }
+    return false;
+  };
+  std::erase_if(open_blocks_, [&](std::uint32_t b) {
+    if (!call_.arrivals.first_chunk_seen[b] && reached(b)) on_marked(now, b);
+    if (!call_.map->has(b, call_.layout.blocks()[b].psns.last - 1)) return false;
+    call_.trace.collected(b);
+    on_block_end(now);
+    return true;
+  });
+}
+
+}  // namespace tutti::engine

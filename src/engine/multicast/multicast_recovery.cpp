@@ -1,0 +1,213 @@
+#include "engine/multicast/multicast_recovery.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace tutti::engine {
+
+namespace {
+
+constexpr double kScansPerCollective = 3;
+constexpr std::int64_t kMaxTickFactor = 8;
+// If nothing of a short block has arrived, the root is probably just late. Wait for this many
+// silence timeouts before asking it, so as not to disturb its computation.
+constexpr std::uint32_t kPatientSilences = 5;
+
+}  // namespace
+
+using protocol::Block;
+using protocol::LostRun;
+using protocol::ReadOrder;
+
+void MulticastRecovery::start() {
+  scanner_ = std::make_unique<protocol::LossScanner>(*call_.map);
+  gate_.start();
+}
+
+Instant MulticastRecovery::next_deadline() const {
+  return call_.may_lack() ? std::min(next_tick_, call_.cutoff->deadline()) : kNever;
+}
+
+void MulticastRecovery::block_ended(std::uint32_t block_index) {
+  if (call_.has_workers()) {
+    gate_.sender_done(block_index);
+  } else {
+    scanner_->ended(block_index);
+  }
+}
+
+void MulticastRecovery::hasten(Instant now) {
+  next_tick_ = now + context().settings().reorder_delay;
+}
+
+void MulticastRecovery::tick(Instant now) {
+  if (!call_.may_lack() || now < next_tick_) return;
+  if (call_.has_workers()) {
+    gate_.judge_ends(*scanner_);
+  } else if (right_neighbour_done_ && context().drained()) {
+    for (std::uint32_t b = 0; b < call_.layout.blocks().size(); ++b) scanner_->ended(b);
+  }
+  next_tick_ = now + tick_interval();
+  scanner_->tick(lost_);
+  // Every block's last chunk arrived a tick ago, so that missing chunks are no longer under way.
+  if (call_.arrivals.ends_seen >= call_.arrivals.ends_expected) scanner_->tick(lost_);
+  declare(now);
+}
+
+// While data flows, losses are collected and requested a few times in total: each request costs a
+// round of messages, and only the last one can delay the end.
+Nanoseconds MulticastRecovery::tick_interval() const {
+  const Nanoseconds floor = context().settings().reorder_delay;
+  if (right_neighbour_done_) return floor;
+  const double seconds =
+      static_cast<double>(call_.data_bytes) / static_cast<double>(context().bytes_per_second());
+  const Nanoseconds share(static_cast<std::int64_t>(seconds * 1e9 / kScansPerCollective));
+  return std::clamp(share, floor, floor * kMaxTickFactor);
+}
+
+void MulticastRecovery::declare(Instant now) {
+  if (lost_.empty()) return;
+  for (const LostRun& run : lost_) {
+    if (run.proven || call_.arrivals.first_chunk_seen[run.block_index]) {
+      call_.fetch->lost(run);
+    } else {
+      call_.fetch->enquire(run);
+    }
+  }
+  lost_.clear();
+  if (call_.retains_copy) context().watch(call_.root);
+  call_.dirty = true;
+  call_.fetch->poll(now, call_.outbox);
+}
+
+void MulticastRecovery::check_cutoff(Instant now) {
+  if (!call_.may_lack() || gate_.unread(now)) return;
+  cut_off(now, protocol::CutoffReason::silence);
+}
+
+void MulticastRecovery::cut_off(Instant now, protocol::CutoffReason reason) {
+  observe::Counters& counters = context().counters();
+  if (reason == protocol::CutoffReason::neighbour_finished) {
+    ++counters.cutoff_neighbour_finished;
+    call_.trace.cut_off(reason);
+    right_neighbour_done_ = true;
+    next_tick_ = std::min(next_tick_, now + context().settings().reorder_delay);
+    if (!call_.has_workers()) return;
+    for (std::uint32_t b = 0; b < call_.layout.blocks().size(); ++b) gate_.sender_done(b);
+    gate_.judge_ends(*scanner_);
+    return;
+  }
+  // A block of which nothing has arrived may belong to a late rank. Its sender sends tail probes
+  // until this rank has the block, or retains a copy and is asked after a while.
+  const bool enquires =
+      call_.retains_copy && ++silences_ >= (context().lossy() ? 1 : kPatientSilences);
+  bool any = false;
+  for (std::uint32_t b = 0; b < call_.layout.blocks().size(); ++b) {
+    if (!call_.arrivals.first_chunk_seen[b] && !enquires) continue;
+    Range rest = call_.layout.blocks()[b].psns;
+    while (!rest.empty()) {
+      const Range missing = call_.map->first_missing(b, rest);
+      if (missing.empty()) break;
+      rest.first = missing.last;
+      lost_.push_back({b, missing, false});
+      any = true;
+    }
+  }
+  if (any) {
+    ++counters.cutoff_silence;
+    call_.trace.cut_off(reason);
+  }
+  declare(now);
+}
+
+/// Fails because the root, which must serve every request, no longer has the chunks.
+void MulticastRecovery::fail_unserved(Rank root) {
+  context().fail(failure(Code::peer_failed,
+                         "{} no longer has the chunks that are missing here: call the same "
+                         "collectives in the same order on all ranks",
+                         context().name_of(root)));
+}
+
+std::uint64_t MulticastRecovery::key() {
+  if (!registered_) {
+    if (auto key = context().endpoint().register_memory(call_.buffer)) {
+      key_ = *key;
+      registered_ = true;
+    }
+  }
+  return key_.key;
+}
+
+void MulticastRecovery::release_key() {
+  if (registered_) context().endpoint().deregister_memory(key_);
+  registered_ = false;
+}
+
+void MulticastRecovery::order_reads(Instant now) {
+  if (answers_.empty() || !gate_.lock(answers_)) return;
+  const auto end = answers_.begin() + static_cast<std::ptrdiff_t>(gate_.locked_answers());
+  for (auto answer = answers_.begin(); answer != end; ++answer) {
+    const bool legal =
+        call_.fetch->on_answer(now, answer->from, answer->message, call_.outbox, orders_);
+    if (!legal) ++context().counters().messages_rejected;
+  }
+  // Unlocked only now, because the answers may overlap.
+  for (auto answer = answers_.begin(); answer != end; ++answer) {
+    for (const Range range : answer->message.range_list()) gate_.unlock(range);
+  }
+  answers_.erase(answers_.begin(), end);
+  gate_.forget_answers();
+  for (const ReadOrder& order : orders_) post_read(now, order);
+  orders_.clear();
+}
+
+void MulticastRecovery::post_read(Instant now, const ReadOrder& order) {
+  std::uint32_t slot = 0;
+  while (slot < reads_.size() && reads_[slot].open) ++slot;
+  if (slot == reads_.size()) reads_.emplace_back();
+  const Block& block = call_.layout.blocks()[order.block_index];
+  const std::uint64_t offset = call_.layout.offset_of(block, order.psns.first);
+  const std::uint64_t bytes = call_.layout.bytes_of(block, order.psns);
+  const Status posted =
+      context().endpoint().post(now, {.opcode = device::Opcode::read,
+                                      .peer = order.from,
+                                      .work_id = std::uint64_t{call_.epoch} << 32 | slot,
+                                      .local = call_.buffer.subspan(offset, bytes),
+                                      .remote_key = {order.key},
+                                      .remote_offset = offset});
+  if (!posted.ok()) {
+    call_.fetch->on_read_end(order, false, 0);
+    gate_.unlock(order.psns);
+    return;
+  }
+  reads_[slot] = {order, true};
+  call_.trace.reading(slot);
+  ++open_reads_;
+}
+
+std::optional<std::uint32_t> MulticastRecovery::on_completion(
+    const device::Completion& completion) {
+  const auto slot = static_cast<std::uint32_t>(completion.work_id);
+  if (completion.opcode != device::Opcode::read || slot >= reads_.size() || !reads_[slot].open)
+    return std::nullopt;
+  Read& read = reads_[slot];
+  read.open = false;
+  --open_reads_;
+  const bool success = completion.code == Code::ok;
+  std::uint64_t bytes = 0;
+  if (success) {
+    const Block& block = call_.layout.blocks()[read.order.block_index];
+    bytes = call_.layout.bytes_of(block, read.order.psns);
+    call_.map->mark_run(read.order.block_index, read.order.psns);
+  }
+  call_.trace.read(slot, read.order, bytes);
+  call_.fetch->on_read_end(read.order, success, bytes);
+  if (!success) gate_.unlock(read.order.psns);
+  if (!success && call_.retains_copy) fail_unserved(read.order.from);
+  if (!success) return std::nullopt;
+  return read.order.block_index;
+}
+
+}  // namespace tutti::engine

@@ -1,0 +1,88 @@
+// The slow path of a multicast collective: which chunks are lost, when to stop waiting for them, and
+// the READs that fetch them ([Khalilov24] 3.3).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/multicast/multicast_call.hpp"
+#include "engine/multicast/worker_gate.hpp"
+#include "protocol/cutoff.hpp"
+#include "protocol/fetch_ring.hpp"
+#include "protocol/loss_scanner.hpp"
+
+namespace tutti::engine {
+
+class MulticastRecovery {
+ public:
+  explicit MulticastRecovery(MulticastCall& call) : call_(call), gate_(call) {}
+
+  /// Called once the chunk map exists.
+  void start();
+  void become_ready(Instant now) { next_tick_ = now + tick_interval(); }
+
+  /// Scans for losses and judges silence, if due.
+  void poll(Instant now) {
+    tick(now);
+    check_cutoff(now);
+  }
+  Instant next_deadline() const;
+  /// A block was sent completely, so that its missing chunks are lost.
+  void block_ended(std::uint32_t block_index);
+  /// Every block's last chunk has arrived: scan as soon as reordering is ruled out.
+  void hasten(Instant now);
+  void cut_off(Instant now, protocol::CutoffReason reason);
+
+  /// A peer offers ranges; READ in `order_reads`, so that chunks that arrived before are not.
+  void add_answer(Rank from, const protocol::Message& message) {
+    answers_.push_back({from, message});
+  }
+  void order_reads(Instant now);
+  /// The answer to a request that grants no READ. False: it is illegal.
+  bool on_refusal(Instant now, Rank from, const protocol::Message& message) {
+    return call_.fetch->on_answer(now, from, message, call_.outbox, orders_);
+  }
+  /// A READ has ended; returns the block whose chunks it brought.
+  std::optional<std::uint32_t> on_completion(const device::Completion& completion);
+  std::uint32_t open_reads() const { return open_reads_; }
+  /// Fails because the root, which must serve every request, no longer has the chunks.
+  void fail_unserved(Rank root);
+
+  /// Key of the receive buffer, registered at the first call.
+  std::uint64_t key();
+  void release_key();
+
+  const WorkerGate& gate() const { return gate_; }
+
+ private:
+  struct Read {
+    protocol::ReadOrder order;
+    bool open = false;
+  };
+
+  CommunicatorContext& context() const { return *call_.context; }
+  void tick(Instant now);
+  Nanoseconds tick_interval() const;
+  void declare(Instant now);
+  void check_cutoff(Instant now);
+  void post_read(Instant now, const protocol::ReadOrder& order);
+
+  MulticastCall& call_;
+  WorkerGate gate_;
+  std::unique_ptr<protocol::LossScanner> scanner_;
+  bool right_neighbour_done_ =
+      false;  ///< every chunk was sent; those not in our own queue are lost
+  Instant next_tick_ = kNever;
+  std::uint32_t silences_ = 0;  ///< times that the silence timeout expired
+  std::vector<protocol::LostRun> lost_;
+  std::vector<FetchAnswer> answers_;
+  std::vector<protocol::ReadOrder> orders_;
+  std::vector<Read> reads_;
+  std::uint32_t open_reads_ = 0;
+  device::MemoryKey key_;
+  bool registered_ = false;
+};
+
+}  // namespace tutti::engine

@@ -1,0 +1,190 @@
+#include "engine/multicast/multicast_sender.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace tutti::engine {
+
+namespace {
+
+// Shortest time before a draining queue is polled again.
+constexpr Nanoseconds kQueueRetryMin{20'000};
+// Bytes that a late paced sender may send at once to catch up.
+constexpr std::uint64_t kCatchUpBytes = 128 * 1024;
+// Bytes that all paced senders together may put into a switch's queue at the start.
+constexpr std::uint64_t kPacedBurstBytes = 448 * 1024;
+// Paced senders exceed the measured link rate a little, so that the link does not idle while a
+// sender's host is busy or the estimate is low: by an eighth, limited to so many bytes in total,
+// which a switch's queue absorbs.
+constexpr std::uint64_t kExcessDivisor = 8;
+constexpr std::uint64_t kExcessBytes = 256 * 1024;
+constexpr std::uint32_t kLongBlock = 64;  // chunks; one more adds little to a block this long
+
+}  // namespace
+
+using protocol::Block;
+using protocol::MessageKind;
+
+void MulticastSender::start() {
+  const Settings& settings = context().settings();
+  credits_ = std::make_unique<protocol::CreditWindow>(
+      context().rank(), context().size(), call_.epoch, *call_.map, call_.chains,
+      context().window_bytes() / call_.layout.chunk_bytes(), settings.pulses_in_flight);
+  if (call_.own_block == MulticastCall::kNoBlock) return;
+  const Block& block = call_.layout.blocks()[call_.own_block];
+  call_.map->mark_run(call_.own_block, block.psns);
+  call_.dirty = true;
+  if (context().size() == 1) {
+    place_own_up_to(block.psns.last);
+    return;
+  }
+  sent_all_ = false;  // an empty block's turn is passed on too
+  call_.fetch->withhold(block.psns);
+  block_ = std::make_unique<BlockSender>(call_.layout, call_.own_block, call_.own, call_.epoch,
+                                         context().endpoint(), context().counters());
+  activated_ = call_.sequencer->first(rank_of(call_.own_block));
+}
+
+void MulticastSender::become_ready(Instant now) {
+  if (call_.plan.bytes_per_second == 0) return;
+  const std::uint64_t others = context().size() - 1;
+  const std::uint64_t share = (call_.plan.bytes_per_second + excess_rate()) / others;
+  block_->set_pace(protocol::Pace(now, share, kCatchUpBytes), kPacedBurstBytes / others);
+}
+
+bool MulticastSender::on_activation(Rank from) {
+  if (call_.own_block == MulticastCall::kNoBlock ||
+      from != call_.sequencer->predecessor(context().rank()))
+    return false;
+  activated_ = true;
+  return true;
+}
+
+std::uint64_t MulticastSender::excess_rate() const {
+  return std::min(call_.plan.bytes_per_second / kExcessDivisor,
+                  call_.plan.bytes_per_second * kExcessBytes / call_.data_bytes);
+}
+
+bool MulticastSender::poll(Instant now) {
+  if (!block_) return false;
+  block_->begin_round();
+  bool worked = block_->has_again() && block_->send_again();
+  if (call_.ready && activated_ && !sent_all_) worked |= send_block(now);
+  if (!block_->status().ok()) context().fail(block_->status());
+  return worked;
+}
+
+bool MulticastSender::send_block(Instant now) {
+  const std::uint32_t end = call_.layout.blocks()[call_.own_block].psns.last;
+  const std::uint32_t limit = credits_->limit(call_.own_block);
+  call_.trace.sending();
+  const bool worked = block_->send(now, limit);
+  const std::uint32_t lowest = block_->lowest_unsent();
+  place_own_up_to(lowest);
+  call_.fetch->withhold({lowest, end});
+  note_stall(now, lowest < end && lowest >= limit, worked);
+  if (call_.lossless && block_->blocked()) watch_readers();
+  if (lowest >= end) finish_sending(now);
+  return worked;
+}
+
+/// Copies the sent part of this rank's block to its place in the receive buffer, where neighbours
+/// fetch it. Copying only after sending keeps the sender busy and finds the data in the cache.
+void MulticastSender::place_own_up_to(std::uint32_t psn) {
+  const Block& block = call_.layout.blocks()[call_.own_block];
+  std::byte* const place = call_.buffer.data() + block.offset_bytes;
+  const std::uint64_t end = std::min<std::uint64_t>(
+      call_.layout.offset_of(block, psn) - block.offset_bytes, call_.own.size());
+  if (place != call_.own.data() && end > own_placed_bytes_)
+    std::memcpy(place + own_placed_bytes_, &call_.own[own_placed_bytes_], end - own_placed_bytes_);
+  own_placed_bytes_ = end;
+}
+
+/// A receiver does not read the ring. Without a handshake no other rank need wait for it, so that
+/// only this rank would notice that it is dead.
+void MulticastSender::watch_readers() {
+  if (std::exchange(readers_watched_, true)) return;
+  context().watch_all();
+}
+
+void MulticastSender::note_stall(Instant now, bool stalled, bool worked) {
+  observe::Counters& counters = context().counters();
+  if (stalled && stalled_since_ == Instant{}) {
+    stalled_since_ = now;
+    ++counters.credit_stalls;
+    repeat_after_ = call_.cutoff->alpha();
+    next_repeat_ = now + repeat_after_;
+  } else if (worked && stalled_since_ != Instant{}) {
+    counters.credit_stall_ns += static_cast<std::uint64_t>((now - stalled_since_).count());
+    stalled_since_ = {};
+    next_repeat_ = kNever;
+  }
+}
+
+std::uint64_t MulticastSender::activation_threshold_bytes() const {
+  const double lead = static_cast<double>(context().settings().activation_lead.count()) / 1e9;
+  return static_cast<std::uint64_t>(lead * static_cast<double>(context().bytes_per_second()));
+}
+
+void MulticastSender::finish_sending(Instant now) {
+  const std::uint64_t unsent = block_->unsent_bytes();
+  // Data still queued in this host keeps the link busy while the activation travels; more than that
+  // would pile up in the switch with every turn of the chain.
+  const std::uint64_t threshold = activation_threshold_bytes();
+  if (unsent > threshold) {
+    const double seconds =
+        static_cast<double>(unsent - threshold) / static_cast<double>(context().bytes_per_second());
+    block_->drain(std::max(kQueueRetryMin, Nanoseconds(static_cast<std::int64_t>(seconds * 1e9))));
+    return;
+  }
+  if (!successor_activated_) {
+    successor_activated_ = true;
+    const Rank next = call_.sequencer->successor(rank_of(call_.own_block));
+    if (next != kNoRank) {
+      call_.outbox.send(next, MessageKind::activate, call_.epoch);
+      ++context().counters().activations;
+    }
+  }
+  call_.trace.sent(call_.own_block);
+  sent_all_ = call_.dirty = true;
+  if (call_.lossless) return;
+  if (call_.retains_copy) {
+    // No receiver reports a lost last chunk before its cutoff.
+    if (context().lossy()) block_->send_tail_probe();
+    return;
+  }
+  repeat_after_ = call_.cutoff->alpha();
+  // On a lossy network the last chunk is sent twice: its loss costs a cutoff, a duplicate little.
+  const bool twice =
+      context().lossy() && call_.layout.blocks()[call_.own_block].psns.size() >= kLongBlock;
+  next_repeat_ = twice ? now : now + repeat_after_;
+}
+
+void MulticastSender::probe_tail(Instant now) {
+  if (now < next_repeat_ || !block_) return;
+  // While other blocks still arrive, no rank can have finished, and a lost tail of this block
+  // delays none yet. After the last of them, the news that all ranks have it is probably on its
+  // way.
+  if (sent_all_ && !context().lossy()) {
+    const Instant quiet = call_.cutoff->last_progress() + call_.cutoff->alpha();
+    if (now < quiet) {
+      next_repeat_ = quiet;
+      return;
+    }
+  }
+  repeat_after_ = std::min(repeat_after_ * 2, Nanoseconds(100'000'000));
+  next_repeat_ = now + repeat_after_;
+  block_->send_tail_probe();
+}
+
+Instant MulticastSender::next_deadline(Instant polled_at) const {
+  if (!block_) return kNever;
+  // A full queue in this host is polled again soon, because no event reports that it has drained.
+  if (const auto retry = block_->retry_after()) return polled_at + *retry;
+  return call_.ready && activated_ && !sent_all_ ? block_->next_send() : kNever;
+}
+
+}  // namespace tutti::engine

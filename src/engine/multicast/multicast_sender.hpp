@@ -1,0 +1,68 @@
+// Sends this rank's block in a multicast collective: activation by the predecessor, credits and
+// pace, the activation of the successor, and tail probes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/multicast/block_sender.hpp"
+#include "engine/multicast/multicast_call.hpp"
+#include "protocol/credit_window.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::engine {
+
+class MulticastSender {
+ public:
+  explicit MulticastSender(MulticastCall& call) : call_(call) {}
+
+  /// Called once the shared machines exist: marks this rank's block as received.
+  void start();
+  /// Data may be sent from now on.
+  void become_ready(Instant now);
+  /// The predecessor has sent everything. False: this message is illegal.
+  bool on_activation(Rank from);
+  /// Retransmits chunks of this rank's block.
+  void again(Range psns) { block_->again(psns); }
+
+  /// Sends; returns whether anything was sent.
+  bool poll(Instant now);
+  /// Repeats the last chunk from time to time until the right neighbour has everything, so that a
+  /// rank that lost the tail of this block, or all of it, learns that it was sent.
+  void probe_tail(Instant now);
+  Instant next_tail_probe() const { return next_repeat_; }
+  /// When `poll` must run; `polled_at`: when it ran last.
+  Instant next_deadline(Instant polled_at) const;
+
+  bool has_block() const { return block_ != nullptr; }
+  bool blocked() const { return block_ && block_->blocked(); }
+  bool sent_all() const { return sent_all_; }
+  bool has_again() const { return block_ && block_->has_again(); }
+  bool reads_posted() const { return block_ && block_->reads_posted(); }
+  bool queue_filled() const { return block_ && block_->queue_filled(); }
+  protocol::CreditWindow& credits() { return *credits_; }
+
+ private:
+  CommunicatorContext& context() const { return *call_.context; }
+  std::uint64_t excess_rate() const;
+  std::uint64_t activation_threshold_bytes() const;
+  bool send_block(Instant now);
+  void place_own_up_to(std::uint32_t psn);
+  void watch_readers();
+  void note_stall(Instant now, bool stalled, bool worked);
+  void finish_sending(Instant now);
+
+  MulticastCall& call_;
+  std::unique_ptr<BlockSender> block_;  ///< null without a block of this rank
+  std::unique_ptr<protocol::CreditWindow> credits_;
+  std::uint64_t own_placed_bytes_ = 0;  ///< of this rank's block, copied to its place
+  bool activated_ = false;
+  bool sent_all_ = true;
+  bool successor_activated_ = false;
+  bool readers_watched_ = false;
+  Instant stalled_since_{};
+  Instant next_repeat_ = kNever;
+  Nanoseconds repeat_after_{};
+};
+
+}  // namespace tutti::engine

@@ -1,0 +1,65 @@
+#include "engine/multicast/worker_gate.hpp"
+
+#include <algorithm>
+
+namespace tutti::engine {
+
+// Missing chunks of a sent block are lost, or another worker's queue still holds them.
+void WorkerGate::judge_ends(protocol::LossScanner& scanner) {
+  if (ends_drain_ && call_.context->looked(*ends_drain_)) {
+    for (const std::uint32_t b : pending_done_) scanner.ended(b);
+    pending_done_.clear();
+    ends_drain_.reset();
+  }
+  if (ends_drain_ || sender_done_.empty()) return;
+  pending_done_.swap(sender_done_);
+  ends_drain_ = call_.context->request_drain();
+}
+
+bool WorkerGate::unread(Instant now) {
+  if (!call_.has_workers()) return !call_.context->drained() || !call_.cutoff->expired(now);
+  if (!cutoff_drain_) {
+    if (!call_.cutoff->expired(now)) return true;
+    cutoff_drain_ = call_.context->request_drain();
+    cutoff_at_ = call_.arrivals.last;
+  }
+  if (!call_.context->looked(*cutoff_drain_)) return true;
+  cutoff_drain_.reset();
+  return call_.arrivals.last != cutoff_at_;
+}
+
+bool WorkerGate::lock(const std::vector<FetchAnswer>& answers) {
+  ReceiveTeam* team = call_.context->team();
+  if (team == nullptr) {
+    locked_answers_ = answers.size();
+    return true;
+  }
+  // Chunks that have arrived by now are not READ.
+  if (!answers_drain_) answers_drain_ = team->request_drain();
+  if (!team->polled_once(*answers_drain_)) return false;
+  if (locked_answers_ == 0) {
+    for (const FetchAnswer& answer : answers) {
+      for (const Range range : answer.message.range_list()) {
+        const std::uint32_t end = std::min(range.last, call_.layout.chunk_count());
+        for (std::uint32_t psn = range.first; psn < end; ++psn) read_locked_.set_atomic(psn);
+      }
+    }
+    locked_answers_ = answers.size();
+    team->set_eager(true);
+    grace_ = team->grace();
+  }
+  if (!team->passed(grace_)) return false;
+  answers_drain_.reset();
+  return true;
+}
+
+void WorkerGate::unlock(Range psns) {
+  if (!call_.has_workers()) return;
+  const std::uint32_t end = std::min(psns.last, call_.layout.chunk_count());
+  for (std::uint32_t psn = psns.first; psn < end; ++psn) {
+    if (!call_.fetch->reading(psn)) read_locked_.clear_atomic(psn);
+  }
+  locked_answers_ = 0;  // answers that wait for their grace period lock their chunks again
+}
+
+}  // namespace tutti::engine
