@@ -299,7 +299,7 @@ void CommunicatorContext::begin(Instant now, std::unique_ptr<Operation> begun) {
   // A slot exchange starts failure detection itself, once it takes long.
   if (!operation.meets()) watch_neighbours();
   const bool votes = operation.prepare(*this);
-  operation.begin(now, epoch, barrier_needed(operation, votes), *this);
+  operation.begin(now, epoch, barrier_needed(operation, votes), *this, *this);
   if (!unexpected_chunks_.empty()) {
     for (const UnexpectedChunks::Chunk& chunk : unexpected_chunks_.take(epoch)) {
       operation.on_unexpected_chunk(now, chunk.psn, chunk.source, chunk.payload());

@@ -37,7 +37,7 @@
 
 namespace tutti::engine {
 
-class CommunicatorContext : private device::PlacementResolver {
+class CommunicatorContext : private device::PlacementResolver, private RejectionSink {
  public:
   CommunicatorContext(Rank rank, std::uint32_t size, const Settings& settings,
                       std::unique_ptr<device::Endpoint> endpoint, std::vector<std::string> names);
@@ -216,6 +216,9 @@ class CommunicatorContext : private device::PlacementResolver {
 
   void place_here();
   device::Placement landing(const device::MessageHead& chunk, bool begins) override;
+  void reject_message() override { ++counters_.messages_rejected; }
+  void reject_chunk() override { ++counters_.chunks_malformed; }
+  void reject_data(const Operation& operation, Rank from, std::uint32_t slot) override;
   bool poll_endpoint(Instant now);
   bool take_completions(Instant now, std::size_t count);
   bool expects_multicast();

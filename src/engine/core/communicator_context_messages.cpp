@@ -94,6 +94,15 @@ void CommunicatorContext::on_data(Instant now, Rank from, std::span<const std::b
                      {from, message->slot, {message->payload.begin(), message->payload.end()}});
 }
 
+void CommunicatorContext::reject_data(const Operation& operation, Rank from, std::uint32_t slot) {
+  reject_message();
+  const Description& what = operation.description();
+  fail(failure(Code::invalid_argument,
+               "{} sent data in slot {}, which {} by {} does not have: call the same collective "
+               "with the same algorithm on all ranks",
+               name_of(from), slot, what.operation, what.algorithm));
+}
+
 void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std::byte> bytes) {
   ++counters_.messages_received;
   const auto message = protocol::decode(bytes);

@@ -19,6 +19,7 @@
 namespace tutti::engine {
 
 class CommunicatorContext;
+class Operation;
 struct Arrival;
 struct ReceiveView;
 
@@ -41,6 +42,18 @@ struct Description {
   const char* algorithm = "";  ///< "multicast"
   Rank root = kNoRank;
   std::uint64_t bytes = 0;
+};
+
+/// Counts, or fails on, input that an operation does not handle.
+class RejectionSink {
+ public:
+  virtual void reject_message() = 0;
+  virtual void reject_chunk() = 0;
+  /// Data for a slot that the operation does not have.
+  virtual void reject_data(const Operation& operation, Rank from, std::uint32_t slot) = 0;
+
+ protected:
+  ~RejectionSink() = default;
 };
 
 /// Base of all collectives: the engine feeds it messages, chunks and completions, and polls it.
@@ -74,10 +87,12 @@ class Operation {
   /// then has to run. The same on all ranks.
   virtual bool prepare(CommunicatorContext&) { return false; }
   /// Begins. `barrier`: the ready barrier must run before data is sent.
-  void begin(Instant now, std::uint32_t epoch, bool barrier, CommunicatorContext& context) {
+  void begin(Instant now, std::uint32_t epoch, bool barrier, CommunicatorContext& context,
+             RejectionSink& rejections) {
     epoch_ = epoch;
     started_ = now;
     context_ = &context;
+    rejections_ = &rejections;
     begun_by_all_ = barrier || confirms_earlier();
     start(now, barrier);
   }
@@ -133,6 +148,7 @@ class Operation {
   Description description_;
   std::shared_ptr<Completion> completion_;
   CommunicatorContext* context_ = nullptr;
+  RejectionSink* rejections_ = nullptr;
   std::uint32_t epoch_ = 0;
   Instant started_{};
   bool begun_by_all_ = false;

@@ -18,31 +18,25 @@
 
 namespace tutti::engine {
 
-/// A rank's block in the buffer.
-struct BlockExtent {
-  std::uint64_t offset_bytes = 0;
-  std::uint64_t size_bytes = 0;
-};
-
 /// Progress of reception, apart from the chunk map.
 struct MulticastArrivals {
   std::vector<bool> first_chunk_seen;  ///< by block: any chunk has arrived
   std::uint32_t ends_seen = 0;         ///< blocks whose last chunk has arrived
   std::uint32_t ends_expected = 0;
-  Instant last{};
+  Instant since{};  ///< start of the data phase
+  Instant last{};   ///< last arrival
 };
 
-struct MulticastCall {
-  static constexpr std::uint32_t kNoBlock = 0xffff'ffffu;
+/// Index of a block that does not exist.
+inline constexpr std::uint32_t kNoBlock = 0xffff'ffffu;
 
+struct MulticastCall {
   std::span<std::byte> buffer;
   std::span<const std::byte> own;
-  Rank root = kNoRank;
   bool gather = false;
-  std::vector<BlockExtent> extents;  ///< by rank; empty: equal blocks in rank order
-  std::uint64_t data_bytes = 0;      ///< sum over all blocks
-  bool retains_copy = false;         ///< the root retains a copy, and there is no handshake
-  bool lossless = false;             ///< nothing can be lost: neither recovery nor handshake
+  std::uint64_t data_bytes = 0;  ///< sum over all blocks
+  bool retains_copy = false;     ///< the root retains a copy, and there is no handshake
+  bool lossless = false;         ///< nothing can be lost: neither recovery nor handshake
   CommunicatorContext* context = nullptr;
   std::uint32_t epoch = 0;
   protocol::SendSchedule::Plan plan;
@@ -57,10 +51,9 @@ struct MulticastCall {
   MulticastTrace trace;
   MulticastArrivals arrivals;
 
-  std::uint32_t own_block = kNoBlock;
+  std::uint32_t own_block = kNoBlock;  ///< kNoBlock: this rank sends none
   bool ready = false;
   bool dirty = false;  ///< state changed since the machines last ran
-  Instant ready_at{};
 
   bool received_all() const { return map && map->complete(); }
   /// Whether missing chunks may have to be requested.

@@ -24,7 +24,6 @@ MulticastOperation::MulticastOperation(const Description& description, std::span
     : Operation(description) {
   call_.buffer = buffer;
   call_.own = own;
-  call_.root = description.root;
   call_.gather = gather;
   call_.data_bytes = buffer.size();
 }
@@ -48,7 +47,7 @@ std::unique_ptr<MulticastOperation> MulticastOperation::allgatherv(
       {"allgatherv", "multicast", kNoRank, receive.size()}, receive, own, true));
   made->call_.data_bytes = 0;
   for (std::size_t r = 0; r < sizes.size(); ++r) {
-    made->call_.extents.push_back({offsets[r], sizes[r]});
+    made->extents_.push_back({offsets[r], sizes[r]});
     made->call_.data_bytes += sizes[r];
   }
   return made;
@@ -84,8 +83,7 @@ void MulticastOperation::build_layout() {
   const std::uint64_t window = context().window_bytes();
   const std::uint32_t subgroups = context().endpoint().subgroup_count();
   std::uint64_t block_bytes = call_.gather ? call_.own.size() : call_.buffer.size();
-  for (const BlockExtent& place : call_.extents)
-    block_bytes = std::max(block_bytes, place.size_bytes);
+  for (const BlockExtent& place : extents_) block_bytes = std::max(block_bytes, place.size_bytes);
   const std::uint64_t pulse =
       std::max<std::uint64_t>(window / context().settings().pulses_in_flight, 1);
   call_.layout =
@@ -96,9 +94,8 @@ void MulticastOperation::build_layout() {
     return;
   }
   for (std::uint32_t r = 0; r < context().size(); ++r) {
-    const BlockExtent place = call_.extents.empty()
-                                  ? BlockExtent{r * call_.own.size(), call_.own.size()}
-                                  : call_.extents[r];
+    const BlockExtent place =
+        extents_.empty() ? BlockExtent{r * call_.own.size(), call_.own.size()} : extents_[r];
     call_.layout.add(rank_of(r), place.offset_bytes, place.size_bytes);
   }
   call_.own_block = index(context().rank());
@@ -147,7 +144,7 @@ void MulticastOperation::start(Instant now, bool barrier) {
 
 void MulticastOperation::become_ready(Instant now) {
   call_.ready = call_.dirty = true;
-  call_.ready_at = call_.arrivals.last = now;
+  call_.arrivals.since = call_.arrivals.last = now;
   const std::uint64_t bytes = call_.data_bytes;
   sender_.become_ready(now);
   call_.cutoff->arm(
@@ -289,8 +286,8 @@ bool MulticastOperation::poll(Instant now) {
     if (locally_complete() && !handshake_->told()) {
       call_.trace.collected_all();
       context().counters().data_phase_ns +=
-          static_cast<std::uint64_t>((now - call_.ready_at).count());
-      context().observe_rate(call_.data_bytes, now - call_.ready_at);
+          static_cast<std::uint64_t>((now - call_.arrivals.since).count());
+      context().observe_rate(call_.data_bytes, now - call_.arrivals.since);
       context().recorder().enter(call_.epoch, observe::Phase::handshake, now);
       if (call_.gather) receiver_.cast_vote(now, sender_.queue_filled());
       if (call_.retains_copy) leave_copy(now);

@@ -59,6 +59,12 @@ class MulticastOperation final : public Operation {
   void start(Instant now, bool barrier) override;
 
  private:
+  /// A rank's block in the buffer.
+  struct BlockExtent {
+    std::uint64_t offset_bytes = 0;
+    std::uint64_t size_bytes = 0;
+  };
+
   MulticastOperation(const Description& description, std::span<std::byte> buffer,
                      std::span<const std::byte> own, bool gather);
 
@@ -77,6 +83,7 @@ class MulticastOperation final : public Operation {
   MulticastReceiver receiver_{call_, recovery_};
   std::unique_ptr<protocol::ReadyBarrier> barrier_;
   std::unique_ptr<protocol::Handshake> handshake_;
+  std::vector<BlockExtent> extents_;  ///< by rank; empty: equal blocks in rank order
   Instant polled_at_{};
 };
 

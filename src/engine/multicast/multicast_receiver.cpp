@@ -177,7 +177,7 @@ void MulticastReceiver::cast_vote(Instant now, bool queue_filled) {
   if (call_.chains != 1 && !paced) return;
   std::uint64_t rate = meter_->bytes_per_second();
   // Blocks too short to be measured alone: in turns, all of them together take P N / B.
-  if (rate == 0) rate = ArrivalMeter::rate(call_.data_bytes, now - call_.ready_at);
+  if (rate == 0) rate = ArrivalMeter::rate(call_.data_bytes, now - call_.arrivals.since);
   if (paced && rate > 0) {
     rate = protocol::learned_rate(
         call_.plan.bytes_per_second, rate, meter_->measured_time(),

@@ -33,7 +33,7 @@ void MulticastSender::start() {
   credits_ = std::make_unique<protocol::CreditWindow>(
       context().rank(), context().size(), call_.epoch, *call_.map, call_.chains,
       context().window_bytes() / call_.layout.chunk_bytes(), settings.pulses_in_flight);
-  if (call_.own_block == MulticastCall::kNoBlock) return;
+  if (call_.own_block == kNoBlock) return;
   const Block& block = call_.layout.blocks()[call_.own_block];
   call_.map->mark_run(call_.own_block, block.psns);
   call_.dirty = true;
@@ -56,8 +56,7 @@ void MulticastSender::become_ready(Instant now) {
 }
 
 bool MulticastSender::on_activation(Rank from) {
-  if (call_.own_block == MulticastCall::kNoBlock ||
-      from != call_.sequencer->predecessor(context().rank()))
+  if (call_.own_block == kNoBlock || from != call_.sequencer->predecessor(context().rank()))
     return false;
   activated_ = true;
   return true;
