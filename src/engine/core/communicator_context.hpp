@@ -272,9 +272,9 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   std::deque<std::unique_ptr<Operation>> queued_;
   std::vector<std::unique_ptr<Operation>> active_;
   std::uint32_t next_epoch_;
-  std::uint64_t unconfirmed_bytes_ = 0;  ///< multicast bytes not known to be consumed by every rank
-  std::uint64_t unconfirmed_unexpected_bytes_ =
-      0;  ///< message bytes not known to be consumed by every rank
+  // Sent bytes that are not known to be consumed by every rank.
+  std::uint64_t unconfirmed_bytes_ = 0;             ///< multicast
+  std::uint64_t unconfirmed_unexpected_bytes_ = 0;  ///< messages
   ByEpoch<PendingMessage> pending_;
   ByEpoch<PendingData> pending_data_;
   std::uint64_t pending_data_bytes_ = 0;

@@ -10,23 +10,20 @@
 namespace tutti::engine {
 
 struct Settings {
-  std::uint32_t chains =
-      0;  ///< concurrent chains of the sequencer ([Khalilov24] 4.1); 0: learned (SendSchedule)
-  std::uint32_t chunk_bytes = 0;       ///< 0: the device's largest
-  std::uint64_t window_bytes = 0;      ///< 0: the smallest receive window of all ranks
-  std::uint32_t pulses_in_flight = 4;  ///< credit batches in flight ([Xu25] 1.3)
-  bool always_barrier = false;         ///< true: the ready barrier runs before every collective
-  Nanoseconds reorder_delay{
-      1'000'000};  ///< reordering that is tolerated before a chunk counts as lost
+  std::uint32_t chains = 0;              ///< of the sequencer ([Khalilov24] 4.1); 0: learned
+  std::uint32_t chunk_bytes = 0;         ///< 0: the device's largest
+  std::uint64_t window_bytes = 0;        ///< 0: the smallest receive window of all ranks
+  std::uint32_t pulses_in_flight = 4;    ///< credit batches in flight ([Xu25] 1.3)
+  bool always_barrier = false;           ///< true: the ready barrier runs before every collective
+  Nanoseconds reorder_delay{1'000'000};  ///< tolerated reordering before a chunk counts as lost
   protocol::Cutoff::Settings cutoff;
   protocol::FetchRing::Settings fetch;
   std::uint64_t assumed_bytes_per_second = 125'000'000;  ///< until measured: 1 Gbit/s
   std::uint32_t first_epoch = 1;  ///< number of the first collective; it wraps at 2^32
   /// Largest Broadcast that runs without a handshake, its root retaining a copy (RetainedBlocks).
   std::uint64_t retain_bytes = 0;
-  Nanoseconds ack_delay{1'000'000};  ///< longest delay of a delivery ACK
-  Nanoseconds activation_lead{
-      300'000};  ///< time before its own end at which a sender activates its successor
+  Nanoseconds ack_delay{1'000'000};      ///< longest delay of a delivery ACK
+  Nanoseconds activation_lead{300'000};  ///< how early a sender activates its successor
 };
 
 }  // namespace tutti::engine

@@ -72,8 +72,7 @@ class MulticastRecovery {
   MulticastCall& call_;
   WorkerGate gate_;
   std::unique_ptr<protocol::LossScanner> scanner_;
-  bool right_neighbour_done_ =
-      false;  ///< every chunk was sent; those not in our own queue are lost
+  bool right_neighbour_done_ = false;  ///< every chunk has left its sender
   Instant next_tick_ = kNever;
   std::uint32_t silences_ = 0;  ///< times that the silence timeout expired
   std::vector<protocol::LostRun> lost_;
