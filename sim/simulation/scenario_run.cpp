@@ -86,8 +86,8 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
   to.engine.always_barrier = from.always_barrier;
   to.engine.retain_bytes = from.retain_bytes;
   to.engine.reorder_delay = from.reorder_delay;
-  to.engine.cutoff.alpha_floor = from.alpha;
-  to.engine.cutoff.alpha_ceiling = from.alpha * 25;
+  to.engine.cutoff.silence_timeout_floor = from.alpha;
+  to.engine.cutoff.silence_timeout_ceiling = from.alpha * 25;
   to.engine.fetch.patience = from.patience;
   to.engine.fetch.linger = from.linger;
   to.engine.assumed_bytes_per_second = scenario_.place.bits_per_second / 8;

@@ -36,10 +36,10 @@ std::uint32_t ChunkMap::mark_run(std::uint32_t block_index, Range psns) {
     fresh += bits_.set_word_atomic({at, stop});
     at = stop;
   }
-  // Sequentially consistent: the driver looks for the workers' news next, and they at this after
-  // they have set them, so that one of the two finds out that everything is here.
-  marked_by_driver_.store(marked_by_driver_.load(std::memory_order_relaxed) + fresh,
-                          std::memory_order_seq_cst);
+  // Sequentially consistent: the owner stores this and then reads the workers' counts, the workers
+  // do the reverse, so at least one of them sees that the map is complete.
+  marked_by_owner_.store(marked_by_owner_.load(std::memory_order_relaxed) + fresh,
+                         std::memory_order_seq_cst);
   return fresh;
 }
 

@@ -1,11 +1,11 @@
-// Which chunks of a collective have come (K2): one bit a chunk, progress is the count of set bits,
-// a duplicate changes nothing.
+// The chunks of a collective that have arrived: one bit a chunk ([Khalilov24] 3.2). Progress is the
+// number of set bits; a duplicate changes nothing.
 //
-// Each block's bits start at a word of their own and a subgroup's slices are whole words, so that
-// receive workers of different subgroups never write one word, count or horizon. A subgroup has one
-// thread that marks arrivals; beside it the engine's driver marks what it has read or owns
-// (`mark_run`). Where the two may meet, arrivals are marked by `mark_atomic` and counted by
-// `count`; where one thread does both, by `mark`, which needs no locked instruction.
+// Each block's bits start at a word of their own and the slices of a subgroup are whole words, so
+// receive workers of different subgroups never write the same word, count or horizon. One thread
+// marks the arrivals of a subgroup; the owner of the engine also marks what it has read or owns
+// (`mark_run`). If these are two threads, arrivals are marked by `mark_atomic` and counted by
+// `count`; if one thread does both, by `mark`, which needs no locked instruction.
 #pragma once
 
 #include <atomic>
@@ -30,35 +30,35 @@ class ChunkMap {
     if (fresh) count(subgroup, 1);
     return fresh;
   }
-  /// Marks a chunk beside the driver; false for a duplicate. Progress shows it from the next
-  /// `count` on.
+  /// Marks a chunk while the owner may mark others; false for a duplicate. Progress includes it
+  /// after the next `count`.
   bool mark_atomic(std::uint32_t block_index, std::uint32_t subgroup, std::uint32_t psn) {
     const bool fresh = bits_.set_atomic(bit_of(block_index, psn));
     reach(block_index, subgroup, psn);
     return fresh;
   }
-  /// Adds `fresh` chunks to the progress of a subgroup, by the thread that marks its arrivals.
+  /// Adds `fresh` chunks to the progress of a subgroup; called by the thread that marks its arrivals.
   void count(std::uint32_t subgroup, std::uint64_t fresh) {
     std::atomic<std::uint64_t>& arrived = progress_[subgroup].arrived;
     arrived.store(arrived.load(std::memory_order_relaxed) + fresh, std::memory_order_release);
   }
-  /// Marks a run that lies in one block, read or written by the caller itself, the driver; returns
-  /// how many chunks were new.
+  /// Marks a run within one block that the owner has read or written itself; returns the number of
+  /// new chunks.
   std::uint32_t mark_run(std::uint32_t block_index, Range psns);
 
   bool has(std::uint32_t block_index, std::uint32_t psn) const {
     return bits_.test(bit_of(block_index, psn));
   }
-  /// The first run of missing chunks within `psns` of one block; empty where none is missing.
+  /// The first run of missing chunks within `psns` of one block; empty if none is missing.
   Range first_missing(std::uint32_t block_index, Range psns) const;
-  /// One past the highest PSN of a block that came by a subgroup; psns.first where none came. What
-  /// had come before it by that subgroup is marked.
+  /// One past the highest PSN of a block that arrived through a subgroup; psns.first if none did.
+  /// Every chunk that arrived through that subgroup before it is already marked.
   std::uint32_t horizon(std::uint32_t block_index, std::uint32_t subgroup) const {
     return horizon_at(block_index, subgroup).load(std::memory_order_acquire);
   }
 
   std::uint64_t marked() const {
-    std::uint64_t sum = marked_by_driver_.load(std::memory_order_seq_cst);
+    std::uint64_t sum = marked_by_owner_.load(std::memory_order_seq_cst);
     for (std::uint32_t s = 0; s < layout_->subgroups(); ++s) {
       sum += progress_[s].arrived.load(std::memory_order_acquire);
     }
@@ -80,7 +80,7 @@ class ChunkMap {
   }
   void reach(std::uint32_t block_index, std::uint32_t subgroup, std::uint32_t psn) {
     std::atomic<std::uint32_t>& horizon = horizon_at(block_index, subgroup);
-    // After the bit: what is missing below the horizon is lost, not about to be marked.
+    // The horizon follows the bit: a chunk missing below the horizon is lost, not about to be marked.
     if (psn >= horizon.load(std::memory_order_relaxed)) {
       horizon.store(psn + 1, std::memory_order_release);
     }
@@ -89,10 +89,10 @@ class ChunkMap {
   const BlockLayout* layout_;
   SharedBitmap bits_;
   std::vector<std::uint32_t> first_bits_;
-  std::size_t horizon_stride_ = 0;  ///< whole cache lines: a subgroup's horizons lie together
+  std::size_t horizon_stride_ = 0;  ///< whole cache lines, so that subgroups share none
   std::unique_ptr<std::atomic<std::uint32_t>[]> horizons_;
   std::unique_ptr<Progress[]> progress_;
-  std::atomic<std::uint64_t> marked_by_driver_{0};
+  std::atomic<std::uint64_t> marked_by_owner_{0};
 };
 
 }  // namespace tutti::protocol

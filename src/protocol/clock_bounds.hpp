@@ -1,8 +1,8 @@
-// How far two clocks are apart, from questions and answers between them.
+// Bounds the offset between two clocks from requests and answers (Cristian's algorithm).
 //
-// An answer says what the other clock showed at some moment between question and answer: its
-// difference from ours lies between (answer - received) and (answer - sent). Every exchange narrows
-// this; nothing is assumed about how long the two ways take.
+// An answer carries the other clock's reading at some moment between request and answer, so the
+// offset lies between (answer - received) and (answer - sent). Every exchange narrows the bounds;
+// the two directions may take different times.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,15 @@ namespace tutti::protocol {
 
 class ClockBounds {
  public:
-  /// We asked at `sent` and had the answer at `received`, by our clock; the other's showed `answer`
-  /// in between.
+  /// One exchange: request sent and answer received by our clock, `answer` by the other clock.
   void add(Instant sent, Instant answer, Instant received);
 
   std::uint32_t exchanges() const { return exchanges_; }
-  /// The other clock less ours, taken from the middle of what is possible.
+  /// The other clock minus ours: the middle of the bounds.
   Nanoseconds offset() const;
-  /// What that is wrong by at most. While the bounds were taken: clocks drift apart afterwards.
+  /// Largest error of `offset` during the exchanges; afterwards clocks drift apart.
   Nanoseconds error() const;
-  /// Whether the clocks may be one.
+  /// True if the bounds include an offset of zero.
   bool may_be_equal() const { return lowest_ <= Nanoseconds(0) && Nanoseconds(0) <= highest_; }
 
  private:

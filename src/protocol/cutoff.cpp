@@ -17,8 +17,7 @@ const char* to_string(CutoffReason reason) {
 }
 
 void Jitter::observe(Nanoseconds gap) {
-  // An eighth of the new value, as round-trip estimators do; a gap counts at once when it is
-  // larger.
+  // Falling gaps are averaged with weight 1/8, as round-trip estimators do; rising gaps with 1/2.
   const std::int64_t sample = gap.count();
   smoothed_ns_ = sample > smoothed_ns_ ? (smoothed_ns_ + sample) / 2
                                        : smoothed_ns_ + (sample - smoothed_ns_) / 8;
@@ -26,23 +25,24 @@ void Jitter::observe(Nanoseconds gap) {
 
 Cutoff::Cutoff(const Settings& settings, const Jitter& jitter)
     : settings_(settings),
-      alpha_(std::clamp(jitter.smoothed() * settings.jitter_multiple, settings.alpha_floor,
-                        settings.alpha_ceiling)) {}
+      silence_timeout_(std::clamp(jitter.smoothed() * settings.jitter_multiple,
+                                  settings.silence_timeout_floor,
+                                  settings.silence_timeout_ceiling)) {}
 
 void Cutoff::arm(Instant now, Nanoseconds expected) {
   armed_ = true;
-  earliest_ = now + expected + alpha_;
+  earliest_ = now + expected + silence_timeout_;
   last_progress_ = now;
 }
 
 Instant Cutoff::deadline() const {
   if (!armed_) return kNever;
-  return std::max(earliest_, last_progress_ + alpha_);
+  return std::max(earliest_, last_progress_ + silence_timeout_);
 }
 
 bool Cutoff::expired(Instant now) {
   if (now < deadline()) return false;
-  earliest_ = now + alpha_;
+  earliest_ = now + silence_timeout_;
   return true;
 }
 

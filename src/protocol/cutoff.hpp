@@ -1,8 +1,8 @@
-// The cutoff timer (K4): when to stop waiting for the multicast and fetch what is missing.
+// The cutoff timer ([Khalilov24] 3.3): when to stop waiting for multicast and fetch missing chunks.
 //
-// It fires no earlier than N/B + alpha after the start, and no earlier than alpha after the last
-// progress; alpha is a floor plus a multiple of the measured jitter. It never counts polls, and it
-// says why it fired.
+// It expires no earlier than N/B + silence timeout after the start and no earlier than the silence
+// timeout after the last arrival. The silence timeout is a floor plus a multiple of the measured
+// jitter. The timer reads the clock and never counts polls.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace tutti::protocol {
 
-/// Why the multicast phase was given up.
+/// Why the multicast phase ended early.
 enum class CutoffReason : std::uint8_t {
   none,
-  silence,             ///< the expected time is over and nothing came for alpha
-  neighbour_finished,  ///< the right neighbour has everything, so all was sent
+  silence,             ///< the expected time is over and nothing arrived for the silence timeout
+  neighbour_finished,  ///< the right neighbour has everything, so every chunk was sent
 };
 
 const char* to_string(CutoffReason reason);
 
-/// Smoothed gap between arrivals, kept from collective to collective of a communicator.
+/// Smoothed gap between arrivals, kept across the collectives of a communicator.
 class Jitter {
  public:
   void observe(Nanoseconds gap);
@@ -33,8 +33,8 @@ class Jitter {
 class Cutoff {
  public:
   struct Settings {
-    Nanoseconds alpha_floor{2'000'000};
-    Nanoseconds alpha_ceiling{50'000'000};
+    Nanoseconds silence_timeout_floor{2'000'000};
+    Nanoseconds silence_timeout_ceiling{50'000'000};
     std::int64_t jitter_multiple = 4;
   };
 
@@ -47,13 +47,13 @@ class Cutoff {
   Instant last_progress() const { return last_progress_; }
 
   Instant deadline() const;
-  /// Whether the timer has run out; each firing pushes the next one out by alpha.
+  /// True if the timer has expired; each expiry postpones the next by the silence timeout.
   bool expired(Instant now);
-  Nanoseconds alpha() const { return alpha_; }
+  Nanoseconds silence_timeout() const { return silence_timeout_; }
 
  private:
   Settings settings_;
-  Nanoseconds alpha_;
+  Nanoseconds silence_timeout_;
   Instant earliest_{};
   Instant last_progress_{};
   bool armed_ = false;

@@ -6,38 +6,38 @@
 
 namespace tutti::protocol {
 
-void DeliveryAcks::owe(Instant now, Rank root, std::uint32_t epoch) {
+void DeliveryAcks::schedule(Instant now, Rank root, std::uint32_t epoch) {
   due_ = now + delay_;
-  const auto owed = std::find_if(owed_.begin(), owed_.end(),
-                                 [root](const Owed& one) { return one.root == root; });
-  if (owed == owed_.end()) {
-    owed_.push_back({root, epoch});
+  const auto pending = std::find_if(pending_.begin(), pending_.end(),
+                                    [root](const Pending& one) { return one.root == root; });
+  if (pending == pending_.end()) {
+    pending_.push_back({root, epoch});
   } else {
-    owed->epoch = epoch;
+    pending->epoch = epoch;
   }
 }
 
-std::uint32_t DeliveryAcks::tell(Outbox& outbox) {
-  for (const Owed& one : owed_) outbox.send(one.root, MessageKind::have, one.epoch);
-  const auto told = static_cast<std::uint32_t>(owed_.size());
-  owed_.clear();
+std::uint32_t DeliveryAcks::send(Outbox& outbox) {
+  for (const Pending& one : pending_) outbox.send(one.root, MessageKind::delivered, one.epoch);
+  const auto sent = static_cast<std::uint32_t>(pending_.size());
+  pending_.clear();
   due_ = kNever;
-  return told;
+  return sent;
 }
 
-void DeliveryAcks::on_have(Rank from, std::uint32_t epoch) {
-  if (have_.empty()) have_.assign(size_, settled_);
-  std::uint32_t& known = have_[index(from)];
+void DeliveryAcks::on_ack(Rank from, std::uint32_t epoch) {
+  if (acked_.empty()) acked_.assign(size_, acked_by_all_);
+  std::uint32_t& known = acked_[index(from)];
   if (circular_before(known, epoch)) known = epoch;
 }
 
 bool DeliveryAcks::has(Rank rank, std::uint32_t epoch) const {
-  if (!circular_before(settled_, epoch)) return true;
-  return !have_.empty() && !circular_before(have_[index(rank)], epoch);
+  if (!circular_before(acked_by_all_, epoch)) return true;
+  return !acked_.empty() && !circular_before(acked_[index(rank)], epoch);
 }
 
 bool DeliveryAcks::all_but(Rank me, std::uint32_t epoch) const {
-  if (!circular_before(settled_, epoch)) return true;
+  if (!circular_before(acked_by_all_, epoch)) return true;
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (rank_of(r) != me && !has(rank_of(r), epoch)) return false;
   }
@@ -45,9 +45,10 @@ bool DeliveryAcks::all_but(Rank me, std::uint32_t epoch) const {
 }
 
 void DeliveryAcks::begun_by_all(std::uint32_t epoch) {
-  if (circular_before(settled_, epoch - 1)) settled_ = epoch - 1;
-  std::erase_if(owed_, [this](const Owed& one) { return !circular_before(settled_, one.epoch); });
-  if (owed_.empty()) due_ = kNever;
+  if (circular_before(acked_by_all_, epoch - 1)) acked_by_all_ = epoch - 1;
+  std::erase_if(pending_,
+                [this](const Pending& one) { return !circular_before(acked_by_all_, one.epoch); });
+  if (pending_.empty()) due_ = kNever;
 }
 
 }  // namespace tutti::protocol

@@ -97,7 +97,7 @@ void FetchRing::poll(Instant now, Outbox& outbox) {
   if (asks_.empty()) return;
   std::erase_if(asks_, [this](const Ask& ask) { return !wanted(ask); });
   for (Ask& ask : asks_) {
-    // The root answers when it has sent, however late that is.
+    // The root is not skipped: it answers once it has sent, however late that is.
     if (!ask.sent || from_ == FetchFrom::root || now - ask.heard < settings_.patience) continue;
     ask.target = next_target(ask);
     ask.sent = false;
@@ -105,7 +105,7 @@ void FetchRing::poll(Instant now, Outbox& outbox) {
   }
   for (std::size_t i = 0; i < asks_.size(); ++i) {
     if (asks_[i].sent) continue;
-    // One request carries everything that goes to the same target.
+    // One request carries every range that goes to the same target.
     Batch batch(outbox, asks_[i].target, MessageKind::fetch_request, epoch_);
     for (std::size_t j = i; j < asks_.size(); ++j) {
       Ask& ask = asks_[j];
@@ -156,7 +156,7 @@ bool FetchRing::on_answer(Instant now, Rank from, const Message& message, Outbox
 void FetchRing::send_retransmit_requests(Rank responder, const std::vector<LostRun>& runs,
                                          Outbox& outbox) {
   for (std::size_t i = 0; i < runs.size();) {
-    // Ranges come block by block: one message carries those of one root.
+    // Ranges are sorted by block, so one message carries those of one root.
     const std::uint32_t block = runs[i].block_index;
     const Rank root = map_->layout().blocks()[block].root;
     Batch batch(outbox, root, MessageKind::retransmit_request, epoch_);
@@ -174,7 +174,7 @@ void FetchRing::order_reads(Rank from, std::uint64_t key, const LostRun& run,
     Range missing = map_->first_missing(run.block_index, rest);
     if (missing.empty()) return;
     rest.first = missing.last;
-    // Leave out what another answer already had read.
+    // Leave out ranges that an earlier answer already ordered.
     while (!missing.empty()) {
       const std::uint32_t from_psn = reading_.first_clear(missing);
       std::uint32_t to_psn = from_psn;
@@ -213,8 +213,8 @@ bool FetchRing::on_request(Rank from, const Message& message, std::uint64_t key,
   std::vector<LostRun> runs;
   if (!split(message, runs)) return false;
   Batch ready(outbox, from, MessageKind::fetch_ready, epoch_, key);
-  Batch later(outbox, from, MessageKind::fetch_pending, epoch_);
-  Batch lack(outbox, from, MessageKind::fetch_lost, epoch_);
+  Batch pending(outbox, from, MessageKind::fetch_pending, epoch_);
+  Batch lost_here(outbox, from, MessageKind::fetch_lost, epoch_);
   for (const LostRun& run : runs) {
     Range rest = run.psns;
     while (!rest.empty()) {
@@ -227,40 +227,40 @@ bool FetchRing::on_request(Rank from, const Message& message, std::uint64_t key,
       for (Range left = missing; !left.empty();) {
         const Range part = lost_or_late(left);
         left.first = part.last;
-        (proven_.test(part.first) ? lack : later).add(part);
+        (proven_.test(part.first) ? lost_here : pending).add(part);
         deferred_.push_back({from, run.block_index, part, proven_.test(part.first)});
         ++counters_.ranges_deferred;
-        // Nothing of this block has come here, so that nothing here says that it was sent; who asks
-        // knows. What is asked of us is asked to the left: the ring's recursion (K5).
+        // If nothing of this block has arrived here, this rank cannot know that it was sent. Ask
+        // the left neighbour too: requests travel around the ring ([Khalilov24] 3.3).
         if (nothing_came(*map_, run.block_index)) lost({run.block_index, part, false});
       }
     }
   }
   ready.flush();
-  later.flush();
-  lack.flush();
+  pending.flush();
+  lost_here.flush();
   return true;
 }
 
-// Who was told "later" hears "lack" once the same loss is found here: whether a loss is shared must
-// not depend on who finds it first.
+// A requester that was answered "pending" must hear "lost" once this rank finds the same loss:
+// whether a loss counts as shared must not depend on which rank finds it first.
 void FetchRing::correct_deferred(Outbox& outbox) {
   std::vector<Deferred> corrected;
   for (const Deferred& waiting : std::exchange(deferred_, {})) {
-    if (waiting.told_lack) {
+    if (waiting.answered_lost) {
       corrected.push_back(waiting);
       continue;
     }
-    Batch lack(outbox, waiting.from, MessageKind::fetch_lost, epoch_);
+    Batch lost_here(outbox, waiting.from, MessageKind::fetch_lost, epoch_);
     for (Range left = waiting.psns; !left.empty();) {
       const Range part = lost_or_late(left);
       left.first = part.last;
-      // What has come meanwhile is about to be served.
+      // A range that has arrived since is about to be served.
       const bool lost = proven_.test(part.first);
-      if (lost && !map_->first_missing(waiting.block_index, part).empty()) lack.add(part);
+      if (lost && !map_->first_missing(waiting.block_index, part).empty()) lost_here.add(part);
       corrected.push_back({waiting.from, waiting.block_index, part, lost});
     }
-    lack.flush();
+    lost_here.flush();
   }
   deferred_ = std::move(corrected);
 }
@@ -275,7 +275,7 @@ Range FetchRing::lost_or_late(Range psns) const {
 Range FetchRing::first_unavailable(std::uint32_t block_index, Range psns) const {
   Range missing = map_->first_missing(block_index, psns);
   if (missing.empty()) missing = {psns.last, psns.last};
-  // What is withheld is marked as present, so the two never overlap.
+  // Withheld chunks are marked as present, so the two ranges never overlap.
   const Range held{std::max(withheld_.first, psns.first), std::min(withheld_.last, psns.last)};
   return !held.empty() && held.first < missing.first ? held : missing;
 }
@@ -312,7 +312,7 @@ bool FetchRing::on_retransmit_request(Instant now, const Message& message,
   if (!ours) return false;
   for (const LostRun& run : runs) {
     for (std::uint32_t psn = run.psns.first; psn < run.psns.last; ++psn) {
-      // What was not sent yet is about to be.
+      // A chunk that was not sent yet will be sent anyway.
       const bool withheld = psn >= withheld_.first && psn < withheld_.last;
       if (withheld || !again_.set(psn)) continue;
       if (!again.empty() && again.back().last == psn) {

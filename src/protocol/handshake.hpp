@@ -1,5 +1,6 @@
-// The final handshake (K6): tell the left neighbour that we have everything, hear the same from the
-// right one. Then nobody will read from us, and the buffer is the user's.
+// The final handshake ([Khalilov24] 3.3): this rank tells its left neighbour that it has every
+// chunk, and hears the same from its right neighbour. After both, no rank reads from this rank and
+// the buffers are the caller's.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +18,16 @@ class Handshake {
         epoch_(epoch),
         alone_(size == 1),
         heard_(alone_) {}
-  /// Of a collective that nobody reads from: who is done needs no news.
+  /// For a collective in which no rank reads from another: done as soon as this rank is.
   static Handshake unneeded(Rank me, std::uint32_t epoch) { return {me, 1, epoch}; }
 
-  /// We have every chunk.
+  /// This rank has every chunk.
   void finish(Outbox& outbox) {
     if (told_) return;
     told_ = true;
     if (!alone_) outbox.send(left_, MessageKind::final, epoch_);
   }
-  /// False: only the right neighbour may say so.
+  /// False if the sender is not the right neighbour.
   bool on_final(Rank from) {
     if (alone_ || from != right_) return false;
     heard_ = true;

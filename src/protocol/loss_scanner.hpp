@@ -1,7 +1,6 @@
-// Finding lost chunks while others still flow: what lies below the highest PSN that a stream had
-// reached one tick ago, and still has not come, is lost rather than reordered.
-//
-// A stream is what one source sends to one subgroup. The tick is the reordering that is forgiven.
+// Finds lost chunks while others still arrive. A stream is the chunks of one root through one
+// subgroup. A chunk below the highest PSN that its stream had reached one tick ago, and still
+// missing, is lost: the tick is the reordering allowance.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ namespace tutti::protocol {
 struct LostRun {
   std::uint32_t block_index = 0;
   Range psns;
-  /// Something that was sent later has come: these chunks were sent. False: a mere suspicion.
+  /// A chunk sent later has arrived, so these were sent. False: only suspected.
   bool proven = true;
 };
 
@@ -23,14 +22,14 @@ class LossScanner {
  public:
   explicit LossScanner(const ChunkMap& map);
 
-  /// Everything of this block has been sent (a later sender of its chain has begun).
+  /// The whole block has been sent: a later sender of its chain has begun.
   void ended(std::uint32_t block_index) { ended_[block_index] = true; }
-  /// One tick: appends the runs that are lost by now, each reported once.
+  /// One tick: appends the runs found lost, each once.
   void tick(std::vector<LostRun>& lost);
 
  private:
   struct Stream {
-    std::uint32_t scanned = 0;  ///< below this all missing chunks have been reported
+    std::uint32_t scanned = 0;  ///< missing chunks below this have been reported
     std::uint32_t seen = 0;     ///< horizon at the last tick
   };
 

@@ -1,5 +1,6 @@
-// Membership: a group is used only after everybody has heard everybody's probe on every subgroup. A
-// switch forwards a group's datagrams some time after the join, so this is proved, not slept for.
+// Group membership check: a group is used once every rank has received the probe of every other
+// rank on every subgroup. A switch starts to forward some time after the join, so the ranks prove
+// it instead of sleeping.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +16,13 @@ class Membership {
   Membership(Rank me, std::uint32_t size, std::uint32_t subgroups)
       : me_(me), size_(size), subgroups_(subgroups), heard_(std::size_t{size} * subgroups) {}
 
-  /// A probe has come; anything out of range is ignored.
+  /// Records a probe; values out of range are ignored.
   void on_probe(Rank source, std::uint32_t subgroup) {
     if (index(source) >= size_ || subgroup >= subgroups_ || source == me_) return;
     if (heard_.set(index(source) * subgroups_ + subgroup)) ++count_;
   }
   bool complete() const { return count_ == (size_ - 1) * subgroups_; }
-  /// The ranks of which a probe is missing on some subgroup.
+  /// The ranks whose probe is missing on a subgroup.
   std::vector<Rank> missing() const {
     std::vector<Rank> ranks;
     for (std::uint32_t r = 0; r < size_; ++r) {

@@ -1,6 +1,6 @@
-// When the next batch of a paced sender may leave. All senders of an Allgather send at once, each
-// at its share of the links' rate: no rank's downlink idles while that rank sends, as it does when
-// they take turns.
+// The pace of a sender: when its next batch may leave. In an Allgather all senders can send at once,
+// each at its share of the link rate; if they took turns, the downlink of the sending rank would
+// idle.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ class Pace {
  public:
   /// Not paced.
   Pace() = default;
-  /// `bytes_per_second` > 0; a sender that was late may catch up by `burst_bytes`.
+  /// `bytes_per_second` > 0; a late sender may catch up by `burst_bytes`.
   Pace(Instant now, std::uint64_t bytes_per_second, std::uint64_t burst_bytes)
       : rate_(static_cast<double>(bytes_per_second)), catch_up_(time_of(burst_bytes)), next_(now) {}
 

@@ -20,13 +20,13 @@ ReadyBarrier::ReadyBarrier(Rank me, std::uint32_t size, std::uint32_t epoch, con
 void ReadyBarrier::start(Outbox& outbox) {
   started_ = true;
   if (folded()) {
-    tell(rank_of(me_ - power_), kFold, outbox);
+    send(rank_of(me_ - power_), kFold, outbox);
     return;
   }
   advance(outbox);
 }
 
-void ReadyBarrier::tell(Rank to, std::uint32_t round, Outbox& outbox) const {
+void ReadyBarrier::send(Rank to, std::uint32_t round, Outbox& outbox) const {
   outbox.send(to, MessageKind::barrier, epoch_, vote_.pack() << kRoundBits | round);
 }
 
@@ -53,17 +53,17 @@ void ReadyBarrier::advance(Outbox& outbox) {
   const bool fold_arrived = (arrived_ >> kFold & 1) != 0;
   if (has_folded_partner() && !fold_arrived) return;
   if (has_folded_partner() && next_round_ == 0) vote_ = vote_.combined(votes_[kFold]);
-  // Round r's message says that 2^r ranks are ready, so it waits for round r-1's.
+  // The message of round r states that 2^r ranks are ready, so it waits for that of round r-1.
   while (next_round_ < rounds_ && (next_round_ == 0 || (arrived_ >> (next_round_ - 1) & 1) != 0)) {
     if (next_round_ > 0) vote_ = vote_.combined(votes_[next_round_ - 1]);
-    tell(partner(next_round_), next_round_, outbox);
+    send(partner(next_round_), next_round_, outbox);
     ++next_round_;
   }
   const bool last_arrived = rounds_ == 0 || (arrived_ >> (rounds_ - 1) & 1) != 0;
   if (next_round_ < rounds_ || !last_arrived) return;
   done_ = true;
   if (rounds_ > 0) vote_ = vote_.combined(votes_[rounds_ - 1]);
-  if (has_folded_partner()) tell(rank_of(me_ + power_), kUnfold, outbox);
+  if (has_folded_partner()) send(rank_of(me_ + power_), kUnfold, outbox);
 }
 
 }  // namespace tutti::protocol

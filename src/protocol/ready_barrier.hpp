@@ -1,8 +1,8 @@
-// The ready barrier (K3): recursive doubling over any number of ranks. Nobody sends data before
-// everybody's receives are posted.
+// The ready barrier ([Khalilov24] 3.3): recursive doubling over any number of ranks. No rank sends
+// data before the receives of every rank are posted.
 //
-// With P not a power of two, the ranks above the largest power fold into the lower ones: each tells
-// its partner that it is ready and is told the result at the end.
+// If P is not a power of two, each rank above the largest power folds into a lower one: it sends
+// its readiness to that partner and receives the result at the end.
 #pragma once
 
 #include <array>
@@ -16,18 +16,18 @@ namespace tutti::protocol {
 
 class ReadyBarrier {
  public:
-  /// `vote`: carried along and combined with everybody's.
+  /// `vote`: this rank's vote, to be combined with all others.
   ReadyBarrier(Rank me, std::uint32_t size, std::uint32_t epoch, const RateVote& vote = {});
 
   void start(Outbox& outbox);
-  /// A partner's message: its round and vote. False: nobody may send me that (a lie, or a bug).
+  /// A partner's round and vote. False if the sender may not send this round.
   bool on_message(Rank from, std::uint64_t argument, Outbox& outbox);
   bool started() const { return started_; }
   bool done() const { return done_; }
-  /// Everybody's votes combined; valid once done.
+  /// The combined vote of all ranks; valid once done.
   const RateVote& vote() const { return vote_; }
 
-  /// Rounds that a rank of a power-of-two group takes.
+  /// Rounds of the power-of-two group.
   std::uint32_t rounds() const { return rounds_; }
 
  private:
@@ -38,15 +38,15 @@ class ReadyBarrier {
   Rank partner(std::uint32_t round) const { return rank_of(me_ ^ (1u << round)); }
   bool has_folded_partner() const { return me_ + power_ < size_; }
   void advance(Outbox& outbox);
-  void tell(Rank to, std::uint32_t round, Outbox& outbox) const;
+  void send(Rank to, std::uint32_t round, Outbox& outbox) const;
 
   std::uint32_t me_;
   std::uint32_t size_;
   std::uint32_t epoch_;
   std::uint32_t rounds_ = 0;
   std::uint32_t power_ = 1;
-  std::uint32_t next_round_ = 0;  ///< the round whose message was sent last, plus one
-  std::uint64_t arrived_ = 0;     ///< bit a round
+  std::uint32_t next_round_ = 0;  ///< next round to send
+  std::uint64_t arrived_ = 0;     ///< rounds received, one bit each
   RateVote vote_;
   std::array<RateVote, kUnfold + 1> votes_{};  ///< by round
   bool started_ = false;

@@ -1,13 +1,13 @@
-// Whether the senders of an Allgather take turns or send at once, and how fast: learned from what
-// the ranks see, agreed on by a vote that rides on the ready barrier.
+// Decides whether the senders of an Allgather take turns or send at once, and at which rate. The
+// ranks measure, and agree by a vote that the ready barrier carries.
 //
-// Taking turns (one chain) is safe on any network and measures it: whoever sends alone sends at the
-// link's rate. But a rank's downlink idles during its own turn, so an Allgather takes P N/B instead
-// of (P-1) N/B. Sending at once avoids that and all activations; where the link, not the host, is
-// the limit, each sender is then paced to its share, or the switch's queues would overflow.
+// Taking turns (one chain) is safe on any network and measures it, because a single sender sends at
+// the link rate. But a rank's downlink idles during its own turn, so the Allgather takes P N/B
+// instead of (P-1) N/B. Sending at once avoids this and the activations. If the link and not the
+// host is the bottleneck, each sender is paced to its share to keep switch queues from overflowing.
 //
-// All decisions follow from the number of the collective and from agreed votes: the same
-// everywhere.
+// Every decision depends only on the number of the collective and on agreed votes, so all ranks
+// decide alike.
 #pragma once
 
 #include <algorithm>
@@ -17,13 +17,13 @@
 
 namespace tutti::protocol {
 
-/// What one rank has seen; combined to the worst of all.
+/// The observations of one rank, combined to the worst of all ranks.
 struct RateVote {
   static constexpr std::uint32_t kNoRate = 0xffff'ffffu;
 
-  std::uint32_t rate_kib = kNoRate;  ///< KiB/s that data arrived at; kNoRate: no opinion
-  bool link_bound = false;           ///< a send queue filled up: the link is the limit
-  bool lossy = false;                ///< much was lost: sending at once overruns a queue
+  std::uint32_t rate_kib = kNoRate;  ///< arrival rate in KiB/s; kNoRate: not measured
+  bool link_bound = false;           ///< a send queue was full, so the link is the bottleneck
+  bool lossy = false;                ///< many chunks were lost: sending at once overruns a queue
 
   RateVote combined(const RateVote& other) const {
     return {std::min(rate_kib, other.rate_kib), link_bound || other.link_bound,
@@ -37,10 +37,9 @@ struct RateVote {
   }
 };
 
-/// The links' rate after a paced Allgather whose data came at `measured` bytes per second for
-/// `time`. Only what was measured raises an estimate. What lowers it may be a busy host, which
-/// costs a moment whatever the size: that moment is forgiven, and the rest is followed slowly
-/// unless chunks were lost.
+/// The estimated link rate after a paced Allgather whose data arrived at `measured` bytes per
+/// second for `time`. Only a measurement raises the estimate. A lower one may come from a busy
+/// host: a fixed delay is forgiven, and the rest lowers the estimate slowly unless chunks were lost.
 constexpr std::uint64_t learned_rate(std::uint64_t planned, std::uint64_t measured,
                                      Nanoseconds time, bool lost) {
   constexpr std::int64_t kHostNoiseNs = 1'000'000;
@@ -58,29 +57,28 @@ class SendSchedule {
  public:
   struct Plan {
     bool at_once = false;
-    std::uint64_t bytes_per_second = 0;  ///< of all senders together; 0: as fast as they can
+    std::uint64_t bytes_per_second = 0;  ///< rate of all senders together; 0: unlimited
   };
 
-  /// Collectives this small are sent at once whatever is known: they fit any switch's buffer.
+  /// Collectives up to this size are always sent at once: they fit into the buffer of any switch.
   static constexpr std::uint64_t kSmallBytes = 128 * 1024;
 
-  /// The next Allgather of `bytes` in all. Counts it.
+  /// Counts and plans the next Allgather of `bytes` in total.
   Plan next(std::uint64_t bytes) {
     if (bytes <= kSmallBytes) return {true, 0};
     ++count_;
     if (count_ == 1 || count_ % kCalibrationPeriod == kCalibrationPeriod - 1) return {};
     return plan_;
   }
-  /// Whether the collective just counted carries a vote. RateVote early and often at first, then
-  /// rarely.
+  /// True if the collective just counted carries a vote: often at first, then rarely.
   bool votes(std::uint64_t bytes) const {
     if (bytes <= kSmallBytes || count_ < 2) return false;
     if (count_ <= kEveryCall) return true;
     return count_ % (count_ < kRateVotePeriod ? kEveryCall : kRateVotePeriod) == 0;
   }
-  /// The rate of the links that the ranks agreed on; 0: none, or the hosts are the limit.
+  /// The link rate that the ranks agreed on; 0 if unknown or if the hosts are the bottleneck.
   std::uint64_t agreed_rate() const { return plan_.bytes_per_second; }
-  /// The outcome of a vote.
+  /// Applies the outcome of a vote.
   void adopt(const RateVote& vote) {
     const std::uint64_t before = plan_.bytes_per_second;
     plan_ = {};

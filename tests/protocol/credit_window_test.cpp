@@ -208,7 +208,7 @@ TEST(CreditWindow, NeverMoreThanTheWindowWaitsAndNothingSticks) {
   for (std::uint32_t size = 2; size <= 17; ++size) {
     for (std::uint32_t chains = 1; chains <= size; ++chains) {
       for (const std::uint32_t loss_ppm : {0u, 100'000u}) {
-        // A window that holds a pulse of one chunk and more for every chain.
+        // A window that holds a batch of one chunk and more for every chain.
         const std::uint32_t window = kPulsesInFlight * chains + size;
         SCOPED_TRACE(testing::Message()
                      << size << " ranks, " << chains << " chains, loss " << loss_ppm);
@@ -275,7 +275,7 @@ TEST(CreditWindow, ABroadcastIsLimitedTooAndGrantedByItsReceivers) {
   Outbox outbox;
   credits[1]->consume(*fetches[1], outbox);
   EXPECT_TRUE(outbox.empty());
-  EXPECT_EQ(credits[1]->pulse_chunks(), 10u);
+  EXPECT_EQ(credits[1]->batch_chunks(), 10u);
   EXPECT_EQ(credits[1]->limit(0), 40u);
   for (const std::uint32_t r : {0u, 2u}) {
     maps[r]->mark_run(0, {0, 10});
@@ -299,8 +299,8 @@ TEST(CreditWindow, RefusesLies) {
   CreditWindow credits(rank_of(0), 8, kEpoch, map, 1, 40, 4);
   Outbox outbox;
   EXPECT_FALSE(credits.on_credit(rank_of(1), std::uint64_t{1} << 32, outbox)) << "no such chain";
-  EXPECT_FALSE(credits.on_credit(rank_of(1), 80, outbox)) << "no such pulse";
-  EXPECT_FALSE(credits.on_credit(rank_of(1), 79, outbox)) << "nobody waits for the last pulses";
+  EXPECT_FALSE(credits.on_credit(rank_of(1), 80, outbox)) << "no such batch";
+  EXPECT_FALSE(credits.on_credit(rank_of(1), 79, outbox)) << "nobody waits for the last batches";
   EXPECT_FALSE(credits.on_credit(rank_of(3), 0, outbox)) << "rank 3 is rank 2's child";
   EXPECT_FALSE(credits.on_credit(rank_of(0), 0, outbox)) << "nobody is its own child";
   EXPECT_FALSE(credits.on_grant(std::uint64_t{7} << 32));

@@ -11,21 +11,21 @@ using std::chrono::milliseconds;
 
 constexpr Instant at(std::int64_t milliseconds_since) { return {milliseconds_since * 1'000'000}; }
 
-Cutoff with_alpha(std::int64_t alpha_ms) {
+Cutoff with_silence_timeout(std::int64_t timeout_ms) {
   Cutoff::Settings settings;
-  settings.alpha_floor = settings.alpha_ceiling = milliseconds(alpha_ms);
+  settings.silence_timeout_floor = settings.silence_timeout_ceiling = milliseconds(timeout_ms);
   return Cutoff(settings, Jitter());
 }
 
 TEST(Cutoff, NeverFiresUnarmed) {
-  Cutoff cutoff = with_alpha(2);
+  Cutoff cutoff = with_silence_timeout(2);
   EXPECT_FALSE(cutoff.armed());
   EXPECT_EQ(cutoff.deadline(), kNever);
   EXPECT_FALSE(cutoff.expired(at(1'000'000)));
 }
 
 TEST(Cutoff, WaitsForTheExpectedTimeAndAlpha) {
-  Cutoff cutoff = with_alpha(2);
+  Cutoff cutoff = with_silence_timeout(2);
   cutoff.arm(at(100), milliseconds(50));
   EXPECT_EQ(cutoff.deadline(), at(152));
   EXPECT_FALSE(cutoff.expired(at(151)));
@@ -33,7 +33,7 @@ TEST(Cutoff, WaitsForTheExpectedTimeAndAlpha) {
 }
 
 TEST(Cutoff, ProgressPutsItOff) {
-  Cutoff cutoff = with_alpha(2);
+  Cutoff cutoff = with_silence_timeout(2);
   cutoff.arm(at(0), milliseconds(10));
   cutoff.progress(at(5));
   EXPECT_EQ(cutoff.deadline(), at(12)) << "the expected time is not shortened";
@@ -45,7 +45,7 @@ TEST(Cutoff, ProgressPutsItOff) {
 }
 
 TEST(Cutoff, EachFiringPutsTheNextOffByAlpha) {
-  Cutoff cutoff = with_alpha(4);
+  Cutoff cutoff = with_silence_timeout(4);
   cutoff.arm(at(0), milliseconds(0));
   EXPECT_TRUE(cutoff.expired(at(4)));
   EXPECT_FALSE(cutoff.expired(at(4)));
@@ -55,15 +55,15 @@ TEST(Cutoff, EachFiringPutsTheNextOffByAlpha) {
 
 TEST(Cutoff, AlphaFollowsTheJitterWithinItsBounds) {
   Cutoff::Settings settings;
-  settings.alpha_floor = milliseconds(2);
-  settings.alpha_ceiling = milliseconds(50);
+  settings.silence_timeout_floor = milliseconds(2);
+  settings.silence_timeout_ceiling = milliseconds(50);
   settings.jitter_multiple = 4;
   Jitter jitter;
-  EXPECT_EQ(Cutoff(settings, jitter).alpha(), milliseconds(2));
+  EXPECT_EQ(Cutoff(settings, jitter).silence_timeout(), milliseconds(2));
   for (int i = 0; i < 100; ++i) jitter.observe(milliseconds(5));
-  EXPECT_NEAR(static_cast<double>(Cutoff(settings, jitter).alpha().count()), 20e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(Cutoff(settings, jitter).silence_timeout().count()), 20e6, 1e5);
   for (int i = 0; i < 100; ++i) jitter.observe(milliseconds(500));
-  EXPECT_EQ(Cutoff(settings, jitter).alpha(), milliseconds(50));
+  EXPECT_EQ(Cutoff(settings, jitter).silence_timeout(), milliseconds(50));
 }
 
 TEST(Jitter, RisesFastAndFallsSlowly) {

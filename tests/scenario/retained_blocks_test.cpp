@@ -267,7 +267,7 @@ class HeldEndpoint final : public device::ForwardingEndpoint {
     for (const device::Completion& one : completions) {
       if (one.opcode != device::Opcode::receive) continue;
       const auto message = protocol::decode(one.payload);
-      if (message && message->kind == protocol::MessageKind::have) --receipts_;
+      if (message && message->kind == protocol::MessageKind::delivered) --receipts_;
     }
     held_ = receipts_ > 0;
     return completions.size();

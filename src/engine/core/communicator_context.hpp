@@ -152,7 +152,7 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   void answer_from_copy(Instant now, Rank from, const protocol::Message& request);
   /// Schedules a delivery ACK to `root`, which retains a copy of the block received.
   void schedule_ack(Instant now, Rank root, std::uint32_t epoch) {
-    delivery_acks_.owe(now, root, epoch);
+    delivery_acks_.schedule(now, root, epoch);
   }
   /// Whether the last poll of the multicast queue pairs found nothing, so that missing chunks are
   /// not merely unread. With receive workers, `request_drain` asks them and `looked` tells whether

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxPendingMessages = 1 << 16;
 constexpr std::uint64_t kGoes =
-    1;  // argument of MessageKind::left: the sender closes and answers no more requests
+    1;  // argument of MessageKind::slot_ack: the sender closes and answers no more requests
 
 }  // namespace
 
@@ -117,7 +117,7 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
       on_failed_message(rank_of(lost), from, culprit == 0 ? kNoRank : rank_of(culprit - 1));
     return;
   }
-  if (message->kind == MessageKind::have) return on_delivery_ack(from, message->epoch);
+  if (message->kind == MessageKind::delivered) return on_delivery_ack(from, message->epoch);
   if (on_slot_message(now, from, *message)) return;
   if (Operation* operation = find(message->epoch)) {
     operation->on_message(now, from, *message);
@@ -173,7 +173,7 @@ void CommunicatorContext::on_delivery_ack(Rank from, std::uint32_t epoch) {
     ++counters_.messages_rejected;
     return;
   }
-  delivery_acks_.on_have(from, epoch);
+  delivery_acks_.on_ack(from, epoch);
   retained_.release(delivery_acks_);
 }
 
@@ -186,10 +186,10 @@ bool CommunicatorContext::on_slot_message(Instant now, Rank from, const Message&
       if (slots_lossy_ && slot_exchange_->resend(message.epoch)) ++counters_.slot_entries_resent;
       return true;
     case MessageKind::slot_ack_request:
-      if (slots_lossy_) outbox_.send(from, MessageKind::left, slot_exchange_->left());
+      if (slots_lossy_) outbox_.send(from, MessageKind::slot_ack, slot_exchange_->left());
       send(now, outbox_);
       return true;
-    case MessageKind::left:
+    case MessageKind::slot_ack:
       if (slots_lossy_) slot_exchange_->on_left(from, message.epoch);
       if (message.argument == kGoes && !gone(from)) {
         closed_ranks_.push_back(from);
@@ -231,7 +231,7 @@ void CommunicatorContext::announce_close(Instant now) {
   if (!slots_lossy_ || slot_exchange_->meeting() == 0) return;
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (rank_of(r) == rank_ || gone(rank_of(r))) continue;
-    outbox_.send(rank_of(r), MessageKind::left, slot_exchange_->left(), kGoes);
+    outbox_.send(rank_of(r), MessageKind::slot_ack, slot_exchange_->left(), kGoes);
   }
   send(now, outbox_);
 }
@@ -243,14 +243,14 @@ void CommunicatorContext::serve_retained(Instant now) {
     request_slot_acks(now);
     ask_acks_at_ = now + kAskAgain;
   }
-  if (delivery_acks_.due() <= now) counters_.delivery_acks_sent += delivery_acks_.tell(outbox_);
+  if (delivery_acks_.due() <= now) counters_.delivery_acks_sent += delivery_acks_.send(outbox_);
   if (retained_.next_deadline() <= now)
     counters_.retained_ranges_served += retained_.serve(now, delivery_acks_, outbox_);
   if (!outbox_.empty()) send(now, outbox_);
 }
 
 void CommunicatorContext::part(Instant now) {
-  counters_.delivery_acks_sent += delivery_acks_.tell(outbox_);
+  counters_.delivery_acks_sent += delivery_acks_.send(outbox_);
   send(now, outbox_);
   closing_ = true;
   for (std::uint32_t r = 0; r < size_; ++r) {

@@ -114,7 +114,7 @@ void MulticastSender::note_stall(Instant now, bool stalled, bool worked) {
   if (stalled && stalled_since_ == Instant{}) {
     stalled_since_ = now;
     ++counters.credit_stalls;
-    repeat_after_ = call_.cutoff->alpha();
+    repeat_after_ = call_.cutoff->silence_timeout();
     next_repeat_ = now + repeat_after_;
   } else if (worked && stalled_since_ != Instant{}) {
     counters.credit_stall_ns += static_cast<std::uint64_t>((now - stalled_since_).count());
@@ -155,7 +155,7 @@ void MulticastSender::finish_sending(Instant now) {
     if (context().lossy()) block_->send_tail_probe();
     return;
   }
-  repeat_after_ = call_.cutoff->alpha();
+  repeat_after_ = call_.cutoff->silence_timeout();
   // On a lossy network the last chunk is sent twice: its loss costs a cutoff, a duplicate little.
   const bool twice =
       context().lossy() && call_.layout.blocks()[call_.own_block].psns.size() >= kLongBlock;
@@ -168,7 +168,7 @@ void MulticastSender::probe_tail(Instant now) {
   // delays none yet. After the last of them, the news that all ranks have it is probably on its
   // way.
   if (sent_all_ && !context().lossy()) {
-    const Instant quiet = call_.cutoff->last_progress() + call_.cutoff->alpha();
+    const Instant quiet = call_.cutoff->last_progress() + call_.cutoff->silence_timeout();
     if (now < quiet) {
       next_repeat_ = quiet;
       return;

@@ -1,5 +1,5 @@
-// Data of a schedule in a message: a short header in front of the bytes. It shares the reliable
-// connections with the protocol machines' messages, and its first byte tells it from those.
+// The encoding of a schedule's data message: a short header before the bytes. It shares the reliable
+// connections with the messages of protocol machines; the first byte distinguishes the two.
 //
 //    0        1                 4                 8                 12
 //   +--------+-----------------+-----------------+-----------------+----------------
@@ -17,7 +17,7 @@
 
 namespace tutti::protocol {
 
-/// The first byte, which no MessageKind has.
+/// The first byte; no MessageKind has this value.
 inline constexpr std::byte kDataMessageKind{0x80};
 inline constexpr std::size_t kDataHeaderBytes = 12;
 
@@ -33,11 +33,11 @@ inline bool is_data_message(std::span<const std::byte> bytes) {
 
 /// Writes the header to `out` (kDataHeaderBytes).
 void encode_data_header(std::uint32_t epoch, std::uint32_t slot, std::byte* out);
-/// Reads a message; nothing where it is too short or its header is not one. `payload` refers to
+/// Decodes a message; nothing if it is too short or its header is invalid. `payload` refers to
 /// `bytes`.
 std::optional<DataMessage> decode_data(std::span<const std::byte> bytes);
 
-/// Where a receiver wants the data of a rendezvous (C5), in the payload of a clear-to-send.
+/// Destination of a rendezvous transfer, the payload of a clear-to-send ([Inozemtsev12] 4.1).
 struct ClearToSend {
   std::uint64_t key = 0;
   std::uint64_t offset = 0;
@@ -45,7 +45,7 @@ struct ClearToSend {
 inline constexpr std::size_t kClearToSendBytes = 16;
 
 std::array<std::byte, kClearToSendBytes> encode(const ClearToSend& clear);
-/// Nothing where the bytes are not exactly one.
+/// Nothing unless the bytes are exactly one clear-to-send.
 std::optional<ClearToSend> decode_clear_to_send(std::span<const std::byte> bytes);
 
 }  // namespace tutti::protocol

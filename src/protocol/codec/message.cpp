@@ -64,10 +64,10 @@ const char* to_string(MessageKind kind) {
                                            "pulse",
                                            "refused",
                                            "leave",
-                                           "have",
+                                           "delivered",
                                            "slot_nack",
                                            "slot_ack_request",
-                                           "left"};
+                                           "slot_ack"};
   return kNames[static_cast<std::uint8_t>(kind)];
 }
 

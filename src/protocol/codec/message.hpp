@@ -1,4 +1,4 @@
-// What the protocol machines say to other ranks: small messages over the reliable connections.
+// The messages between protocol machines of different ranks, sent over reliable connections.
 #pragma once
 
 #include <array>
@@ -14,32 +14,31 @@
 namespace tutti::protocol {
 
 enum class MessageKind : std::uint8_t {
-  barrier = 1,         ///< argument: round (K3)
-  activate,            ///< the chain's next sender may begin (K7)
-  fetch_request,       ///< ranges that the sender misses (K5)
-  fetch_ready,         ///< ranges that may be read now; argument: key, offset: of psn 0's region
-  fetch_pending,       ///< ranges that have not come yet; ready follows
-  fetch_lost,          ///< ranges that are lost here too; ready follows
-  fetch_expired,       ///< the collective is over here; ask another
-  retransmit_request,  ///< to a block's root: these ranges are lost at two ranks or more
-  final,               ///< the sender has everything (K6)
-  credit,              ///< argument: chain << 32 | pulse; the sender's subtree has consumed it
-  grant,               ///< argument: chain << 32 | pulse; everybody has consumed it
-  failed,     ///< argument: rank that is lost; text-free, the receiver words it. In the upper
-              ///< half 1 + a rank of the whole job where the cause lies outside, else 0
-  window,     ///< argument: key of the receiver's part of the sender's window (T4)
-  pulse,      ///< argument: segments that the receiver may have written in all (T4)
-  refused,    ///< argument: reason << 32 | rank at fault; the sender ends the collective
-  leave,      ///< the sender calls no more
-  have,       ///< the sender has what was multicast to it up to this collective
-  slot_nack,  ///< epoch: a meeting at the board, of which the receiver's entry is missing
-  slot_ack_request,  ///< the receiver is to say which meetings it has left
-  left,              ///< epoch: the last meeting that the sender has left; argument 1: it goes
-  last_kind = left,
+  barrier = 1,         ///< ready barrier; argument: round and vote
+  activate,            ///< the receiver, next sender of the chain, may begin
+  fetch_request,       ///< ranges that the sender misses
+  fetch_ready,         ///< ranges that may be read now; argument: key of the sender's buffer
+  fetch_pending,       ///< ranges that have not arrived yet; `fetch_ready` follows
+  fetch_lost,          ///< ranges that are lost here too; `fetch_ready` follows
+  fetch_expired,       ///< the collective is over here; ask another rank
+  retransmit_request,  ///< to a block's root: ranges that at least two ranks lost
+  final,               ///< the sender has everything
+  credit,              ///< argument: chain << 32 | batch, consumed by the sender's subtree
+  grant,               ///< argument: chain << 32 | batch, consumed by every rank
+  failed,              ///< argument: the lost rank; in the upper half, if the cause is outside this
+                       ///< communicator, 1 + a rank of the job, else 0
+  window,              ///< argument: key of the receiver's part of the sender's aggregator window
+  pulse,               ///< argument: total number of segments that the receiver may have written
+  refused,             ///< argument: reason << 32 | rank at fault; the sender ends the collective
+  leave,               ///< the sender starts no further collective
+  delivered,           ///< the sender has every block multicast to it up to this epoch
+  slot_nack,           ///< epoch: a slot exchange in which the sender misses the receiver's entry
+  slot_ack_request,    ///< asks the receiver for its last acknowledged slot exchange
+  slot_ack,  ///< epoch: last slot exchange that the sender has finished; argument 1: it closes
+  last_kind = slot_ack,
 };
 
-/// How many ranges one message carries at most: the message stays short enough to be copied by the
-/// device when it is posted.
+/// Largest number of ranges in a message. Keeps it short enough for the device to copy when posted.
 inline constexpr std::size_t kMaxRanges = 28;
 
 struct Message {
@@ -50,7 +49,7 @@ struct Message {
   std::array<Range, kMaxRanges> ranges{};
 
   std::span<const Range> range_list() const { return {ranges.data(), range_count}; }
-  /// Appends a range; false where the message is full.
+  /// Appends a range; false if the message is full.
   bool add(Range range) {
     if (range_count == kMaxRanges) return false;
     ranges[range_count++] = range;
@@ -63,11 +62,11 @@ inline constexpr std::size_t kMaxMessageBytes = 1 + 1 + 2 + 4 + 8 + kMaxRanges *
 
 /// Writes a message to `out` (kMaxMessageBytes) and returns its length.
 std::size_t encode(const Message& message, std::byte* out);
-/// Reads a message; nothing where the bytes are not exactly one.
+/// Decodes a message; nothing unless the bytes are exactly one.
 std::optional<Message> decode(std::span<const std::byte> bytes);
 const char* to_string(MessageKind kind);
 
-/// Where a machine leaves what it wants sent. The engine empties it.
+/// The messages that a protocol machine wants to send. The engine sends them and empties it.
 class Outbox {
  public:
   struct Item {
@@ -93,7 +92,7 @@ class Outbox {
   void clear() { used_ = 0; }
 
  private:
-  // Items keep their storage from call to call: nothing is allocated in the steady state.
+  // Items keep their storage between calls, so the steady state allocates nothing.
   Item& next() {
     if (used_ == items_.size()) items_.emplace_back();
     return items_[used_++];
