@@ -84,7 +84,7 @@ class StagedQueuePair final : public device::MulticastQueuePair {
     }
     return filled;
   }
-  bool place(const device::ReceivedChunk& chunk, std::byte* destination) override {
+  bool copy_and_verify(const device::ReceivedChunk& chunk, std::byte* destination) override {
     std::uint64_t expected = 0;
     std::memcpy(&expected, chunk.header + wire::kTagOffset, sizeof expected);
     if (integrity_.copy_and_tag(destination, chunk.header, chunk.payload) == expected) return true;

@@ -149,7 +149,7 @@ void SimMulticastQueuePair::release() {
   lent_ = 0;
 }
 
-bool SimMulticastQueuePair::place(const ReceivedChunk& chunk, std::byte* destination) {
+bool SimMulticastQueuePair::copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) {
   NicShared& nic = endpoint_->nic();
   if (chunk.header == nullptr) {
     if (destination != nullptr) {

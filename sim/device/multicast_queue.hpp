@@ -40,7 +40,7 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
   std::uint64_t unsent_bytes() override;
   bool reads_posted() override { return queued_bytes_ > 0; }  ///< read as a burst leaves
   std::size_t poll(std::span<ReceivedChunk> chunks) override;
-  bool place(const ReceivedChunk& chunk, std::byte* destination) override;
+  bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) override;
   void release() override;
   Status post_probe(std::uint32_t attempt) override;
 

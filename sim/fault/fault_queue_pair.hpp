@@ -31,8 +31,8 @@ class FaultQueuePair final : public MulticastQueuePair {
   std::uint64_t unsent_bytes() override { return inner_->unsent_bytes(); }
   bool reads_posted() override { return inner_->reads_posted(); }
   std::size_t poll(std::span<ReceivedChunk> chunks) override;
-  bool place(const ReceivedChunk& chunk, std::byte* destination) override {
-    return inner_->place(chunk, destination);
+  bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) override {
+    return inner_->copy_and_verify(chunk, destination);
   }
   void release() override;
   bool set_resolver(PlacementResolver* guide) override { return inner_->set_resolver(guide); }

@@ -94,7 +94,7 @@ class ChoiceEndpoint final : public device::Endpoint, private device::MulticastQ
     }
     return lent_chunks_;
   }
-  bool place(const ReceivedChunk& chunk, std::byte* destination) override {
+  bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) override {
     if (destination != nullptr) {
       std::memcpy(destination, chunk.payload.data(), chunk.payload.size());
     }

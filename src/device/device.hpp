@@ -1,12 +1,11 @@
-// What moves bytes: the verbs model, so that hardware, sockets and the simulator speak one
-// language.
+// The device interface, modelled on verbs: hardware, sockets and the simulator implement it alike.
 //
 // A Device opens Endpoints. An Endpoint is one rank's presence in one communicator: reliable
 // connections (RC) to every peer, one unreliable multicast queue pair (UD or UC) per subgroup, and
-// the memory regions that peers may read and write. A device states what it can do; what it lacks
-// is refused with an error or emulated by the layer above, never silently different.
+// the memory regions that peers may read and write. A device announces its capabilities; the layer
+// above emulates a missing one or refuses with an error.
 //
-// Nothing here blocks or reads a clock: whoever drives an endpoint passes `now`.
+// Nothing here blocks or reads a clock: the caller passes `now`.
 #pragma once
 
 #include <cstddef>
@@ -22,59 +21,60 @@
 
 namespace tutti::device {
 
-/// One thing a device may be able to do (rows K1-K13, C1, O1-O6).
+/// One capability that a device may have.
 enum class Capability : std::uint32_t {
-  multicast_ud = 1u << 0,          ///< datagrams to a group; any order, may be lost (K1)
-  multicast_uc = 1u << 1,          ///< multi-packet multicast writes into the user buffer (K10)
-  reliable_send = 1u << 2,         ///< RC SEND
-  write = 1u << 3,                 ///< RC WRITE
-  write_immediate = 1u << 4,       ///< RC WRITE that raises a completion at the peer
-  read = 1u << 5,                  ///< RC READ, served without the peer's application (K5)
-  atomics = 1u << 6,               ///< 64-bit compare-and-swap and fetch-and-add
-  masked_atomics = 1u << 7,        ///< O1, O2
-  big_endian_atomics = 1u << 8,    ///< replies to atomics are big-endian (O3)
-  shared_connections = 1u << 9,    ///< XRC (O4)
-  dynamic_connections = 1u << 10,  ///< DC (O5)
-  tag_matching = 1u << 11,         ///< O6
-  wait_enable = 1u << 12,          ///< queues that hold and release entries by themselves (C1)
-  lossless = 1u << 13,      ///< the network does not drop for lack of buffers: credits are off
-  backpressure = 1u << 14,  ///< a full send queue tells of slow receivers, not of a slow link
-  every_chunk_arrives = 1u << 15,  ///< what a multicast queue pair took is never lost or damaged
+  multicast_ud = 1u << 0,     ///< datagrams to a group; any order, may be lost ([Khalilov24] 3.2)
+  multicast_uc = 1u << 1,     ///< multi-packet multicast into the user buffer ([Khalilov24] 5.2)
+  reliable_send = 1u << 2,    ///< RC SEND
+  write = 1u << 3,            ///< RC WRITE
+  write_immediate = 1u << 4,  ///< RC WRITE that raises a completion at the peer
+  read = 1u << 5,             ///< RC READ, served without the peer's application
+  atomics = 1u << 6,          ///< 64-bit compare-and-swap and fetch-and-add
+  masked_atomics = 1u << 7,   ///< masked compare-and-swap and fetch-and-add [OFED-AT]
+  big_endian_atomics = 1u << 8,    ///< big-endian replies to atomics [OFED-AT]
+  shared_connections = 1u << 9,    ///< XRC [OFED-AT]
+  dynamic_connections = 1u << 10,  ///< dynamically connected transport [OFED-AT]
+  tag_matching = 1u << 11,         ///< tag matching with rendezvous offload [OFED-AT]
+  wait_enable = 1u << 12,          ///< queues with wait and enable entries ([Inozemtsev12] 3)
+  lossless = 1u << 13,      ///< the network never drops for lack of buffers, so credits are off
+  backpressure = 1u << 14,  ///< a full send queue means slow receivers, not a slow link
+  every_chunk_arrives = 1u << 15,  ///< a chunk accepted for multicast is never lost or damaged
 };
 
-/// What a device can do and how much of it.
+/// The capabilities of a device and their limits.
 struct Capabilities {
   std::uint32_t bits = 0;
-  std::uint32_t max_chunk_bytes = 0;       ///< payload of the largest datagram or message it sends
-  std::uint32_t immediate_bits = 0;        ///< bits for collective id and PSN together (K1)
+  std::uint32_t max_chunk_bytes = 0;       ///< payload of the largest datagram or UC message
+  std::uint32_t immediate_bits = 0;        ///< bits for collective id and PSN together
   std::uint64_t receive_window_bytes = 0;  ///< payload that a multicast queue pair holds posted
-  std::uint32_t max_send_batch = 0;        ///< chunks that one doorbell takes
+  std::uint32_t max_send_batch = 0;        ///< largest number of chunks per doorbell
 
   bool has(Capability capability) const {
     return (bits & static_cast<std::uint32_t>(capability)) != 0;
   }
 };
 
-/// A run of consecutive chunks of one block: what a send worker posts with one doorbell (K1, K11).
+/// A run of consecutive chunks of one block, posted with one doorbell ([Khalilov24] 5.1).
 struct ChunkRun {
   std::uint32_t epoch = 0;
   std::uint32_t first_psn = 0;
-  std::span<const std::byte> data{};  ///< the caller's until it was read (`reads_posted`)
-  std::uint32_t chunk_bytes = 0;  ///< all chunks are this long, but the last, which may be shorter
-  Rank to = kNoRank;  ///< who alone needs them: others may get them, too; none: everybody does
+  std::span<const std::byte> data{};  ///< payload; must stay unchanged until it was read
+  std::uint32_t chunk_bytes = 0;      ///< size of every chunk but the last, which may be shorter
+  Rank to =
+      kNoRank;  ///< the only rank that needs the data; kNoRank: all. Others may receive it too
 };
 
-/// A chunk that arrived, in staging or, by UC, where a guide said. Its bytes are not verified
-/// before `place` says so.
+/// A chunk that arrived: in staging or, by UC, where the resolver placed it. Its bytes are verified
+/// only by `copy_and_verify`.
 struct ReceivedChunk {
   std::uint32_t epoch = 0;
   std::uint32_t psn = 0;
   Rank source = kNoRank;
   std::span<const std::byte> payload;
-  const std::byte* header = nullptr;  ///< device's own, in staging
+  const std::byte* header = nullptr;  ///< device's header, in staging
 };
 
-/// What the header of an arriving message says; nothing of it is verified.
+/// The header of an arriving message, not verified.
 struct MessageHead {
   std::uint32_t epoch = 0;
   std::uint32_t psn = 0;
@@ -82,10 +82,10 @@ struct MessageHead {
   std::size_t bytes = 0;
 };
 
-/// Where a message goes that a queue pair places by itself (K10).
+/// The destination of a message that a UC queue pair places itself ([Khalilov24] 5.2).
 struct Placement {
   enum class Where : std::uint8_t {
-    nowhere,  ///< it is here already, or nobody waits for it: drop it
+    nowhere,  ///< already here or not wanted: drop it
     staging,  ///< its collective has not begun here: keep it in the device's memory
     buffer,   ///< to `at`, in the user's memory
   };
@@ -93,61 +93,61 @@ struct Placement {
   std::byte* at = nullptr;
 };
 
-/// Tells a UC queue pair where messages belong. A place is the queue pair's to write, with bytes
-/// that may turn out damaged or forged, from the answer until the `poll` that asked has returned;
-/// so the answer must never be the place of bytes that count, or that somebody else writes.
+/// Decides the destination of UC messages. The queue pair may write possibly damaged or forged
+/// bytes to the destination until the `poll` that asked returns. The destination must therefore
+/// hold no verified bytes, and no other thread may write there.
 class PlacementResolver {
  public:
   virtual ~PlacementResolver() = default;
-  /// `begins`: the message's first segment has come; else more of it, in a later `poll`.
+  /// `begins`: true for the first segment of a message, false for later ones in a later `poll`.
   virtual Placement landing(const MessageHead& message, bool begins) = 0;
 };
 
-/// An unreliable queue pair attached to one multicast group. Used by one thread at a time; the
-/// receive side (poll, place, release, next_arrival) by another than the rest after
-/// Endpoint::use_receive_workers.
+/// An unreliable queue pair attached to one multicast group. Used by one thread at a time. After
+/// Endpoint::use_receive_workers a second thread may use the receive side (poll, copy_and_verify,
+/// release, next_arrival).
 class MulticastQueuePair {
  public:
   virtual ~MulticastQueuePair() = default;
 
-  /// Posts chunks, the first of `run` first. Returns how many were accepted: 0 where the send queue
-  /// is full for now. No chunk is accepted in part.
+  /// Posts the chunks of `run` in order. Returns the number accepted, 0 if the send queue is full.
+  /// A chunk is accepted whole or not at all.
   virtual Result<std::uint32_t> post(const ChunkRun& run) = 0;
-  /// Payload accepted that has not left this host yet.
+  /// Payload accepted that has not left this host yet, in bytes.
   virtual std::uint64_t unsent_bytes() = 0;
-  /// Whether the device still reads what was posted; false: the send buffers are the user's.
+  /// True while the device may still read what was posted. False: the buffers are the caller's.
   virtual bool reads_posted() { return unsent_bytes() > 0; }
 
-  /// Fills `chunks` with arrivals and returns how many. They stay valid until `release`.
+  /// Fills `chunks` with arrivals and returns their number. They stay valid until `release`.
   virtual std::size_t poll(std::span<ReceivedChunk> chunks) = 0;
-  /// Moves a chunk's payload to `destination` (payload.size() bytes) and verifies it in the same
-  /// pass. False: not from this communicator or damaged; the destination then holds garbage and the
-  /// chunk counts as never received. `destination` null, or where the payload is, verifies only.
-  virtual bool place(const ReceivedChunk& chunk, std::byte* destination) = 0;
-  /// Gives the staging of the chunks of the last poll back to the receive queue.
+  /// Copies a chunk's payload to `destination` (payload.size() bytes) and verifies it in the same
+  /// pass. False: foreign or damaged, so `destination` holds garbage and the chunk counts as never
+  /// received. A null `destination`, or the payload's own address, only verifies.
+  virtual bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) = 0;
+  /// Returns the staging of the last poll's chunks to the receive queue.
   virtual void release() = 0;
 
-  /// Gives a queue pair that places by itself (UC, K10) its guide, which `poll` asks from now on
-  /// and which outlives that. False: it does not place by itself, and `guide` is never asked.
+  /// Sets the resolver that `poll` of a UC queue pair asks from now on; it must outlive that.
+  /// False: this queue pair does not place messages itself and never asks.
   virtual bool set_resolver(PlacementResolver* guide) {
     (void)guide;
     return false;
   }
 
-  /// Tells the time, by which delays are counted; returns when `poll` must be called though nothing
-  /// arrives.
+  /// Sets the time by which simulated delays are counted. Returns when `poll` must be called even
+  /// if nothing arrives.
   virtual Instant next_arrival(Instant now) {
     (void)now;
     return kNever;
   }
-  /// A descriptor that becomes readable when `poll` would find something; -1: there is none.
+  /// A descriptor that becomes readable when `poll` would find something; -1 if it has none.
   virtual int receive_descriptor() const { return -1; }
 
   /// Sends one membership probe to the group.
   virtual Status post_probe(std::uint32_t attempt) = 0;
 };
 
-/// Memory that peers may read or write by key.
+/// The key of memory that peers may read or write.
 struct MemoryKey {
   std::uint64_t key = 0;
 };
@@ -158,20 +158,20 @@ enum class Opcode : std::uint8_t {
   write_immediate,  ///< one-sided write that raises a `receive` with the immediate at the peer
   read,             ///< one-sided read
   receive,          ///< completion only: a message or an immediate arrived
-  probe,            ///< completion only: a membership probe of `peer` arrived (immediate: subgroup)
-  failure,          ///< completion only: the connection to `peer` is lost for good
+  probe,            ///< completion only: a membership probe of `peer`; immediate: the subgroup
+  failure,          ///< completion only: the connection to `peer` is lost permanently
 };
 
-/// Work for the reliable connection to one peer. Executed in order per peer.
+/// Work for the reliable connection to one peer, executed in order.
 struct WorkRequest {
   Opcode opcode = Opcode::send;
   Rank peer = kNoRank;
-  std::uint64_t work_id = 0;        ///< comes back in the completion
-  std::span<std::byte> local{};     ///< read from, or written to by `read`; the caller's until then
-  MemoryKey remote_key{};           ///< one-sided only
-  std::uint64_t remote_offset = 0;  ///< in the peer's region
+  std::uint64_t work_id = 0;        ///< returned in the completion
+  std::span<std::byte> local{};     ///< source, or destination of `read`; busy until completion
+  MemoryKey remote_key{};           ///< one-sided work only
+  std::uint64_t remote_offset = 0;  ///< offset in the peer's region, in bytes
   std::uint64_t immediate = 0;      ///< write_immediate only
-  bool signaled = true;  ///< false: no completion on success (K11); reads always complete
+  bool signaled = true;             ///< false: no completion on success; reads always complete
 };
 
 /// The end of a work request, or an arrival.
@@ -181,119 +181,117 @@ struct Completion {
   Rank peer = kNoRank;
   std::uint64_t work_id = 0;
   std::uint64_t immediate = 0;
-  std::span<const std::byte> payload{};  ///< `receive`: the message, valid until the next poll
+  std::span<const std::byte> payload{};  ///< received message, valid until the next poll
 };
 
 /// Device counters of one endpoint, cumulative.
 struct EndpointCounters {
   std::uint64_t multicast_datagrams_sent = 0;
-  std::uint64_t multicast_bytes_sent = 0;  ///< payload
+  std::uint64_t multicast_bytes_sent = 0;  ///< payload bytes
   std::uint64_t multicast_datagrams_received = 0;
   std::uint64_t multicast_bytes_received = 0;
-  std::uint64_t slot_datagrams_sent = 0;  ///< entries at the board, where it is no memory
+  std::uint64_t slot_datagrams_sent = 0;  ///< slot exchange entries sent as datagrams
   std::uint64_t slot_datagrams_received = 0;
   std::uint64_t reliable_frames_sent = 0;
   std::uint64_t reliable_frames_resent = 0;
-  std::uint64_t reliable_timeouts = 0;     ///< sent again because nothing came back
-  std::uint64_t reliable_tail_probes = 0;  ///< sent twice at once, on a path that loses
+  std::uint64_t reliable_timeouts = 0;     ///< retransmissions after a timeout
+  std::uint64_t reliable_tail_probes = 0;  ///< last frames sent twice on a lossy path
   std::uint64_t reliable_frames_received = 0;
   std::uint64_t reliable_frames_duplicate = 0;
   std::uint64_t reliable_bytes_sent = 0;
-  std::uint64_t reliable_rounds_held_back = 0;  ///< polls in which multicast went first (K14)
+  std::uint64_t reliable_rounds_held_back = 0;  ///< polls in which multicast had priority
   std::uint64_t read_bytes_served = 0;
-  std::uint64_t rejected_foreign = 0;    ///< not ours: version, communicator, rank out of range
-  std::uint64_t rejected_integrity = 0;  ///< tag or CRC did not hold
+  std::uint64_t rejected_foreign = 0;    ///< wrong version, communicator or rank
+  std::uint64_t rejected_integrity = 0;  ///< wrong tag or CRC
   std::uint64_t send_calls = 0;
   std::uint64_t receive_calls = 0;
   std::uint64_t send_queue_full = 0;
-  std::uint64_t uc_messages_completed = 0;  ///< all segments came in order; verified by `place`
-  std::uint64_t uc_messages_gapped = 0;     ///< a segment was missing or came out of order
+  std::uint64_t uc_messages_completed = 0;  ///< messages whose segments all arrived in order
+  std::uint64_t uc_messages_gapped = 0;     ///< messages with a missing or reordered segment
   std::uint64_t uc_segments_received = 0;
-  std::uint64_t uc_segments_direct = 0;  ///< that the kernel wrote to where they belong
-  std::uint64_t kernel_drops = 0;        ///< receive queue overflow, as the kernel counts it
+  std::uint64_t uc_segments_direct = 0;  ///< segments that the kernel wrote to their destination
+  std::uint64_t kernel_drops = 0;        ///< receive queue overflows, as counted by the kernel
 };
 
-/// One rank's presence in one communicator. Used by one thread at a time, but for the multicast
-/// queue pairs, each of which may be driven by a thread of its own.
+/// One rank's presence in one communicator. Used by one thread at a time, except that each
+/// multicast queue pair may have a thread of its own.
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
 
   virtual const Capabilities& capabilities() const = 0;
-  /// For people: by what way the bytes go, and what guards them.
+  /// A text for people: the path of the data and its protection.
   virtual std::string description() const { return "not described"; }
-  /// What the peers need to reach this endpoint: opaque bytes for the bootstrap to carry.
+  /// The address that peers need to reach this endpoint: opaque bytes for the bootstrap.
   virtual std::vector<std::byte> address() const = 0;
-  /// Takes every rank's address (own included), by rank, before anything is posted.
+  /// Takes the addresses of all ranks, own included, in rank order, before anything is posted.
   virtual Status connect(std::span<const std::vector<std::byte>> addresses) = 0;
 
   virtual std::uint32_t subgroup_count() const = 0;
   virtual MulticastQueuePair& multicast(std::uint32_t subgroup) = 0;
-  /// On: the receive sides of the multicast queue pairs are driven by threads of their own, each
-  /// waiting for its queue pairs' `receive_descriptor`; `wait_descriptor` and `next_deadline` then
-  /// leave them out, and `counters` may be called meanwhile. Code::unsupported where that cannot
-  /// be.
+  /// On: other threads run the receive sides of the multicast queue pairs, each waiting on its
+  /// `receive_descriptor`. `wait_descriptor` and `next_deadline` then exclude them, and `counters`
+  /// may be called concurrently. Code::unsupported if the device cannot do this.
   virtual Status use_receive_workers(bool on) {
     return on ? Status(Code::unsupported, "this device has no receive side for a thread of its own")
               : Status();
   }
 
-  /// Where short collectives meet; null: this device has none. The same at all ranks.
+  /// The slot exchange of the communicator; null, at all ranks alike, if the device has none.
   virtual SlotExchange* slot_exchange() { return nullptr; }
 
-  /// Makes memory readable and writable by the peers until it is deregistered.
+  /// Lets peers read and write the memory until it is deregistered.
   virtual Result<MemoryKey> register_memory(std::span<std::byte> memory) = 0;
   virtual void deregister_memory(MemoryKey key) = 0;
 
   virtual std::size_t max_message_bytes() const = 0;
-  /// Posts work to a peer. Refused work (bad rank, message too long, connection lost) is the
-  /// Status; what fails later is its completion.
+  /// Posts work to a peer. Work refused at once (bad rank, message too long, connection lost) is
+  /// the Status; a later failure is its completion.
   virtual Status post(Instant now, const WorkRequest& request) = 0;
-  /// Moves bytes, serves the peers' one-sided work, and fills `completions`; returns how many.
+  /// Moves data, serves the peers' one-sided work, fills `completions` and returns their number.
   virtual std::size_t poll(Instant now, std::span<Completion> completions) = 0;
-  /// The second poll of a round, for what was posted since the first: a device that has to make a
-  /// system call to look for arrivals leaves that out.
+  /// The second poll of a round, for work posted since the first. A device that needs a system call
+  /// to check for arrivals leaves that out.
   virtual std::size_t poll_posted(Instant now, std::span<Completion> completions) {
     return poll(now, completions);
   }
-  /// While on, a silent peer is asked for a sign of life and reported as a `failure` completion
-  /// after the endpoint's peer timeout.
+  /// While on, a silent peer is pinged, and reported as a `failure` completion after the peer
+  /// timeout of the endpoint.
   virtual void watch(Rank peer, bool on) = 0;
 
-  /// Lets go, at once, of all memory that posted work names and that posting did not copy: the
-  /// communicator has failed, and its callers get their buffers back. Such work does nothing more,
-  /// here or at the peer; it may complete with Code::aborted. Short messages still go out.
+  /// Releases at once all memory named by posted work and not copied: the communicator has failed
+  /// and its callers get their buffers back. Such work has no further effect here or at the peer
+  /// and may complete with Code::aborted. Short messages are still sent.
   virtual void abandon() {}
-  /// Nothing that was posted waits for a peer, and no peer waits for us: closing loses nothing.
+  /// True if no posted work waits for a peer and no peer waits for this rank: safe to close.
   virtual bool quiet() const = 0;
 
-  /// When `poll` must be called even if nothing arrives; kNever where there is no such time.
+  /// Time at which `poll` must be called even if nothing arrives; kNever if it need not be.
   virtual Instant next_deadline() const = 0;
   /// A descriptor that becomes readable when polling would find something; -1 in virtual time.
   virtual int wait_descriptor() const = 0;
-  /// Called before whoever drives sleeps on `wait_descriptor`, which fires for what comes from here
-  /// on; false: there is something to poll for already. The next `poll` ends it.
+  /// Called before the owner sleeps on `wait_descriptor`, which reports all arrivals from here on.
+  /// False: there is already something to poll. The next `poll` ends this state.
   virtual bool prepare_wait() { return true; }
-  /// Asks that `wait_descriptor` also fires when a full send queue has room again.
+  /// Makes `wait_descriptor` also report that a full send queue has room again.
   virtual void notify_when_sendable(bool on) = 0;
 
   virtual EndpointCounters counters() const = 0;
 };
 
-/// What an endpoint is opened with.
+/// The options of an endpoint.
 struct EndpointOptions {
   Rank rank = kNoRank;
   std::uint32_t size = 0;
   std::uint16_t communicator = 0;
   std::uint32_t subgroups = 1;
-  std::vector<std::byte> secret;  ///< the job's; empty: CRC instead of the keyed tag
-  std::vector<std::byte>
-      group_seed;                 ///< the same on all ranks: group address and ports derive from it
-  std::vector<Rank> local_ranks;  ///< ranks on this host, own included
-  Nanoseconds peer_timeout{};     ///< a watched peer silent for longer is lost
+  std::vector<std::byte> secret;      ///< secret of the job; empty: CRC instead of the keyed tag
+  std::vector<std::byte> group_seed;  ///< seed of group address and ports, equal on all ranks
+  std::vector<Rank> local_ranks;      ///< ranks on this host, own included
+  Nanoseconds peer_timeout{};         ///< silence after which a watched peer is lost
 };
 
-/// A way to move bytes. Thread-safe.
+/// A transport. Thread-safe.
 class Device {
  public:
   virtual ~Device() = default;

@@ -1,4 +1,4 @@
-// What an endpoint around another one hands on as it is; a decorator overrides what it changes.
+// Base of endpoint decorators: forwards every call; a decorator overrides the ones that it changes.
 #pragma once
 
 #include <memory>

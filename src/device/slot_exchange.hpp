@@ -1,5 +1,5 @@
-// A board: memory in which all ranks of a communicator see what each has put there. A short
-// collective is one meeting at it: everybody writes once, and reads what it needs.
+// The slot exchange: a short collective in which each rank publishes its block once in a slot and
+// reads the blocks that it needs.
 #pragma once
 
 #include <cstddef>
@@ -12,25 +12,26 @@
 
 namespace tutti::device {
 
-/// What a meeting is for. Every rank says the same, or they called different collectives.
+/// The parameters of an exchange. They differ between ranks only if these called different
+/// collectives.
 struct ExchangeHeader {
   enum class Flow : std::uint8_t {
-    all_to_all,   ///< everybody puts a block there and reads all others'
-    root_to_all,  ///< the root puts its block there, the others read it
-    all_to_root,  ///< all but the root put theirs there, and it reads them
+    all_to_all,   ///< each rank publishes a block and reads all others
+    root_to_all,  ///< the root publishes a block, the others read it
+    all_to_root,  ///< all ranks but the root publish a block, the root reads them
   };
   Flow flow = Flow::all_to_all;
-  std::uint8_t purpose = 0;  ///< the caller's number of what it is for
+  std::uint8_t purpose = 0;  ///< caller's number of the kind of collective
   Rank root = kNoRank;
   std::uint64_t block_bytes = 0;
 
   bool operator==(const ExchangeHeader&) const = default;
 
-  /// Whether a rank puts a block there.
+  /// True if this rank publishes a block.
   bool has_block_of(Rank rank) const {
     return flow == Flow::all_to_all || (flow == Flow::root_to_all) == (rank == root);
   }
-  /// Lists, anew, whose blocks one of `size` ranks reads.
+  /// Replaces `sources` by the ranks whose blocks `reader` reads.
   void list_sources(Rank reader, std::uint32_t size, std::vector<Rank>& sources) const {
     sources.clear();
     if (flow == Flow::all_to_all || (flow == Flow::all_to_root && reader == root)) {
@@ -43,19 +44,19 @@ struct ExchangeHeader {
   }
 };
 
-/// What a rank has put there.
+/// A rank's entry in an exchange.
 struct SlotEntry {
   Rank from = kNoRank;
-  ExchangeHeader meeting;            ///< as `from` sees it
-  std::span<const std::byte> block;  ///< valid until `leave`
+  ExchangeHeader header;             ///< parameters as `from` published them
+  std::span<const std::byte> block;  ///< published block, valid until `leave`
 };
 
-/// One rank's side of a board. Meetings follow one another in an order that is the same at all
-/// ranks; a rank is in one at a time. Used by one thread at a time.
+/// One rank's side of the slot exchanges of a communicator. All ranks run the same exchanges in the
+/// same order, one at a time. Used by one thread at a time.
 class SlotExchange {
  public:
-  /// Meetings that a rank may be ahead of others, whose entries stay as long.
-  static constexpr std::uint32_t kPlaces = 8;
+  /// Number of slots of each rank, and therefore of exchanges that a rank may be ahead of others.
+  static constexpr std::uint32_t kSlots = 8;
 
   SlotExchange(Rank me, std::uint32_t size) : me_(me), size_(size) {
     missing_.reserve(size);
@@ -65,22 +66,22 @@ class SlotExchange {
   SlotExchange& operator=(const SlotExchange&) = delete;
   virtual ~SlotExchange() = default;
 
-  /// The longest block.
+  /// Size of the largest block.
   virtual std::size_t max_block_bytes() const = 0;
-  /// Enters the next meeting, with this rank's block where it puts one there, which is copied, now
-  /// or by `collect`, and the caller's until `leave`.
-  void enter(const ExchangeHeader& meeting, std::span<const std::byte> own) {
-    what_ = meeting;
+  /// Enters the next exchange. If this rank publishes a block, `own` is copied now or by a later
+  /// `collect` and must stay unchanged until `leave`.
+  void enter(const ExchangeHeader& header, std::span<const std::byte> own) {
+    header_ = header;
     own_block_ = own;
     ++number_;
-    meeting.list_sources(me_, size_, missing_);
-    slot_busy_ = meeting.has_block_of(me_);
-    put_if_free();
+    header.list_sources(me_, size_, missing_);
+    slot_busy_ = header.has_block_of(me_);
+    publish_if_free();
   }
-  /// The entries that came since the last call, valid until `leave`.
+  /// The entries that arrived since the last call, valid until `leave`.
   std::span<const SlotEntry> collect() {
-    put_if_free();
-    exchange();
+    publish_if_free();
+    progress();
     entries_.clear();
     std::erase_if(missing_, [this](Rank rank) {
       const std::optional<SlotEntry> entry = entry_of(rank);
@@ -89,64 +90,64 @@ class SlotExchange {
     });
     return entries_;
   }
-  /// This rank's block is there, and all that it reads has come.
+  /// True once this rank's block is published and every block that it reads has arrived.
   virtual bool complete() const { return !slot_busy_ && missing_.empty(); }
-  /// Whether this rank's block is still kept out by ranks that have yet to read an earlier one:
-  /// nobody tells when that ends.
+  /// True while this rank's block waits for its slot, because a rank has not read an earlier block
+  /// there. No event reports the end of this state, so callers must poll.
   bool slot_busy() const { return slot_busy_; }
-  /// Whom this rank waits for.
+  /// The ranks whose entries this rank waits for.
   std::span<const Rank> missing() const { return missing_; }
-  /// Everything collected was used: its place may be written anew.
+  /// Acknowledges the exchange: its entries were used and their slots may be reused.
   virtual void leave() = 0;
 
-  // Where entries may get lost on the way; elsewhere nobody calls these. Meetings are named by
-  // their number's lower half.
+  // For devices that lose entries (`loses`); not called on others. Exchanges are named by the lower
+  // half of their number.
   virtual bool loses() const { return false; }
-  /// The meeting that this rank is in, or was in last.
-  std::uint32_t meeting() const { return static_cast<std::uint32_t>(number_); }
-  /// The last meeting that it has left.
-  virtual std::uint32_t left() const { return 0; }
-  /// Somebody misses this rank's entry of a meeting. False: there is none (yet).
+  /// The current exchange, or the last one.
+  std::uint32_t exchange() const { return static_cast<std::uint32_t>(number_); }
+  /// The last exchange that this rank has acknowledged.
+  virtual std::uint32_t acked() const { return 0; }
+  /// Sends this rank's entry of an exchange again. False if there is no such entry (yet).
   virtual bool resend(std::uint32_t missed) {
     (void)missed;
     return false;
   }
-  /// `rank` has left a meeting, and all before.
-  virtual void on_left(Rank rank, std::uint32_t last) {
+  /// `rank` has acknowledged this exchange and all earlier ones.
+  virtual void on_acked(Rank rank, std::uint32_t last) {
     (void)rank;
     (void)last;
   }
-  /// Who is not known to have left the last meeting for which this rank has put a block there.
-  virtual std::vector<Rank> behind() const { return {}; }
+  /// Ranks that have not acknowledged the last exchange in which this rank published a block.
+  virtual std::vector<Rank> unacked() const { return {}; }
 
  protected:
   Rank me() const { return me_; }
   std::uint32_t size() const { return size_; }
-  /// Of the meeting that this rank is in, or was in last, from 1 on.
+  /// Number of the current or last exchange, from 1 on.
   std::uint64_t number() const { return number_; }
-  const ExchangeHeader& what() const { return what_; }
+  const ExchangeHeader& header() const { return header_; }
   std::span<const std::byte> own_block() const { return own_block_; }
 
-  /// Whether everybody has left the meeting whose place this one's would take.
-  virtual bool place_is_free() = 0;
-  /// Puts this rank's block there.
-  virtual void put() = 0;
-  /// Sends what is left to send, and receives.
-  virtual void exchange() {}
-  /// A rank's entry of this meeting; nothing: it has not come yet.
+  /// True if every rank has acknowledged the exchange that last used this one's slot.
+  virtual bool slot_is_free() = 0;
+  /// Writes this rank's block to its slot.
+  virtual void publish() = 0;
+  /// Sends the unsent part of this rank's entry, and receives entries.
+  virtual void progress() {}
+  /// A rank's entry of this exchange; nothing if it has not arrived yet.
   virtual std::optional<SlotEntry> entry_of(Rank rank) = 0;
 
  private:
-  void put_if_free() {
-    if (!slot_busy_ || !place_is_free()) return;
+  void publish_if_free() {
+    if (!slot_busy_ || !slot_is_free()) return;
     slot_busy_ = false;
-    put();
+    publish();
   }
 
   Rank me_;
   std::uint32_t size_;
   std::uint64_t number_ = 0;
-  ExchangeHeader what_;
+  ExchangeHeader header_;
   std::span<const std::byte> own_block_;
   bool slot_busy_ = false;
   std::vector<Rank> missing_;

@@ -37,7 +37,8 @@ class ChunkMap {
     reach(block_index, subgroup, psn);
     return fresh;
   }
-  /// Adds `fresh` chunks to the progress of a subgroup; called by the thread that marks its arrivals.
+  /// Adds `fresh` chunks to the progress of a subgroup; called by the thread that marks its
+  /// arrivals.
   void count(std::uint32_t subgroup, std::uint64_t fresh) {
     std::atomic<std::uint64_t>& arrived = progress_[subgroup].arrived;
     arrived.store(arrived.load(std::memory_order_relaxed) + fresh, std::memory_order_release);
@@ -80,7 +81,8 @@ class ChunkMap {
   }
   void reach(std::uint32_t block_index, std::uint32_t subgroup, std::uint32_t psn) {
     std::atomic<std::uint32_t>& horizon = horizon_at(block_index, subgroup);
-    // The horizon follows the bit: a chunk missing below the horizon is lost, not about to be marked.
+    // The horizon follows the bit: a chunk missing below the horizon is lost, not about to be
+    // marked.
     if (psn >= horizon.load(std::memory_order_relaxed)) {
       horizon.store(psn + 1, std::memory_order_release);
     }

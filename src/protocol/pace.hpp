@@ -1,6 +1,6 @@
-// The pace of a sender: when its next batch may leave. In an Allgather all senders can send at once,
-// each at its share of the link rate; if they took turns, the downlink of the sending rank would
-// idle.
+// The pace of a sender: when its next batch may leave. In an Allgather all senders can send at
+// once, each at its share of the link rate; if they took turns, the downlink of the sending rank
+// would idle.
 #pragma once
 
 #include <algorithm>

@@ -39,7 +39,8 @@ struct RateVote {
 
 /// The estimated link rate after a paced Allgather whose data arrived at `measured` bytes per
 /// second for `time`. Only a measurement raises the estimate. A lower one may come from a busy
-/// host: a fixed delay is forgiven, and the rest lowers the estimate slowly unless chunks were lost.
+/// host: a fixed delay is forgiven, and the rest lowers the estimate slowly unless chunks were
+/// lost.
 constexpr std::uint64_t learned_rate(std::uint64_t planned, std::uint64_t measured,
                                      Nanoseconds time, bool lost) {
   constexpr std::int64_t kHostNoiseNs = 1'000'000;

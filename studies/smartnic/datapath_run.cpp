@@ -91,7 +91,7 @@ class OffloadedPair final : public device::MulticastQueuePair {
     return 1;
   }
   /// The interface's CRC has held. Posts the copy, where there is one to be made.
-  bool place(const device::ReceivedChunk&, std::byte* destination) override {
+  bool copy_and_verify(const device::ReceivedChunk&, std::byte* destination) override {
     if (staging_) copies.push_back({completions.front().place, destination});
     return true;
   }

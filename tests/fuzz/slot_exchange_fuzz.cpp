@@ -41,7 +41,7 @@ class HostilePair final : public device::MulticastQueuePair {
     input_ = input_.subspan(kFixedBytes + bytes);
     return 1;
   }
-  bool place(const device::ReceivedChunk&, std::byte*) override { return true; }
+  bool copy_and_verify(const device::ReceivedChunk&, std::byte*) override { return true; }
   void release() override {}
   Status post_probe(std::uint32_t) override { return {}; }
 
@@ -61,10 +61,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   while (!input.empty()) {
     const std::size_t left = input.size();
     for (const device::SlotEntry& one : slot_exchange.collect()) {
-      if (one.block.size() != one.meeting.block_bytes) std::abort();
+      if (one.block.size() != one.header.block_bytes) std::abort();
       if (one.block.size() > slot_exchange.max_block_bytes()) std::abort();
     }
-    slot_exchange.on_left(rank_of(1), static_cast<std::uint32_t>(left));
+    slot_exchange.on_acked(rank_of(1), static_cast<std::uint32_t>(left));
     (void)slot_exchange.resend(static_cast<std::uint32_t>(left));
     if (slot_exchange.complete()) {
       slot_exchange.leave();

@@ -190,7 +190,7 @@ class FakeQueuePair final : public MulticastQueuePair {
     }
     return filled;
   }
-  bool place(const ReceivedChunk& chunk, std::byte*) override {
+  bool copy_and_verify(const ReceivedChunk& chunk, std::byte*) override {
     // Intact: every payload byte is the PSN's low byte, and the tag is the PSN.
     std::uint64_t tag = 0;
     std::memcpy(&tag, chunk.header + wire::kTagOffset, sizeof tag);
@@ -245,7 +245,7 @@ class FaultQueuePairTest : public testing::Test {
     const std::size_t count = pair_->poll(chunks_);
     for (std::size_t i = 0; i < count; ++i) {
       psns.push_back(chunks_[i].psn);
-      if (!pair_->place(chunks_[i], nullptr)) damaged_.push_back(chunks_[i].psn);
+      if (!pair_->copy_and_verify(chunks_[i], nullptr)) damaged_.push_back(chunks_[i].psn);
     }
     if (count > 0) pair_->release();
     return psns;

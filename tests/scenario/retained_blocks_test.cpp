@@ -226,8 +226,8 @@ class HeldQueue final : public device::MulticastQueuePair {
   Result<std::uint32_t> post(const device::ChunkRun& run) override { return inner_.post(run); }
   bool reads_posted() override { return inner_.reads_posted(); }
   std::size_t poll(std::span<device::ReceivedChunk> chunks) override { return inner_.poll(chunks); }
-  bool place(const device::ReceivedChunk& chunk, std::byte* destination) override {
-    return inner_.place(chunk, destination);
+  bool copy_and_verify(const device::ReceivedChunk& chunk, std::byte* destination) override {
+    return inner_.copy_and_verify(chunk, destination);
   }
   void release() override { inner_.release(); }
   bool set_resolver(device::PlacementResolver* guide) override {

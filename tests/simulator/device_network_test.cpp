@@ -71,7 +71,7 @@ class Hosts : public HostWaker {
     for (std::size_t count = pair.poll(batch); count > 0; count = pair.poll(batch)) {
       for (std::size_t i = 0; i < count; ++i) {
         Bytes bytes(batch[i].payload.size());
-        EXPECT_TRUE(pair.place(batch[i], bytes.data()));
+        EXPECT_TRUE(pair.copy_and_verify(batch[i], bytes.data()));
         taken.emplace_back(batch[i].psn, std::move(bytes));
       }
       pair.release();
@@ -203,10 +203,10 @@ TEST(SimNetwork, AlteredBytesAreFoundOut) {
     ReceivedChunk altered = chunks[1];
     altered.header = damaged.data();
     altered.payload = std::span(damaged).subspan(wire::kHeaderBytes);
-    EXPECT_FALSE(pair.place(altered, nullptr)) << "bit " << bit;
+    EXPECT_FALSE(pair.copy_and_verify(altered, nullptr)) << "bit " << bit;
     damaged[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
   }
-  EXPECT_TRUE(pair.place(chunks[1], nullptr));
+  EXPECT_TRUE(pair.copy_and_verify(chunks[1], nullptr));
   pair.release();
 }
 

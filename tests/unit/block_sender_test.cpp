@@ -31,7 +31,7 @@ class Queue final : public device::MulticastQueuePair {
   }
   std::uint64_t unsent_bytes() override { return std::uint64_t{posted} * kChunk; }
   std::size_t poll(std::span<device::ReceivedChunk>) override { return 0; }
-  bool place(const device::ReceivedChunk&, std::byte*) override { return false; }
+  bool copy_and_verify(const device::ReceivedChunk&, std::byte*) override { return false; }
   void release() override {}
   Status post_probe(std::uint32_t) override { return {}; }
 };

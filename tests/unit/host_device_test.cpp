@@ -242,8 +242,8 @@ TEST_F(Host, AMulticastReachesAllOthersOnceAndAFullRingPushesBack) {
       for (std::size_t i = 0; i < count; ++i) {
         EXPECT_EQ(received[i].epoch, 4u);
         EXPECT_EQ(received[i].source, Rank{0});
-        ASSERT_TRUE(
-            at(r).multicast(1).place(received[i], &got[r][std::size_t{received[i].psn} * chunk]));
+        ASSERT_TRUE(at(r).multicast(1).copy_and_verify(
+            received[i], &got[r][std::size_t{received[i].psn} * chunk]));
       }
       chunks[r] += count;
       if (count > 0) at(r).multicast(1).release();

@@ -56,7 +56,7 @@ class FakePair final : public device::MulticastQueuePair {
     }
     return filled;
   }
-  bool place(const device::ReceivedChunk& chunk, std::byte* destination) override {
+  bool copy_and_verify(const device::ReceivedChunk& chunk, std::byte* destination) override {
     std::memcpy(destination, chunk.payload.data(), chunk.payload.size());
     return in_place();
   }

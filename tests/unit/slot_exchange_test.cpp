@@ -24,7 +24,7 @@ namespace {
 using std::chrono::milliseconds;
 
 // What a rank may be ahead of those who read (device/host/shared_board.hpp, device/ip/board.hpp).
-constexpr std::uint32_t kPlaces = 8;
+constexpr std::uint32_t kSlots = 8;
 
 /// The longest block.
 std::size_t longest(const std::string& device) { return device == "host" ? 64 * 1024 : 16 * 1024; }
@@ -153,7 +153,7 @@ TEST_P(SlotExchange, WhatDoesNotFitGoesByMessages) {
 
 /// A root, and by Gather the others, may be so many meetings ahead of who reads, and no more.
 void run_ahead(Collective collective, const CommunicatorOptions& options) {
-  constexpr std::uint32_t kMeetings = 3 * kPlaces;
+  constexpr std::uint32_t kMeetings = 3 * kSlots;
   constexpr std::size_t kBytes = 700;
   std::barrier<> ahead(3);
   on_ranks(3, options, [&](Communicator& communicator) {
@@ -176,8 +176,8 @@ void run_ahead(Collective collective, const CommunicatorOptions& options) {
       requests.push_back(std::move(*request));
     }
     if (!reads) {
-      for (std::uint32_t i = 0; i < kPlaces; ++i) EXPECT_TRUE(requests[i].wait_for(kLong).ok());
-      EXPECT_EQ(requests[kPlaces].wait_for(milliseconds(20)).code(), Code::timeout);
+      for (std::uint32_t i = 0; i < kSlots; ++i) EXPECT_TRUE(requests[i].wait_for(kLong).ok());
+      EXPECT_EQ(requests[kSlots].wait_for(milliseconds(20)).code(), Code::timeout);
       ahead.arrive_and_wait();
     }
     for (Request& one : requests) EXPECT_TRUE(one.wait_for(kLong).ok());
@@ -355,7 +355,7 @@ TEST(SharedSlots, APeerThatLiesAboutItsBlockIsNotReadBeyondItsPlace) {
   endpoints[1]->slot_exchange()->enter({.block_bytes = 8}, block);
   const auto entries = endpoints[1]->slot_exchange()->collect();
   ASSERT_EQ(entries.size(), 1u);
-  EXPECT_EQ(entries[0].meeting.block_bytes, std::uint64_t{1} << 40);
+  EXPECT_EQ(entries[0].header.block_bytes, std::uint64_t{1} << 40);
   EXPECT_EQ(entries[0].block.size(), longest("host"));
 }
 
@@ -405,7 +405,7 @@ class LossyPair final : public device::MulticastQueuePair {
     }
     return held_.size();
   }
-  bool place(const device::ReceivedChunk&, std::byte*) override { return true; }
+  bool copy_and_verify(const device::ReceivedChunk&, std::byte*) override { return true; }
   void release() override {}
   Status post_probe(std::uint32_t) override { return {}; }
 
@@ -431,10 +431,10 @@ struct SlotExchanges {
   void repair() {
     for (std::uint32_t r = 0; r < slot_exchanges.size(); ++r) {
       for (const Rank missing : slot_exchanges[r]->missing()) {
-        again += slot_exchanges[index(missing)]->resend(slot_exchanges[r]->meeting()) ? 1 : 0;
+        again += slot_exchanges[index(missing)]->resend(slot_exchanges[r]->exchange()) ? 1 : 0;
       }
-      for (const Rank behind : slot_exchanges[r]->behind()) {
-        slot_exchanges[r]->on_left(behind, slot_exchanges[index(behind)]->left());
+      for (const Rank behind : slot_exchanges[r]->unacked()) {
+        slot_exchanges[r]->on_acked(behind, slot_exchanges[index(behind)]->acked());
       }
     }
   }
@@ -508,7 +508,7 @@ TEST(LossySlotExchange, AnEntryIsAnsweredForAsLongAsSomebodyMayMissIt) {
   job.network.lost = [](const LossyNetwork::Chunk& chunk, Rank to) {
     return to == rank_of(2) && chunk.epoch == 1;
   };
-  for (std::uint32_t i = 0; i < kPlaces; ++i) {
+  for (std::uint32_t i = 0; i < kSlots; ++i) {
     job.slot_exchanges[0]->enter(broadcast, block);
     EXPECT_TRUE(job.slot_exchanges[0]->complete());
     job.slot_exchanges[0]->leave();
@@ -516,19 +516,19 @@ TEST(LossySlotExchange, AnEntryIsAnsweredForAsLongAsSomebodyMayMissIt) {
   // Nobody has said that he has left the first.
   job.slot_exchanges[0]->enter(broadcast, block);
   EXPECT_TRUE(job.slot_exchanges[0]->slot_busy());
-  EXPECT_EQ(job.slot_exchanges[0]->behind().size(), 2u);
+  EXPECT_EQ(job.slot_exchanges[0]->unacked().size(), 2u);
   job.slot_exchanges[2]->enter(broadcast, {});
   EXPECT_TRUE(job.slot_exchanges[2]->collect().empty());
   EXPECT_FALSE(job.slot_exchanges[0]->resend(9)) << "it has not been put there yet";
   EXPECT_FALSE(job.slot_exchanges[0]->resend(10)) << "a meeting of the future";
   EXPECT_FALSE(job.slot_exchanges[1]->resend(1)) << "not its entry";
   job.network.lost = [](const LossyNetwork::Chunk&, Rank) { return false; };
-  EXPECT_TRUE(job.slot_exchanges[0]->resend(job.slot_exchanges[2]->meeting()));
+  EXPECT_TRUE(job.slot_exchanges[0]->resend(job.slot_exchanges[2]->exchange()));
   ASSERT_EQ(job.slot_exchanges[2]->collect().size(), 1u);
   job.slot_exchanges[2]->leave();
-  job.slot_exchanges[0]->on_left(rank_of(2), job.slot_exchanges[2]->left());
+  job.slot_exchanges[0]->on_acked(rank_of(2), job.slot_exchanges[2]->acked());
   EXPECT_TRUE(job.slot_exchanges[0]->slot_busy());
-  job.slot_exchanges[0]->on_left(rank_of(1), 1);
+  job.slot_exchanges[0]->on_acked(rank_of(1), 1);
   job.slot_exchanges[0]->collect();
   EXPECT_FALSE(job.slot_exchanges[0]->slot_busy());
 }
@@ -548,7 +548,7 @@ TEST(LossySlotExchange, ChunksThatAreNoneOfAnEntryAreDropped) {
   send(1, 3, framed(all_to_all(250), 50));                      // a piece too many
   send(1, 0, framed(all_to_all(250), 99));                      // a piece too short
   send(1, 0, framed(all_to_all(std::uint64_t{1} << 60), 100));  // a block too long
-  send(1 + kPlaces, 0, framed(all_to_all(0), 0));               // too far ahead
+  send(1 + kSlots, 0, framed(all_to_all(0), 0));                // too far ahead
   Bytes unknown = framed(all_to_all(0), 0);
   unknown[0] = std::byte{9};
   send(1, 0, unknown);  // no flow of that number

@@ -158,7 +158,7 @@ class Uc : public testing::Test {
   }
   bool mark(const ReceivedChunk& chunk) {
     if (chunk.payload.size() != kChunk || place_.counted.contains(chunk.psn)) return false;
-    if (!receiver_->place(chunk, place_.at(chunk.psn))) return false;
+    if (!receiver_->copy_and_verify(chunk, place_.at(chunk.psn))) return false;
     place_.counted[chunk.psn] = place_.content(chunk.psn);
     EXPECT_EQ(place_.counted[chunk.psn], bytes_of(chunk.psn)) << "chunk " << chunk.psn;
     return true;
@@ -395,7 +395,7 @@ TEST_P(UcBothWays, EarlyMessagesWaitInTheDevice) {
     ASSERT_EQ(receiver_->poll(chunks), 1u) << "a staged message ends a poll";
     EXPECT_EQ(chunks[0].psn, psn);
     Bytes kept(kChunk);
-    EXPECT_TRUE(receiver_->place(chunks[0], kept.data()));
+    EXPECT_TRUE(receiver_->copy_and_verify(chunks[0], kept.data()));
     EXPECT_EQ(kept, bytes_of(psn));
     receiver_->release();
   }
@@ -431,7 +431,7 @@ TEST_F(Uc, MoreEarlyMessagesAtOnceThanThereIsRoomForLoseTheOldest) {
   std::array<ReceivedChunk, 8> chunks;
   while (receiver_->poll(chunks) == 1) {
     Bytes kept(kChunk);
-    EXPECT_TRUE(receiver_->place(chunks[0], kept.data()));
+    EXPECT_TRUE(receiver_->copy_and_verify(chunks[0], kept.data()));
     EXPECT_EQ(kept, bytes_of(chunks[0].psn));
     whole.insert(chunks[0].psn);
   }

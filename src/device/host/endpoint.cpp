@@ -10,12 +10,12 @@ namespace tutti::device::host {
 
 namespace {
 
-// What ranks that call late keep for others that called early.
+// Data that ranks may send ahead of a rank that has not called yet.
 constexpr std::uint64_t kReceiveWindowBytes = 8 << 20;
 constexpr std::uint32_t kSendBatchChunks = 8;
 constexpr std::uint32_t kFrameDataBytes = 16 * 1024;
 constexpr std::uint32_t kMaxSubgroups = 256;
-// Nothing is lost here: what is late was not looked at yet.
+// Shared memory loses nothing, so a late answer only means that the peer has not polled yet.
 constexpr Nanoseconds kPatience{50'000'000};
 
 rc::RcConfig make_config(const EndpointOptions& options, const SegmentShape& shape) {
@@ -40,7 +40,7 @@ Result<std::unique_ptr<Endpoint>> HostEndpoint::open(const EndpointOptions& opti
   }
   if (options.local_ranks.size() != options.size) {
     return failure(Code::unsupported,
-                   "shared memory joins {} of the {} ranks only, those of this host; use the "
+                   "shared memory reaches only {} of the {} ranks, those of this host; use the "
                    "device ip",
                    options.local_ranks.size(), options.size);
   }
@@ -132,7 +132,7 @@ void HostEndpoint::rise() {
 }
 
 void HostEndpoint::receive(Instant now, Rank rank, Peer& peer) {
-  // A bounded number of frames, so that one peer cannot keep the worker here.
+  // Bounded, so that one peer cannot occupy the caller.
   constexpr int kMaxFrames = 64;
   for (int i = 0; i < kMaxFrames; ++i) {
     const std::span<const std::byte> frame = peer.in.front();
@@ -201,8 +201,8 @@ bool HostEndpoint::prepare_wait() {
 }
 
 Instant HostEndpoint::next_deadline() const {
-  // Nothing is lost on the way: only who waits for a peer has to ask for it, and an acknowledgement
-  // that nobody waits for goes with the next poll.
+  // Nothing is lost in shared memory, so only a wait for a peer needs a timer. A delayed ACK that
+  // no rank waits for is sent by the next poll.
   Instant deadline = kNever;
   for (const Rank rank : channels_.open()) {
     const rc::RcChannel& one = channels_.at(rank);

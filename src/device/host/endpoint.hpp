@@ -1,4 +1,4 @@
-// One rank's presence in a communicator whose ranks share a host.
+// The endpoint of a communicator whose ranks all share one host.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ class HostEndpoint final : public Endpoint {
   Instant next_deadline() const override;
   int wait_descriptor() const override { return own().bell_descriptor(); }
   bool prepare_wait() override;
-  void notify_when_sendable(bool) override {}  // whoever makes room wakes us
+  void notify_when_sendable(bool) override {}  // the reader that makes room wakes this rank
   EndpointCounters counters() const override;
 
  private:
@@ -69,7 +69,7 @@ class HostEndpoint final : public Endpoint {
   rc::ChannelSet channels_;
   rc::CompletionQueue completions_;
   Instant now_{};
-  bool slept_ = false;  ///< may have been woken since the last poll
+  bool slept_ = false;  ///< this rank may have been woken since the last poll
   EndpointCounters counters_;
 };
 

@@ -1,5 +1,5 @@
-// The `host` device: ranks of one host, through shared memory. Chunks of a multicast are written
-// once, into a ring that all others read; reliable connections run over a ring a pair of ranks.
+// The `host` device: ranks of one host, connected by shared memory. A multicast chunk is written
+// once into a ring that all others read; reliable connections use one ring for each pair of ranks.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace tutti::device::host {
 class HostDevice final : public Device {
  public:
   std::string name() const override { return "host"; }
-  /// All ranks are processes (or threads) of one host, of one user, that see each other's /proc.
+  /// All ranks must be processes or threads of one user on one host and see each other's /proc.
   Result<std::unique_ptr<Endpoint>> open(const EndpointOptions& options) override;
 };
 

@@ -37,7 +37,7 @@ Result<std::uint32_t> HostMulticastQueuePair::post(const ChunkRun& run) {
   std::uint32_t accepted = 0;
   for (std::size_t at = 0; at < run.data.size(); at += run.chunk_bytes) {
     if (!has_room()) {
-      // Said before the last look: a reader that made room after it wakes us.
+      // The flag is set before room is checked again, so a reader that makes room later wakes us.
       own().head().wants_room.store(1, std::memory_order_seq_cst);
       if (!has_room()) {
         ++counters_.send_queue_full;
@@ -54,7 +54,8 @@ Result<std::uint32_t> HostMulticastQueuePair::post(const ChunkRun& run) {
     ++counters_.multicast_datagrams_sent;
     counters_.multicast_bytes_sent += bytes;
   }
-  // Who finds its own ring full, too, would wake us in turn, and so on for as long as one is slow.
+  // Do not wake readers if nothing was published: two ranks with full rings would wake each other
+  // for as long as one of them is slow.
   if (accepted == 0) return 0u;
   for (const Source& one : sources_) {
     counters_.send_calls += segments_[index(one.rank)].wake(false) ? 1 : 0;
@@ -63,7 +64,7 @@ Result<std::uint32_t> HostMulticastQueuePair::post(const ChunkRun& run) {
 }
 
 Status HostMulticastQueuePair::post_probe(std::uint32_t attempt) {
-  // A full ring holds a probe already, or chunks, which say as much.
+  // A full ring already holds a probe, or chunks, which prove membership too.
   if (!has_room()) return {};
   write_head({.epoch = attempt, .probe = 1});
   publish();
@@ -77,7 +78,7 @@ std::size_t HostMulticastQueuePair::poll(std::span<ReceivedChunk> chunks) {
     filled += poll_source(source, chunks.subspan(filled));
     if (filled == chunks.size()) break;
   }
-  // Probes alone leave the caller nothing to release.
+  // If only probes arrived, the caller has nothing to release.
   if (filled == 0) release();
   return filled;
 }
@@ -105,7 +106,7 @@ std::size_t HostMulticastQueuePair::poll_source(Source& source, std::span<Receiv
   return filled;
 }
 
-bool HostMulticastQueuePair::place(const ReceivedChunk& chunk, std::byte* destination) {
+bool HostMulticastQueuePair::copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) {
   if (destination != nullptr) std::memcpy(destination, chunk.payload.data(), chunk.payload.size());
   counters_.multicast_bytes_received += chunk.payload.size();
   return true;

@@ -1,5 +1,5 @@
-// Multicast among the ranks of one host: a chunk is copied once into the sender's ring, and by each
-// receiver out of it. Nothing is lost on the way; a full ring pushes back.
+// Multicast among the ranks of one host: the sender copies a chunk into its ring and each receiver
+// copies it out. Nothing is lost; a full ring exerts backpressure.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tutti::device::host {
 
 class HostMulticastQueuePair final : public MulticastQueuePair {
  public:
-  /// `segments`: of all ranks, by rank, which outlive this. They are used only after `connect`.
+  /// `segments`: of all ranks, in rank order; must outlive this. Used only after `connect`.
   HostMulticastQueuePair(Rank me, std::uint32_t subgroup, std::span<const Segment> segments)
       : me_(me), subgroup_(subgroup), segments_(segments) {}
   void connect();
@@ -21,13 +21,13 @@ class HostMulticastQueuePair final : public MulticastQueuePair {
   Result<std::uint32_t> post(const ChunkRun& run) override;
   std::uint64_t unsent_bytes() override { return 0; }
   std::size_t poll(std::span<ReceivedChunk> chunks) override;
-  bool place(const ReceivedChunk& chunk, std::byte* destination) override;
+  bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) override;
   void release() override;
   Status post_probe(std::uint32_t attempt) override;
 
-  /// Something to poll for.
+  /// True if there is something to poll.
   bool pending() const;
-  /// The ranks whose probes were polled.
+  /// The ranks whose probes arrived since the last call.
   std::vector<Rank> take_probes() { return std::exchange(probes_, {}); }
   std::uint32_t subgroup() const { return subgroup_; }
   void add_to(EndpointCounters& counters) const;
@@ -52,7 +52,7 @@ class HostMulticastQueuePair final : public MulticastQueuePair {
   std::span<const Segment> segments_;
   ChunkRing ring_;
   std::uint64_t written_ = 0;
-  std::uint64_t least_read_ = 0;  ///< by the slowest reader, as last seen
+  std::uint64_t least_read_ = 0;  ///< position of the slowest reader, as last seen
   std::vector<Source> sources_;
   std::vector<Rank> probes_;
   EndpointCounters counters_;

@@ -17,7 +17,7 @@ namespace tutti::device::host {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x3174'736f'6874'7574;  // "tuthost1"
-// Rings that stay in a core's cache, and with few ranks take a rendezvous' window.
+// Small enough for a core's cache, and large enough for a rendezvous window if ranks are few.
 constexpr std::size_t kFrameCapacityBytes = 256 * 1024;
 constexpr std::size_t kFrameCapacityOfManyBytes = 64 * 1024;
 constexpr std::uint32_t kFewRanks = 16;
@@ -34,14 +34,14 @@ std::span<std::byte> map(int file, std::size_t bytes) {
   return {static_cast<std::byte*>(memory), bytes};
 }
 
-/// A descriptor of another process of this user, opened anew.
+/// Opens a descriptor of another process of this user.
 Result<Descriptor> open_of(std::int32_t process, std::int32_t descriptor, int flags) {
   const std::string path = fmt::format("/proc/{}/fd/{}", process, descriptor);
   Descriptor opened(::open(path.c_str(), flags | O_CLOEXEC));
   if (opened.valid()) return opened;
   return system_failure(errno,
-                        "opening {}, shared memory of a rank on this host (it must run as the same "
-                        "user; TUTTI_DEVICE=ip does without)",
+                        "opening {}, shared memory of a rank on this host (run all ranks as the "
+                        "same user, or use TUTTI_DEVICE=ip)",
                         path);
 }
 
@@ -71,7 +71,7 @@ std::vector<std::byte> SegmentAddress::encode() const {
 Result<SegmentAddress> SegmentAddress::decode(std::span<const std::byte> bytes) {
   SegmentAddress address;
   if (bytes.size() != sizeof address) {
-    return failure(Code::invalid_argument, "an address of {} bytes is none of shared memory",
+    return failure(Code::invalid_argument, "a shared memory address cannot have {} bytes",
                    bytes.size());
   }
   std::memcpy(static_cast<void*>(&address), bytes.data(), sizeof address);
@@ -101,7 +101,8 @@ Result<Segment> Segment::create(const SegmentShape& shape) {
     return system_failure(errno, "sizing shared memory to {} bytes", bytes);
   }
   segment.memory_ = map(segment.file_.get(), shape.bytes());
-  if (segment.memory_.empty()) return system_failure(errno, "mapping {} bytes of it", bytes);
+  if (segment.memory_.empty())
+    return system_failure(errno, "mapping {} bytes of shared memory", bytes);
   std::array<int, 2> bell{};
   if (::pipe2(bell.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
     return system_failure(errno, "creating the pipe that wakes this rank");
@@ -131,10 +132,10 @@ Result<Segment> Segment::open(const SegmentAddress& address, const SegmentShape&
     return system_failure(errno, "mapping shared memory of process {}", address.process);
   }
   if (segment.head().magic != kMagic || segment.head().token != address.token) {
-    return failure(Code::invalid_argument,
-                   "shared memory of process {} is not that of the rank meant", address.process);
+    return failure(Code::invalid_argument, "shared memory of process {} belongs to another rank",
+                   address.process);
   }
-  // Open for reading too: ringing a rank that has ended must not raise SIGPIPE.
+  // Opened for reading too, because writing to a rank that has ended must not raise SIGPIPE.
   auto bell = open_of(address.process, address.bell, O_RDWR | O_NONBLOCK);
   if (!bell) return bell.status();
   segment.bell_in_ = std::move(*bell);
@@ -164,7 +165,7 @@ SlotShare Segment::slot_exchange() const {
 }
 
 bool Segment::wake(bool acknowledgement_only) const {
-  // Either we see that the owner sleeps, or it sees, before it does, what we wrote.
+  // Fence: either this rank sees that the owner sleeps, or the owner sees our store before it does.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   constexpr auto kAwake = static_cast<std::uint32_t>(Sleep::awake);
   const std::uint32_t least = static_cast<std::uint32_t>(
@@ -184,7 +185,7 @@ bool Segment::wake_inline() const {
 }
 
 void Segment::ring() const {
-  // A full pipe rings as well.
+  // If the pipe is full, it is readable already.
   const std::byte one{1};
   (void)!::write(bell_in_.get(), &one, 1);
 }

@@ -1,5 +1,5 @@
-// The shared memory of one rank: what its peers on this host write to it and read from it. It has
-// no name in any file system and ends with the last process that maps it, however that ends.
+// The shared memory segment of one rank, which its peers on this host write and read. It has no
+// name in any file system and disappears with the last process that maps it.
 #pragma once
 
 #include <atomic>
@@ -16,19 +16,19 @@
 
 namespace tutti::device::host {
 
-/// Whom a rank that sleeps wants to be woken by.
+/// The events that wake a sleeping rank.
 enum class Sleep : std::uint32_t {
   awake = 0,
-  for_work = 1,              ///< not by acknowledgements alone: nobody here waits for one
-  for_acknowledgements = 2,  ///< by anything
+  for_work = 1,              ///< all but ACKs alone, for which nothing here waits
+  for_acknowledgements = 2,  ///< every event
 };
 
-/// How many ranks share how many subgroups; with the constants, the layout of every segment.
+/// Numbers of ranks and subgroups; together with the constants, the layout of every segment.
 struct SegmentShape {
   std::uint32_t ranks = 0;
   std::uint32_t subgroups = 0;
 
-  /// Of the ring from one rank to one other.
+  /// Capacity of the ring from one rank to another.
   std::size_t frame_capacity_bytes() const;
   ChunkRingShape chunk_ring() const;
   std::size_t slots_offset() const;
@@ -37,25 +37,26 @@ struct SegmentShape {
 
 struct SegmentHead {
   std::uint64_t magic = 0;
-  std::uint64_t token = 0;  ///< random: says that it is this one
+  std::uint64_t token = 0;  ///< random value that identifies this segment
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> sleep;
   std::atomic<std::uint32_t>
-      with_inline_engine;  ///< 1: sleeps, and waits for who has yet to come there
-  alignas(kCacheLineBytes) std::atomic<std::uint32_t> wants_room;  ///< the chunk rings' writer
+      with_inline_engine;  ///< 1: the rank sleeps and waits for entries of a slot exchange
+  alignas(
+      kCacheLineBytes) std::atomic<std::uint32_t> wants_room;  ///< set by the chunk rings' writer
 };
 
-/// Where a segment is found; what an endpoint's address carries.
+/// The location of a segment, carried in an endpoint's address.
 struct SegmentAddress {
   std::uint64_t token = 0;
   std::int32_t process = 0;
-  std::int32_t memory = -1;  ///< descriptors of that process
+  std::int32_t memory = -1;  ///< descriptor in that process, as is `bell`
   std::int32_t bell = -1;
 
   std::vector<std::byte> encode() const;
   static Result<SegmentAddress> decode(std::span<const std::byte> bytes);
 };
 
-/// A mapping of one rank's segment, and its bell: a pipe, so that its owner can wait for it beside
+/// A mapping of one rank's segment, with its bell: a pipe that the owner can wait on together with
 /// other descriptors.
 class Segment {
  public:
@@ -64,9 +65,9 @@ class Segment {
   Segment& operator=(Segment&& other) noexcept;
   ~Segment();
 
-  /// A segment of this process.
+  /// Creates the segment of this rank.
   static Result<Segment> create(const SegmentShape& shape);
-  /// Another rank's. The failure says what of /proc it was and how to do without.
+  /// Maps another rank's segment. The error names the /proc entry and the alternative.
   static Result<Segment> open(const SegmentAddress& address, const SegmentShape& shape);
 
   SegmentAddress address() const;
@@ -76,11 +77,11 @@ class Segment {
   ChunkRing chunks(std::uint32_t subgroup) const;
   SlotShare slot_exchange() const;
 
-  /// Wakes the owner where it sleeps for this; returns whether it did. After a publishing store.
+  /// Wakes the owner if it sleeps for such an event; returns true if it did. Call after publishing.
   bool wake(bool acknowledgement_only) const;
-  /// The same for what was put on the board: nobody is woken who is not waiting there.
+  /// Wakes the owner if it waits for slot exchange entries; returns true if it did.
   bool wake_inline() const;
-  /// Owner only: the bell rang, and rings again.
+  /// Owner only: empties the bell's pipe, so that it can ring again.
   void silence_bell() const;
   int bell_descriptor() const { return bell_out_.get(); }
 
@@ -90,8 +91,8 @@ class Segment {
   SegmentShape shape_;
   std::span<std::byte> memory_;
   Descriptor file_;
-  Descriptor bell_out_;  ///< owner: what it waits for
-  Descriptor bell_in_;   ///< what rings it
+  Descriptor bell_out_;  ///< read end, of the owner
+  Descriptor bell_in_;   ///< write end
 };
 
 }  // namespace tutti::device::host

@@ -1,9 +1,9 @@
-// The two rings through which ranks of one host pass bytes, as they lie in shared memory: frames
-// from one rank to one other, and chunks from one rank to all others.
+// The two kinds of ring in shared memory: frames from one rank to one other, and chunks from one
+// rank to all others.
 //
-// A writer publishes with a release store of a count that only grows; a reader takes it with an
-// acquire load, and the other way round for room. What a peer wrote is used only after it was found
-// to lie within the ring: a peer may have gone wrong.
+// A writer publishes by a release store to a growing count that readers load with acquire; readers
+// return room in the same way. A faulty peer may have written anything, so positions and sizes are
+// checked before use.
 #pragma once
 
 #include <atomic>
@@ -20,25 +20,25 @@ namespace tutti::device::host {
 
 inline constexpr std::size_t kCacheLineBytes = 64;
 
-/// A count on a cache line of its own.
+/// A counter on a cache line of its own.
 struct alignas(kCacheLineBytes) SharedCount {
   std::atomic<std::uint64_t> value;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(sizeof(SharedCount) == kCacheLineBytes);
 
-/// What precedes a frame ring's bytes.
+/// The header of a frame ring.
 struct FrameRingControl {
-  SharedCount written;  ///< bytes, by the one writer
-  SharedCount read;     ///< bytes, by the one reader
+  SharedCount written;  ///< bytes written, by the only writer
+  SharedCount read;     ///< bytes read, by the only reader
 };
 
 constexpr std::size_t frame_ring_bytes(std::size_t capacity_bytes) {
   return sizeof(FrameRingControl) + capacity_bytes;
 }
 
-// A record: its length in 8 bytes, then the frame, up to a multiple of 8. Records do not wrap; the
-// end of the ring that one does not fit into is filled by a length of kSkip.
+// A record is its length in 8 bytes and the frame, padded to a multiple of 8. Records do not wrap:
+// if one does not fit before the end of the ring, the rest is skipped, marked by the length kSkip.
 inline constexpr std::uint64_t kSkip = std::numeric_limits<std::uint64_t>::max();
 inline constexpr std::size_t kRecordHeadBytes = 8;
 
@@ -50,13 +50,13 @@ constexpr std::size_t record_bytes(std::size_t frame_bytes) {
 class FrameWriter {
  public:
   FrameWriter() = default;
-  /// `memory`: frame_ring_bytes(capacity), the capacity a multiple of 8.
+  /// `memory`: frame_ring_bytes(capacity), with a capacity that is a multiple of 8.
   explicit FrameWriter(std::span<std::byte> memory)
       : control_(reinterpret_cast<FrameRingControl*>(memory.data())),
         bytes_(memory.subspan(sizeof(FrameRingControl))),
         written_(control_->written.value.load(std::memory_order_relaxed)) {}
 
-  /// Room for a frame, or null: the ring is full. Nothing is seen of it before `commit`.
+  /// Room for a frame, or null if the ring is full. The reader sees nothing before `commit`.
   std::byte* reserve(std::size_t frame_bytes) {
     const std::size_t need = record_bytes(frame_bytes);
     const std::size_t at = written_ % bytes_.size();
@@ -85,10 +85,10 @@ class FrameWriter {
   FrameRingControl* control_ = nullptr;
   std::span<std::byte> bytes_;
   std::uint64_t written_ = 0;
-  std::uint64_t read_ = 0;  ///< as last seen
+  std::uint64_t read_ = 0;  ///< reader's position, as last seen
 };
 
-/// The reading end.
+/// The reading end of a frame ring.
 class FrameReader {
  public:
   FrameReader() = default;
@@ -97,7 +97,8 @@ class FrameReader {
         bytes_(memory.subspan(sizeof(FrameRingControl))) {}
 
   bool empty() const { return control_->written.value.load(std::memory_order_acquire) == read_; }
-  /// The next frame, valid until `pop`; empty: none, or what lies there is none (`broken`).
+  /// The next frame, valid until `pop`. Empty if there is no frame or the record is invalid
+  /// (`broken`).
   std::span<const std::byte> front() {
     if (written_ == read_) written_ = control_->written.value.load(std::memory_order_acquire);
     while (written_ != read_) {
@@ -116,23 +117,23 @@ class FrameReader {
     }
     return {};
   }
-  /// Gives the frame of `front` back to the writer.
+  /// Returns the room of the frame from `front` to the writer.
   void pop(std::size_t frame_bytes) {
     read_ += record_bytes(frame_bytes);
     control_->read.value.store(read_, std::memory_order_release);
   }
-  /// The peer wrote what is no record.
+  /// True if the peer wrote an invalid record.
   bool broken() const { return broken_; }
 
  private:
   FrameRingControl* control_ = nullptr;
   std::span<std::byte> bytes_;
   std::uint64_t read_ = 0;
-  std::uint64_t written_ = 0;  ///< as last seen
+  std::uint64_t written_ = 0;  ///< writer's position, as last seen
   bool broken_ = false;
 };
 
-/// What a slot of a chunk ring says of its chunk.
+/// The header of a chunk in a slot of a chunk ring.
 struct ChunkHead {
   std::uint32_t epoch = 0;
   std::uint32_t psn = 0;
@@ -140,8 +141,7 @@ struct ChunkHead {
   std::uint32_t probe = 0;  ///< 1: a membership probe, without payload
 };
 
-/// Where the parts of a chunk ring lie: a count of chunks written, one count read per rank, the
-/// slots.
+/// The layout of a chunk ring: a count of chunks written, a count read for each rank, the slots.
 struct ChunkRingShape {
   std::uint32_t ranks = 0;
   std::uint32_t slots = 0;
@@ -155,7 +155,7 @@ struct ChunkRingShape {
   std::size_t bytes() const { return slots_offset() + slots * slot_bytes(); }
 };
 
-/// One rank's chunk ring: its writer is that rank, all others read it, each by a count of its own.
+/// One rank's chunk ring. That rank writes it; all others read it, each with its own count.
 class ChunkRing {
  public:
   ChunkRing() = default;

@@ -1,9 +1,9 @@
-// A rank's part of the board of a host's ranks, as it lies in shared memory: places for the blocks
-// of its last few meetings, and how far it has come.
+// One rank's slots of a slot exchange in shared memory: the blocks of its last few exchanges, and
+// the last exchange that it has acknowledged.
 //
-// A writer publishes a place with a release store of the meeting's number, and readers wait for
-// that number. What is very short lies on the same cache line, and all such lines on one page. A
-// place is written anew once every rank has left the meeting that it was for.
+// A writer publishes a slot by a release store of the exchange's number, which readers poll. A
+// short block lies on the same cache line, and all these lines lie on one page. A slot is reused
+// once every rank has acknowledged the exchange that used it.
 #pragma once
 
 #include <array>
@@ -17,43 +17,43 @@
 
 namespace tutti::device::host {
 
-/// What is said of a block; and the block, where it is no longer than `kInlineBytes`.
+/// The header of a slot, with the block if it has at most `kInlineBytes`.
 struct alignas(kCacheLineBytes) SlotLine {
   static constexpr std::size_t kInlineBytes = 40;
 
-  std::atomic<std::uint64_t> meeting;  ///< its number, from 1 on
-  ExchangeHeader what;
+  std::atomic<std::uint64_t> exchange;  ///< number of the exchange, from 1 on
+  ExchangeHeader header;
   std::array<std::byte, kInlineBytes> block;
 };
 static_assert(sizeof(SlotLine) == kCacheLineBytes);
 
-/// The places of one rank.
+/// The slots of one rank.
 class SlotShare {
  public:
-  static constexpr std::uint32_t kPlaces = SlotExchange::kPlaces;
+  static constexpr std::uint32_t kSlots = SlotExchange::kSlots;
   static constexpr std::size_t kBlockBytes = 64 * 1024;
 
   SlotShare() = default;
   explicit SlotShare(std::span<std::byte> memory) : memory_(memory) {}
 
-  static constexpr std::size_t bytes() { return kBlocksOffset + kPlaces * kBlockBytes; }
+  static constexpr std::size_t bytes() { return kBlocksOffset + kSlots * kBlockBytes; }
 
-  /// Meetings that this rank has left.
-  std::atomic<std::uint64_t>& left() const {
+  /// Last exchange that this rank has acknowledged.
+  std::atomic<std::uint64_t>& acked() const {
     return reinterpret_cast<SharedCount*>(memory_.data())->value;
   }
-  SlotLine& line(std::uint64_t meeting) const {
+  SlotLine& line(std::uint64_t exchange) const {
     std::byte* const lines = &memory_[sizeof(SharedCount)];
-    return reinterpret_cast<SlotLine*>(lines)[meeting % kPlaces];
+    return reinterpret_cast<SlotLine*>(lines)[exchange % kSlots];
   }
-  /// Where the block of a meeting lies, if it is so long.
-  std::byte* block(std::uint64_t meeting, std::size_t bytes) const {
-    if (bytes <= SlotLine::kInlineBytes) return line(meeting).block.data();
-    return &memory_[kBlocksOffset + meeting % kPlaces * kBlockBytes];
+  /// The memory of the block of an exchange.
+  std::byte* block(std::uint64_t exchange, std::size_t bytes) const {
+    if (bytes <= SlotLine::kInlineBytes) return line(exchange).block.data();
+    return &memory_[kBlocksOffset + exchange % kSlots * kBlockBytes];
   }
 
  private:
-  static constexpr std::size_t kBlocksOffset = sizeof(SharedCount) + kPlaces * sizeof(SlotLine);
+  static constexpr std::size_t kBlocksOffset = sizeof(SharedCount) + kSlots * sizeof(SlotLine);
 
   std::span<std::byte> memory_;
 };

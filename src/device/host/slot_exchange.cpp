@@ -11,26 +11,26 @@ void HostSlotExchange::connect() {
   for (const Segment& one : segments_) shares_.push_back(one.slot_exchange());
 }
 
-bool HostSlotExchange::place_is_free() {
-  if (number() <= left_by_all_ + kPlaces) return true;
+bool HostSlotExchange::slot_is_free() {
+  if (number() <= acked_by_all_ + kSlots) return true;
   std::uint64_t least = number();
   for (std::uint32_t r = 0; r < size(); ++r) {
     if (rank_of(r) == me()) continue;
-    least = std::min(least, shares_[r].left().load(std::memory_order_acquire));
+    least = std::min(least, shares_[r].acked().load(std::memory_order_acquire));
   }
-  left_by_all_ = least;
-  return number() <= left_by_all_ + kPlaces;
+  acked_by_all_ = least;
+  return number() <= acked_by_all_ + kSlots;
 }
 
-void HostSlotExchange::put() {
+void HostSlotExchange::publish() {
   const SlotShare& mine = shares_[index(me())];
   const std::span<const std::byte> block = own_block();
   SlotLine& line = mine.line(number());
-  line.what = what();
+  line.header = header();
   if (!block.empty()) std::memcpy(mine.block(number(), block.size()), block.data(), block.size());
-  line.meeting.store(number(), std::memory_order_release);
-  if (what().flow == Flow::all_to_root) {
-    wakes_ += segments_[index(what().root)].wake_inline() ? 1 : 0;
+  line.exchange.store(number(), std::memory_order_release);
+  if (header().flow == Flow::all_to_root) {
+    wakes_ += segments_[index(header().root)].wake_inline() ? 1 : 0;
     return;
   }
   for (std::uint32_t r = 0; r < size(); ++r) {
@@ -38,25 +38,25 @@ void HostSlotExchange::put() {
   }
 }
 
-/// Null: it has not come yet.
+/// Null if the entry has not arrived yet.
 const SlotLine* HostSlotExchange::line_of(Rank rank) const {
   const SlotLine& line = shares_[index(rank)].line(number());
-  return line.meeting.load(std::memory_order_acquire) == number() ? &line : nullptr;
+  return line.exchange.load(std::memory_order_acquire) == number() ? &line : nullptr;
 }
 
 std::optional<SlotEntry> HostSlotExchange::entry_of(Rank rank) {
   const SlotLine* const line = line_of(rank);
   if (line == nullptr) return std::nullopt;
-  // A peer that has gone wrong cannot have us read beyond its place.
-  const ExchangeHeader theirs = line->what;
+  // A faulty peer may announce any size; never read beyond its slot.
+  const ExchangeHeader theirs = line->header;
   const std::size_t bytes = std::min<std::size_t>(theirs.block_bytes, SlotShare::kBlockBytes);
   return SlotEntry{rank, theirs, {shares_[index(rank)].block(number(), bytes), bytes}};
 }
 
 void HostSlotExchange::leave() {
-  shares_[index(me())].left().store(number(), std::memory_order_release);
-  // Who is in this meeting has left the one before.
-  if (what().flow == Flow::all_to_all) left_by_all_ = std::max(left_by_all_, number() - 1);
+  shares_[index(me())].acked().store(number(), std::memory_order_release);
+  // A rank that takes part in this exchange has acknowledged the one before.
+  if (header().flow == Flow::all_to_all) acked_by_all_ = std::max(acked_by_all_, number() - 1);
 }
 
 bool HostSlotExchange::pending() const {

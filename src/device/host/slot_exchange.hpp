@@ -1,4 +1,4 @@
-// The board of the ranks of one host.
+// The slot exchange of ranks that share one host, in shared memory.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace tutti::device::host {
 
 class HostSlotExchange final : public SlotExchange {
  public:
-  /// `segments`: of all ranks, by rank, which outlive this. They are used only after `connect`.
+  /// `segments`: of all ranks, in rank order; must outlive this. Used only after `connect`.
   HostSlotExchange(Rank me, std::span<const Segment> segments)
       : SlotExchange(me, static_cast<std::uint32_t>(segments.size())), segments_(segments) {}
   void connect();
@@ -22,20 +22,20 @@ class HostSlotExchange final : public SlotExchange {
   std::size_t max_block_bytes() const override { return SlotShare::kBlockBytes; }
   void leave() override;
 
-  /// Whether `collect` would find something.
+  /// True if `collect` would find an entry.
   bool pending() const;
-  /// Ranks woken so far.
+  /// Number of wake-ups sent to other ranks.
   std::uint64_t wakes() const { return wakes_; }
 
  private:
-  bool place_is_free() override;
-  void put() override;
+  bool slot_is_free() override;
+  void publish() override;
   std::optional<SlotEntry> entry_of(Rank rank) override;
   const SlotLine* line_of(Rank rank) const;
 
   std::span<const Segment> segments_;
-  std::vector<SlotShare> shares_;  ///< by rank
-  std::uint64_t left_by_all_ = 0;  ///< meetings that every rank has left, as last seen
+  std::vector<SlotShare> shares_;   ///< by rank
+  std::uint64_t acked_by_all_ = 0;  ///< last exchange acknowledged by every rank, as last seen
   std::uint64_t wakes_ = 0;
 };
 

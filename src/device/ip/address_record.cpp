@@ -8,7 +8,7 @@ namespace tutti::device::ip {
 
 namespace {
 
-// Byte offsets; the socket's address follows the fixed part.
+// Byte offsets of the fixed part; the socket address follows it.
 constexpr std::size_t kChunkAt = 0;
 constexpr std::size_t kIncarnationAt = 4;
 constexpr std::size_t kWindowAt = 8;
@@ -48,7 +48,8 @@ std::vector<std::byte> encode(const AddressRecord& record) {
 
 Result<AddressRecord> decode_address_record(std::span<const std::byte> bytes) {
   if (bytes.size() < kFixedBytes) {
-    return failure(Code::invalid_argument, "an endpoint's address has only {} bytes", bytes.size());
+    return failure(Code::invalid_argument, "an endpoint's address is too short: {} bytes",
+                   bytes.size());
   }
   auto socket = SocketAddress::decode(bytes.subspan(kFixedBytes));
   if (!socket) return socket.status();
@@ -61,14 +62,15 @@ Result<AddressRecord> decode_address_record(std::span<const std::byte> bytes) {
   record.slot_port = load<std::uint16_t>(bytes, kSlotPortAt);
   record.socket = *socket;
   if (!is_payload(record.chunk_bytes)) {
-    return failure(Code::invalid_argument, "it announces chunks of {} bytes", record.chunk_bytes);
+    return failure(Code::invalid_argument, "its chunks of {} bytes are outside {} to {}",
+                   record.chunk_bytes, kChunkGranule, kMaxUdpPayload);
   }
   if (!is_payload(record.datagram_bytes)) {
-    return failure(Code::invalid_argument, "it announces datagrams of {} bytes",
-                   record.datagram_bytes);
+    return failure(Code::invalid_argument, "its datagrams of {} bytes are outside {} to {}",
+                   record.datagram_bytes, kChunkGranule, kMaxUdpPayload);
   }
   if (multicast > static_cast<std::uint32_t>(Multicast::uc)) {
-    return failure(Code::invalid_argument, "its kind of multicast, {}, is unknown", multicast);
+    return failure(Code::invalid_argument, "its kind of multicast is unknown: {}", multicast);
   }
   record.multicast = static_cast<Multicast>(multicast);
   return record;

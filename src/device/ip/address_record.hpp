@@ -14,20 +14,20 @@ namespace tutti::device::ip {
 
 inline constexpr std::uint32_t kMaxUdpPayload = 65507;
 inline constexpr std::uint32_t kChunkGranule =
-    32;  ///< chunks start on a vector register's boundary
+    32;  ///< alignment of chunks in bytes: one vector register
 
 struct AddressRecord {
-  std::uint32_t chunk_bytes = kChunkGranule;     ///< the longest payload of a chunk
-  std::uint32_t incarnation = 0;                 ///< of the endpoint's reliable connections
+  std::uint32_t chunk_bytes = kChunkGranule;     ///< largest payload of a chunk
+  std::uint32_t incarnation = 0;                 ///< random number of this endpoint
   std::uint64_t receive_window_bytes = 0;        ///< multicast payload that its buffers hold
-  std::uint32_t datagram_bytes = kChunkGranule;  ///< the longest payload of a datagram
+  std::uint32_t datagram_bytes = kChunkGranule;  ///< largest payload of a datagram
   Multicast multicast = Multicast::ud;
-  std::uint16_t slot_port = 0;  ///< port of its board alone; 0: none
-  SocketAddress socket;         ///< of reliable connections
+  std::uint16_t slot_port = 0;  ///< unicast port of its slot exchange; 0: none
+  SocketAddress socket;         ///< address of its reliable connections
 };
 
 std::vector<std::byte> encode(const AddressRecord& record);
-/// Fails unless every value is one that an endpoint can announce.
+/// Fails if a value is outside its range.
 Result<AddressRecord> decode_address_record(std::span<const std::byte> bytes);
 
 }  // namespace tutti::device::ip

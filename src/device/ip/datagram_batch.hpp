@@ -1,8 +1,8 @@
-// Receiving many datagrams with one system call, segmented ones included.
+// Receives many datagrams with one system call.
 //
-// The kernel hands over what was sent as one segmented message as one message again (UDP_GRO), with
-// the segment size beside it. Messages land in a small ring of 64 KiB slots that stays in the
-// cache; `next` walks over the datagrams in them.
+// The kernel delivers the datagrams of one segmented send as one message (UDP_GRO) with the segment
+// size. Messages are received into a few 64 KiB slots that stay in the cache, and `next` iterates
+// over the datagrams in them.
 #pragma once
 
 #include <sys/socket.h>
@@ -19,21 +19,21 @@ namespace tutti::device::ip {
 
 class DatagramBatch {
  public:
-  /// `slots`: messages that one call may take.
+  /// `slots`: largest number of messages received by one call.
   explicit DatagramBatch(std::size_t slots);
 
-  /// Takes what is there; returns the number of messages (0: nothing, or a transient error).
-  /// The datagrams of the previous call are gone.
+  /// Receives waiting messages and returns their number; 0 if there are none or after a transient
+  /// error. Invalidates the datagrams of the previous call.
   std::size_t receive(int fd);
-  /// The next datagram of the last call; empty at the end.
+  /// The next datagram of the last call; empty after the last one.
   std::span<const std::byte> next();
-  /// Whether `next` would return a datagram.
+  /// True if `next` would return a datagram.
   bool pending() const { return slot_ < filled_; }
 
-  /// Whether the last call took all that there was.
+  /// True if the last call received all waiting messages.
   bool drained() const { return filled_ < messages_.size(); }
 
-  /// System calls so far.
+  /// Number of system calls.
   std::uint64_t calls() const { return calls_; }
 
  private:
@@ -54,9 +54,9 @@ class DatagramBatch {
   std::uint64_t calls_ = 0;
 };
 
-/// Turns receive offload on. False where the kernel has none: datagrams then come one by one.
+/// Turns on receive offload. False if the kernel has none: datagrams then arrive one by one.
 bool enable_receive_offload(int fd);
-/// Whether the kernel takes segmented sends on this socket.
+/// True if the kernel accepts segmented sends on this socket.
 bool probe_send_offload(int fd);
 
 }  // namespace tutti::device::ip

@@ -12,22 +12,22 @@ namespace tutti::device::ip {
 
 namespace {
 
-constexpr std::size_t kMaxMessageBytes = 65507;  // the longest UDP payload over IPv4
+constexpr std::size_t kMaxMessageBytes = 65507;  // the largest UDP payload over IPv4
 
-/// Full for now: the caller tries again when the socket is writable.
+/// The send queue is full for now; the caller retries when the socket is writable.
 bool transient(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM ||
          error == EINTR;
 }
 
-/// A refusal that an earlier datagram earned (ICMP), or that a local filter gave: the datagram is
-/// lost like any other and the reliable layers deal with it.
+/// An ICMP error of an earlier datagram, or a local filter. The datagram counts as lost, and the
+/// reliable layers recover it.
 bool lost_on_the_way(int error) { return error == ECONNREFUSED || error == EPERM; }
 
 Status send_failure(int error) {
   if (error == ENETUNREACH || error == ENETDOWN || error == EHOSTUNREACH) {
     return system_failure(error,
-                          "sending (is there a route? for multicast: ip route add 224.0.0.0/4 dev "
+                          "sending (no route? for multicast: ip route add 224.0.0.0/4 dev "
                           "<interface>)");
   }
   return system_failure(error, "sending a datagram");
@@ -97,14 +97,14 @@ Result<std::size_t> DatagramSender::send_segmented(int fd, const SocketAddress* 
   if (transient(errno)) return std::size_t{0};
   if (lost_on_the_way(errno)) return count_;
   if (errno == EIO || errno == EINVAL || errno == EOPNOTSUPP || errno == EMSGSIZE) {
-    // The path lacks checksum or segmentation offload: from now on one datagram at a time.
+    // The path lacks checksum or segmentation offload: send one datagram at a time from now on.
     offload_ = false;
     return send_each(fd, to);
   }
   return send_failure(errno);
 }
 
-/// Most batches are one datagram: the others' heads, four KiB, would be touched for nothing.
+/// The common case of one datagram, without touching the 4 KiB of message headers of a batch.
 Result<std::size_t> DatagramSender::send_one(int fd, const SocketAddress* to) {
   const msghdr header = message(0, 1, to);
   ++calls_;

@@ -1,5 +1,5 @@
-// Sending many datagrams to one destination with one system call: as one segmented message where
-// the kernel can (UDP_SEGMENT), else by sendmmsg. Payloads are gathered from where they lie.
+// Sends many datagrams to one destination with one system call: as one segmented message if the
+// kernel supports it (UDP_SEGMENT), else by sendmmsg. Payloads are gathered without a copy.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,36 +18,37 @@ namespace tutti::device::ip {
 
 class DatagramSender {
  public:
-  /// Longest header in front of a payload.
+  /// Largest header before a payload.
   static constexpr std::size_t kMaxHeaderBytes = 288;
-  /// Most datagrams of one batch: what a segmented message holds on every kernel that has them.
+  /// Largest number of datagrams in a batch: every kernel with UDP_SEGMENT takes this many
+  /// segments.
   static constexpr std::size_t kMaxBatch = 64;
 
-  /// The most datagrams of that size that fill whole messages: a remainder costs every receiver as
-  /// much as a full one. Broadcast of 256 KiB at MTU 1500: 6 -> 5 messages.
+  /// Largest number of datagrams of this size that fills whole messages: a partial message costs
+  /// every receiver as much as a full one.
   static std::size_t whole_batch(std::size_t datagram_bytes);
 
   explicit DatagramSender(bool offload)
       : offload_(offload), storage_(kMaxBatch * kMaxHeaderBytes) {}
 
   bool offload() const { return offload_; }
-  /// Room for the header of the next datagram, for the caller to fill; valid until the flush.
+  /// Memory for the header of the next datagram, to be filled by the caller before `add`.
   std::byte* header_slot() { return storage_.data() + count_ * kMaxHeaderBytes; }
-  /// Whether a datagram of this size may join the batch: all must be as long as the first, but the
-  /// last, which may be shorter.
+  /// True if a datagram of this size may join the batch: all but the last must have the size of the
+  /// first, and the last must not be longer.
   bool fits(std::size_t datagram_bytes) const;
-  /// Whether the batch can hold so many more datagrams of so many bytes in all.
+  /// True if the batch has room for this many more datagrams and bytes.
   bool has_room(std::size_t datagrams, std::size_t bytes) const;
   /// Adds the datagram whose header is in `header_slot()`.
   void add(std::size_t header_bytes, std::span<const std::byte> payload);
   std::size_t count() const { return count_; }
 
-  /// Sends the batch; `to` null: the socket is connected. Returns how many datagrams were accepted,
-  /// from the first on: fewer than `count()` only where the send queue is full. Empties the batch.
+  /// Sends and empties the batch; a null `to` means that the socket is connected. Returns how many
+  /// leading datagrams were accepted: fewer than `count()` only if the send queue is full.
   Result<std::size_t> flush(int fd, const SocketAddress* to);
 
   std::uint64_t calls() const { return calls_; }
-  /// Messages handed to the kernel: a segmented batch is one.
+  /// Messages handed to the kernel; a segmented batch counts as one.
   std::uint64_t messages() const { return messages_; }
 
  private:

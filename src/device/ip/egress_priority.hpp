@@ -1,7 +1,6 @@
-// Which traffic of this process goes first into an interface (K14). The root of a multicast has its
-// turn once, and everybody waits for it; what goes to single peers by reliable connections has all
-// the other turns. In the interface's one queue both would get a share of the link, and a turn
-// would take longer than it has to.
+// Priority between this process's traffic classes at one network interface ([Khalilov24] 7). All
+// ranks wait for the multicast of a root, while unicast on reliable connections can wait. Without
+// priority both would share the interface's queue, and the multicast would take longer.
 #pragma once
 
 #include <atomic>
@@ -10,12 +9,12 @@
 
 namespace tutti::device::ip {
 
-/// One for each interface of a process, whose communicators share it. Thread-safe.
+/// One instance for each interface of a process, shared by its communicators. Thread-safe.
 class EgressPriority {
  public:
   static std::shared_ptr<EgressPriority> of(unsigned interface_index);
 
-  /// Chunks wait for room in the interface's queue: reliable connections hold back.
+  /// True if chunks wait for room in the interface's queue; reliable connections then hold back.
   bool multicast_waits() const { return waiting_.load(std::memory_order_relaxed) > 0; }
 
  private:
@@ -23,7 +22,7 @@ class EgressPriority {
   std::atomic<int> waiting_{0};
 };
 
-/// What one queue pair says there. Used by one thread at a time.
+/// The claim of one queue pair to that priority. Used by one thread at a time.
 class EgressClaim {
  public:
   explicit EgressClaim(std::shared_ptr<EgressPriority> injection)

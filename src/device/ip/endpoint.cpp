@@ -20,8 +20,8 @@ constexpr std::uint32_t kUdpBytes = 8;
 constexpr std::uint32_t kIpv4Bytes = 20;
 constexpr std::uint32_t kIpv6Bytes = 40;
 
-// What of the receive buffer is payload where datagrams come one by one (measured: 0.43 of it for
-// 1000-byte datagrams, 0.9 for offloaded ones); the rest is the kernel's overhead.
+// Payload share of the receive buffer if datagrams arrive unmerged; the rest is kernel overhead.
+// Measured with 1000-byte datagrams.
 constexpr double kPayloadShare = 0.4;
 
 std::uint32_t datagram_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
@@ -30,8 +30,8 @@ std::uint32_t datagram_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
   return std::min(std::max(mtu_bytes, floor) - ip - kUdpBytes, kMaxUdpPayload);
 }
 
-// A frame's tag is taken in two parts, because its data lie in the user's memory, apart from its
-// header: the near part of a long frame is its first 64 bytes, a short frame is near as a whole.
+// A frame's tag is computed in two parts, because its data lie in the user's memory. The near part,
+// next to the header, is the whole of a short frame and the first 64 bytes of a long one.
 constexpr std::size_t kShortFrameBytes = 256;
 constexpr std::size_t kNearBytes = 64;
 static_assert(rc::kRcHeaderMax <= kShortFrameBytes &&
@@ -45,7 +45,7 @@ std::uint64_t frame_tag(const wire::Integrity& integrity, const std::byte* heade
                         std::span<const std::byte> near, std::span<const std::byte> rest) {
   const std::uint64_t first = integrity.tag(header, near);
   if (rest.empty()) return first;
-  // The first tag and the length stand in for the header of the second part.
+  // The first tag and the length take the place of a header in the second part.
   std::byte link[wire::kIntegrityHeaderBytes];
   const std::uint64_t size = rest.size();
   std::memcpy(link, &first, 8);
@@ -53,9 +53,9 @@ std::uint64_t frame_tag(const wire::Integrity& integrity, const std::byte* heade
   return integrity.tag(link, rest);
 }
 
-// So many messages fit the receivers' buffers at least, that credits can flow.
+// Receive buffers hold at least this many messages, so that credits can flow.
 constexpr std::uint64_t kMinMessages = 8;
-// What one doorbell takes of UC messages: the rank must look at what comes in between.
+// Limit of UC messages per doorbell: the sender must poll for arrivals between two doorbells.
 constexpr std::uint32_t kMessageBatchBytes = 256 * 1024;
 
 constexpr std::uint32_t whole_granules(std::size_t bytes) {
@@ -72,14 +72,14 @@ Result<wire::Integrity> make_integrity(const EndpointOptions& options) {
   return wire::Integrity::keyed(options.secret, options.communicator);
 }
 
-/// What may be on its way to one peer by its reliable connection. Where a link's queue is full both
-/// ways, it has to hold what waits in both; all peers at once should fit into half of what a
-/// receiver's socket holds, so far as that is no less than what a connection needs without them.
+/// The largest amount of unacknowledged data on one reliable connection. It must cover what a
+/// congested link queues in both directions; beyond that, the data of all peers together should fit
+/// into half of the socket's receive buffer.
 std::uint32_t reliable_window_bytes(std::uint64_t receive_buffer_bytes, std::uint32_t ranks) {
-  constexpr std::uint64_t kLeast = 256 * 1024;
-  constexpr std::uint64_t kMost = 512 * 1024;
+  constexpr std::uint64_t kMinBytes = 256 * 1024;
+  constexpr std::uint64_t kMaxBytes = 512 * 1024;
   return static_cast<std::uint32_t>(
-      std::clamp(receive_buffer_bytes / 2 / std::max(ranks, 1u), kLeast, kMost));
+      std::clamp(receive_buffer_bytes / 2 / std::max(ranks, 1u), kMinBytes, kMaxBytes));
 }
 
 }  // namespace
@@ -189,15 +189,15 @@ Status IpEndpoint::open_sockets() {
   }
   if (Status status = use_receive_workers(false); !status) return status;
   if (Status status = open_slot_exchange(settings); !status) return status;
-  // One subgroup's worth: the chunks of a short message may all fall to the first subgroup.
+  // The buffer of one subgroup: all chunks of a short message may use the first subgroup.
   capabilities_.receive_window_bytes =
       static_cast<std::uint64_t>(static_cast<double>(smallest) * kPayloadShare);
   return {};
 }
 
-/// On a port of its own, so that nobody reads its entries before they are wanted.
+/// The slot exchange has a port of its own, so that its entries stay queued until they are wanted.
 Status IpEndpoint::open_slot_exchange(const GroupSettings& settings) {
-  constexpr std::uint32_t kMaxRanks = 16;  // each hears all others
+  constexpr std::uint32_t kMaxRanks = 16;  // each rank receives from all others
   if (options_.size < 2 || options_.size > kMaxRanks || options_.subgroups == wire::kMaxSubgroups)
     return {};
   GroupSettings of_slots = settings;
@@ -276,11 +276,13 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
       return failure(Code::invalid_argument, "rank {}: {}", r, record.status().message());
     }
     if (record->socket.family() != ip_.family) {
-      return failure(Code::invalid_argument, "rank {} uses {}, we another IP version", r,
+      return failure(Code::invalid_argument,
+                     "rank {} uses {}, this rank another IP version; set the same everywhere", r,
                      record->socket.to_string());
     }
     if (record->multicast != ip_.multicast) {
-      return failure(Code::invalid_argument, "rank {} multicasts by {}, we by {}", r,
+      return failure(Code::invalid_argument,
+                     "rank {} multicasts by {}, this rank by {}; set the same everywhere", r,
                      uc() ? "UD" : "UC", uc() ? "UC" : "UD");
     }
     channels_.set_incarnation(rank_of(r), record->incarnation);
@@ -291,7 +293,7 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
     capabilities_.receive_window_bytes =
         std::min(capabilities_.receive_window_bytes, record->receive_window_bytes);
   }
-  // A link-local peer is reached by our own interface.
+  // A link-local peer is reached through our own interface, whatever its scope id is over there.
   if (ip_.family == AF_INET6) {
     for (Peer& peer : peers_) {
       reinterpret_cast<sockaddr_in6*>(peer.address.get())->sin6_scope_id =
@@ -319,7 +321,7 @@ void IpEndpoint::set_up_slots(std::span<const std::uint16_t> ports) {
                                                     datagram_payload_);
 }
 
-/// From what all ranks announced, so that all come to the same.
+/// Derives the message size from what all ranks announced, so that all ranks use the same.
 void IpEndpoint::agree_on_messages() {
   capabilities_.max_chunk_bytes =
       std::min(capabilities_.max_chunk_bytes,
@@ -352,7 +354,7 @@ std::size_t IpEndpoint::poll_posted(Instant now, std::span<Completion> completio
 }
 
 void IpEndpoint::receive(Instant now) {
-  // A bounded number of calls, so that a flood cannot keep the worker here.
+  // Bounded, so that a flood cannot occupy the caller.
   constexpr int kMaxCalls = 8;
   for (int i = 0; i < kMaxCalls && batch_.receive(unicast_.get()) > 0; ++i) {
     for (auto datagram = batch_.next(); !datagram.empty(); datagram = batch_.next()) {
@@ -416,7 +418,7 @@ void IpEndpoint::transmit_to(Instant now, Rank rank, Peer& peer) {
                    header);
       std::byte* body = header + wire::kHeaderBytes;
       std::memcpy(body, frame.header.data(), frame.header_bytes);
-      // What is short, and the start of what is long, moves next to the header.
+      // A short frame, or the first bytes of a long one, is copied next to the header.
       const std::size_t near = near_bytes(frame.size());
       const std::size_t moved = near - frame.header_bytes;
       if (moved > 0) std::memcpy(body + frame.header_bytes, frame.payload.data(), moved);
@@ -431,7 +433,7 @@ void IpEndpoint::transmit_to(Instant now, Rank rank, Peer& peer) {
 
 bool IpEndpoint::flush(Peer& peer, rc::RcChannel& rc) {
   auto sent = sender_.flush(unicast_.get(), &peer.address);
-  // An unreachable network is a loss to the channel, which gives up after the peer timeout.
+  // For the channel an unreachable network is a loss; it gives up after the peer timeout.
   const std::size_t accepted = sent ? *sent : in_batch_.size();
   for (std::size_t i = in_batch_.size(); i > accepted; --i) rc.take_back(in_batch_[i - 1]);
   blocked_ = accepted < in_batch_.size();
@@ -448,7 +450,7 @@ void IpEndpoint::collect_probes() {
   }
 }
 
-/// Entries for a meeting that this rank has not entered need not wake it.
+/// Entries of a slot exchange that this rank has not entered must not wake it.
 bool IpEndpoint::prepare_wait() {
   const bool watch = slot_exchange_ && slot_exchange_->waits();
   if (watch == slots_watched_) return true;
@@ -471,7 +473,7 @@ EndpointCounters IpEndpoint::counters() const {
   EndpointCounters sum = counters_;
   for (const auto& group : groups_) group->add_to(sum);
   if (slot_exchange_) {
-    // What carries blocks is told apart from what carries entries.
+    // Datagrams of slot exchanges are counted apart from those of blocks.
     EndpointCounters of_slots;
     slot_pair_->add_to(of_slots);
     sum.slot_datagrams_sent += of_slots.multicast_datagrams_sent;

@@ -1,4 +1,4 @@
-// One rank's sockets in one communicator.
+// The endpoint of one rank over UDP: its sockets and queue pairs in one communicator.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ class IpEndpoint final : public Endpoint {
  private:
   struct Peer {
     SocketAddress address;
-    std::uint32_t transmissions = 0;  ///< datagrams sent to it: makes every header unique
+    std::uint32_t transmissions = 0;  ///< datagrams sent to the peer; makes every header unique
   };
 
   IpEndpoint(const IpOptions& ip, const EndpointOptions& options, const Interface& interface,
@@ -79,15 +79,16 @@ class IpEndpoint final : public Endpoint {
   Interface interface_;
   wire::Integrity integrity_;
   Capabilities capabilities_;
-  std::uint32_t datagram_payload_ = 0;  ///< of a chunk (UD) or a segment (UC): the ranks' least
+  std::uint32_t datagram_payload_ =
+      0;  ///< payload of a chunk (UD) or segment (UC), least of all ranks
   std::uint32_t incarnation_;
   Descriptor unicast_;
-  std::uint64_t unicast_buffer_bytes_ = 0;  ///< as the kernel counts
+  std::uint64_t unicast_buffer_bytes_ = 0;  ///< receive buffer, by the kernel's accounting
   Descriptor epoll_;
   std::vector<std::unique_ptr<IpMulticastQueuePair>> groups_;
-  std::unique_ptr<IpMulticastQueuePair> slot_pair_;  ///< null: too many ranks for a board
-  std::unique_ptr<IpSlotExchange> slot_exchange_;    ///< likewise, and until `connect`
-  bool slots_watched_ = false;                       ///< its pair, by epoll_
+  std::unique_ptr<IpMulticastQueuePair> slot_pair_;  ///< null: too many ranks for slot exchanges
+  std::unique_ptr<IpSlotExchange> slot_exchange_;  ///< null without slot_pair_ or before `connect`
+  bool slots_watched_ = false;                     ///< true while epoll_ includes slot_pair_
   std::vector<Peer> peers_;
   rc::ChannelSet channels_;
   DatagramBatch batch_{4};

@@ -1,4 +1,4 @@
-// The network interfaces of this host, and which of them a job uses.
+// Lists the network interfaces of this host and chooses the one that a job uses.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Interface {
   std::string name;
   std::uint32_t index = 0;
   std::uint32_t mtu_bytes = 0;
-  std::uint64_t speed_mbit = 0;  ///< 0: not known
+  std::uint64_t speed_mbit = 0;  ///< link speed in Mbit/s; 0: unknown
   bool loopback = false;
   bool multicast = false;  ///< the kernel's flag; loopback works without it
   SocketAddress address;   ///< port 0
@@ -24,8 +24,8 @@ struct Interface {
 /// Every address of every interface that is up.
 Result<std::vector<Interface>> list_interfaces();
 
-/// The interface by name ("eth0") or address ("10.0.0.1"); empty: loopback where `local_only`, else
-/// the first that can multicast and is not loopback. `family`: AF_INET or AF_INET6.
+/// Finds an interface by name ("eth0") or address ("10.0.0.1"). If `wanted` is empty: loopback if
+/// `local_only`, else the first other interface that supports multicast. `family`: AF_INET(6).
 Result<Interface> choose_interface(const std::string& wanted, bool local_only, int family);
 
 }  // namespace tutti::device::ip

@@ -9,22 +9,22 @@
 
 namespace tutti::device::ip {
 
-/// How a chunk travels by multicast.
+/// The transport of a multicast chunk.
 enum class Multicast : std::uint8_t {
-  ud,  ///< as one datagram (K1)
-  uc,  ///< as one message of one or more datagrams, placed as it arrives (K10)
+  ud,  ///< as one datagram ([Khalilov24] 3.2)
+  uc,  ///< as one message of one or more datagrams, placed on arrival ([Khalilov24] 5.2)
 };
 
 struct IpOptions {
-  std::string interface;    ///< name or address; empty: chosen
+  std::string interface;    ///< name or address; empty: chosen automatically
   int family = 2;           ///< AF_INET or AF_INET6
-  bool local_only = false;  ///< all ranks are on this host: loopback is chosen
+  bool local_only = false;  ///< all ranks are on this host, so loopback is used
   int send_buffer_bytes =
-      192 * 1024;  ///< of all subgroups together: what may wait in the host's queue
-  int receive_buffer_bytes = 32 << 20;  ///< of each subgroup; the system's limit may grant less
+      192 * 1024;  ///< send buffers of all subgroups together: the host's share of queueing
+  int receive_buffer_bytes = 32 << 20;  ///< buffer of each subgroup; the system may grant less
   Multicast multicast = Multicast::ud;
-  std::uint32_t max_chunk_bytes = 0;    ///< 0: what the interface's MTU allows, or one UC message
-  std::uint32_t max_segment_bytes = 0;  ///< of a UC message; 0: what the interface's MTU allows
+  std::uint32_t max_chunk_bytes = 0;    ///< 0: as the MTU allows, or one UC message
+  std::uint32_t max_segment_bytes = 0;  ///< segment of a UC message; 0: as the MTU allows
   std::shared_ptr<FrameTap> tap;        ///< for tests
 };
 
@@ -38,22 +38,21 @@ class IpDevice final : public Device {
   IpOptions options_;
 };
 
-/// The longest payload of a chunk that travels as one datagram on an interface of this MTU.
+/// Largest payload of a chunk sent as one datagram at this MTU.
 std::uint32_t chunk_bytes_for_mtu(std::uint32_t mtu_bytes, int family);
-/// The longest payload of a segment of a UC message there.
+/// Largest payload of one segment of a UC message at this MTU.
 std::uint32_t segment_bytes_for_mtu(std::uint32_t mtu_bytes, int family);
-/// The longest UC message of segments of this length.
+/// Largest UC message with segments of this payload.
 std::uint32_t message_bytes_for_segment(std::uint32_t segment_bytes);
 
-/// How chunks travel.
+/// The sizes of chunks and datagrams.
 struct ChunkShape {
-  std::uint32_t chunk_bytes = 0;     ///< the longest payload of a chunk
-  std::uint32_t datagram_bytes = 0;  ///< of a datagram; by UD a chunk's
+  std::uint32_t chunk_bytes = 0;     ///< largest payload of a chunk
+  std::uint32_t datagram_bytes = 0;  ///< largest payload of a datagram; equal to a chunk's by UD
 };
-/// What an endpoint with these options announces on an interface of this MTU.
+/// The sizes that an endpoint with these options announces at this MTU.
 ChunkShape chunk_shape(const IpOptions& options, std::uint32_t mtu_bytes);
-/// The longest UC message that ranks agree on whose segments are of this length, and of whom each
-/// has posted so many bytes.
+/// The UC message size that the ranks agree on, from their segment size and receive window.
 std::uint32_t message_bytes_for_window(std::uint32_t segment_bytes, std::uint64_t window_bytes);
 
 }  // namespace tutti::device::ip

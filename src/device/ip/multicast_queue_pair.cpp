@@ -20,11 +20,11 @@ namespace tutti::device::ip {
 
 namespace {
 
-/// Drops in the kernel what this rank itself sent: loopback delivers it whatever IP_MULTICAST_LOOP
-/// says, and a rank that shares its host needs the loop switched on.
+/// Drops this rank's own datagrams in the kernel. They arrive because a rank that shares its host
+/// needs IP_MULTICAST_LOOP, and the loopback interface delivers them in any case.
 Status drop_own_datagrams(int fd, Rank me) {
   constexpr std::uint32_t kUdpHeaderBytes = 8;
-  // The filter loads in network order what the header holds in little-endian order.
+  // The filter loads words in network order; the header is little-endian.
   const std::uint32_t own = __builtin_bswap32(index(me));
   std::array<sock_filter, 4> program{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kUdpHeaderBytes + wire::kSourceOffset),
@@ -52,7 +52,7 @@ Status join_group(int fd, const Interface& interface, const SocketAddress& group
   return system_failure(errno, "joining group {} on {}", group.to_string(), interface.name);
 }
 
-/// And not those that other sockets of the host have joined at the same port.
+/// Excludes groups that other sockets of this host have joined at the same port.
 Status hear_joined_groups_only(int fd, int family) {
   if (family == AF_INET) return set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL");
   return set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, "IPV6_MULTICAST_ALL");
@@ -111,14 +111,14 @@ Status IpMulticastQueuePair::open_receive(const Interface& interface, const Sock
 
 Status IpMulticastQueuePair::bind_receive(const SocketAddress& group) {
   const int fd = receive_.get();
-  // Who shares a port with other ranks cannot say which of them is meant.
+  // Unicast to a port that several ranks of a host share cannot name the rank.
   if (settings_.hear_alone && !settings_.shared_host) {
     const SocketAddress any = any_address(group.family(), group.port());
     if (::bind(fd, any.get(), any.length()) == 0) {
       port_alone_ = group.port();
       return {};
     }
-    // Somebody else has the port at one of this host's addresses: then by the group only.
+    // The port is taken on one of this host's addresses: use the group address only.
     if (errno != EADDRINUSE) return system_failure(errno, "binding to {}", any.to_string());
   }
   if (::bind(fd, group.get(), group.length()) == 0) return {};
@@ -144,7 +144,7 @@ Status IpMulticastQueuePair::open_send(const Interface& interface, const SocketA
   if (!s) return s;
   if (::connect(fd, group.get(), group.length()) == 0) return {};
   return system_failure(
-      errno, "no route to group {} by {}; remedy: {} dev {}", group.to_string(), interface.name,
+      errno, "no route to group {} by {}: {} dev {}", group.to_string(), interface.name,
       six ? "ip -6 route add multicast ff00::/8 table local" : "ip route add 224.0.0.0/4",
       interface.name);
 }
@@ -201,7 +201,7 @@ std::vector<ProbeArrival> IpMulticastQueuePair::take_probes() {
   return std::exchange(probes_, {});
 }
 
-bool IpMulticastQueuePair::place(const ReceivedChunk& chunk, std::byte* destination) {
+bool IpMulticastQueuePair::copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) {
   std::uint64_t expected = 0;
   std::memcpy(&expected, chunk.header + wire::kTagOffset, sizeof expected);
   const bool there = destination == nullptr || destination == chunk.payload.data();
@@ -236,7 +236,7 @@ void IpMulticastQueuePair::add_to(EndpointCounters& counters) const {
   std::array<std::uint32_t, SK_MEMINFO_VARS> memory{};
   socklen_t length = sizeof memory;
   if (::getsockopt(receive_.get(), SOL_SOCKET, SO_MEMINFO, memory.data(), &length) == 0) {
-    // The filter of own datagrams drops too; those are no losses.
+    // The filter's drops of own datagrams are counted too, but are no losses.
     const std::uint64_t own = looped_back_ ? sender_.messages() : 0;
     const std::uint64_t drops = memory[SK_MEMINFO_DROPS];
     counters.kernel_drops += drops > own ? drops - own : 0;

@@ -1,5 +1,5 @@
-// What the queue pairs of both kinds have in common: one subgroup's group, with a socket to send
-// and a socket to receive, and the probes.
+// Base of the UD and UC queue pairs: the sockets of one subgroup, one to send and one to receive,
+// and the membership probes.
 #pragma once
 
 #include <atomic>
@@ -22,20 +22,20 @@
 
 namespace tutti::device::ip {
 
-/// What all queue pairs of an endpoint share.
+/// Settings that all queue pairs of an endpoint share.
 struct GroupSettings {
   Rank rank = kNoRank;
   std::uint32_t size = 0;
   std::uint16_t communicator = 0;
   Multicast multicast = Multicast::ud;
-  bool shared_host = false;  ///< another rank receives on this host: the kernel must loop back
-  bool hear_alone = false;   ///< also what is sent to this rank alone, if its host can tell
+  bool shared_host = false;  ///< another rank of this host receives: the kernel must loop back
+  bool hear_alone = false;   ///< also receive unicast to this rank if the port is its own
   int send_buffer_bytes = 0;
   int receive_buffer_bytes = 0;
-  std::shared_ptr<EgressPriority> injection{};  ///< of the interface; null: nobody holds back
+  std::shared_ptr<EgressPriority> injection{};  ///< priority at the interface; null: none
 };
 
-/// A membership probe that came by a group.
+/// A membership probe that arrived through a group.
 struct ProbeArrival {
   Rank source = kNoRank;
   std::uint32_t subgroup = 0;
@@ -43,7 +43,7 @@ struct ProbeArrival {
 
 class IpMulticastQueuePair : public MulticastQueuePair {
  public:
-  /// A queue pair of the kind that the settings name.
+  /// Opens a queue pair of the kind named in the settings.
   static Result<std::unique_ptr<IpMulticastQueuePair>> open(const GroupSettings& settings,
                                                             const Interface& interface,
                                                             const SocketAddress& group,
@@ -51,33 +51,33 @@ class IpMulticastQueuePair : public MulticastQueuePair {
                                                             wire::Integrity integrity);
 
   std::uint64_t unsent_bytes() override;
-  bool reads_posted() override { return false; }  ///< the kernel copies
-  bool place(const ReceivedChunk& chunk, std::byte* destination) override;
+  bool reads_posted() override { return false; }  ///< the kernel has copied the data
+  bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) override;
   void release() override {}
   Status post_probe(std::uint32_t attempt) override;
 
   int receive_descriptor() const override { return receive_.get(); }
   int send_descriptor() const { return send_.get(); }
-  /// What the kernel granted for the receive queue, by its own accounting.
+  /// Size of the receive buffer that the kernel granted, by its own accounting.
   std::uint64_t receive_buffer_bytes() const { return receive_buffer_bytes_; }
-  /// The port at which it hears what is sent to this rank alone; 0: it does not.
+  /// The port that receives unicast to this rank; 0: none.
   std::uint16_t port_alone() const { return port_alone_; }
-  /// Who hears what is sent to it alone, and where; before any is posted.
+  /// Sets the unicast address of a rank that receives at one; before any post.
   void set_alone(Rank rank, const SocketAddress& address) {
     alone_.resize(settings_.size);
     alone_[index(rank)] = address;
   }
-  /// How much of a message one datagram carries, as the ranks have agreed, before any is posted.
+  /// Sets the payload of one segment of a message, which the ranks agreed on; before any post.
   virtual void set_segment_bytes(std::uint32_t bytes) { (void)bytes; }
-  /// Nothing more will be posted of what did not fit.
+  /// Ends the claim to priority: refused chunks will not be posted again.
   void give_up_turn() { turn_.waits(false); }
-  /// Moves out the probes that came since the last call; on either side.
+  /// Moves out the probes since the last call; may be called on either side.
   std::vector<ProbeArrival> take_probes();
-  /// Adds this queue pair's counts; on the send side.
+  /// Adds this queue pair's counts; called on the send side.
   virtual void add_to(EndpointCounters& counters) const;
 
  protected:
-  /// What is counted on the receive side.
+  /// Counts of the receive side.
   struct ReceiveCounts {
     SingleWriterCounter datagrams;
     SingleWriterCounter bytes;
@@ -95,31 +95,31 @@ class IpMulticastQueuePair : public MulticastQueuePair {
         turn_(settings.injection) {}
 
   int send_fd() const { return send_.get(); }
-  /// Where one rank alone hears; null: it does not, or all are meant.
+  /// The unicast address of a rank; null if it has none or `rank` is kNoRank.
   const SocketAddress* alone(Rank rank) const {
     const bool known = index(rank) < alone_.size() && alone_[index(rank)];
     return known ? &*alone_[index(rank)] : nullptr;
   }
-  /// The header of this rank's next datagram or message, with its tag.
+  /// Writes the header of this rank's next datagram or message, with its tag.
   void write_header(wire::PacketKind kind, std::uint32_t epoch, std::uint32_t psn,
                     std::span<const std::byte> payload, std::byte* header) const;
-  /// Whether it comes from a rank of this communicator, by this subgroup, as far as it says.
+  /// True if the header names a rank of this communicator and this subgroup; not verified.
   bool ours(const wire::Header& header) const {
     return header.communicator == settings_.communicator && header.subgroup == subgroup_ &&
            index(header.source) < settings_.size;
   }
-  /// The header of a datagram of `kind`; nothing where it was a probe, which is kept, or is
-  /// somebody else's, which is counted.
+  /// The header of a datagram of `kind`. Nothing if it was a probe, which is kept, or a foreign
+  /// datagram, which is counted.
   std::optional<wire::Header> accept(wire::PacketKind kind, std::span<const std::byte> datagram);
 
   DatagramSender& sender() { return sender_; }
-  /// Says how a post ended: whether chunks of it have to wait for room.
+  /// Records the end of a post: if chunks were refused, they wait for room.
   std::uint32_t posted(std::uint32_t accepted, bool refused) {
     if (refused) ++counters_.send_queue_full;
     turn_.waits(refused);
     return accepted;
   }
-  /// The send side's counts.
+  /// Counts of the send side.
   EndpointCounters& counters() { return counters_; }
   ReceiveCounts& received() { return received_; }
 
@@ -137,12 +137,12 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   DatagramSender sender_;
   EgressClaim turn_;
   std::mutex probes_mutex_;
-  std::atomic<bool> has_probes_{false};  ///< they are rare: spares looking into `probes_`
+  std::atomic<bool> has_probes_{false};  ///< avoids the lock, since probes are rare
   std::vector<ProbeArrival> probes_;
   std::uint64_t receive_buffer_bytes_ = 0;
   std::uint16_t port_alone_ = 0;
   std::vector<std::optional<SocketAddress>> alone_;  ///< by rank
-  bool looped_back_ = false;  ///< the kernel delivers our own datagrams to our own filter
+  bool looped_back_ = false;  ///< the kernel delivers our own datagrams to our filter
   EndpointCounters counters_;
   ReceiveCounts received_;
 };

@@ -1,4 +1,4 @@
-// Sockets as values: an owned descriptor, an address of either family, options with context.
+// Socket helpers: addresses of both families as values, socket options with error texts.
 #pragma once
 
 #include <netinet/in.h>
@@ -30,7 +30,7 @@ class SocketAddress {
   socklen_t length() const;
   std::uint16_t port() const;
   void set_port(std::uint16_t port);
-  /// Bytes for the bootstrap: family, port, address; without the local scope.
+  /// The bytes for the bootstrap: family, port and address, without the local scope.
   std::vector<std::byte> encode() const;
   static Result<SocketAddress> decode(std::span<const std::byte> bytes);
   /// "10.0.0.1:4000", "[fe80::1]:4000".
@@ -40,16 +40,16 @@ class SocketAddress {
   sockaddr_storage storage_{};
 };
 
-/// Sets an integer option; the failure names it.
+/// Sets an integer option; the error names it.
 Status set_option(int fd, int level, int option, int value, const char* name);
-/// Reads an integer option back; -1 where it cannot be read.
+/// Reads an integer option; -1 if that fails.
 int get_option(int fd, int level, int option);
 
-/// Asks for a receive buffer as large as `bytes`, past the system's limit where privilege allows,
-/// and returns what the kernel granted (its own accounting, which counts packet overhead).
+/// Requests a receive buffer of `bytes`, beyond the system's limit if privileged. Returns the size
+/// that the kernel granted, by its own accounting, which includes packet overhead.
 std::uint64_t enlarge_receive_buffer(int fd, int bytes);
 
-/// A non-blocking UDP socket of a family.
+/// Opens a non-blocking UDP socket.
 Result<Descriptor> open_udp(int family);
 
 }  // namespace tutti::device::ip

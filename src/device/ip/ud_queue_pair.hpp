@@ -1,4 +1,4 @@
-// UD multicast over UDP (K1): a chunk is a datagram.
+// UD multicast over UDP ([Khalilov24] 3.2): a chunk is a datagram.
 #pragma once
 
 #include "device/ip/datagram_batch.hpp"
@@ -16,7 +16,7 @@ class UdQueuePair final : public IpMulticastQueuePair {
   std::size_t poll(std::span<ReceivedChunk> chunks) override;
 
  private:
-  // Four 64 KiB slots stay in a 512 KiB second-level cache together with the destination.
+  // Four 64 KiB slots and the destination fit into a 512 KiB second-level cache.
   static constexpr std::size_t kReceiveSlots = 4;
 
   DatagramBatch batch_{kReceiveSlots};

@@ -1,5 +1,5 @@
-// The reliable connections of one endpoint: a channel a peer, made when it is first used, and what
-// they have in common.
+// The reliable connections of one endpoint: one channel for each peer, created on first use, with
+// the shared configuration, memory table and counters.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,30 @@ namespace tutti::device::rc {
 
 class ChannelSet {
  public:
-  /// Of rank `me` among `ranks`.
+  /// The connections of rank `me` to the other `ranks` - 1.
   ChannelSet(Rank me, std::uint32_t ranks) : me_(me), peers_(ranks) {}
 
-  /// For channels made from here on.
+  /// Checks and sets the configuration of channels created from here on.
   Status configure(const RcConfig& config);
   const RcConfig& config() const { return config_; }
-  /// Tells a peer's earlier lives apart; before its channel is used.
+  /// Sets the incarnation that frames of this peer must carry; before its channel is used.
   void set_incarnation(Rank peer, std::uint32_t incarnation) {
     peers_[index(peer)].incarnation = incarnation;
   }
 
   RcChannel& operator[](Rank peer);
-  /// One that has been made.
+  /// A channel that exists already.
   const RcChannel& at(Rank peer) const { return *peers_[index(peer)].channel; }
-  /// The peers that have a channel, in the order of their first use.
+  /// The peers that have a channel, in the order of first use.
   const std::vector<Rank>& open() const { return open_; }
   MemoryTable& memory() { return memory_; }
 
-  /// As Endpoint's functions of these names.
+  /// The functions of Endpoint of the same names.
   Status post(Instant now, const WorkRequest& request);
   void abandon();
   bool quiet() const;
   Instant next_deadline() const;
-  /// Adds what the channels have counted.
+  /// Adds the counts of all channels.
   void add_to(EndpointCounters& counters) const;
 
  private:

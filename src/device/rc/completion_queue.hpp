@@ -1,4 +1,4 @@
-// Where an endpoint keeps completions until it is polled for them.
+// The completions of an endpoint that wait to be polled.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace tutti::device::rc {
 
-/// Completions in the order of arrival, with the messages' bytes.
+/// Completions in order of arrival, with copies of their messages.
 class CompletionQueue final : public CompletionSink {
  public:
   void push(const Completion& completion) override;
-  /// Moves out as many as fit; their payloads stay valid until the next `take`.
+  /// Moves out as many as fit; payloads stay valid until the next `take`.
   std::size_t take(std::span<Completion> out);
   bool empty() const { return taken_ == entries_.size(); }
 

@@ -8,7 +8,7 @@ Result<MemoryKey> MemoryTable::add(std::span<std::byte> memory) {
   if (free_.empty()) {
     if (regions_.size() > 0xffff'ffffu) {
       return failure(Code::resource_exhausted,
-                     "2^32 memory regions are registered; deregister some first");
+                     "all 2^32 memory regions are registered; deregister some first");
     }
     free_.push_back(static_cast<std::uint32_t>(regions_.size()));
     regions_.emplace_back();
@@ -27,7 +27,7 @@ bool MemoryTable::remove(MemoryKey key) {
   const auto slot = static_cast<std::uint32_t>(key.key);
   regions_[slot].live = false;
   regions_[slot].memory = {};
-  // A slot whose count would wrap is retired: a key must not come back.
+  // A slot whose use count would wrap is retired, because keys must never repeat.
   if (regions_[slot].uses != UINT32_MAX) free_.push_back(slot);
   return true;
 }

@@ -1,4 +1,4 @@
-// Equal-sized buffers on a free list: allocated in slabs while demand grows, then reused.
+// A pool of equal-sized buffers on a free list, allocated in slabs as demand grows.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace tutti::device::rc {
 
-/// Up to a fixed number of buffers. A buffer stays the pool's; take and give back cost O(1).
+/// A pool with a fixed maximum. It owns all buffers; `take` and `give_back` cost O(1).
 class BufferPool {
  public:
   BufferPool(std::size_t buffer_bytes, std::size_t max_buffers)
@@ -17,7 +17,7 @@ class BufferPool {
   std::size_t buffer_bytes() const { return buffer_bytes_; }
   std::size_t taken() const { return allocated_ - free_.size(); }
 
-  /// A buffer of buffer_bytes(), or null where all are taken.
+  /// A buffer of buffer_bytes(), or null if all are in use.
   std::byte* take() {
     if (free_.empty() && !grow()) return nullptr;
     std::byte* buffer = free_.back();

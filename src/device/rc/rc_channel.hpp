@@ -1,20 +1,20 @@
 // The reliable connection to one peer over unreliable datagrams: SEND, WRITE, WRITE with immediate
 // and READ with the semantics of a verbs RC queue pair.
 //
-// No sockets, clocks or threads: datagram payloads and instants come in, datagram payloads and
-// completions go out. The caller verifies and strips the outer header, and drives a channel by
+// It uses no sockets, clocks or threads: datagram payloads and instants go in, datagram payloads
+// and completions come out. The caller verifies and removes the outer header, and calls
 //   on_frame   for each datagram of this peer, then
-//   next_frame until it says false, sending what it gives, and
-//   on_timer   when next_deadline has come.
+//   next_frame until it returns false, sending each frame, and
+//   on_timer   at next_deadline.
 //
-// Order. Requests start in the order posted and complete in that order. Messages and immediates
-// arrive in order, after the data of every WRITE posted before them. READs see every WRITE posted
-// before them; a WRITE posted after a READ may overtake it unless the READ's completion is awaited
-// (verbs: the fence). An operation of zero bytes touches no memory, and its key is not looked at.
+// Order: requests start and complete in the order posted. Messages and immediates arrive in order,
+// after the data of every earlier WRITE. A READ sees every earlier WRITE; a later WRITE may
+// overtake it unless the READ's completion is awaited (verbs: the fence). An operation of zero
+// bytes touches no memory, and its key is not checked.
 //
-// Memory. What a request names is the caller's until its completion, or, for unsignaled work, until
-// the completion of a later request. SENDs of up to kInlineSendBytes are copied by `post`. An
-// answer to a READ is sent out of the registered region, and sent again out of it: a region
+// Memory: buffers named by a request must stay valid until its completion or, for unsignaled work,
+// that of a later request. `post` copies SENDs of up to kInlineSendBytes. The answer to a READ is
+// sent and retransmitted from the registered region; deregistering the region refuses the READ.
 // deregistered meanwhile refuses the READ.
 #pragma once
 
@@ -36,27 +36,27 @@
 
 namespace tutti::device::rc {
 
-/// A SEND of up to this many bytes is copied when it is posted.
+/// Largest SEND that is copied when posted.
 inline constexpr std::size_t kInlineSendBytes = 256;
-/// READs that a channel has open at its peer; more wait in the queue.
+/// Largest number of READs open at the peer; more wait in the queue.
 inline constexpr std::uint32_t kMaxOpenReads = 256;
 /// The smallest RcConfig::max_frame_bytes.
 inline constexpr std::uint32_t kMinFrameBytes = 512;
 
 /// Both sides of a connection use the same frame, message and sequence settings.
 struct RcConfig {
-  std::uint32_t max_frame_bytes = 1448;  ///< datagram behind the wire header: RC header and data
+  std::uint32_t max_frame_bytes = 1448;  ///< RC header and data behind the wire header
   std::uint32_t max_message_bytes = 16 * 1024;
-  std::uint32_t window_bytes = 256 * 1024;  ///< on their way at once; 4 to 1024 frames come of it
+  std::uint32_t window_bytes = 256 * 1024;  ///< largest amount in flight; gives 4 to 1024 frames
   std::uint32_t max_queued_requests = 4096;
-  std::uint32_t unexpected_buffers = 256;  ///< messages and READs that arrive early and are kept
+  std::uint32_t unexpected_buffers = 256;  ///< messages and READs kept if they arrive out of order
   Nanoseconds rto_min{2'000'000};
-  /// A peer whose application computes answers late and makes round trips look long; its single
-  /// probe costs little, a lost last message that waits for it costs a collective.
+  /// Limit of the first timeout. A peer whose application computes answers late, which makes round
+  /// trips look long; a needless retransmission costs less than waiting for a lost last message.
   Nanoseconds rto_first_max{8'000'000};
   Nanoseconds rto_max{200'000'000};
-  /// Long enough for two packets of 64 KiB at 1 Gbit/s. Whoever waits asks, and is answered at
-  /// once.
+  /// Long enough for two packets of 64 KiB at 1 Gbit/s. A sender that waits asks for an ACK, which
+  /// is sent at once.
   Nanoseconds ack_delay{1'200'000};
   Nanoseconds peer_timeout{10'000'000'000};
   std::uint32_t own_incarnation = 0;
@@ -64,41 +64,41 @@ struct RcConfig {
   std::uint32_t initial_sequence = 0;
 };
 
-/// Whether a channel can work with these settings. Channels assume that it said ok.
+/// Checks the settings; a channel requires settings that passed.
 Status check(const RcConfig& config);
 
 /// Counts of all channels of an endpoint together, cumulative.
 struct RcCounters {
-  std::uint64_t frames_sent = 0;  ///< datagrams, acknowledgements and retransmissions included
+  std::uint64_t frames_sent = 0;  ///< datagrams, ACKs and retransmissions included
   std::uint64_t frames_resent = 0;
-  std::uint64_t tail_probes = 0;  ///< frames that left twice at once
-  std::uint64_t acks_sent = 0;    ///< alone
-  std::uint64_t bytes_sent = 0;   ///< data, each time that it is sent
+  std::uint64_t tail_probes = 0;  ///< last frames sent twice
+  std::uint64_t acks_sent = 0;    ///< frames with nothing but an ACK
+  std::uint64_t bytes_sent = 0;   ///< data bytes, retransmissions included
   std::uint64_t read_bytes_served = 0;
-  std::uint64_t timeouts = 0;  ///< retransmissions that only the time-out asked for
+  std::uint64_t timeouts = 0;  ///< retransmissions after a timeout
   std::uint64_t pings_sent = 0;
   std::uint64_t frames_received = 0;
   std::uint64_t frames_duplicate = 0;
-  std::uint64_t frames_dropped_unexpected = 0;  ///< too far ahead, or no buffer to keep them
+  std::uint64_t frames_dropped_unexpected = 0;  ///< beyond the window, or no buffer was free
   std::uint64_t rejected_malformed = 0;
   std::uint64_t rejected_incarnation = 0;
-  std::uint64_t refused_operations = 0;  ///< of peers: bad key or range
+  std::uint64_t refused_operations = 0;  ///< operations of peers with a bad key or range
 };
 
 /// One datagram behind the wire header: `header`, then `payload`.
 struct OutgoingFrame {
   std::array<std::byte, kRcHeaderMax> header;
   std::size_t header_bytes = 0;
-  std::span<const std::byte> payload;  ///< the user's memory, until the channel's next on_* call
+  std::span<const std::byte> payload;  ///< user memory, valid until the channel's next on_* call
   std::uint32_t sequence = 0;
   bool sequenced = false;
-  bool repeated = false;  ///< it leaves for the second time at once
+  bool repeated = false;  ///< this is a tail probe
 
   std::size_t size() const { return header_bytes + payload.size(); }
 };
 
-/// Takes completions. The payload of a `receive` is valid during the call only: copy it there.
-/// Must not call the channel.
+/// Receives completions. The payload of a `receive` is valid only during the call, which must not
+/// call the channel.
 class CompletionSink {
  public:
   virtual ~CompletionSink() = default;
@@ -112,70 +112,70 @@ class RcChannel {
   RcChannel(const RcChannel&) = delete;
   RcChannel& operator=(const RcChannel&) = delete;
 
-  /// Queues work. Refused: a message too long or an opcode that cannot be posted
-  /// (invalid_argument), a full queue (resource_exhausted), a failed channel (peer_failed).
+  /// Queues work. Fails for a message too long or an opcode that cannot be posted
+  /// (invalid_argument), a full queue (resource_exhausted) or a failed channel (peer_failed).
   Status post(Instant now, const WorkRequest& request);
 
-  /// Takes a datagram of this peer, behind the wire header.
+  /// Handles a datagram of this peer, without the wire header.
   void on_frame(Instant now, std::span<const std::byte> bytes, CompletionSink& sink);
-  /// Fills in the next datagram to send now; false when there is none. Frames of bulk data are
-  /// exactly max_frame_bytes long, but for the last of an operation.
+  /// Fills in the next datagram to send; false if nothing is to be sent. Frames of bulk data have
+  /// exactly max_frame_bytes, except the last of an operation.
   bool next_frame(Instant now, OutgoingFrame& frame);
-  /// Says that a frame could not be sent: it will be given again, and does not count as lost. Only
-  /// before the next on_* call; a frame that the caller drops without this is a loss.
+  /// Returns a frame that could not be sent: it is offered again and does not count as lost. Only
+  /// before the next on_* call; a frame dropped without this is a loss.
   void take_back(const OutgoingFrame& frame);
-  /// Whether next_frame would give one.
+  /// True if next_frame would return a frame.
   bool has_output(Instant now) const;
 
   void on_timer(Instant now, CompletionSink& sink);
-  /// When on_timer or, for a delayed acknowledgement, next_frame has something to do.
+  /// Time at which on_timer, or next_frame for a delayed ACK, has work.
   Instant next_deadline() const;
 
-  /// While on, only a few frames are on their way at once: others go first.
+  /// While on, few frames may be in flight, so that multicast has priority.
   void hold_back(bool on) { send_.hold_back(on); }
-  /// Frames wait for the window, or for `hold_back`.
+  /// True if frames wait for the window or for `hold_back`.
   bool held_up() const;
-  /// While on, a silent peer is pinged and, after peer_timeout, the channel fails. The same holds
-  /// without it as long as anything of this side waits for the peer.
+  /// While on, or while this side waits for the peer, a silent peer is pinged and the channel fails
+  /// after peer_timeout.
   void watch(bool on, Instant now);
-  /// Gives the peer up: pending requests complete with `code`, then one `failure` is raised.
+  /// Fails the channel: pending requests complete with `code`, then one `failure` is raised.
   void fail(Code code, CompletionSink& sink);
-  /// Lets go of all memory of the caller's: what is not copied does nothing more
+  /// Releases the callers' memory: work that was not copied has no further effect
   /// (Endpoint::abandon).
   void abandon();
   bool failed() const { return failed_; }
   bool watched() const { return watched_; }
   Rank peer() const { return peer_; }
-  /// Nothing is queued, unacknowledged or being answered, and no acknowledgement is owed: the
-  /// channel may be closed.
+  /// True if nothing is queued, unacknowledged or being answered and no ACK is due: the channel may
+  /// be closed.
   bool quiet() const;
-  /// Something goes on only when the peer acknowledges: frames that the window, or a full ring,
-  /// holds up, or a WRITE or READ whose poster may wait for its completion.
+  /// True if progress needs an ACK of the peer: frames wait for the window or for room in a ring,
+  /// or the poster may wait for a WRITE or READ.
   bool awaits_peer() const;
   std::uint32_t window_frames() const { return send_.window_frames(); }
   Nanoseconds smoothed_round_trip() const { return send_.smoothed_round_trip(); }
 
  private:
-  /// Open READs, and refusals of WRITEs beside them.
+  /// Open READs of the peer, and as many refusals of WRITEs.
   static constexpr std::uint32_t kResponseSlots = 2 * kMaxOpenReads;
-  /// Frames that a receiver lets pass before it acknowledges without being asked.
+  /// Frames after which a receiver sends an ACK without being asked.
   static constexpr std::uint32_t kAcknowledgeEvery = 16;
-  /// The longest frame that leaves twice: what it costs the link stays below what a loss costs on
-  /// average, a hundredth of a time-out.
+  /// Largest frame sent as a tail probe. The cost of a probe on the link then stays below the
+  /// average cost of a loss, a hundredth of a timeout.
   static constexpr std::size_t kRepeatedTailBytes = 2048;
 
-  /// A posted request and how far it is.
+  /// A posted request and its progress.
   struct Work {
     WorkRequest request;
     std::byte* inline_copy = nullptr;
-    std::uint64_t cut_bytes = 0;     ///< in frames so far
-    std::uint64_t answer_bytes = 0;  ///< READ: still missing
-    std::uint32_t frames = 0;        ///< unacknowledged
+    std::uint64_t cut_bytes = 0;     ///< bytes put into frames so far
+    std::uint64_t answer_bytes = 0;  ///< READ: bytes still missing
+    std::uint32_t frames = 0;        ///< unacknowledged frames
     bool all_cut = false;
-    bool answered = false;  ///< READ: all is there
+    bool answered = false;  ///< READ: the whole answer has arrived
     Code code = Code::ok;
   };
-  /// What a peer's request makes us send.
+  /// An answer to a peer's request.
   struct Response {
     RcKind kind = RcKind::read_response;
     std::uint32_t operation = 0;
@@ -184,18 +184,18 @@ class RcChannel {
     std::uint64_t length = 0;
     std::uint64_t position = 0;
   };
-  /// A frame that arrived before one that precedes it, by sequence.
+  /// A frame that arrived out of order, by sequence.
   struct Early {
     RcKind kind = RcKind::empty;
-    std::byte* kept = nullptr;  ///< send, read_request: the frame, executed in its turn
+    std::byte* kept = nullptr;  ///< send, read_request: copy of the frame, executed in its turn
     std::uint32_t retained_bytes = 0;
-    std::byte* placed = nullptr;  ///< write: where its data lies already
+    std::byte* placed = nullptr;  ///< write: destination of its data, already written
     std::uint32_t placed_bytes = 0;
     std::uint32_t operation = 0;  ///< write_immediate
     std::uint64_t immediate = 0;  ///< write_immediate
   };
 
-  // The own requests.
+  // Own requests.
   Work& work(std::uint32_t operation) { return works_[operation & (works_.size() - 1)]; }
   const Work& work(std::uint32_t operation) const {
     return works_[operation & (works_.size() - 1)];
@@ -209,7 +209,7 @@ class RcChannel {
   void finish_read(Work& work);
   void abandon(std::uint32_t operation);
 
-  // What to send.
+  // Sending.
   bool may_cut_work() const;
   bool has_new_frame() const;
   void cut_next(FrameRecord& record);
@@ -226,7 +226,7 @@ class RcChannel {
   bool acknowledge_now(Instant now) const;
   RcFrame new_frame(RcKind kind) const;
 
-  // What arrived.
+  // Receiving.
   void on_acknowledged(const FrameRecord& record);
   void on_sequenced(Instant now, const RcFrame& frame, std::span<const std::byte> bytes,
                     CompletionSink& sink);
@@ -245,7 +245,7 @@ class RcChannel {
   bool push_response(const Response& response);
   Early& early(std::uint32_t sequence) { return early_[sequence % kRcReceiveWindowFrames]; }
 
-  // Signs of life.
+  // Liveness.
   bool waiting() const;
   bool attentive() const { return watched_ || waiting(); }
   void begin_attention(Instant now, bool was_attentive);
@@ -258,23 +258,23 @@ class RcChannel {
   bool failed_ = false;
 
   std::vector<Work> works_;       ///< ring: a power of two, grown up to max_queued_requests
-  std::uint32_t first_work_ = 0;  ///< not completed
-  std::uint32_t next_work_ = 0;   ///< not wholly cut into frames
+  std::uint32_t first_work_ = 0;  ///< first request not completed
+  std::uint32_t next_work_ = 0;   ///< first request not completely put into frames
   std::uint32_t end_work_ = 0;
-  std::uint32_t open_reads_ = 0;  ///< asked, not answered
+  std::uint32_t open_reads_ = 0;  ///< READs requested and not answered
   BufferPool inline_buffers_;
   SendWindow send_;
 
-  std::vector<Response> responses_;  ///< ring, allocated with the first
+  std::vector<Response> responses_;  ///< ring, allocated on first use
   std::uint32_t awaited_works_ = 0;
   std::uint32_t first_response_ = 0;
   std::uint32_t end_response_ = 0;
   bool response_turn_ = true;
 
   ReceiveWindow receive_;
-  std::vector<Early> early_;  ///< allocated with the first early frame
+  std::vector<Early> early_;  ///< allocated with the first frame out of order
   BufferPool unexpected_buffers_;
-  std::vector<std::byte> message_;  ///< of several frames, in assembly
+  std::vector<std::byte> message_;  ///< message of several frames, in assembly
   bool refusing_ = false;  ///< the expected frame belongs to refused_operation_, not voided yet
   bool refused_any_ = false;
   std::uint32_t refused_operation_ = 0;

@@ -1,6 +1,6 @@
 #include "device/rc/rc_channel.hpp"
 
-// The receiving half of a channel: what the peer's frames do here.
+// The receiving half of a channel: handles the peer's frames.
 
 #include <algorithm>
 #include <cstring>
@@ -90,7 +90,7 @@ void RcChannel::on_sequenced(Instant now, const RcFrame& frame, std::span<const 
         return;
       }
       receive_.mark(frame.sequence);
-      // What loses one way is taken to lose the other way, too: requests are too few to show it.
+      // A gap counts as path loss in both directions: this side sends too little to observe it.
       if (!had_gap) send_.note_loss();
       break;
   }
@@ -153,7 +153,7 @@ bool RcChannel::accept_unexpected(const RcFrame& frame, std::span<const std::byt
       break;
     case RcKind::write:
     case RcKind::write_immediate:
-      // A bad key is refused when the frame is sent again in its turn.
+      // A bad key is refused when the frame is retransmitted in its turn.
       if (!accept_write(frame, added.placed)) return false;
       added.placed_bytes = static_cast<std::uint32_t>(frame.payload.size());
       added.operation = frame.operation;
@@ -206,7 +206,7 @@ bool RcChannel::accept_write(const RcFrame& frame, std::byte*& placed) {
 
 void RcChannel::place_under_later(std::span<const std::byte> data, std::byte* to,
                                   std::uint32_t later) {
-  // Data posted later that came earlier stays on top.
+  // Data of later frames that arrived earlier must not be overwritten.
   for (; later != receive_.end() && !data.empty(); ++later) {
     if (!receive_.received(later)) continue;
     const Early& top = early(later);
@@ -281,7 +281,7 @@ void RcChannel::accept_read(const RcFrame& frame) {
       response.kind = RcKind::refused;
       ++counters_.refused_operations;
     }
-    // Full only where a peer opens more READs than the protocol allows.
+    // Full only if a peer opens more READs than the protocol allows.
     if (!push_response(response)) ++counters_.rejected_malformed;
   }
 }
@@ -313,9 +313,9 @@ void RcChannel::accept_refusal(const RcFrame& frame) {
     finish_read(*refused);
     return;
   }
-  if (refused->frames == 0) return;  // not asked yet, or wholly acknowledged
+  if (refused->frames == 0) return;  // not sent yet, or completely acknowledged
   refused->code = refusal_code(frame);
-  if (!refused->all_cut) {  // then it is the one being cut: the rest stays here
+  if (!refused->all_cut) {  // the rest of the request being cut is not sent
     refused->all_cut = true;
     ++next_work_;
   }

@@ -28,7 +28,7 @@ const std::byte* get(const std::byte* in, T& value) {
   return in + sizeof value;
 }
 
-/// Bytes in front of the data, words or ranges; 0 for a kind that does not exist.
+/// Size of the header before data, words or ranges; 0 for an unknown kind.
 std::size_t header_bytes(RcKind kind) {
   switch (kind) {
     case RcKind::ack:
@@ -75,7 +75,7 @@ void decode_fields(const std::byte* in, RcFrame& frame) {
   }
 }
 
-/// Data never wraps around the end of 64-bit offsets.
+/// False if the data would wrap around the end of 64-bit offsets.
 bool fits(std::uint64_t offset, std::uint64_t bytes) { return offset <= UINT64_MAX - bytes; }
 
 bool consistent(const RcFrame& frame) {

@@ -1,5 +1,5 @@
-// The frames of the reliable connection (RC): what stands behind the 24-byte wire header in a
-// datagram of kind `reliable`.
+// The frames of the reliable connection (RC), which follow the 24-byte wire header in a datagram of
+// kind `reliable`.
 //
 //    0        1        2        3
 //   +--------+--------+-----------------+
@@ -13,8 +13,8 @@
 //   +-----------------------------------+
 //   |           acknowledged            |  the next sequence that the sender of this frame expects
 //   +-----------------------------------+
-//   flags: bit 0 asks for an acknowledgement at once; bit 1 says that it answers an arrival just
-//   now; bit 2 that the frame was sent before; bit 3 that the newest arrival had bit 2
+//   flags: bit 0 requests an ACK at once; bit 1: the frame acknowledges an arrival without delay;
+//   bit 2: the frame is a retransmission; bit 3: the newest arrival had bit 2
 //   then, by kind:
 //     ack              count words of 8 bytes: bit i is set where acknowledged + 1 + i has arrived
 //     empty            nothing
@@ -26,7 +26,7 @@
 //     refused          operation (4)
 //
 // All fields are little-endian and unused ones are zero. `remaining` counts the operation's bytes
-// from this frame's data on, so that each frame shows whether the operation as a whole fits.
+// from this frame's data on, so that each frame shows if the operation as a whole fits.
 #pragma once
 
 #include <array>
@@ -41,14 +41,14 @@
 namespace tutti::device::rc {
 
 enum class RcKind : std::uint8_t {
-  ack = 1,              ///< acknowledgement alone; the only kind without a sequence number
-  empty = 2,            ///< sign of life, or the stand-in for a frame whose operation was refused
-  send = 3,             ///< (part of) a message
-  write = 4,            ///< (part of) a one-sided write
-  write_immediate = 5,  ///< the last part of a write that raises a completion at the receiver
-  read_request = 6,     ///< asks for ranges of registered memory
-  read_response = 7,    ///< (part of) an answer
-  refused = 8,          ///< the peer's operation failed here: its key or range is not valid
+  ack = 1,              ///< ACK alone; the only kind without a sequence number
+  empty = 2,            ///< ping, or replacement of a frame whose operation was refused
+  send = 3,             ///< message, or part of one
+  write = 4,            ///< one-sided write, or part of one
+  write_immediate = 5,  ///< last part of a write that raises a completion at the receiver
+  read_request = 6,     ///< request for ranges of registered memory
+  read_response = 7,    ///< answer, or part of one
+  refused = 8,          ///< failure of the peer's operation: invalid key or range
 };
 
 inline constexpr std::size_t kRcCommonBytes = 20;
@@ -58,15 +58,15 @@ inline constexpr std::size_t kRcWriteImmediateHeaderBytes = kRcWriteHeaderBytes 
 inline constexpr std::size_t kRcReadResponseHeaderBytes = kRcCommonBytes + 12;
 inline constexpr std::size_t kRcRefusedHeaderBytes = kRcCommonBytes + 4;
 inline constexpr std::size_t kRcReadRangeBytes = 28;
-inline constexpr std::size_t kRcMaxReadRanges = 8;  ///< in one read_request
+inline constexpr std::size_t kRcMaxReadRanges = 8;  ///< ranges of one read_request
 inline constexpr std::size_t kRcWordBytes = 8;
 
-/// Frames that a receiver tracks from the first missing one on, and so the most that a sender may
-/// have unacknowledged.
+/// Frames that a receiver tracks from the first missing one on, and therefore the largest number of
+/// unacknowledged frames.
 inline constexpr std::size_t kRcReceiveWindowFrames = 1024;
 inline constexpr std::size_t kRcMaxWords = kRcReceiveWindowFrames / 64;
 
-/// The longest part of a frame that is not data: a full read_request.
+/// Largest part of a frame that is not data: a full read_request.
 inline constexpr std::size_t kRcHeaderMax = kRcCommonBytes + kRcMaxReadRanges * kRcReadRangeBytes;
 static_assert(kRcHeaderMax >= kRcCommonBytes + kRcMaxWords * kRcWordBytes);
 static_assert(kRcHeaderMax >= kRcWriteImmediateHeaderBytes);
@@ -81,13 +81,12 @@ struct RcReadRange {
   friend bool operator==(const RcReadRange&, const RcReadRange&) = default;
 };
 
-/// A frame, decoded. Fields that the kind lacks stay zero.
+/// A decoded frame. Fields that the kind lacks stay zero.
 struct RcFrame {
   RcKind kind = RcKind::empty;
   bool acknowledge_now = false;
-  bool fresh =
-      false;  ///< `acknowledged` or the words tell of an arrival of just now: times a round trip
-  bool resent = false;          ///< was sent before
+  bool fresh = false;           ///< acknowledges an arrival without delay, so it times a round trip
+  bool resent = false;          ///< retransmission
   bool answers_resent = false;  ///< the newest arrival at the sender of this frame was `resent`
   std::uint16_t count = 0;      ///< ack: words; read_request: ranges; refused: the Code's number
   std::uint32_t source_incarnation = 0;
@@ -101,10 +100,10 @@ struct RcFrame {
       0;  ///< send: in the message; write: in the region; response: in the answer
   std::uint64_t remaining = 0;
   std::uint64_t immediate = 0;
-  std::span<const std::byte> payload;  ///< the data, or the words or ranges still encoded
+  std::span<const std::byte> payload;  ///< data, or words or ranges still encoded
 };
 
-/// Writes everything in front of the data, words or ranges; returns its size. `out` has room for
+/// Writes the header before data, words or ranges and returns its size. `out` has room for
 /// kRcHeaderMax bytes.
 std::size_t encode(const RcFrame& frame, std::byte* out);
 /// Writes one range (kRcReadRangeBytes).
@@ -112,7 +111,7 @@ void encode_range(const RcReadRange& range, std::byte* out);
 /// Writes one word of an ack (kRcWordBytes).
 void encode_word(std::uint64_t word, std::byte* out);
 
-/// Reads a frame. Nothing where any field contradicts the kind or the size; what passes can still
+/// Decodes a frame. Nothing if a field contradicts the kind or the size; a decoded frame may still
 /// name operations and memory that do not exist. `payload` refers to `bytes`.
 std::optional<RcFrame> decode_rc(std::span<const std::byte> bytes);
 /// Range `index` of a decoded read_request, index < count.

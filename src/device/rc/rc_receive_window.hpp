@@ -1,5 +1,5 @@
-// What has arrived from one peer, by sequence number: told apart as next, early, duplicate or too
-// far ahead, and described to the sender by a cumulative number and a bitmap.
+// The receive window of one peer: classifies sequence numbers as next, early, duplicate or beyond
+// the window, and reports arrivals as a cumulative number and a bitmap (RFC 2018).
 #pragma once
 
 #include <array>
@@ -14,10 +14,10 @@ namespace tutti::device::rc {
 class ReceiveWindow {
  public:
   enum class Arrival {
-    next,       ///< the one expected
-    early,      ///< something before it is missing
-    duplicate,  ///< was there already
-    beyond,     ///< farther ahead than the window reaches
+    next,       ///< the expected frame
+    early,      ///< a frame after a missing one
+    duplicate,  ///< a frame that has arrived before
+    beyond,     ///< a frame beyond the window
   };
 
   explicit ReceiveWindow(std::uint32_t initial_sequence)
@@ -41,15 +41,15 @@ class ReceiveWindow {
     if (circular_before(end_, expected_)) end_ = expected_;
   }
 
-  /// Whether an early frame of this number is there. Only for numbers within the window.
+  /// True if an early frame of this number, within the window, has arrived.
   bool received(std::uint32_t sequence) const {
     return (words_[slot(sequence) / 64] >> (sequence % 64) & 1) != 0;
   }
-  /// The first sequence number that is missing.
+  /// The first missing sequence number.
   std::uint32_t expected() const { return expected_; }
-  /// One past the last that arrived.
+  /// One past the last number that arrived.
   std::uint32_t end() const { return end_; }
-  /// Whether something is missing in front of what arrived.
+  /// True if a frame is missing before one that arrived.
   bool gap() const { return end_ != expected_; }
 
   /// Words of the bitmap that starts behind expected(); 0 without a gap.

@@ -14,7 +14,7 @@ SendWindow::SendWindow(const SendWindowLimits& limits)
 
 std::uint32_t SendWindow::send_new(Instant now, const FrameRecord& record) {
   if (slots_.empty()) {
-    // Twice the window, so that one missing frame does not stall those behind it at once.
+    // Twice the window, so that one missing frame does not stall those after it at once.
     slots_.resize(std::min<std::size_t>(std::bit_ceil(2 * max_window_), kRcReceiveWindowFrames));
     mask_ = static_cast<std::uint32_t>(slots_.size()) - 1;
   }
@@ -32,7 +32,7 @@ std::uint32_t SendWindow::resend(Instant now) {
   if (flying_.count >= window_ && allowance_ > 0) --allowance_;
   remove(lost_, at);
   slot.resent = slot.resent || !slot.taken_back;
-  // The slots hold the numbers oldest_ .. oldest_ + size - 1, each at its own place.
+  // The slots hold the numbers oldest_ .. oldest_ + size - 1, each at its index modulo size.
   const std::uint32_t sequence = oldest_ + ((at - oldest_) & mask_);
   launch(now, sequence);
   return sequence;
@@ -66,7 +66,7 @@ void SendWindow::append_flying(std::uint32_t at) {
 
 void SendWindow::append_lost(std::uint32_t at) {
   slots_[at].state = State::lost;
-  // The oldest number goes first: it is what the receiver can make use of at once. Losses are found
+  // Sorted by number, because the receiver can use the oldest frame at once. Losses are found
   // nearly in that order, so the walk is short.
   const std::uint32_t age = (at - oldest_) & mask_;
   std::uint32_t after = lost_.tail;
@@ -107,13 +107,12 @@ void SendWindow::finish_acknowledge(Instant now, const RcFrame& frame, const Evi
   const Slot* once = evidence.latest;
   const Slot* resent = evidence.latest_resent;
   if (once != nullptr) {
-    // Only an arrival of just now times the round trip: after lost acknowledgements it is told
-    // late.
+    // Only a fresh ACK times the round trip: after lost ACKs, the next one reports late.
     const bool timed = resent == nullptr || resent->transmission < once->transmission;
     if (frame.fresh && timed) sample_round_trip(now - once->sent_at);
     latest_arrived_ = std::max(latest_arrived_, once->transmission);
   }
-  // Else it answers an earlier transmission, and what left between the two may still come.
+  // Else the ACK answers an earlier transmission, and frames sent between the two may still arrive.
   if (resent != nullptr && frame.answers_resent) {
     latest_arrived_ = std::max(latest_arrived_, resent->transmission);
   }
@@ -174,9 +173,8 @@ void SendWindow::on_timer(Instant now) {
   detect_losses(now);
   if (flying_.head == kNone || deadline() > now) return;
   ++timeouts_;
-  // A peer that has no core for a while is silent, too. Only what the answer to the first frame
-  // sent again shows, or that there is none, makes the window smaller: of 8 ranks of one machine
-  // that fed an aggregator, always one had half a window, and all went at its pace.
+  // A peer that has no core for a while is silent too. Only a second timeout in a row, or losses
+  // shown by the answer to the first retransmission, shrink the window.
   if (backoff_ == 0) {
     send_again(timed_frame());
   } else {
@@ -188,7 +186,7 @@ void SendWindow::on_timer(Instant now) {
 }
 
 std::uint32_t SendWindow::timed_frame() const {
-  // The frame that the receiver waits for: it takes that one even where it has no room for others.
+  // The oldest frame: the receiver accepts it even if it has no room for others.
   const std::uint32_t oldest = oldest_ & mask_;
   return slots_[oldest].state == State::flying ? oldest : flying_.head;
 }
@@ -197,7 +195,7 @@ Instant SendWindow::deadline() const {
   if (flying_.head == kNone) return kNever;
   const Slot& slot = slots_[flying_.head];
   if (slot.transmission < latest_arrived_) return slot.sent_at + reorder_time();
-  // Frames that left together may wait for each other on the way for longer than a time-out.
+  // Frames sent together may queue behind each other for longer than a timeout.
   return std::max(slots_[timed_frame()].sent_at, last_progress_) + timeout();
 }
 

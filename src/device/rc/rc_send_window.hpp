@@ -1,10 +1,10 @@
-// The frames of one direction that are not acknowledged yet: which are on their way, which are lost
-// and when, and how many may be on their way at once.
+// The unacknowledged frames of one direction: which are in flight, which are lost, and how many may
+// be in flight.
 //
-// Loss is judged by order of transmission, as RACK and QUIC do: a frame is lost when one sent three
-// transmissions later has arrived, or when any later one has arrived and a round trip plus a
-// quarter has passed. Where nothing later arrives the first frame missing is sent again after the
-// retransmission time-out, which doubles while nothing comes back.
+// Loss is judged by order of transmission, as RACK and QUIC do (RFC 8985, RFC 9002): a frame is
+// lost if one sent three transmissions later has arrived, or if any later one has arrived and 1.25
+// round trips have passed. If no later frame arrives, the first missing frame is retransmitted
+// after the retransmission timeout, which doubles until an ACK arrives (RFC 6298).
 #pragma once
 
 #include <bit>
@@ -18,22 +18,22 @@
 
 namespace tutti::device::rc {
 
-/// What it takes to build a frame again; the bytes stay where they are.
+/// The data needed to build a frame again; payload stays in place.
 struct FrameRecord {
   RcKind kind = RcKind::empty;
   std::uint8_t ranges = 0;      ///< read_request
   std::uint32_t operation = 0;  ///< own request, or the peer's for read_response and refused
-  std::uint32_t bytes = 0;      ///< data
-  std::uint64_t position = 0;   ///< of the data in the operation
+  std::uint32_t bytes = 0;      ///< size of the data
+  std::uint64_t position = 0;   ///< offset of the data in the operation
   std::uint64_t key = 0;        ///< read_response
-  std::uint64_t offset = 0;     ///< read_response: of the operation in the region
+  std::uint64_t offset = 0;     ///< read_response: offset of the operation in the region
 };
 
 struct SendWindowLimits {
   std::uint32_t initial_sequence = 0;
-  std::uint32_t max_frames = 0;  ///< on their way at once, 4 .. kRcReceiveWindowFrames
+  std::uint32_t max_frames = 0;  ///< largest number in flight, 4 .. kRcReceiveWindowFrames
   Nanoseconds rto_min{};
-  Nanoseconds rto_first_max{};  ///< of the first time-out in a row
+  Nanoseconds rto_first_max{};  ///< upper limit of the first timeout in a row
   Nanoseconds rto_max{};
 };
 
@@ -41,47 +41,46 @@ class SendWindow {
  public:
   explicit SendWindow(const SendWindowLimits& limits);
 
-  /// Whether a new frame may leave. Lost ones go first.
+  /// True if a new frame may be sent. Lost ones go first.
   bool may_send_new() const {
     return lost_.count == 0 && flying_.count < window_frames() &&
            next_ - oldest_ < kRcReceiveWindowFrames && next_ - oldest_ < 2 * max_window_;
   }
-  /// Whether a lost frame may leave.
+  /// True if a lost frame may be sent.
   bool may_resend() const { return lost_.count > 0 && (flying_.count < window_ || allowance_ > 0); }
-  /// Takes a new frame on its way; returns its sequence number. Needs may_send_new().
+  /// Starts a new frame and returns its sequence number. Requires may_send_new().
   std::uint32_t send_new(Instant now, const FrameRecord& record);
-  /// Takes the oldest lost frame on its way again; returns its number. Needs may_resend().
+  /// Retransmits the oldest lost frame and returns its number. Requires may_resend().
   std::uint32_t resend(Instant now);
-  /// The frame of a number that send_new or resend just gave; stays valid until acknowledged.
+  /// The record of a frame that send_new or resend just returned; valid until acknowledged.
   FrameRecord& record(std::uint32_t sequence) { return slot_of(sequence).record; }
-  /// Whether `sequence` was transmitted more than once.
+  /// True if `sequence` was transmitted more than once.
   bool resent(std::uint32_t sequence) { return slot_of(sequence).resent; }
-  /// The frame did not leave after all: it is to be sent again. False where it is not on its way.
+  /// The frame was not sent after all: it will be offered again. False if it is not in flight.
   bool take_back(std::uint32_t sequence);
 
-  /// Applies an acknowledgement: everything before `acknowledged`, and what the words of `ack`
-  /// (null: none) show beyond it. Calls acknowledged_frame(FrameRecord&) once for each frame that
-  /// is newly acknowledged. False for a number that was never sent.
+  /// Applies an ACK: every frame before `acknowledged`, and those in the words of `ack` beyond it.
+  /// Calls acknowledged_frame(FrameRecord&) once for each newly acknowledged frame. False for a
+  /// number that was never sent.
   template <typename Callback>
   bool acknowledge(Instant now, const RcFrame& frame, Callback&& acknowledged_frame);
 
-  /// Declares lost what is lost by now.
+  /// Declares frames lost that meet the criteria by now.
   void on_timer(Instant now);
-  /// When on_timer has something to do.
+  /// Time at which on_timer has work.
   Instant deadline() const;
 
   bool any_lost() const { return lost_.count > 0; }
   bool unacknowledged() const { return next_ != oldest_; }
   std::uint32_t window_frames() const { return hold_back_ ? kMinWindow : window_; }
-  /// While on, new frames leave as if the window were the smallest.
+  /// While on, new frames are limited to the smallest window.
   void hold_back(bool on) { hold_back_ = on; }
   Nanoseconds smoothed_round_trip() const { return round_trip_; }
   std::uint64_t timeouts() const { return timeouts_; }
-  /// Something was lost on the path, here or on the way back: for a while it counts as one that
-  /// loses.
+  /// Records a loss on the path, in either direction; the path counts as lossy for a while.
   void note_loss() { lossy_until_ = transmissions_ + kLossMemoryFrames; }
   bool path_loses() const { return transmissions_ < lossy_until_; }
-  /// Whether `sequence` is on its way.
+  /// True if `sequence` is in flight.
   bool flying(std::uint32_t sequence) {
     return sequence - oldest_ < next_ - oldest_ && slot_of(sequence).state == State::flying;
   }
@@ -105,16 +104,16 @@ class SendWindow {
     bool resent = false;
     bool taken_back = false;
   };
-  /// Slots linked in order of transmission (flying) or of their numbers (lost).
+  /// Linked slots in order of transmission (flying) or sequence number (lost).
   struct List {
     std::uint32_t head = kNone;
     std::uint32_t tail = kNone;
     std::uint32_t count = 0;
   };
-  /// What one acknowledgement proves: the latest transmissions that it covers.
+  /// The latest transmissions that one ACK proves to have arrived.
   struct Evidence {
-    Slot* latest = nullptr;         ///< among frames sent once
-    Slot* latest_resent = nullptr;  ///< among frames sent again
+    Slot* latest = nullptr;         ///< frame sent once
+    Slot* latest_resent = nullptr;  ///< frame sent again
     std::uint32_t frames = 0;
   };
 
@@ -143,19 +142,19 @@ class SendWindow {
   List flying_;
   List lost_;
 
-  std::uint32_t window_;  ///< frames that may be on their way
+  std::uint32_t window_;  ///< largest number of frames in flight
   bool hold_back_ = false;
   std::uint32_t growth_ = 0;     ///< frames acknowledged since the window last grew
-  std::uint32_t allowance_ = 0;  ///< retransmissions that may leave although the window is full
+  std::uint32_t allowance_ = 0;  ///< retransmissions that may exceed the window
   std::uint64_t transmissions_ = 0;
-  std::uint64_t lossy_until_ = 0;  ///< transmissions before the last loss is forgotten
-  std::uint64_t epoch_end_ = 0;    ///< losses of transmissions before this belong to the last epoch
-  std::uint64_t latest_arrived_ = 0;  ///< transmission, counted from 1; 0: none
+  std::uint64_t lossy_until_ = 0;  ///< transmission at which the last loss is forgotten
+  std::uint64_t epoch_end_ = 0;    ///< losses of transmissions up to this belong to the last epoch
+  std::uint64_t latest_arrived_ = 0;  ///< latest transmission that arrived, from 1; 0: none
 
   Nanoseconds round_trip_{0};
   Nanoseconds variation_{0};
   std::uint32_t backoff_ = 0;
-  Instant last_progress_{INT64_MIN};  ///< an acknowledgement of something new, or a time-out
+  Instant last_progress_{INT64_MIN};  ///< time of the last new acknowledgement or timeout
   std::uint64_t timeouts_ = 0;
 };
 
@@ -163,8 +162,7 @@ template <typename Callback>
 bool SendWindow::acknowledge(Instant now, const RcFrame& frame, Callback&& acknowledged_frame) {
   const std::uint32_t sent = next_ - oldest_;
   const std::uint32_t cumulative = frame.acknowledged - oldest_;
-  // An acknowledgement that was overtaken by a later one lies behind; its words may still tell
-  // news.
+  // An ACK that a later one overtook has an old number; its words may still be new.
   const bool stale = static_cast<std::int32_t>(cumulative) < 0;
   if (!stale && cumulative > sent) return false;
   Evidence evidence;

@@ -186,11 +186,11 @@ bool CommunicatorContext::on_slot_message(Instant now, Rank from, const Message&
       if (slots_lossy_ && slot_exchange_->resend(message.epoch)) ++counters_.slot_entries_resent;
       return true;
     case MessageKind::slot_ack_request:
-      if (slots_lossy_) outbox_.send(from, MessageKind::slot_ack, slot_exchange_->left());
+      if (slots_lossy_) outbox_.send(from, MessageKind::slot_ack, slot_exchange_->acked());
       send(now, outbox_);
       return true;
     case MessageKind::slot_ack:
-      if (slots_lossy_) slot_exchange_->on_left(from, message.epoch);
+      if (slots_lossy_) slot_exchange_->on_acked(from, message.epoch);
       if (message.argument == kGoes && !gone(from)) {
         closed_ranks_.push_back(from);
         unwatch(from);
@@ -203,7 +203,7 @@ bool CommunicatorContext::on_slot_message(Instant now, Rank from, const Message&
 
 void CommunicatorContext::request_entries(Instant now, std::span<const Rank> ranks) {
   for (const Rank rank : ranks) {
-    outbox_.send(rank, MessageKind::slot_nack, slot_exchange_->meeting());
+    outbox_.send(rank, MessageKind::slot_nack, slot_exchange_->exchange());
     ++counters_.slot_entries_requested;
   }
   send(now, outbox_);
@@ -218,7 +218,7 @@ void CommunicatorContext::request_slot_acks(Instant now) {
 /// none.
 std::vector<Rank> CommunicatorContext::behind() const {
   if (!slots_lossy_) return {};
-  std::vector<Rank> ranks = slot_exchange_->behind();
+  std::vector<Rank> ranks = slot_exchange_->unacked();
   std::erase_if(ranks, [this](Rank one) { return gone(one); });
   return ranks;
 }
@@ -228,10 +228,10 @@ bool CommunicatorContext::gone(Rank rank) const {
 }
 
 void CommunicatorContext::announce_close(Instant now) {
-  if (!slots_lossy_ || slot_exchange_->meeting() == 0) return;
+  if (!slots_lossy_ || slot_exchange_->exchange() == 0) return;
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (rank_of(r) == rank_ || gone(rank_of(r))) continue;
-    outbox_.send(rank_of(r), MessageKind::slot_ack, slot_exchange_->left(), kGoes);
+    outbox_.send(rank_of(r), MessageKind::slot_ack, slot_exchange_->acked(), kGoes);
   }
   send(now, outbox_);
 }

@@ -35,7 +35,7 @@ class UnexpectedChunks {
     if (bytes_ + chunk.payload.size() > limit_bytes_) return false;
     const std::size_t bytes = chunk.payload.size();
     Chunk kept{chunk.psn, chunk.source, bytes, std::make_unique_for_overwrite<std::byte[]>(bytes)};
-    damaged = !queue_pair.place(chunk, kept.storage.get());
+    damaged = !queue_pair.copy_and_verify(chunk, kept.storage.get());
     if (damaged) return false;
     bytes_ += bytes;
     chunks_.keep(chunk.epoch, std::move(kept));

@@ -149,7 +149,8 @@ void ReceiveWorker::on_chunk(Batch& batch, Stream& stream, const device::Receive
   }
   const std::uint32_t b = stream.last_block;
   const Block& block = view.layout->blocks()[b];
-  if (!stream.pair->place(chunk, view.buffer + view.layout->offset_of(block, chunk.psn))) {
+  if (!stream.pair->copy_and_verify(chunk,
+                                    view.buffer + view.layout->offset_of(block, chunk.psn))) {
     ++counters_.damaged;
     return;
   }

@@ -1,5 +1,6 @@
-// The encoding of a schedule's data message: a short header before the bytes. It shares the reliable
-// connections with the messages of protocol machines; the first byte distinguishes the two.
+// The encoding of a schedule's data message: a short header before the bytes. It shares the
+// reliable connections with the messages of protocol machines; the first byte distinguishes the
+// two.
 //
 //    0        1                 4                 8                 12
 //   +--------+-----------------+-----------------+-----------------+----------------

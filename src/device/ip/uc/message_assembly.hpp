@@ -1,8 +1,9 @@
-// One source's UC message on its way in (K10): which segment comes next, and what a gap undoes.
+// Assembly of one source's UC message ([Khalilov24] 5.2): the segment expected next, and the effect
+// of a gap.
 //
-// A message counts only if all its segments come in order. One that is missing, or overtaken by a
-// later one, voids it, as does another message of the same source before its end; a segment that
-// comes twice changes nothing. No I/O: the queue pair moves the bytes.
+// A message counts only if all its segments arrive in order. A missing or reordered segment, or
+// another message of the same source before its end, voids it; a repeated segment is ignored. No
+// I/O: the queue pair copies the bytes.
 #pragma once
 
 #include <array>
@@ -18,13 +19,13 @@ class MessageAssembly {
  public:
   enum class Verdict : std::uint8_t {
     begins,     ///< the first segment of a message
-    continues,  ///< the one that is due; also the first one, admitted again before it is placed
-    repeated,   ///< has been placed already
-    dropped,    ///< of a message that a gap voided or that was refused
+    continues,  ///< the expected segment, or the first one again before it was placed
+    repeated,   ///< a segment that was already placed
+    dropped,    ///< a segment of a voided or refused message
   };
 
-  /// What becomes of a segment whose encoded header is at `header`. Only after `begins` or
-  /// `continues` may its bytes be placed, and `advance` says that they were.
+  /// Judges a segment whose encoded header is at `header`. Its bytes may be placed only after
+  /// `begins` or `continues`; then call `advance`.
   Verdict admit(const std::byte* header, const wire::Segment& segment) {
     const bool same = state_ != State::none && message_bytes_ == segment.message_bytes &&
                       std::memcmp(header_.data(), header, wire::kHeaderBytes) == 0;
@@ -46,19 +47,19 @@ class MessageAssembly {
     return Verdict::dropped;
   }
 
-  /// The bytes of the segment that was admitted are in place; returns whether the message is whole.
+  /// The bytes of the admitted segment are in place; returns true if the message is complete.
   bool advance(std::uint32_t bytes) {
     next_ += bytes;
     if (next_ < message_bytes_) return false;
     state_ = State::over;
     return true;
   }
-  /// Nobody wants the rest of the message.
+  /// Drops the rest of the message.
   void refuse() { state_ = State::over; }
 
-  /// The encoded header of the message, until the next begins.
+  /// The encoded header of the message, valid until the next one begins.
   const std::byte* header() const { return header_.data(); }
-  /// Messages that a gap voided.
+  /// Number of messages voided by a gap.
   std::uint64_t gaps() const { return gaps_; }
 
  private:
@@ -66,7 +67,7 @@ class MessageAssembly {
 
   std::array<std::byte, wire::kHeaderBytes> header_{};
   std::uint32_t message_bytes_ = 0;
-  std::uint32_t next_ = 0;  ///< offset of the segment that is due
+  std::uint32_t next_ = 0;  ///< offset of the expected segment
   State state_ = State::none;
   std::uint64_t gaps_ = 0;
 };

@@ -10,12 +10,12 @@ namespace tutti::device::ip {
 
 namespace {
 
-// The longest message that a socket gives, and a datagram that is not as long as was foreseen.
+// Room for the longest message from a socket after a datagram of unexpected length.
 constexpr std::size_t kAsideBytes = 2 * 65536;
 constexpr std::size_t kFlatSlots = 4;
-// Tags are taken while the bytes are in the second-level cache.
+// Small enough that tags are computed while the bytes are in the second-level cache.
 constexpr std::size_t kBatchBytes = 128 * 1024;
-// A flood of what nobody wants must not keep the thread here.
+// Bounded, so that a flood of unwanted datagrams cannot occupy the thread.
 constexpr int kMaxReceives = 1024;
 
 }  // namespace
@@ -32,8 +32,8 @@ UcQueuePair::UcQueuePair(const GroupSettings& settings, std::uint32_t subgroup,
 Result<std::uint32_t> UcQueuePair::post(const ChunkRun& run) {
   if (run.chunk_bytes == 0 || run.chunk_bytes > message_bytes_for_segment(segment_bytes_)) {
     return failure(Code::invalid_argument,
-                   "chunks of {} bytes in segments of {} are no UC messages", run.chunk_bytes,
-                   segment_bytes_);
+                   "chunks of {} bytes in segments of {} do not fit into UC messages",
+                   run.chunk_bytes, segment_bytes_);
   }
   const auto count =
       static_cast<std::uint32_t>((run.data.size() + run.chunk_bytes - 1) / run.chunk_bytes);
@@ -51,7 +51,7 @@ Result<std::uint32_t> UcQueuePair::post(const ChunkRun& run) {
     auto sent = sender().flush(send_fd(), nullptr);
     if (!sent) return sent.status();
     counters().multicast_datagrams_sent += *sent;
-    // A message of which a part was refused is sent again from its start.
+    // A message that was accepted in part is sent again from its start.
     const std::size_t a_message = segments_of(run.chunk_bytes);
     const std::uint32_t whole =
         *sent == segments ? messages : static_cast<std::uint32_t>(*sent / a_message);
@@ -64,7 +64,7 @@ Result<std::uint32_t> UcQueuePair::post(const ChunkRun& run) {
   return posted(accepted, false);
 }
 
-/// Whether one more message can leave with those that were added, as one segmented send.
+/// True if one more message can join the added ones in one segmented send.
 bool UcQueuePair::joins(std::size_t message_bytes) {
   const std::size_t segments = segments_of(message_bytes);
   const std::size_t first = std::min<std::size_t>(message_bytes, segment_bytes_);
@@ -108,7 +108,7 @@ std::size_t UcQueuePair::poll(std::span<ReceivedChunk> chunks) {
   return batch.filled;
 }
 
-/// Receives what waits first; false: nothing does, or it has to wait for the next poll.
+/// Receives the first waiting message; false if no message waits or the next poll must take it.
 bool UcQueuePair::receive(Batch& batch) {
   ++received().calls;
   const auto waiting = look(receive_descriptor());
@@ -137,9 +137,9 @@ bool UcQueuePair::receive_in_place(const WaitingMessage& waiting, Batch& batch) 
   return true;
 }
 
-/// Lays out the receive and returns how many of the datagrams that wait are segments of the first
-/// one's message if none is missing; 0 where they are not worth a receive of their own: where most
-/// of what waits is something else, or what waits is one small piece of many.
+/// Lays out the receive and returns how many waiting datagrams belong to the first one's message,
+/// assuming that none is missing. 0 if a receive of their own does not pay: most of what waits is
+/// something else, or only one small piece of many waits.
 std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::Segment& first,
                                  std::byte* at) {
   const std::size_t left = first.message_bytes - first.offset;
@@ -152,7 +152,7 @@ std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::Segm
     vectors_[2 * i] = {headers_[i].data(), wire::kSegmentHeaderBytes};
     vectors_[2 * i + 1] = {at + i * step, std::min(step, left - i * step)};
   }
-  // What follows comes to where it would lie if all came aside.
+  // Any excess lands in `aside_` at the offset that it has if everything is received there.
   const std::size_t before =
       (count - 1) * stride + wire::kSegmentHeaderBytes + vectors_[2 * count - 1].iov_len;
   vectors_[2 * count] = {aside_.get() + before, kAsideBytes - before};
@@ -179,8 +179,8 @@ void UcQueuePair::check_foreseen(const WaitingMessage& waiting, const wire::Segm
   put_aside(right, foreseen, stride, received_bytes);
 }
 
-/// Moves the datagrams that were not as foreseen, from `from` on, to where they would lie if all
-/// had come aside; there they are taken like any others.
+/// Moves the datagrams from `from` on, which did not match the layout, to the offsets in `aside_`
+/// that they have if everything is received there. They are then handled like all others.
 void UcQueuePair::put_aside(std::size_t from, std::size_t foreseen, std::size_t stride,
                             std::size_t received_bytes) {
   for (std::size_t i = from; i < foreseen; ++i) {
@@ -238,7 +238,7 @@ void UcQueuePair::count_segment(bool direct) {
   if (direct) ++counts_.direct;
 }
 
-/// Where the segment's message goes; null: the segment is dropped.
+/// The destination of the segment's message; null if the segment is dropped.
 std::byte* UcQueuePair::admit(const std::byte* header, const wire::Segment& segment) {
   Source& source = source_of(segment);
   const std::uint64_t gaps = source.assembly.gaps();
@@ -280,7 +280,7 @@ std::byte* UcQueuePair::stage(Source& source, const wire::Segment& segment) {
   return bytes.data();
 }
 
-/// The segment's bytes are in place.
+/// Completes a segment whose bytes are in place.
 void UcQueuePair::placed(Source& source, const wire::Segment& segment, Batch& batch) {
   if (!source.assembly.advance(segment.bytes)) return;
   ++counts_.completed;
@@ -293,7 +293,7 @@ void UcQueuePair::placed(Source& source, const wire::Segment& segment, Batch& ba
                                   {source.at, segment.message_bytes},
                                   header.data()};
   batch.bytes += segment.message_bytes;
-  // The next message of this source may need the same staging.
+  // The next message of this source may reuse the same staging.
   batch.over = batch.over || source.staged || batch.bytes >= kBatchBytes ||
                batch.filled == batch.chunks.size();
 }

@@ -1,12 +1,12 @@
-// UC multicast over UDP (K10): a chunk is one message of several datagrams, its segments, and goes
-// straight to its place.
+// UC multicast over UDP ([Khalilov24] 5.2): a chunk is one message of several datagrams, its
+// segments, which are received directly to their destination.
 //
-// A message leaves as one segmented send. On the way in, the first header that waits in the socket
-// is looked at; the guide says where its message belongs, and one receive scatters the payloads
-// there and the headers aside. What that layout foresaw wrongly, because segments are missing or
-// another message follows, and what came in small pieces, is received aside and copied.
+// A message leaves as one segmented send. The receiver peeks at the first header in the socket,
+// asks the resolver for the message's destination, and scatters payloads there and headers aside
+// with one receive. Datagrams that do not match this layout, because segments are missing or
+// another message follows, and small pieces are received aside and copied.
 //
-// Bytes in place are not there until the whole message's tag, taken over what lies in place, holds.
+// Placed bytes are valid only once the tag of the whole message, computed in place, is verified.
 #pragma once
 
 #include <sys/uio.h>
@@ -41,26 +41,26 @@ class UcQueuePair final : public IpMulticastQueuePair {
   void add_to(EndpointCounters& counters) const override;
 
  private:
-  /// Messages that one poll hands out.
+  /// Largest number of messages per poll.
   static constexpr std::size_t kMaxMessages = 16;
   static constexpr std::size_t kMaxSegments = DatagramSender::kMaxBatch;
-  /// Messages of collectives not begun here that may be under way at once; another takes the place
-  /// of the oldest.
+  /// Largest number of incoming messages of collectives that have not begun here; a further one
+  /// replaces the oldest.
   static constexpr std::size_t kStagings = 16;
 
-  /// What comes from one rank.
+  /// Receive state of one rank.
   struct Source {
     MessageAssembly assembly;
-    std::byte* at = nullptr;     ///< where its message goes, as the poll `asked_in` was told
-    std::uint64_t asked_in = 0;  ///< number of a poll
+    std::byte* at = nullptr;     ///< destination of its message, as of poll `asked_in`
+    std::uint64_t asked_in = 0;  ///< number of the poll that last asked the resolver
     bool staged = false;
-    std::size_t staging = 0;  ///< which one, as long as that one's owner says so
+    std::size_t staging = 0;  ///< index, valid while that staging's owner is this rank
   };
   struct Staging {
     Rank owner = kNoRank;
     std::vector<std::byte> bytes;
   };
-  /// What one poll has handed out so far.
+  /// The messages that the current poll has returned so far.
   struct Batch {
     std::span<ReceivedChunk> chunks;
     std::size_t filled = 0;
@@ -108,7 +108,7 @@ class UcQueuePair final : public IpMulticastQueuePair {
   std::size_t next_staging_ = 0;
   std::uint64_t polls_ = 0;
 
-  // What was received and not looked at yet: of `aside_`, or of `flat_`; `held_` is first.
+  // Datagrams received but not handled yet, in `aside_` or `flat_`; `held_` comes first.
   DatagramBatch flat_;
   std::unique_ptr<std::byte[]> aside_;
   std::span<const std::byte> aside_left_{};

@@ -1,5 +1,5 @@
-// What waits first in a socket: looked at before it is received, so that it can be received to
-// where it belongs.
+// Peeks at the first waiting message of a socket, so that it can be received directly to its
+// destination.
 #pragma once
 
 #include <sys/uio.h>
@@ -11,8 +11,8 @@
 
 namespace tutti::device::ip {
 
-/// Datagrams that the kernel hands over as one message (UDP_GRO): all of them `datagram_bytes`
-/// long, but the last, which may be shorter.
+/// The datagrams that the kernel delivers as one message (UDP_GRO). Each has `datagram_bytes`; the
+/// last may be shorter.
 struct WaitingMessage {
   static constexpr std::size_t kHeadBytes = 32;
 
@@ -25,9 +25,9 @@ struct WaitingMessage {
   std::span<const std::byte> head() const { return {storage.data(), head_bytes}; }
 };
 
-/// Looks without receiving; nothing where nothing waits.
+/// Peeks at the first message; nothing if none waits.
 std::optional<WaitingMessage> look(int fd);
-/// Receives what `look` showed, scattered over `pieces`; returns its length, 0 where it is gone.
+/// Receives the message that `look` showed into `pieces`; returns its length, 0 if it is gone.
 std::size_t receive_scattered(int fd, std::span<iovec> pieces);
 
 }  // namespace tutti::device::ip
