@@ -1,4 +1,4 @@
-// A bitmap in whole words: set, test, and walk the runs of clear bits.
+// A bitmap stored in words: set, test, and find runs of clear bits.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,8 @@ constexpr std::uint64_t mask(std::uint32_t from, std::uint32_t to) {
   return upper & (~std::uint64_t{0} << (from % 64));
 }
 
-/// The first bit in `within` that is clear (`wanted_is_set` 0) or set (~0), or
-/// within.last; `word(i)` is the i-th word.
+/// The first bit in `within` that is clear (`wanted_is_set` 0) or set (~0), or within.last.
+/// `word(i)` is the i-th word.
 template <typename Word>
 std::uint32_t find(Range within, std::uint64_t wanted_is_set, Word&& word) {
   for (std::uint32_t at = within.first; at < within.last;) {
@@ -44,14 +44,14 @@ std::uint32_t find(Range within, std::uint64_t wanted_is_set, Word&& word) {
 
 }  // namespace bits
 
-/// A fixed number of bits, all clear at first. Used by one thread at a time.
+/// A fixed number of bits, initially clear. Used by one thread at a time.
 class Bitmap {
  public:
   Bitmap() = default;
   explicit Bitmap(std::size_t bits) : words_((bits + 63) / 64) {}
 
   bool test(std::uint32_t bit) const { return (words_[bit / 64] >> (bit % 64) & 1) != 0; }
-  /// Sets a bit; returns whether it was clear.
+  /// Sets a bit; returns true if it was clear.
   bool set(std::uint32_t bit) {
     const std::uint64_t mask = std::uint64_t{1} << (bit % 64);
     const bool was_clear = (words_[bit / 64] & mask) == 0;
@@ -62,7 +62,7 @@ class Bitmap {
   std::uint64_t word(std::size_t at) const { return words_[at]; }
   std::size_t word_count() const { return words_.size(); }
 
-  /// The first run of clear bits within `within`; empty where all are set.
+  /// The first run of clear bits within `within`; empty if all are set.
   Range first_clear_run(Range within) const {
     const std::uint32_t first = find(within, 0);
     return {first, find({first, within.last}, ~std::uint64_t{0})};

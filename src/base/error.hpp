@@ -1,4 +1,4 @@
-// Making a Status: formatted text, and errno where a system call failed.
+// Makes a Status from formatted text, and from errno after a failed system call.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,13 +10,13 @@
 
 namespace tutti {
 
-/// A failure whose message is formatted as fmt::format does.
+/// An error whose message is formatted as by fmt::format.
 template <typename... Args>
 Status failure(Code code, fmt::format_string<Args...> format, Args&&... args) {
   return Status(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// A failed system call: what was tried, then errno's own text.
+/// The error of a system call: the attempted action, then the text of errno.
 template <typename... Args>
 Status system_failure(int error_number, fmt::format_string<Args...> format, Args&&... args) {
   return Status(Code::system, fmt::format(format, std::forward<Args>(args)...) + ": " +

@@ -1,11 +1,11 @@
-// Seeded random streams: a counter-based mix, so that one draw never shifts another.
+// Seeded random numbers by a counter and a mix function, so that one draw never shifts another.
 #pragma once
 
 #include <cstdint>
 
 namespace tutti {
 
-/// The finaliser of SplitMix64: a bijection that scatters every bit.
+/// The finaliser of SplitMix64, a bijection that changes every bit.
 constexpr std::uint64_t mix(std::uint64_t value) {
   value += 0x9e37'79b9'7f4a'7c15u;
   value = (value ^ (value >> 30)) * 0xbf58'476d'1ce4'e5b9u;
@@ -13,13 +13,13 @@ constexpr std::uint64_t mix(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-/// A draw keyed by a seed and up to three coordinates.
+/// A random number determined by a seed and up to three coordinates.
 constexpr std::uint64_t draw(std::uint64_t seed, std::uint64_t a, std::uint64_t b = 0,
                              std::uint64_t c = 0) {
   return mix(mix(mix(mix(seed) ^ a) ^ b) ^ c);
 }
 
-/// A stream of draws.
+/// A stream of random numbers.
 class Random {
  public:
   explicit constexpr Random(std::uint64_t seed) : state_(seed) {}

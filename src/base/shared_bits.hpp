@@ -1,6 +1,6 @@
-// A bitmap that several threads look at. A word is changed either by one thread alone (`set`) or by
-// any (`set_atomic`, `clear_atomic`); whoever sees a bit also sees what was written before it was
-// set.
+// A bitmap that several threads read. A word is written either by one thread alone (`set`) or by
+// any thread (`set_atomic`, `clear_atomic`). A thread that sees a bit also sees what was written
+// before the bit was set.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-/// A fixed number of bits, all clear at first.
+/// A fixed number of bits, initially clear.
 class SharedBitmap {
  public:
   SharedBitmap() = default;
@@ -19,14 +19,14 @@ class SharedBitmap {
       : words_(std::make_unique<std::atomic<std::uint64_t>[]>((bits + 63) / 64)) {}
 
   bool test(std::uint32_t bit) const { return (word(bit / 64) >> (bit % 64) & 1) != 0; }
-  /// Sets a bit of a word that no other thread changes; returns whether it was clear.
+  /// Sets a bit of a word that no other thread writes; returns true if it was clear.
   bool set(std::uint32_t bit) {
     const std::uint64_t mask = std::uint64_t{1} << (bit % 64);
     const std::uint64_t before = words_[bit / 64].load(std::memory_order_relaxed);
     words_[bit / 64].store(before | mask, std::memory_order_release);
     return (before & mask) == 0;
   }
-  /// The same beside other threads that change the word.
+  /// Sets a bit of a word that other threads may write; returns true if it was clear.
   bool set_atomic(std::uint32_t bit) {
     const std::uint64_t mask = std::uint64_t{1} << (bit % 64);
     return (words_[bit / 64].fetch_or(mask, std::memory_order_acq_rel) & mask) == 0;
@@ -34,7 +34,7 @@ class SharedBitmap {
   void clear_atomic(std::uint32_t bit) {
     words_[bit / 64].fetch_and(~(std::uint64_t{1} << (bit % 64)), std::memory_order_acq_rel);
   }
-  /// Sets the bits of a range that lies in one word; returns how many were clear.
+  /// Sets the bits of a range within one word; returns the number that were clear.
   std::uint32_t set_word_atomic(Range within) {
     const std::uint64_t mask = bits::mask(within.first, within.last);
     const std::uint64_t before =
@@ -42,11 +42,12 @@ class SharedBitmap {
     return static_cast<std::uint32_t>(std::popcount(mask & ~before));
   }
 
-  /// The first run of clear bits within `within`; empty where all are set. What is set meanwhile
-  /// may still be in it.
+  /// The first run of clear bits within `within`; empty if all are set. Bits set concurrently may
+  /// be included.
   Range first_clear_run(Range within) const {
     const std::uint32_t first = find(within, 0);
-    // Its first bit was clear: looked at again, it may not be, and the run would seem empty.
+    // The search starts after the first bit, which may have been set since: the run must not be
+    // empty.
     return {first, find({std::min(first + 1, within.last), within.last}, ~std::uint64_t{0})};
   }
 

@@ -1,4 +1,4 @@
-// A count that one thread keeps and any thread reads: as cheap as a plain one.
+// A counter that one thread writes and any thread may read, as cheap as a plain integer.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@ namespace tutti {
 
 class SingleWriterCounter {
  public:
-  /// By the one thread that counts.
+  /// Adds to the count; only from the writing thread.
   void add(std::uint64_t amount) {
     count_.store(count_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
   }

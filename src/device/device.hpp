@@ -60,8 +60,8 @@ struct ChunkRun {
   std::uint32_t first_psn = 0;
   std::span<const std::byte> data{};  ///< payload; must stay unchanged until it was read
   std::uint32_t chunk_bytes = 0;      ///< size of every chunk but the last, which may be shorter
-  Rank to =
-      kNoRank;  ///< the only rank that needs the data; kNoRank: all. Others may receive it too
+  /// The only rank that needs the data; kNoRank: all. Other ranks may receive it too.
+  Rank to = kNoRank;
 };
 
 /// A chunk that arrived: in staging or, by UC, where the resolver placed it. Its bytes are verified

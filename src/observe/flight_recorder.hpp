@@ -1,5 +1,5 @@
-// What a rank was doing: a ring of its last collectives with state and progress, always on, dumped
-// on an error, a signal, or request.
+// The flight record of a rank: a ring of its last collectives with state and progress. It is always
+// kept, and dumped on an error, a signal or request.
 #pragma once
 
 #include <array>
@@ -18,28 +18,28 @@ const char* to_string(Phase phase);
 /// One collective of one rank.
 struct FlightRecord {
   std::uint32_t epoch = 0;
-  const char* operation = "";  ///< a literal: "allgather"
+  const char* operation = "";  ///< string literal, as "allgather"
   const char* algorithm = "";
   Rank root = kNoRank;
-  std::uint64_t bytes = 0;  ///< of the receive buffer
+  std::uint64_t bytes = 0;  ///< size of the receive buffer
   Phase phase = Phase::queued;
   Instant started{};
-  std::array<Instant, 6> entered{};  ///< when each phase began; 0: never
+  std::array<Instant, 6> entered{};  ///< start of each phase; 0: never entered
   std::uint64_t chunks_total = 0;
   std::uint64_t chunks_present = 0;
-  Instant traced_since{};        ///< by the trace's clock; where it is traced
-  Instant phase_traced_since{};  ///< likewise
+  Instant traced_since{};        ///< start by the trace's clock, if traced
+  Instant phase_traced_since{};  ///< start of the phase by the trace's clock, if traced
 };
 
 class FlightRecorder {
  public:
-  /// From now on collectives and their phases are traced, too; null: no more. It outlives this.
+  /// Traces collectives and their phases from now on; null ends this. `trace` must outlive this.
   void trace_to(CommunicatorTrace* trace) { trace_ = trace; }
 
-  /// Opens a record; the oldest makes room.
+  /// Opens a record, which replaces the oldest.
   FlightRecord& begin(std::uint32_t epoch, const char* operation, const char* algorithm, Rank root,
                       std::uint64_t bytes, Instant now);
-  /// Notes that a collective entered a phase. Nothing where its record was overwritten.
+  /// Records that a collective entered a phase. No effect if its record was overwritten.
   void enter(std::uint32_t epoch, Phase phase, Instant now);
   void progress(std::uint32_t epoch, std::uint64_t present, std::uint64_t total);
 

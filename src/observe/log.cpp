@@ -6,7 +6,7 @@
 namespace tutti::observe {
 namespace {
 
-// A logger of our own: the application's default one is not ours to write to.
+// A logger of our own, because the default one belongs to the application.
 spdlog::logger& logger() {
   static spdlog::logger ours("tutti", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   return ours;

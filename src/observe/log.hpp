@@ -1,11 +1,11 @@
-// What Tutti itself has to say to the operator: by spdlog, on the standard error stream.
+// Messages of Tutti to the operator, by spdlog on the standard error stream.
 #pragma once
 
 #include <string_view>
 
 namespace tutti::observe {
 
-/// A sentence about something that went wrong and that no caller is told.
+/// Logs an error that no caller receives as a status.
 void complain(std::string_view sentence);
 
 /// A sentence about something that works, and that an operator may want to change.

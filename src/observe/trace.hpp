@@ -1,7 +1,7 @@
-// What happened when, by track, in the format that chrome://tracing and Perfetto read.
+// A trace by tracks, written in the Trace Event Format that chrome://tracing and Perfetto read.
 //
-// Spans are kept in memory until they are written: a trace is for runs that one wants to look at.
-// The simulator's traces, those of real runs and merged ones all come from here.
+// Spans are kept in memory until they are written, so a trace suits only runs of limited length.
+// The simulator, real runs and merged traces use this class.
 #pragma once
 
 #include <chrono>
@@ -17,10 +17,10 @@
 
 namespace tutti::observe {
 
-/// A duration, or an instant counted from wherever the trace begins.
+/// A duration, or an instant relative to the start of the trace.
 using TraceTime = std::chrono::duration<std::int64_t, std::pico>;
 
-/// A row of the viewer: its group ("ranks", "switch ports") and its place in it.
+/// A row of the viewer: its group ("ranks", "switch ports") and its number in it.
 struct TraceTrack {
   std::uint32_t group = 0;
   std::uint32_t number = 0;
@@ -28,7 +28,7 @@ struct TraceTrack {
   bool operator==(const TraceTrack&) const = default;
 };
 
-/// What the viewer shows beside a span: {"bytes", 4096}.
+/// A value that the viewer shows with a span: {"bytes", 4096}.
 struct TraceArgument {
   std::string_view name;
   std::int64_t value = 0;
@@ -37,33 +37,33 @@ using TraceArguments = std::vector<TraceArgument>;
 
 class Trace {
  public:
-  /// Keeps at most so many spans; what comes later is counted only.
+  /// `most_spans`: number of spans kept; later ones are only counted.
   explicit Trace(std::size_t most_spans = 2'000'000) : most_spans_(most_spans) {}
 
-  /// Names a group of tracks; returns its number: one more than the highest so far.
+  /// Names a group of tracks and returns its number, one more than the highest so far.
   std::uint32_t add_group(std::string_view name);
-  /// The same with a number of the caller's, which no other group has.
+  /// Names a group of tracks with an unused number.
   void add_group(std::uint32_t number, std::string_view name);
   void name_track(TraceTrack track, std::string_view name);
-  /// What was under way on a track. Spans of one track nest or do not overlap. `category` sorts
-  /// spans for whoever reads the file.
+  /// Adds a span. Spans of one track nest or do not overlap. `category` is a label by which readers
+  /// of the file may filter.
   void add(TraceTrack track, std::string_view name, TraceTime begin, TraceTime length,
            std::string_view category = {}, const TraceArguments& arguments = {});
-  /// What happened in no time.
+  /// Adds an event without duration.
   void mark(TraceTrack track, std::string_view name, TraceTime at, std::string_view category = {},
             const TraceArguments& arguments = {});
-  /// An arrow from a span that is under way on one track to one on another.
+  /// Adds an arrow between two spans that are under way on their tracks.
   void connect(TraceTrack from, TraceTime from_at, TraceTrack to, TraceTime to_at);
-  /// Says something about the trace as a whole; `json` is a value as JSON writes it.
+  /// Adds a property of the whole trace; `json` is its value as JSON text.
   void describe(std::string_view name, std::string json);
 
   std::size_t spans() const { return spans_.size(); }
   std::uint64_t left_out() const { return left_out_; }
-  /// Writes it as JSON: {"traceEvents": [...], "otherData": {...}}, times in microseconds.
+  /// Writes the trace as JSON: {"traceEvents": [...], "otherData": {...}}, times in microseconds.
   void write(std::ostream& out) const;
 
  private:
-  using NameIndex = std::uint32_t;  ///< in names_
+  using NameIndex = std::uint32_t;  ///< index in names_
 
   struct Span {
     TraceTrack track;
@@ -71,7 +71,7 @@ class Trace {
     NameIndex category = 0;
     bool marks = false;
     std::uint32_t argument_count = 0;
-    std::uint64_t first_argument = 0;  ///< in arguments_
+    std::uint64_t first_argument = 0;  ///< index in arguments_
     TraceTime begin;
     TraceTime length;
   };

@@ -1,5 +1,5 @@
-// A rank's logs as tracks of a trace: one group a rank, so that the traces of all ranks can be put
-// side by side.
+// Turns a rank's logs into tracks of a trace. Each rank is one group, so that the traces of all
+// ranks can be merged.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace tutti::observe {
 
-/// How a rank's clock becomes the job's: rank 0's, counted from `origin`.
+/// Converts a rank's clock to the job's: rank 0's clock, relative to `origin`.
 struct TraceClock {
-  Nanoseconds offset{};  ///< rank 0's clock less this rank's
-  Nanoseconds error{};   ///< the offset's, at most, when it was measured
-  Instant origin{};      ///< on rank 0's clock
+  Nanoseconds offset{};  ///< rank 0's clock minus this rank's
+  Nanoseconds error{};   ///< largest error of `offset` when it was measured
+  Instant origin{};      ///< start of the trace on rank 0's clock
 
   TraceTime at(Instant local) const { return local + offset - origin; }
 };
 
-/// Adds what the logs hold to the group of that rank. Spans that overlap, which a track must not
-/// have, get rows beside each other; a collective's phases lie in the row of their collective.
+/// Adds the spans of the logs to the group of the rank. Overlapping spans get separate rows,
+/// because a track must not have any; a collective's phases use the row of the collective.
 void export_rank(Trace& trace, Rank rank, const std::string& name,
                  std::span<const TraceLog* const> logs, const TraceClock& clock);
 

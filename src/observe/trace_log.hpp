@@ -1,5 +1,5 @@
-// What a rank did, span by span, while it was being traced: kept in rings of a fixed size, of which
-// the oldest spans make room, and turned into a trace at the end.
+// The spans of a rank while it is traced, kept in rings of fixed size that drop the oldest spans.
+// They become a trace at the end.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +13,17 @@
 
 namespace tutti::observe {
 
-/// What a span is about; its track follows from it.
+/// The subject of a span, which determines its track.
 enum class TraceKind : std::uint8_t {
-  collective,  ///< one from its beginning to its end
-  phase,       ///< of a collective
-  send,        ///< a message of a task list: from its task's turn until it was handed over
-  receive,     ///< a message of a task list: from its task's turn until it was there
-  compute,     ///< a copy or a reduction of a task list
-  multicast,   ///< this rank's block: from its first chunk sent to its last
-  collect,     ///< another rank's block: from its first chunk here to its last
-  fetch,       ///< a READ of what was lost
-  cutoff,      ///< a mark: what has not come is taken for lost
+  collective,  ///< a collective from start to end
+  phase,       ///< a phase of a collective
+  send,        ///< a message of a schedule: from the start of its task until it was posted
+  receive,     ///< a message of a schedule: from the start of its task until it arrived
+  compute,     ///< a copy or reduction of a schedule
+  multicast,   ///< own block: from its first chunk sent to its last
+  collect,     ///< block of another rank: from its first chunk received to its last
+  fetch,       ///< a READ of lost chunks
+  cutoff,      ///< a mark: missing chunks are declared lost
   drive,       ///< a thread at work on the engine, or asleep
   receive_worker,
 };
@@ -32,24 +32,24 @@ inline constexpr std::size_t kTraceKinds = 11;
 /// "send"
 const char* to_string(TraceKind kind);
 
-/// Texts are literals, which outlive every log.
+/// A span. Its texts are string literals, which outlive every log.
 struct TraceSpan {
   TraceKind kind = TraceKind::collective;
   std::uint16_t communicator = 0;
   std::uint32_t epoch = 0;
   const char* name = "";
-  const char* detail = "";  ///< "": none
+  const char* detail = "";  ///< empty: none
   Instant begin{};
-  Instant end{};  ///< `begin`: a mark
+  Instant end{};  ///< equal to `begin` for a mark
   Rank peer = kNoRank;
-  std::uint32_t slot = 0;  ///< of a message, or the number of a block
+  std::uint32_t slot = 0;  ///< match slot of a message, or number of a block
   std::uint64_t bytes = 0;
 };
 
 /// A ring of spans. Any thread may add.
 class TraceLog {
  public:
-  /// Reads the clock of the process, or what stands for it.
+  /// Returns the time of the process, or of the simulation.
   using Clock = Instant (*)();
 
   TraceLog(std::string name, std::size_t most_spans, Clock clock);
@@ -61,8 +61,8 @@ class TraceLog {
   void add(const TraceSpan& span);
 
   struct Content {
-    std::vector<TraceSpan> spans;  ///< in the order of their ends
-    std::uint64_t dropped = 0;     ///< older ones that made room
+    std::vector<TraceSpan> spans;  ///< ordered by end
+    std::uint64_t dropped = 0;     ///< number of older spans dropped
   };
   Content content() const;
 
@@ -70,20 +70,21 @@ class TraceLog {
   std::string name_;
   std::size_t most_spans_;
   Clock clock_;
-  mutable std::mutex mutex_;  ///< guards what follows
+  mutable std::mutex mutex_;  ///< guards the members below
   std::vector<TraceSpan> ring_;
   std::uint64_t added_ = 0;
 };
 
-/// What one communicator adds to a log. By the engine's thread.
+/// Adds the spans of one communicator to a log. Used by the owner of the engine.
 class CommunicatorTrace {
  public:
-  /// `members`: its ranks as the whole job numbers them; empty: the same. The log outlives it.
+  /// `members`: the communicator's ranks as numbered in the job; empty: the same numbers. The log
+  /// must outlive this.
   CommunicatorTrace(TraceLog& log, std::uint16_t communicator, std::vector<Rank> members)
       : log_(log), communicator_(communicator), members_(std::move(members)) {}
 
   Instant now() const { return log_.now(); }
-  /// Fills in the communicator, and names the peer as the job does.
+  /// Adds a span, with the communicator's number and the peer's rank in the job.
   void add(TraceSpan span);
 
  private:
@@ -92,27 +93,27 @@ class CommunicatorTrace {
   std::vector<Rank> members_;
 };
 
-/// A thread that polls: rounds that found work, one after the other, are one span.
+/// Traces a thread that polls: consecutive rounds that found work form one span.
 class BusyTrace {
  public:
-  /// `log` null: nothing is traced. It outlives this.
+  /// `log` must outlive this; null: nothing is traced.
   BusyTrace(TraceLog* log, TraceKind kind, const char* thread)
       : log_(log), kind_(kind), thread_(thread) {}
   ~BusyTrace() { polled(false); }
   BusyTrace(const BusyTrace&) = delete;
   BusyTrace& operator=(const BusyTrace&) = delete;
 
-  /// A round is about to begin.
+  /// Call before a round.
   void polling() {
     if (log_ != nullptr && !busy_) since_ = log_->now();
   }
-  /// A round is over, which found work or did not.
+  /// Call after a round; `worked`: it found work.
   void polled(bool worked) {
     if (log_ == nullptr) return;
     if (busy_ && !worked) add("work", since_);
     busy_ = worked;
   }
-  /// Around a sleep.
+  /// Call `falls_asleep` before a sleep and `wakes` after it.
   Instant falls_asleep() const { return log_ == nullptr ? Instant{} : log_->now(); }
   void wakes(Instant slept_since) {
     if (log_ != nullptr) add("sleep", slept_since);

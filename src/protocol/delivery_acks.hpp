@@ -45,8 +45,7 @@ class DeliveryAcks {
   std::uint32_t acked_by_all_;  ///< last epoch that every rank has acknowledged
   std::vector<Pending> pending_;
   Instant due_ = kNever;
-  std::vector<std::uint32_t>
-      acked_;  ///< last epoch acknowledged, by rank; empty before the first ACK
+  std::vector<std::uint32_t> acked_;  ///< last epoch, by rank; empty before the first ACK
 };
 
 }  // namespace tutti::protocol

@@ -6,8 +6,8 @@
 // which always has the block.
 //  - A responder that misses a range answers "pending" (not arrived yet) or "lost" (lost here too,
 //    possibly after "pending"), and "ready" once it has it.
-//  - "Lost" means a shared loss: the requester sends a retransmit request to the block's root, which
-//    multicasts the range again. Repeated requests within the linger time are ignored.
+//  - "Lost" means a shared loss: the requester sends a retransmit request to the block's root,
+//    which multicasts the range again. Repeated requests within the linger time are ignored.
 //  - A silent responder is skipped in favour of the rank to its left, up to the root, then again.
 // With FetchFrom::root the root is asked directly: it keeps a copy and no other rank has to.
 #pragma once

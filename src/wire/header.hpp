@@ -1,13 +1,13 @@
-// The header in front of every datagram of the `ip` device, and the limits that its widths impose.
+// The header of every datagram of the `ip` device, and the limits that its field widths impose.
 //
 //    0        1        2        3
 //   +--------+--------+-----------------+
 //   |ver|kind|subgroup|  communicator   |
 //   +--------+--------+-----------------+
-//   |              source               |  rank that sent it
+//   |              source               |  rank of the sender
 //   +-----------------------------------+
 //   |               epoch               |  chunk: collective sequence number of the communicator
-//   |                                   |  reliable: transmissions to this peer so far; probe: try
+//   |                                   |  reliable: transmissions to this peer; probe: attempt
 //   +-----------------------------------+
 //   |                psn                |  chunk: index in the whole receive buffer
 //   |                                   |  reliable, probe: destination rank
@@ -16,8 +16,8 @@
 //   |                                   |  and the payload
 //   +-----------------------------------+
 //
-// All fields are little-endian. A chunk sent again carries the same bytes; a reliable frame sent
-// again counts as a new transmission, so that no two frames share a header.
+// All fields are little-endian. A retransmitted chunk carries the same bytes. A retransmitted
+// reliable frame counts as a new transmission, so that no two frames share a header.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ enum class PacketKind : std::uint8_t {
 inline constexpr std::uint8_t kVersion = 1;
 inline constexpr std::size_t kHeaderBytes = 24;
 inline constexpr std::size_t kTagOffset = 16;
-inline constexpr std::size_t kSourceOffset = 4;  ///< where a kernel filter finds the source rank
+inline constexpr std::size_t kSourceOffset = 4;  ///< offset of the source rank, for kernel filters
 
 struct Header {
   PacketKind kind = PacketKind::chunk;
@@ -55,7 +55,7 @@ struct Header {
   friend bool operator==(const Header&, const Header&) = default;
 };
 
-// The fields fill the header, and the limits that the API states fit the fields.
+// The fields fill the header, and the documented limits of the API fit the fields.
 static_assert(1 + 1 + 2 + 4 + 4 + 4 + 8 == kHeaderBytes);
 inline constexpr std::uint64_t kMaxRanks = std::uint64_t{1} << 31;
 inline constexpr std::uint64_t kMaxChunks = std::uint64_t{1} << 32;
@@ -69,10 +69,10 @@ inline void encode_tag(std::uint64_t tag, std::byte* header) {
   std::memcpy(header + kTagOffset, &tag, sizeof tag);
 }
 
-/// Reads a header. Nothing for bytes that are too short, of another version or an unknown kind.
+/// Decodes a header; nothing if the bytes are too few or of another version or an unknown kind.
 std::optional<Header> decode(std::span<const std::byte> datagram);
 
-/// "chunk comm 3 source 7 epoch 12 psn 99 tag 0x..." for logs and failures.
+/// "chunk comm 3 source 7 epoch 12 psn 99 tag 0x...", for logs and test failures.
 std::string to_string(const Header& header);
 
 }  // namespace tutti::wire

@@ -22,7 +22,7 @@ constexpr std::uint64_t low64(Uint128 value) { return static_cast<std::uint64_t>
 constexpr std::uint64_t high64(Uint128 value) { return static_cast<std::uint64_t>(value >> 64); }
 
 struct PolynomialKey {
-  std::uint64_t low = 0;   // r, clamped as RFC 8439 says
+  std::uint64_t low = 0;   // r, clamped as in RFC 8439
   std::uint64_t high = 0;  // a multiple of 4
 };
 
@@ -46,7 +46,7 @@ class Polynomial {
   }
 
  private:
-  // (low, high, top) * r, where 2^130 = 5: what a multiple 4m of 4 adds at 2^128 is 5m at 1, hence
+  // (low, high, top) * r. Since 2^130 = 5, a multiple 4m of 4 at 2^128 equals 5m at 1; hence
   // folded_ = 5/4 of r's upper limb. top stays below 8, so nothing overflows.
   void multiply(std::uint64_t low, std::uint64_t high, std::uint64_t top) {
     const Uint128 at0 = Uint128{low} * key_.low + Uint128{high} * folded_;
@@ -69,7 +69,7 @@ class Polynomial {
 
 }  // namespace
 
-/// Everything derived from the job's secret for one communicator.
+/// The keys of one communicator, derived from the job's secret.
 struct TagKey {
   alignas(64) std::array<std::byte, kNhKeyBytes> nh{};
   PolynomialKey polynomial;
@@ -92,12 +92,12 @@ constexpr std::string_view kDerivationLabel = "tutti datagram tag 1";
 constexpr std::size_t kMinimumSecretBytes = 16;
 constexpr std::size_t kMaximumSecretBytes = 32;
 
-// libcrypto takes parameters by pointers to non-const; it does not write through these.
+// libcrypto takes parameters by pointers to non-const but does not write through them.
 OSSL_PARAM octets(const char* name, const void* bytes, std::size_t size) {
   return OSSL_PARAM_construct_octet_string(name, const_cast<void*>(bytes), size);
 }
 
-/// HKDF-SHA-256 (RFC 5869); false where libcrypto fails.
+/// HKDF-SHA-256 (RFC 5869); false if libcrypto fails.
 bool derive(std::span<const std::byte> secret, std::span<const std::byte> info,
             std::span<unsigned char> out) {
   const std::unique_ptr<EVP_KDF, decltype(&EVP_KDF_free)> kdf(
@@ -124,7 +124,7 @@ std::span<const IntegrityKernels> kernels_of(IntegrityKind kind) {
   return kind == IntegrityKind::keyed_tag ? nh_kernels() : crc_kernels();
 }
 
-/// NH of a block of at most kNhBlockBytes: whole groups in place, the rest through a padded group.
+/// NH of a block of at most kNhBlockBytes: whole groups in place, the rest in a padded group.
 template <bool kCopy>
 Block hash_block(const IntegrityKernels& kernels, const TagKey& key, std::byte* destination,
                  std::span<const std::byte> block) {
@@ -142,7 +142,7 @@ Block hash_block(const IntegrityKernels& kernels, const TagKey& key, std::byte* 
   return value;
 }
 
-/// H of a payload that one NH key does not cover.
+/// H of a payload longer than one NH key.
 template <bool kCopy>
 Block hash_blocks(const IntegrityKernels& kernels, const TagKey& key, std::byte* destination,
                   std::span<const std::byte> payload) {
@@ -171,7 +171,8 @@ Block hash_payload(const IntegrityKernels& kernels, const TagKey& key, std::byte
 template <bool kCopy>
 std::uint64_t keyed_tag(const IntegrityKernels& kernels, const TagKey& key, std::byte* destination,
                         const std::byte* header, std::span<const std::byte> payload) {
-  // The header's half comes first: it takes long but occupies little, and NH runs beside it.
+  // The header's encryption comes first: it has a long latency and few instructions, so NH overlaps
+  // it.
   const Block mask = kernels.encrypt(key.aes, load_word<Block>(header));
   const Block hash = hash_payload<kCopy>(kernels, key, destination, payload);
   return kernels.encrypt(key.aes, {mask.first ^ hash.first, mask.second ^ hash.second}).first;
@@ -195,7 +196,7 @@ Result<Integrity> Integrity::keyed(std::span<const std::byte> secret, std::uint6
   if (secret.size() < kMinimumSecretBytes || secret.size() > kMaximumSecretBytes) {
     return failure(
         Code::invalid_argument,
-        "the job's secret has {} bytes; give {} to {} random bytes, the same on every rank",
+        "the job's secret has {} bytes: give {} to {} random bytes, the same on every rank",
         secret.size(), kMinimumSecretBytes, kMaximumSecretBytes);
   }
   std::array<std::byte, kDerivationLabel.size() + sizeof context> info;
@@ -205,7 +206,7 @@ Result<Integrity> Integrity::keyed(std::span<const std::byte> secret, std::uint6
   if (!derive(secret, info, derived)) {
     return failure(
         Code::internal,
-        "libcrypto cannot derive keys for datagram tags (HKDF with SHA-256); check that its "
+        "libcrypto cannot derive keys for datagram tags (HKDF with SHA-256): check that its "
         "default provider is enabled, or choose checksums instead of tags");
   }
   auto key = std::make_shared<TagKey>();
@@ -250,7 +251,7 @@ Result<Integrity> Integrity::with_implementation(std::string_view name) const {
   }
   return failure(
       Code::unsupported,
-      "there is no implementation \"{}\" of this kind of integrity word on this processor; "
+      "implementation \"{}\" of this kind of integrity word does not exist on this processor: "
       "leave the choice to Tutti (here \"{}\")",
       name, fastest(kernels_of(kind())).name);
 }

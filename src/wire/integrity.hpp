@@ -1,4 +1,4 @@
-// The integrity word of a datagram: a keyed tag, or a checksum where the user turns tags off.
+// The integrity word of a datagram: a keyed tag, or a checksum if the user turns tags off.
 //
 // Keyed tag, 64 bits, of a 16-byte header and a payload of `size` bytes (all words little-endian):
 //
@@ -8,16 +8,15 @@
 //   NH      A block is pairs (x_i, y_i) of 32-bit words, the NH key is pairs (p_i, q_i).
 //           Pass t = 0, 1:
 //             N_t = sum over i of (x_i + p_{i+4t} mod 2^32) * (y_i + q_{i+4t} mod 2^32)   mod 2^64
-//           A block's value is the 16 bytes N_0 || N_1. To N_1 of the last block `size` is added.
+//           A block's value is the 16 bytes N_0 || N_1; `size` is added to N_1 of the last block.
 //   H       One block or none: its value (none counts as zeros). More: Poly1305 with r, and s = 0,
 //           of the values in order.
 //   tag     The first 8 bytes of AES_k(AES_k(header) xor H): the CBC-MAC of header || H.
 //
 // Two payloads collide in H with probability at most 2^-62 (2^-64 for payloads of one size), and
 // the CBC-MAC of two blocks binds H to the whole header; a forged datagram passes with at most
-// 2^-61 per try. No nonce is needed: a header that comes twice with different payloads leaks
-// nothing unless their H collide. docs/integrity.md has the argument, the measurements and what
-// else was tried.
+// 2^-61 per try. No nonce is needed: a repeated header with different payloads leaks nothing unless
+// their H collide. docs/integrity.md has the argument, the measurements and rejected alternatives.
 #pragma once
 
 #include <cstddef>
@@ -35,51 +34,52 @@ struct IntegrityKernels;
 struct TagKey;
 
 enum class IntegrityKind : std::uint8_t {
-  keyed_tag,  ///< proves that the sender knows the job's secret, and that no bit changed
-  crc32c,     ///< finds accidents only: CRC-32C of header and payload, zero extended to 64 bits
+  keyed_tag,  ///< proof that the sender knows the secret and no bit changed
+  crc32c,     ///< CRC-32C of header and payload in 64 bits; detects accidental damage only
 };
 
-/// Bytes of a header that the integrity word covers: those before the word itself.
+/// Size of the header part that the integrity word covers: everything before the word.
 inline constexpr std::size_t kIntegrityHeaderBytes = 16;
 
-/// Computes integrity words. Immutable after creation: any number of threads may share one, a copy
-/// is cheap (it shares the key), and no call allocates.
+/// Computes integrity words. Immutable, so any number of threads may share it; a copy shares the
+/// key, and no call allocates.
 class Integrity {
  public:
-  /// Keyed tags under a subkey of `secret` (16 to 32 bytes) that belongs to `context`, the
-  /// communicator's identifier. The secret is not kept. Fails with invalid_argument for a secret of
-  /// another size, with internal where libcrypto cannot derive keys.
+  /// Keyed tags under a subkey of `secret` (16 to 32 bytes) for `context`, the communicator's
+  /// identifier. The secret is not stored. Fails with invalid_argument for a secret of another
+  /// size, and with internal if libcrypto cannot derive keys.
   static Result<Integrity> keyed(std::span<const std::byte> secret, std::uint64_t context);
 
-  /// CRC-32C words.
+  /// CRC-32C checksums.
   static Integrity crc();
 
   IntegrityKind kind() const;
 
-  /// What computes: "nh/avx2", "nh/sse2", "nh/portable", "crc32c/sse4.2" or "crc32c/portable".
+  /// Name of the implementation: "nh/avx2", "nh/sse2", "nh/portable", "crc32c/sse4.2" or
+  /// "crc32c/portable".
   const char* implementation() const;
 
   /// The integrity word of the kIntegrityHeaderBytes at `header` and of `payload`.
   std::uint64_t tag(const std::byte* header, std::span<const std::byte> payload) const;
 
-  /// The same word; copies `payload` to `destination` in the same pass. The destination has room
-  /// for the payload, does not overlap it, and is written there and nowhere else. It holds the
-  /// bytes even when the word turns out wrong: the caller must not count them as received then.
+  /// Computes the same word and copies `payload` to `destination` in one pass. The two must not
+  /// overlap, and nothing else is written. The bytes are copied even if the word turns out wrong;
+  /// the caller must then discard them.
   std::uint64_t copy_and_tag(std::byte* destination, const std::byte* header,
                              std::span<const std::byte> payload) const;
 
   /// The implementations of `kind` that this processor runs, fastest first.
   static std::vector<std::string_view> implementations(IntegrityKind kind);
 
-  /// The same object computing with the named implementation, for tests and measurements. Fails
-  /// with unsupported where implementations(kind()) does not list the name.
+  /// The same object with the named implementation, for tests and measurements. Fails with
+  /// unsupported if implementations(kind()) does not list the name.
   Result<Integrity> with_implementation(std::string_view name) const;
 
  private:
   Integrity(const IntegrityKernels* kernels, std::shared_ptr<const TagKey> key);
 
   const IntegrityKernels* kernels_;    // static, never null
-  std::shared_ptr<const TagKey> key_;  // null for a CRC
+  std::shared_ptr<const TagKey> key_;  // null for CRC
 };
 
 }  // namespace tutti::wire

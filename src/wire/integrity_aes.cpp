@@ -17,8 +17,8 @@ constexpr std::uint8_t times_x(std::uint8_t value) {
   return static_cast<std::uint8_t>((value << 1) ^ ((value & 0x80) != 0 ? 0x1b : 0));
 }
 
-/// The substitution: the inverse in GF(2^8), then an affine map. Walks all elements as powers of 3
-/// while a second walk divides by 3, so that the two are always inverse to each other.
+/// The substitution box: the inverse in GF(2^8), then an affine map. `element` runs through all
+/// powers of 3 and `inverse` through those of 1/3, so each is always the inverse of the other.
 constexpr std::array<std::uint8_t, 256> make_substitution() {
   std::array<std::uint8_t, 256> table{};
   std::uint8_t element = 1;
@@ -39,7 +39,7 @@ constexpr std::array<std::uint8_t, 256> make_substitution() {
 
 constexpr std::array<std::uint8_t, 256> kSubstitution = make_substitution();
 
-/// Four bytes substituted, row by row taken from column `column` + row as the row shift has it.
+/// Four substituted bytes; row r is taken from column `column` + r, which is the row shift.
 std::uint32_t substitute_shifted(const std::array<std::uint32_t, 4>& columns, std::size_t column) {
   std::uint32_t result = 0;
   for (std::size_t row = 0; row < 4; ++row) {
@@ -73,8 +73,8 @@ Block aes_encrypt_portable(const AesKey& key, Block block) {
 
 #if defined(__x86_64__)
 
-// SSE4.1 only so that words move between register files directly: through memory, two stores and
-// one load of both would stall longer than half an encryption takes.
+// SSE4.1 is used only to move words between register files directly. Through memory, the load of
+// two stores would stall for longer than half an encryption.
 __attribute__((target("aes,sse4.1"))) Block aes_encrypt_aesni(const AesKey& key, Block block) {
   const auto* const rounds = reinterpret_cast<const __m128i*>(key.rounds.data());
   __m128i state = _mm_cvtsi64_si128(static_cast<long long>(block.first));

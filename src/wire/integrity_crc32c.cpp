@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli, reflected), advanced over bytes that may be copied in the same pass.
+// CRC-32C (Castagnoli, reflected), with optional copying of the bytes in the same pass.
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -13,14 +13,14 @@ namespace {
 
 constexpr std::uint32_t kPolynomial = 0x82f6'3b78;  // reflected
 
-/// A remainder times x: the top coefficient of a reflected polynomial is its lowest bit.
+/// A remainder times x. The top coefficient of a reflected polynomial is its lowest bit.
 constexpr std::uint32_t times_x(std::uint32_t remainder) {
   return (remainder >> 1) ^ ((remainder & 1) != 0 ? kPolynomial : 0);
 }
 
 using ByteTable = std::array<std::uint32_t, 256>;
 
-/// Table d holds, for each byte, its remainder after d further zero bytes.
+/// Table d holds the remainder of each byte followed by d zero bytes.
 constexpr std::array<ByteTable, 8> make_byte_tables() {
   std::array<ByteTable, 8> tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
@@ -66,8 +66,8 @@ bool always() { return true; }
 constexpr std::size_t kLaneUnit = sizeof(__m128i);
 constexpr std::size_t kMaximumLaneBytes = 1024;
 
-/// Entry u is x^(8 * 16u - 33): multiplied into a register it stands for 16u further zero bytes.
-/// The 33 is what the multiplication and the reduction by the crc32 instruction add.
+/// Entry u is x^(8 * 16u - 33); multiplication by it appends 16u zero bytes. The 33 cancels what
+/// the multiplication and the reduction by the crc32 instruction add.
 constexpr auto make_shifts() {
   std::array<std::uint32_t, 2 * kMaximumLaneBytes / kLaneUnit + 1> shifts{};
   std::uint32_t power = 0x8000'0000;  // 1
@@ -102,7 +102,7 @@ __attribute__((target("sse4.2"), always_inline)) inline std::uint64_t advance_un
   return _mm_crc32_u64(state, load_word<std::uint64_t>(source + at + sizeof(std::uint64_t)));
 }
 
-// Three lanes at once: the instruction takes three cycles and starts one each cycle.
+// Three lanes at once: the instruction has a latency of three cycles and a throughput of one.
 template <bool kCopy>
 __attribute__((target("sse4.2,pclmul"))) std::uint64_t crc_lanes(std::uint64_t state,
                                                                  std::byte* destination,
@@ -124,7 +124,7 @@ __attribute__((target("sse4.2,pclmul"))) std::uint32_t crc_sse42(std::uint32_t s
                                                                  std::byte* destination,
                                                                  const std::byte* source,
                                                                  std::size_t size) {
-  constexpr std::size_t kWorthLanes = 12 * kLaneUnit;  // below, joining lanes costs more
+  constexpr std::size_t kWorthLanes = 12 * kLaneUnit;  // below this, joining the lanes costs more
   std::uint64_t state = state32;
   std::size_t at = 0;
   while (size - at >= kWorthLanes) {

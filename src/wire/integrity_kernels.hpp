@@ -1,4 +1,4 @@
-// Internal to integrity*.cpp: the inner loops behind Integrity, one set per implementation.
+// Internal to integrity*.cpp: the inner loops of Integrity, one set for each implementation.
 #pragma once
 
 #include <array>
@@ -14,14 +14,14 @@ namespace tutti::wire {
 
 static_assert(std::endian::native == std::endian::little, "words are loaded as the wire has them");
 
-/// NH works on groups: four pairs of 32-bit words, one AVX2 register.
+/// A group is four pairs of 32-bit words, one AVX2 register.
 inline constexpr std::size_t kNhGroupBytes = 32;
-/// One NH key covers a block; a payload up to this size needs no polynomial step.
+/// One NH key covers a block; a payload of at most this size needs no polynomial step.
 inline constexpr std::size_t kNhBlockBytes = 2048;
-/// The second pass uses the key one group further on.
+/// The second pass uses the key shifted by one group.
 inline constexpr std::size_t kNhKeyBytes = kNhBlockBytes + kNhGroupBytes;
 
-/// 16 bytes as two words: both passes' sums of NH, a polynomial's value, an AES block.
+/// 16 bytes as two words: the sums of both NH passes, a polynomial's value or an AES block.
 struct Block {
   std::uint64_t first = 0;
   std::uint64_t second = 0;
@@ -30,26 +30,26 @@ struct Block {
 inline constexpr std::size_t kAesKeyBytes = 16;
 inline constexpr std::size_t kAesRounds = 10;
 
-/// AES-128's round keys, as little-endian words.
+/// The round keys of AES-128, as little-endian words.
 struct AesKey {
   alignas(16) std::array<std::uint32_t, 4 * (kAesRounds + 1)> rounds{};
 };
 
 AesKey expand_aes_key(std::span<const std::byte, kAesKeyBytes> key);
 
-/// AES of one block. The portable one looks secret bytes up in a table of 256 bytes.
+/// AES of one block. The portable version looks up secret bytes in a table of 256 bytes.
 using EncryptFunction = Block (*)(const AesKey& key, Block block);
 Block aes_encrypt_portable(const AesKey& key, Block block);
 #if defined(__x86_64__)
 Block aes_encrypt_aesni(const AesKey& key, Block block);
 #endif
 
-/// NH of `groups` whole groups at `source`. The copying form also writes them to `destination`, the
-/// other one ignores it. `key` has one group more than the source, and is aligned to a group.
+/// NH of `groups` whole groups at `source`. The copying version also writes them to `destination`,
+/// which the other ignores. `key` has one group more than the source and is aligned to a group.
 using NhFunction = Block (*)(const std::byte* key, std::byte* destination, const std::byte* source,
                              std::size_t groups);
 
-/// A CRC-32C register (neither initialised nor inverted here) advanced over `size` bytes.
+/// A CRC-32C register advanced over `size` bytes, neither initialised nor inverted here.
 using CrcFunction = std::uint32_t (*)(std::uint32_t state, std::byte* destination,
                                       const std::byte* source, std::size_t size);
 
@@ -65,7 +65,7 @@ struct IntegrityKernels {
   CrcFunction crc_copy;
 };
 
-/// Implementations of a kind, fastest first; the last one runs everywhere.
+/// Implementations of a kind, fastest first; the last one runs on every processor.
 std::span<const IntegrityKernels> nh_kernels();
 std::span<const IntegrityKernels> crc_kernels();
 

@@ -39,8 +39,8 @@ struct SegmentHead {
   std::uint64_t magic = 0;
   std::uint64_t token = 0;  ///< random value that identifies this segment
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> sleep;
-  std::atomic<std::uint32_t>
-      with_inline_engine;  ///< 1: the rank sleeps and waits for entries of a slot exchange
+  /// 1: the rank sleeps and waits for entries of a slot exchange.
+  std::atomic<std::uint32_t> with_inline_engine;
   alignas(
       kCacheLineBytes) std::atomic<std::uint32_t> wants_room;  ///< set by the chunk rings' writer
 };

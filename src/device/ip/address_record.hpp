@@ -13,8 +13,8 @@
 namespace tutti::device::ip {
 
 inline constexpr std::uint32_t kMaxUdpPayload = 65507;
-inline constexpr std::uint32_t kChunkGranule =
-    32;  ///< alignment of chunks in bytes: one vector register
+/// Alignment of chunks in bytes: one vector register.
+inline constexpr std::uint32_t kChunkGranule = 32;
 
 struct AddressRecord {
   std::uint32_t chunk_bytes = kChunkGranule;     ///< largest payload of a chunk

@@ -79,8 +79,7 @@ class IpEndpoint final : public Endpoint {
   Interface interface_;
   wire::Integrity integrity_;
   Capabilities capabilities_;
-  std::uint32_t datagram_payload_ =
-      0;  ///< payload of a chunk (UD) or segment (UC), least of all ranks
+  std::uint32_t datagram_payload_ = 0;  ///< least chunk (UD) or segment (UC) payload of all ranks
   std::uint32_t incarnation_;
   Descriptor unicast_;
   std::uint64_t unicast_buffer_bytes_ = 0;  ///< receive buffer, by the kernel's accounting

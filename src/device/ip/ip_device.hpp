@@ -16,11 +16,10 @@ enum class Multicast : std::uint8_t {
 };
 
 struct IpOptions {
-  std::string interface;    ///< name or address; empty: chosen automatically
-  int family = 2;           ///< AF_INET or AF_INET6
-  bool local_only = false;  ///< all ranks are on this host, so loopback is used
-  int send_buffer_bytes =
-      192 * 1024;  ///< send buffers of all subgroups together: the host's share of queueing
+  std::string interface;                ///< name or address; empty: chosen automatically
+  int family = 2;                       ///< AF_INET or AF_INET6
+  bool local_only = false;              ///< all ranks are on this host, so loopback is used
+  int send_buffer_bytes = 192 * 1024;   ///< buffers of all subgroups together
   int receive_buffer_bytes = 32 << 20;  ///< buffer of each subgroup; the system may grant less
   Multicast multicast = Multicast::ud;
   std::uint32_t max_chunk_bytes = 0;    ///< 0: as the MTU allows, or one UC message

@@ -96,8 +96,8 @@ struct RcFrame {
   std::uint32_t operation = 0;
   std::uint32_t message_bytes = 0;
   std::uint64_t key = 0;
-  std::uint64_t offset =
-      0;  ///< send: in the message; write: in the region; response: in the answer
+  /// Offset in the message (send), the region (write) or the answer (read_response).
+  std::uint64_t offset = 0;
   std::uint64_t remaining = 0;
   std::uint64_t immediate = 0;
   std::span<const std::byte> payload;  ///< data, or words or ranges still encoded
