@@ -35,7 +35,7 @@ class FaultQueuePair final : public MulticastQueuePair {
     return inner_->copy_and_verify(chunk, destination);
   }
   void release() override;
-  bool set_resolver(PlacementResolver* guide) override { return inner_->set_resolver(guide); }
+  bool set_resolver(PlacementResolver* resolver) override { return inner_->set_resolver(resolver); }
   Instant next_arrival(Instant now) override;
   int receive_descriptor() const override { return inner_->receive_descriptor(); }
   Status post_probe(std::uint32_t attempt) override;

@@ -59,8 +59,6 @@ class Bitmap {
     return was_clear;
   }
   void clear(std::uint32_t bit) { words_[bit / 64] &= ~(std::uint64_t{1} << (bit % 64)); }
-  std::uint64_t word(std::size_t at) const { return words_[at]; }
-  std::size_t word_count() const { return words_.size(); }
 
   /// The first run of clear bits within `within`; empty if all are set.
   Range first_clear_run(Range within) const {

@@ -129,8 +129,8 @@ class MulticastQueuePair {
 
   /// Sets the resolver that `poll` of a UC queue pair asks from now on; it must outlive that.
   /// False: this queue pair does not place messages itself and never asks.
-  virtual bool set_resolver(PlacementResolver* guide) {
-    (void)guide;
+  virtual bool set_resolver(PlacementResolver* resolver) {
+    (void)resolver;
     return false;
   }
 

@@ -33,7 +33,6 @@ struct Segment {
   std::uint32_t message_bytes = 0;
 
   bool begins() const { return offset == 0; }
-  bool ends() const { return offset + bytes == message_bytes; }
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 

@@ -31,7 +31,6 @@ class DatagramSender {
   explicit DatagramSender(bool offload)
       : offload_(offload), storage_(kMaxBatch * kMaxHeaderBytes) {}
 
-  bool offload() const { return offload_; }
   /// Memory for the header of the next datagram, to be filled by the caller before `add`.
   std::byte* header_slot() { return storage_.data() + count_ * kMaxHeaderBytes; }
   /// True if a datagram of this size may join the batch: all but the last must have the size of the

@@ -10,12 +10,12 @@ std::shared_ptr<EgressPriority> EgressPriority::of(unsigned interface_index) {
   static std::map<unsigned, std::weak_ptr<EgressPriority>> known;
   const std::lock_guard lock(mutex);
   std::weak_ptr<EgressPriority>& place = known[interface_index];
-  auto injection = place.lock();
-  if (!injection) {
-    injection = std::make_shared<EgressPriority>();
-    place = injection;
+  auto egress = place.lock();
+  if (!egress) {
+    egress = std::make_shared<EgressPriority>();
+    place = egress;
   }
-  return injection;
+  return egress;
 }
 
 }  // namespace tutti::device::ip

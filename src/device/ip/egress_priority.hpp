@@ -25,20 +25,19 @@ class EgressPriority {
 /// The claim of one queue pair to that priority. Used by one thread at a time.
 class EgressClaim {
  public:
-  explicit EgressClaim(std::shared_ptr<EgressPriority> injection)
-      : injection_(std::move(injection)) {}
+  explicit EgressClaim(std::shared_ptr<EgressPriority> egress) : egress_(std::move(egress)) {}
   ~EgressClaim() { waits(false); }
   EgressClaim(const EgressClaim&) = delete;
   EgressClaim& operator=(const EgressClaim&) = delete;
 
   void waits(bool on) {
-    if (on == on_ || !injection_) return;
+    if (on == on_ || !egress_) return;
     on_ = on;
-    injection_->waiting_.fetch_add(on ? 1 : -1, std::memory_order_relaxed);
+    egress_->waiting_.fetch_add(on ? 1 : -1, std::memory_order_relaxed);
   }
 
  private:
-  std::shared_ptr<EgressPriority> injection_;
+  std::shared_ptr<EgressPriority> egress_;
   bool on_ = false;
 };
 

@@ -150,7 +150,7 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
       peers_(options.size),
       channels_(options.rank, options.size),
       sender_(offload),
-      injection_(EgressPriority::of(interface_.index)) {
+      egress_(EgressPriority::of(interface_.index)) {
   using enum Capability;
   for (const Capability one :
        {multicast_ud, multicast_uc, reliable_send, write, write_immediate, read}) {
@@ -177,7 +177,7 @@ Status IpEndpoint::open_sockets() {
                                .shared_host = options_.local_ranks.size() > 1,
                                .send_buffer_bytes = ip_.send_buffer_bytes / subgroups,
                                .receive_buffer_bytes = ip_.receive_buffer_bytes,
-                               .injection = injection_};
+                               .egress = egress_};
   std::uint64_t smallest = UINT64_MAX;
   for (std::uint32_t s = 0; s < options_.subgroups; ++s) {
     const SocketAddress group =
@@ -202,7 +202,7 @@ Status IpEndpoint::open_slot_exchange(const GroupSettings& settings) {
     return {};
   GroupSettings of_slots = settings;
   of_slots.multicast = Multicast::ud;
-  of_slots.hear_alone = true;
+  of_slots.receive_unicast = true;
   const std::uint32_t subgroup = options_.subgroups;
   const SocketAddress group = group_address(options_.group_seed, options_.communicator, subgroup,
                                             ip_.family, interface_.index);
@@ -255,13 +255,14 @@ std::string IpEndpoint::description() const {
 }
 
 std::vector<std::byte> IpEndpoint::address() const {
-  return encode(AddressRecord{.chunk_bytes = capabilities_.max_chunk_bytes,
-                              .incarnation = incarnation_,
-                              .receive_window_bytes = capabilities_.receive_window_bytes,
-                              .datagram_bytes = datagram_payload_,
-                              .multicast = ip_.multicast,
-                              .slot_port = slot_pair_ ? slot_pair_->port_alone() : std::uint16_t{0},
-                              .socket = interface_.address});
+  return encode(
+      AddressRecord{.chunk_bytes = capabilities_.max_chunk_bytes,
+                    .incarnation = incarnation_,
+                    .receive_window_bytes = capabilities_.receive_window_bytes,
+                    .datagram_bytes = datagram_payload_,
+                    .multicast = ip_.multicast,
+                    .slot_port = slot_pair_ ? slot_pair_->unicast_port() : std::uint16_t{0},
+                    .socket = interface_.address});
 }
 
 Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
@@ -313,9 +314,9 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
 void IpEndpoint::set_up_slots(std::span<const std::uint16_t> ports) {
   for (std::uint32_t r = 0; r < ports.size(); ++r) {
     if (ports[r] == 0) continue;
-    SocketAddress alone = peers_[r].address;
-    alone.set_port(ports[r]);
-    slot_pair_->set_alone(rank_of(r), alone);
+    SocketAddress unicast = peers_[r].address;
+    unicast.set_port(ports[r]);
+    slot_pair_->set_unicast_address(rank_of(r), unicast);
   }
   slot_exchange_ = std::make_unique<IpSlotExchange>(options_.rank, options_.size, *slot_pair_,
                                                     datagram_payload_);
@@ -385,7 +386,7 @@ void IpEndpoint::on_datagram(Instant now, std::span<const std::byte> datagram) {
 void IpEndpoint::transmit(Instant now) {
   blocked_ = false;
   const std::vector<Rank>& open = channels_.open();
-  const bool hold_back = injection_->multicast_waits();
+  const bool hold_back = egress_->multicast_waits();
   for (std::size_t i = 0; i < open.size() && !blocked_; ++i) {
     rc::RcChannel& one = channels_[open[i]];
     one.hold_back(hold_back);
@@ -396,7 +397,7 @@ void IpEndpoint::transmit(Instant now) {
 
 void IpEndpoint::abandon() {
   channels_.abandon();
-  for (auto& group : groups_) group->give_up_turn();
+  for (auto& group : groups_) group->release_claim();
 }
 
 void IpEndpoint::transmit_to(Instant now, Rank rank, Peer& peer) {

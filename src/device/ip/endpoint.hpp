@@ -92,7 +92,7 @@ class IpEndpoint final : public Endpoint {
   rc::ChannelSet channels_;
   DatagramBatch batch_{4};
   DatagramSender sender_;
-  std::shared_ptr<EgressPriority> injection_;
+  std::shared_ptr<EgressPriority> egress_;
   std::vector<rc::OutgoingFrame> in_batch_;
   rc::CompletionQueue completions_;
   Instant now_{};

@@ -112,10 +112,10 @@ Status IpMulticastQueuePair::open_receive(const Interface& interface, const Sock
 Status IpMulticastQueuePair::bind_receive(const SocketAddress& group) {
   const int fd = receive_.get();
   // Unicast to a port that several ranks of a host share cannot name the rank.
-  if (settings_.hear_alone && !settings_.shared_host) {
+  if (settings_.receive_unicast && !settings_.shared_host) {
     const SocketAddress any = any_address(group.family(), group.port());
     if (::bind(fd, any.get(), any.length()) == 0) {
-      port_alone_ = group.port();
+      unicast_port_ = group.port();
       return {};
     }
     // The port is taken on one of this host's addresses: use the group address only.

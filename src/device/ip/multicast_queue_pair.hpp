@@ -28,11 +28,11 @@ struct GroupSettings {
   std::uint32_t size = 0;
   std::uint16_t communicator = 0;
   Multicast multicast = Multicast::ud;
-  bool shared_host = false;  ///< another rank of this host receives: the kernel must loop back
-  bool hear_alone = false;   ///< also receive unicast to this rank if the port is its own
+  bool shared_host = false;      ///< another rank of this host receives: the kernel must loop back
+  bool receive_unicast = false;  ///< also receive unicast to this rank if the port is its own
   int send_buffer_bytes = 0;
   int receive_buffer_bytes = 0;
-  std::shared_ptr<EgressPriority> injection{};  ///< priority at the interface; null: none
+  std::shared_ptr<EgressPriority> egress{};  ///< priority at the interface; null: none
 };
 
 /// A membership probe that arrived through a group.
@@ -61,16 +61,16 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   /// Size of the receive buffer that the kernel granted, by its own accounting.
   std::uint64_t receive_buffer_bytes() const { return receive_buffer_bytes_; }
   /// The port that receives unicast to this rank; 0: none.
-  std::uint16_t port_alone() const { return port_alone_; }
+  std::uint16_t unicast_port() const { return unicast_port_; }
   /// Sets the unicast address of a rank that receives at one; before any post.
-  void set_alone(Rank rank, const SocketAddress& address) {
-    alone_.resize(settings_.size);
-    alone_[index(rank)] = address;
+  void set_unicast_address(Rank rank, const SocketAddress& address) {
+    unicast_addresses_.resize(settings_.size);
+    unicast_addresses_[index(rank)] = address;
   }
   /// Sets the payload of one segment of a message, which the ranks agreed on; before any post.
   virtual void set_segment_bytes(std::uint32_t bytes) { (void)bytes; }
   /// Ends the claim to priority: refused chunks will not be posted again.
-  void give_up_turn() { turn_.waits(false); }
+  void release_claim() { claim_.waits(false); }
   /// Moves out the probes since the last call; may be called on either side.
   std::vector<ProbeArrival> take_probes();
   /// Adds this queue pair's counts; called on the send side.
@@ -92,13 +92,13 @@ class IpMulticastQueuePair : public MulticastQueuePair {
         subgroup_(subgroup),
         integrity_(std::move(integrity)),
         sender_(offload),
-        turn_(settings.injection) {}
+        claim_(settings.egress) {}
 
   int send_fd() const { return send_.get(); }
   /// The unicast address of a rank; null if it has none or `rank` is kNoRank.
-  const SocketAddress* alone(Rank rank) const {
-    const bool known = index(rank) < alone_.size() && alone_[index(rank)];
-    return known ? &*alone_[index(rank)] : nullptr;
+  const SocketAddress* unicast_address(Rank rank) const {
+    const bool known = index(rank) < unicast_addresses_.size() && unicast_addresses_[index(rank)];
+    return known ? &*unicast_addresses_[index(rank)] : nullptr;
   }
   /// Writes the header of this rank's next datagram or message, with its tag.
   void write_header(wire::PacketKind kind, std::uint32_t epoch, std::uint32_t psn,
@@ -116,7 +116,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   /// Records the end of a post: if chunks were refused, they wait for room.
   std::uint32_t posted(std::uint32_t accepted, bool refused) {
     if (refused) ++counters_.send_queue_full;
-    turn_.waits(refused);
+    claim_.waits(refused);
     return accepted;
   }
   /// Counts of the send side.
@@ -135,13 +135,13 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   Descriptor receive_;
   Descriptor send_;
   DatagramSender sender_;
-  EgressClaim turn_;
+  EgressClaim claim_;
   std::mutex probes_mutex_;
   std::atomic<bool> has_probes_{false};  ///< avoids the lock, since probes are rare
   std::vector<ProbeArrival> probes_;
   std::uint64_t receive_buffer_bytes_ = 0;
-  std::uint16_t port_alone_ = 0;
-  std::vector<std::optional<SocketAddress>> alone_;  ///< by rank
+  std::uint16_t unicast_port_ = 0;
+  std::vector<std::optional<SocketAddress>> unicast_addresses_;  ///< by rank
   bool looped_back_ = false;  ///< the kernel delivers our own datagrams to our filter
   EndpointCounters counters_;
   ReceiveCounts received_;

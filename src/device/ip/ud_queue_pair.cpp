@@ -22,7 +22,7 @@ Result<std::uint32_t> UdQueuePair::post(const ChunkRun& run) {
       batch_bytes += size;
     }
     const std::size_t count = sender().count();
-    auto sent = sender().flush(send_fd(), alone(run.to));
+    auto sent = sender().flush(send_fd(), unicast_address(run.to));
     if (!sent) return sent.status();
     const std::size_t bytes = std::min(batch_bytes, *sent * run.chunk_bytes);
     accepted += static_cast<std::uint32_t>(*sent);

@@ -15,7 +15,6 @@ class BufferPool {
       : buffer_bytes_(buffer_bytes), max_buffers_(max_buffers) {}
 
   std::size_t buffer_bytes() const { return buffer_bytes_; }
-  std::size_t taken() const { return allocated_ - free_.size(); }
 
   /// A buffer of buffer_bytes(), or null if all are in use.
   std::byte* take() {

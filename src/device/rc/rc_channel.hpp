@@ -145,7 +145,6 @@ class RcChannel {
   void abandon();
   bool failed() const { return failed_; }
   bool watched() const { return watched_; }
-  Rank peer() const { return peer_; }
   /// True if nothing is queued, unacknowledged or being answered and no ACK is due: the channel may
   /// be closed.
   bool quiet() const;

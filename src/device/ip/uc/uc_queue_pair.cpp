@@ -260,10 +260,10 @@ std::byte* UcQueuePair::place_of(Source& source, const wire::Segment& segment, b
     return source.at = staging.owner == message.source ? staging.bytes.data() : nullptr;
   }
   const Placement landing =
-      guide_ == nullptr
+      resolver_ == nullptr
           ? Placement{}
-          : guide_->landing({message.epoch, message.psn, message.source, segment.message_bytes},
-                            begins);
+          : resolver_->landing({message.epoch, message.psn, message.source, segment.message_bytes},
+                               begins);
   source.staged = begins && landing.where == Placement::Where::staging;
   source.at = landing.where == Placement::Where::buffer ? landing.at : nullptr;
   if (source.staged) source.at = stage(source, segment);

@@ -33,8 +33,8 @@ class UcQueuePair final : public IpMulticastQueuePair {
 
   Result<std::uint32_t> post(const ChunkRun& run) override;
   std::size_t poll(std::span<ReceivedChunk> chunks) override;
-  bool set_resolver(PlacementResolver* guide) override {
-    guide_ = guide;
+  bool set_resolver(PlacementResolver* resolver) override {
+    resolver_ = resolver;
     return true;
   }
   void set_segment_bytes(std::uint32_t bytes) override { segment_bytes_ = bytes; }
@@ -101,7 +101,7 @@ class UcQueuePair final : public IpMulticastQueuePair {
     return sources_[index(segment.message.source)];
   }
 
-  PlacementResolver* guide_ = nullptr;
+  PlacementResolver* resolver_ = nullptr;
   std::uint32_t segment_bytes_ = 0;
   std::vector<Source> sources_;
   std::array<Staging, kStagings> stagings_;
