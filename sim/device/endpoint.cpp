@@ -193,7 +193,7 @@ bool SimEndpoint::transmit_reliable(std::uint32_t at) {
 void SimEndpoint::inject_reliable(NicPacket& packet) {
   packet.source = rank_;
   packet.communicator = static_cast<std::uint16_t>(communicator_);
-  const unsigned copies = tap_ ? tap_->copies(rank_, packet.destination) : 1;
+  const unsigned copies = tap_ ? tap_->copies(rank_, packet.destination, packet.length) : 1;
   // The fabric may lose a copy, and let go of its bytes, before the next is sent.
   if (packet.payload != nullptr && copies > 1) packet.payload->references += copies - 1;
   if (copies == 0) nic_.payloads->release(packet.payload);

@@ -82,7 +82,7 @@ std::uint32_t OccurrenceCounter::count(std::uint32_t epoch, std::uint32_t psn, R
   return at->second++;
 }
 
-unsigned PlannedFrameTap::copies(Rank from, Rank to) {
+unsigned PlannedFrameTap::copies(Rank from, Rank to, std::size_t) {
   Subject subject{
       .place = FaultSite::sender, .packet = Packet::reliable, .source = from, .receiver = to};
   {

@@ -89,7 +89,7 @@ class PlannedFrameTap final : public FrameTap {
  public:
   PlannedFrameTap(FaultPlan plan, std::shared_ptr<InjectedCounters> counters)
       : plan_(std::move(plan)), counters_(std::move(counters)) {}
-  unsigned copies(Rank from, Rank to) override;
+  unsigned copies(Rank from, Rank to, std::size_t) override;
 
  private:
   FaultPlan plan_;

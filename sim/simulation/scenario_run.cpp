@@ -26,7 +26,7 @@ class ScenarioWorld::ScriptedTap final : public device::FrameTap {
         ranks_(from.ranks),
         sent_(planned_ || !listed_.empty() ? std::size_t{ranks_} * ranks_ : 0) {}
 
-  unsigned copies(Rank from, Rank to) override {
+  unsigned copies(Rank from, Rank to, std::size_t) override {
     if (sent_.empty()) return 1;
     const std::uint32_t number = sent_[index(from) * ranks_ + index(to)]++;
     FrameFault fault{.duplicate = false, .from = from, .to = to, .number = number};

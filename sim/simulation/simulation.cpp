@@ -42,8 +42,8 @@ class HealingTap final : public device::FrameTap {
  public:
   HealingTap(std::shared_ptr<FrameTap> inner, const sim::EventQueue& queue, Instant healed)
       : inner_(std::move(inner)), queue_(queue), healed_(sim::from_instant(healed)) {}
-  unsigned copies(Rank from, Rank to) override {
-    return queue_.now() >= healed_ ? 1 : inner_->copies(from, to);
+  unsigned copies(Rank from, Rank to, std::size_t bytes) override {
+    return queue_.now() >= healed_ ? 1 : inner_->copies(from, to, bytes);
   }
 
  private:

@@ -181,7 +181,10 @@ struct Completion {
   Rank peer = kNoRank;
   std::uint64_t work_id = 0;
   std::uint64_t immediate = 0;
-  std::span<const std::byte> payload{};  ///< received message, valid until the next poll
+  std::span<const std::byte> payload{};  ///< `receive`: the message, valid until the next poll
+  /// With Code::peer_failed: length of the packets that do not pass between this rank and `peer`,
+  /// although shorter ones do; 0: the peer is silent.
+  std::uint32_t undelivered_bytes = 0;
 };
 
 /// Device counters of one endpoint, cumulative.
@@ -258,6 +261,9 @@ class Endpoint {
   /// While on, a silent peer is pinged, and reported as a `failure` completion after the peer
   /// timeout of the endpoint.
   virtual void watch(Rank peer, bool on) = 0;
+  /// Sends a watched peer a frame of full length, which shows a path that loses long packets
+  /// (`Completion::undelivered_bytes`). Nothing to do for a device without such paths.
+  virtual void test_path(Rank /*peer*/) {}
 
   /// Releases at once all memory named by posted work and not copied: the communicator has failed
   /// and its callers get their buffers back. Such work has no further effect here or at the peer

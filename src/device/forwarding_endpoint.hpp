@@ -40,6 +40,7 @@ class ForwardingEndpoint : public Endpoint {
     return inner_->poll_posted(now, completions);
   }
   void watch(Rank peer, bool on) override { inner_->watch(peer, on); }
+  void test_path(Rank peer) override { inner_->test_path(peer); }
   void abandon() override { inner_->abandon(); }
   bool quiet() const override { return inner_->quiet(); }
   Instant next_deadline() const override { return inner_->next_deadline(); }

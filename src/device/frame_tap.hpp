@@ -1,6 +1,8 @@
 // The hook through which tests lose or repeat outgoing frames of reliable connections.
 #pragma once
 
+#include <cstddef>
+
 #include "tutti/units.hpp"
 
 namespace tutti::device {
@@ -10,8 +12,8 @@ namespace tutti::device {
 class FrameTap {
  public:
   virtual ~FrameTap() = default;
-  /// Number of copies to send: 0 loses the frame, 1 is normal, 2 duplicates it.
-  virtual unsigned copies(Rank from, Rank to) = 0;
+  /// How many copies of a frame of `bytes` leave: 0 loses the frame, 1 is normal, 2 duplicates it.
+  virtual unsigned copies(Rank from, Rank to, std::size_t bytes) = 0;
 };
 
 }  // namespace tutti::device

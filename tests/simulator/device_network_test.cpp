@@ -261,7 +261,7 @@ TEST(SimNetwork, AHostServicedNicWaitsForItsWorker) {
 /// Loses the first frames from rank 0 to rank 1.
 class LossyStart final : public FrameTap {
  public:
-  unsigned copies(Rank from, Rank to) override {
+  unsigned copies(Rank from, Rank to, std::size_t) override {
     return from == rank_of(0) && to == rank_of(1) && lost++ < 3 ? 0 : 1;
   }
   int lost = 0;

@@ -24,10 +24,14 @@ constexpr std::uint32_t kIpv6Bytes = 40;
 // Measured with 1000-byte datagrams.
 constexpr double kPayloadShare = 0.4;
 
+std::uint32_t ip_and_udp_bytes(int family) {
+  return (family == AF_INET6 ? kIpv6Bytes : kIpv4Bytes) + kUdpBytes;
+}
+
 std::uint32_t datagram_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
-  const std::uint32_t ip = family == AF_INET6 ? kIpv6Bytes : kIpv4Bytes;
-  const std::uint32_t floor = ip + kUdpBytes + wire::kHeaderBytes + rc::kMinFrameBytes;
-  return std::min(std::max(mtu_bytes, floor) - ip - kUdpBytes, kMaxUdpPayload);
+  const std::uint32_t headers = ip_and_udp_bytes(family);
+  const std::uint32_t floor = headers + wire::kHeaderBytes + rc::kMinFrameBytes;
+  return std::min(std::max(mtu_bytes, floor) - headers, kMaxUdpPayload);
 }
 
 // A frame's tag is computed in two parts, because its data lie in the user's memory. The near part,
@@ -306,6 +310,8 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
   rc::RcConfig config;
   config.max_frame_bytes = std::max<std::uint32_t>(datagram_payload_, rc::kMinFrameBytes);
   config.window_bytes = reliable_window_bytes(unicast_buffer_bytes_, options_.size);
+  config.overhead_bytes =
+      ip_and_udp_bytes(ip_.family) + static_cast<std::uint32_t>(wire::kHeaderBytes);
   config.peer_timeout = options_.peer_timeout;
   config.own_incarnation = incarnation_;
   return channels_.configure(config);
@@ -404,7 +410,7 @@ void IpEndpoint::transmit_to(Instant now, Rank rank, Peer& peer) {
   rc::RcChannel& rc = channels_[rank];
   rc::OutgoingFrame frame;
   while (rc.next_frame(now, frame)) {
-    const unsigned copies = ip_.tap ? ip_.tap->copies(options_.rank, rank) : 1;
+    const unsigned copies = ip_.tap ? ip_.tap->copies(options_.rank, rank, frame.size()) : 1;
     for (unsigned copy = 0; copy < copies; ++copy) {
       if (!sender_.fits(wire::kHeaderBytes + frame.size()) && !flush(peer, rc)) {
         rc.take_back(frame);

@@ -44,6 +44,7 @@ class IpEndpoint final : public Endpoint {
   std::size_t poll(Instant now, std::span<Completion> completions) override;
   std::size_t poll_posted(Instant now, std::span<Completion> completions) override;
   void watch(Rank peer, bool on) override { channels_[peer].watch(on, now_); }
+  void test_path(Rank peer) override { channels_[peer].test_path(); }
   void abandon() override;
   bool quiet() const override { return channels_.quiet(); }
   Instant next_deadline() const override { return channels_.next_deadline(); }

@@ -152,6 +152,10 @@ void RcChannel::complete_head(Code code, CompletionSink& sink) {
   completion.code = code;
   completion.peer = peer_;
   completion.work_id = request.work_id;
+  // Refused by a peer whose answers of full length do not arrive here.
+  if (done.code == Code::peer_failed) {
+    completion.undelivered_bytes = config_.overhead_bytes + config_.max_frame_bytes;
+  }
   sink.push(completion);
 }
 
@@ -194,7 +198,7 @@ bool RcChannel::may_cut_work() const {
 
 bool RcChannel::has_new_frame() const {
   if (!send_.may_send_new()) return false;
-  return ping_wanted_ || first_response_ != end_response_ || may_cut_work();
+  return ping_wanted_ || path_test_wanted_ || first_response_ != end_response_ || may_cut_work();
 }
 
 bool RcChannel::acknowledge_now(Instant now) const {
@@ -203,7 +207,8 @@ bool RcChannel::acknowledge_now(Instant now) const {
 
 bool RcChannel::has_output(Instant now) const {
   if (failed_) return false;
-  return tail_to_probe_ || send_.may_resend() || has_new_frame() || acknowledge_now(now);
+  return tail_to_probe_ || send_.may_resend() || has_new_frame() || acknowledge_now(now) ||
+         ask_wanted_;
 }
 
 bool RcChannel::next_frame(Instant now, OutgoingFrame& frame) {
@@ -224,7 +229,7 @@ bool RcChannel::choose_frame(Instant now, OutgoingFrame& frame) {
   }
   // A data frame's cumulative number cannot describe a gap, so the ACK with the bitmap goes first.
   if (receive_.gap() && acknowledge_now(now)) {
-    fill_acknowledgement(frame);
+    fill_acknowledgement(frame, false);
   } else if (send_.may_resend()) {
     const std::uint32_t sequence = send_.resend(now);
     counters_.frames_resent += send_.resent(sequence) ? 1 : 0;
@@ -233,8 +238,9 @@ bool RcChannel::choose_frame(Instant now, OutgoingFrame& frame) {
     FrameRecord record;
     cut_next(record);
     fill_sequenced(send_.send_new(now, record), frame);
-  } else if (acknowledge_now(now)) {
-    fill_acknowledgement(frame);
+  } else if (acknowledge_now(now) || ask_wanted_) {
+    // Behind the retransmission, so that the ACK shows whether that has arrived.
+    fill_acknowledgement(frame, std::exchange(ask_wanted_, false));
   } else {
     return false;
   }
@@ -245,6 +251,9 @@ bool RcChannel::choose_frame(Instant now, OutgoingFrame& frame) {
 // therefore sent twice (tail probe, RFC 8985).
 void RcChannel::fill_sequenced(std::uint32_t sequence, OutgoingFrame& frame) {
   fill(sequence, frame);
+  if (sequence == send_.oldest()) {
+    oldest_frame_bytes_ = static_cast<std::uint32_t>(frame.size());
+  }
   if (!send_.path_loses()) return;
   if (!held_up() && frame.size() <= kRepeatedTailBytes) tail_to_probe_ = sequence;
 }
@@ -278,6 +287,10 @@ void RcChannel::cut_next(FrameRecord& record) {
     response_turn_ = true;
   } else {
     record.kind = RcKind::empty;
+    if (std::exchange(path_test_wanted_, false)) {
+      record.bytes = config_.max_frame_bytes - kRcCommonBytes;
+      padding_.resize(record.bytes);
+    }
     ++counters_.pings_sent;
   }
   ping_wanted_ = false;  // any frame that must be acknowledged serves as a ping
@@ -295,7 +308,8 @@ void RcChannel::cut_response(FrameRecord& record) {
     record.bytes = static_cast<std::uint32_t>(std::min(room, response.length - response.position));
     response.position += record.bytes;
     const bool gone =
-        response.length > 0 && !memory_.resolve(response.key, response.offset, response.length);
+        undelivered_ ||
+        (response.length > 0 && !memory_.resolve(response.key, response.offset, response.length));
     if (gone) record.kind = RcKind::refused;
     if (!gone && response.position < response.length) return;
   }
@@ -381,14 +395,17 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
     case RcKind::read_request:
       out.count = record.ranges;
       break;
-    case RcKind::ack:
     case RcKind::empty:
+      if (!undelivered_) frame.payload = std::span(padding_).first(record.bytes);
+      break;
+    case RcKind::ack:
     case RcKind::refused:
       break;
   }
   if (out.kind == RcKind::refused) {
     out.operation = record.operation;
-    out.count = static_cast<std::uint16_t>(Code::invalid_argument);
+    out.count =
+        static_cast<std::uint16_t>(undelivered_ ? Code::peer_failed : Code::invalid_argument);
   }
   // The last frame asks for an ACK, because nothing else ends the receiver's ACK delay; four others
   // per window ask so that the window does not run dry. Asking more often, while the window holds
@@ -439,7 +456,7 @@ void RcChannel::fill_response(FrameRecord& record, RcFrame& out, OutgoingFrame& 
   out.offset = record.position;
   if (record.bytes == 0) return;
   const auto data = memory_.resolve(record.key, record.offset + record.position, record.bytes);
-  if (data) {
+  if (data && !undelivered_) {
     frame.payload = *data;
     return;
   }
@@ -448,8 +465,9 @@ void RcChannel::fill_response(FrameRecord& record, RcFrame& out, OutgoingFrame& 
   out.offset = 0;
 }
 
-void RcChannel::fill_acknowledgement(OutgoingFrame& frame) {
+void RcChannel::fill_acknowledgement(OutgoingFrame& frame, bool ask) {
   RcFrame out = new_frame(RcKind::ack);
+  out.acknowledge_now = ask;
   out.fresh = unacknowledged_arrivals_ > 0;
   out.count = static_cast<std::uint16_t>(receive_.word_count());
   frame.header_bytes = encode(out, frame.header.data());
@@ -492,18 +510,30 @@ void RcChannel::on_timer(Instant now, CompletionSink& sink) {
     fail(Code::peer_failed, sink);
     return;
   }
+  if (!undelivered_ && send_.undelivered_at(config_.peer_timeout) <= now) report_undelivered(sink);
   const std::uint64_t timeouts = send_.timeouts();
   send_.on_timer(now);
   counters_.timeouts += send_.timeouts() - timeouts;
+  ask_wanted_ |= send_.timeouts() != timeouts && send_.timeouts_in_a_row() >= kAskAfterTimeouts;
   const Nanoseconds keepalive = config_.peer_timeout / kKeepalivesPerTimeout;
   if (attentive() && !send_.unacknowledged() && now - silent_since() >= keepalive) {
     ping_wanted_ = true;
   }
 }
 
+void RcChannel::report_undelivered(CompletionSink& sink) {
+  undelivered_ = true;
+  send_.forget_timeouts();
+  sink.push({.opcode = Opcode::failure,
+             .code = Code::peer_failed,
+             .peer = peer_,
+             .undelivered_bytes = config_.overhead_bytes + oldest_frame_bytes_});
+}
+
 Instant RcChannel::next_deadline() const {
   if (failed_) return kNever;
   Instant deadline = std::min(send_.deadline(), acknowledge_at_);
+  if (!undelivered_) deadline = std::min(deadline, send_.undelivered_at(config_.peer_timeout));
   if (!attentive()) return deadline;
   deadline = std::min(deadline, silent_since() + config_.peer_timeout);
   if (send_.unacknowledged() || ping_wanted_) return deadline;

@@ -45,7 +45,8 @@ inline constexpr std::uint32_t kMinFrameBytes = 512;
 
 /// Both sides of a connection use the same frame, message and sequence settings.
 struct RcConfig {
-  std::uint32_t max_frame_bytes = 1448;  ///< RC header and data behind the wire header
+  std::uint32_t max_frame_bytes = 1448;  ///< datagram behind the wire header: RC header and data
+  std::uint32_t overhead_bytes = 0;      ///< headers of a packet before the frame, for reports
   std::uint32_t max_message_bytes = 16 * 1024;
   std::uint32_t window_bytes = 256 * 1024;  ///< largest amount in flight; gives 4 to 1024 frames
   std::uint32_t max_queued_requests = 4096;
@@ -135,10 +136,16 @@ class RcChannel {
   void hold_back(bool on) { send_.hold_back(on); }
   /// True if frames wait for the window or for `hold_back`.
   bool held_up() const;
-  /// While on, or while this side waits for the peer, a silent peer is pinged and the channel fails
-  /// after peer_timeout.
+  /// While on, a silent peer is pinged and, after peer_timeout, the channel fails. The same holds
+  /// without it as long as anything of this side waits for the peer.
+  ///
+  /// A peer that answers, but does not acknowledge the oldest frame within peer_timeout and many
+  /// retransmissions, is reported once by a `failure` completion with `undelivered_bytes`. The
+  /// channel continues with short frames: READs by the peer are refused with Code::peer_failed.
   void watch(bool on, Instant now);
-  /// Fails the channel: pending requests complete with `code`, then one `failure` is raised.
+  /// Sends a frame of full length soon: without other long frames it shows a path that loses them.
+  void test_path() { path_test_wanted_ = true; }
+  /// Gives the peer up: pending requests complete with `code`, then one `failure` is raised.
   void fail(Code code, CompletionSink& sink);
   /// Releases the callers' memory: work that was not copied has no further effect
   /// (Endpoint::abandon).
@@ -159,8 +166,11 @@ class RcChannel {
   static constexpr std::uint32_t kResponseSlots = 2 * kMaxOpenReads;
   /// Frames after which a receiver sends an ACK without being asked.
   static constexpr std::uint32_t kAcknowledgeEvery = 16;
-  /// Largest frame sent as a tail probe. The cost of a probe on the link then stays below the
-  /// average cost of a loss, a hundredth of a timeout.
+  /// Time-outs in a row after which a short frame that asks for an ACK follows each retransmission:
+  /// it distinguishes a path that loses long frames from a silent peer.
+  static constexpr std::uint32_t kAskAfterTimeouts = 3;
+  /// The longest frame that leaves twice: what it costs the link stays below what a loss costs on
+  /// average, a hundredth of a time-out.
   static constexpr std::size_t kRepeatedTailBytes = 2048;
 
   /// A posted request and its progress.
@@ -221,7 +231,7 @@ class RcChannel {
   void fill(std::uint32_t sequence, OutgoingFrame& frame);
   void fill_work(const FrameRecord& record, RcFrame& out, OutgoingFrame& frame);
   void fill_response(FrameRecord& record, RcFrame& out, OutgoingFrame& frame);
-  void fill_acknowledgement(OutgoingFrame& frame);
+  void fill_acknowledgement(OutgoingFrame& frame, bool ask);
   bool acknowledge_now(Instant now) const;
   RcFrame new_frame(RcKind kind) const;
 
@@ -248,6 +258,7 @@ class RcChannel {
   bool waiting() const;
   bool attentive() const { return watched_ || waiting(); }
   void begin_attention(Instant now, bool was_attentive);
+  void report_undelivered(CompletionSink& sink);
   Instant silent_since() const { return std::max(last_heard_, attentive_since_); }
 
   Rank peer_;
@@ -285,9 +296,14 @@ class RcChannel {
   std::uint32_t since_ack_request_ = 0;
 
   std::optional<std::uint32_t> tail_to_probe_;
+  std::uint32_t oldest_frame_bytes_ = 0;  ///< as last sent, of the oldest unacknowledged frame
+  bool undelivered_ = false;              ///< reported: long frames do not arrive
+  std::vector<std::byte> padding_;        ///< of path tests, allocated with the first
 
   bool watched_ = false;
   bool ping_wanted_ = false;
+  bool ask_wanted_ = false;  ///< an ACK that asks for one is to be sent
+  bool path_test_wanted_ = false;
   Instant last_heard_{INT64_MIN};
   Instant attentive_since_{INT64_MIN};
 };

@@ -38,7 +38,11 @@ void RcChannel::on_frame(Instant now, std::span<const std::byte> bytes, Completi
     ++counters_.rejected_malformed;
     return;
   }
-  if (frame->kind != RcKind::ack) on_sequenced(now, *frame, bytes, sink);
+  if (frame->kind != RcKind::ack) {
+    on_sequenced(now, *frame, bytes, sink);
+  } else if (frame->acknowledge_now) {
+    acknowledge_at_once_ = true;
+  }
   complete_finished(sink);
 }
 

@@ -85,7 +85,7 @@ bool consistent(const RcFrame& frame) {
       return frame.sequence == 0 && frame.count <= kRcMaxWords &&
              bytes == frame.count * kRcWordBytes;
     case RcKind::empty:
-      return frame.count == 0 && bytes == 0;
+      return frame.count == 0;
     case RcKind::send:
       return frame.count == 0 && frame.offset + bytes <= frame.message_bytes &&
              (bytes > 0 || frame.message_bytes == 0);

@@ -16,8 +16,9 @@
 //   flags: bit 0 requests an ACK at once; bit 1: the frame acknowledges an arrival without delay;
 //   bit 2: the frame is a retransmission; bit 3: the newest arrival had bit 2
 //   then, by kind:
-//     ack              count words of 8 bytes: bit i is set where acknowledged + 1 + i has arrived
-//     empty            nothing
+//     ack              count words of 8 bytes: bit i is set where acknowledged + 1 + i has arrived;
+//                      with flag bit 0 a question whether the peer is alive
+//     empty            padding of any length
 //     send             message bytes (4), offset in the message (4), data
 //     write            operation (4), key (8), offset (8), remaining (8), data
 //     write_immediate  as write, then immediate (8), data; always the last frame of its operation

@@ -19,6 +19,7 @@ std::uint32_t SendWindow::send_new(Instant now, const FrameRecord& record) {
     mask_ = static_cast<std::uint32_t>(slots_.size()) - 1;
   }
   const std::uint32_t sequence = next_++;
+  if (sequence == oldest_) begin_oldest(now);
   Slot& slot = slot_of(sequence);
   slot.record = record;
   slot.resent = false;
@@ -34,8 +35,19 @@ std::uint32_t SendWindow::resend(Instant now) {
   slot.resent = slot.resent || !slot.taken_back;
   // The slots hold the numbers oldest_ .. oldest_ + size - 1, each at its index modulo size.
   const std::uint32_t sequence = oldest_ + ((at - oldest_) & mask_);
+  if (sequence == oldest_) {
+    // A transmission that was taken back never left.
+    deliveries_missed_ += answered_ && !slot.taken_back ? 1 : 0;
+    answered_ = false;
+  }
   launch(now, sequence);
   return sequence;
+}
+
+void SendWindow::begin_oldest(Instant now) {
+  oldest_since_ = now;
+  deliveries_missed_ = 0;
+  answered_ = false;
 }
 
 void SendWindow::launch(Instant now, std::uint32_t sequence) {

@@ -72,12 +72,22 @@ class SendWindow {
 
   bool any_lost() const { return lost_.count > 0; }
   bool unacknowledged() const { return next_ != oldest_; }
+  /// The first number that is not acknowledged.
+  std::uint32_t oldest() const { return oldest_; }
+  /// When the oldest frame counts as impossible to deliver: it has been the oldest for `patience`,
+  /// and the peer answered kMaxDeliveries transmissions of it without acknowledging it.
+  Instant undelivered_at(Nanoseconds patience) const {
+    return deliveries_missed_ >= kMaxDeliveries ? oldest_since_ + patience : kNever;
+  }
   std::uint32_t window_frames() const { return hold_back_ ? kMinWindow : window_; }
   /// While on, new frames are limited to the smallest window.
   void hold_back(bool on) { hold_back_ = on; }
   Nanoseconds smoothed_round_trip() const { return round_trip_; }
   std::uint64_t timeouts() const { return timeouts_; }
-  /// Records a loss on the path, in either direction; the path counts as lossy for a while.
+  std::uint32_t timeouts_in_a_row() const { return backoff_; }
+  void forget_timeouts() { backoff_ = 0; }
+  /// Something was lost on the path, here or on the way back: for a while it counts as one that
+  /// loses.
   void note_loss() { lossy_until_ = transmissions_ + kLossMemoryFrames; }
   bool path_loses() const { return transmissions_ < lossy_until_; }
   /// True if `sequence` is in flight.
@@ -91,6 +101,8 @@ class SendWindow {
   static constexpr std::uint64_t kReorderTolerance = 3;
   static constexpr std::uint32_t kMaxBackoff = 16;
   static constexpr std::uint64_t kLossMemoryFrames = 1024;
+  /// At 30 % random loss one frame in two million is lost this often.
+  static constexpr std::uint32_t kMaxDeliveries = 12;
   static constexpr Nanoseconds kReorderTime{50'000};
 
   enum class State : std::uint8_t { acknowledged, flying, lost };
@@ -126,6 +138,7 @@ class SendWindow {
   void mark_lost(std::uint32_t at);
   void send_again(std::uint32_t at);
   void begin_loss_epoch();
+  void begin_oldest(Instant now);
   void detect_losses(Instant now);
   void settle(std::uint32_t at, Evidence& evidence);
   void finish_acknowledge(Instant now, const RcFrame& frame, const Evidence& evidence);
@@ -139,6 +152,9 @@ class SendWindow {
   std::vector<Slot> slots_;  ///< allocated with the first frame; a power of two
   std::uint32_t oldest_;
   std::uint32_t next_;
+  Instant oldest_since_{0};
+  std::uint32_t deliveries_missed_ = 0;  ///< transmissions of the oldest frame, see undelivered_at
+  bool answered_ = false;  ///< the peer was heard since the last transmission of the oldest frame
   List flying_;
   List lost_;
 
@@ -165,6 +181,7 @@ bool SendWindow::acknowledge(Instant now, const RcFrame& frame, Callback&& ackno
   // An ACK that a later one overtook has an old number; its words may still be new.
   const bool stale = static_cast<std::int32_t>(cumulative) < 0;
   if (!stale && cumulative > sent) return false;
+  const std::uint32_t oldest = oldest_;
   Evidence evidence;
   const auto apply = [&](std::uint32_t sequence) {
     Slot& slot = slot_of(sequence);
@@ -184,6 +201,8 @@ bool SendWindow::acknowledge(Instant now, const RcFrame& frame, Callback&& ackno
     }
   }
   while (oldest_ != next_ && slot_of(oldest_).state == State::acknowledged) ++oldest_;
+  answered_ = true;
+  if (oldest_ != oldest) begin_oldest(now);
   if (evidence.frames > 0) finish_acknowledge(now, frame, evidence);
   return true;
 }

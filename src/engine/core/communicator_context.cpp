@@ -1,6 +1,7 @@
 #include "engine/core/communicator_context.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/circular.hpp"
 #include "base/error.hpp"
@@ -26,7 +27,8 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       unexpected_chunks_(window_bytes_),
       delivery_acks_(size, settings.first_epoch, settings.ack_delay),
       retained_(rank, *endpoint_, 2 * settings.ack_delay),
-      bytes_per_second_(settings.assumed_bytes_per_second) {
+      bytes_per_second_(settings.assumed_bytes_per_second),
+      path_test_at_(settings.path_test_interval.count() > 0 ? Instant{} : kNever) {
   if (settings.chunk_bytes != 0) chunk_bytes_ = std::min(chunk_bytes_, settings.chunk_bytes);
   if (settings.window_bytes != 0) window_bytes_ = std::min(window_bytes_, settings.window_bytes);
   place_here();
@@ -51,6 +53,7 @@ bool CommunicatorContext::poll(Instant now) {
   constexpr std::uint32_t kSlotOnlyRounds = 16;
   const bool briefly = only_slot_exchange_active() && ++rounds_slot_only_ % kSlotOnlyRounds != 0;
   if (briefly && poll_inline(now)) return active_.empty();
+  if (now >= path_test_at_) test_paths(now);
   bool worked = poll_endpoint(now);
   if (!deferred_.empty()) post_deferred(now);
   if (team_) {
@@ -221,19 +224,34 @@ device::Placement CommunicatorContext::landing(const device::MessageHead& chunk,
   return {};
 }
 
-void CommunicatorContext::on_peer_failure(Rank peer) {
+void CommunicatorContext::on_peer_failure(const device::Completion& completion) {
+  const Rank peer = completion.peer;
+  if (const std::uint32_t bytes = completion.undelivered_bytes; bytes > 0) {
+    if (failing_.ok()) undelivered_bytes_ = bytes;
+    return note_failure(undelivered_status(rank_, peer, bytes), peer, true);
+  }
   note_failure(failure(Code::peer_failed,
                        "{} does not answer: it has died, is stopped, or cannot be reached from {}",
                        name_of(peer), name_of(rank_)),
                peer, true);
 }
 
-void CommunicatorContext::on_failed_message(Rank lost, Rank from, Rank culprit) {
+Status CommunicatorContext::undelivered_status(Rank from, Rank to, std::uint32_t bytes) const {
+  return failure(Code::peer_failed,
+                 "packets of {} bytes do not pass between {} and {}, although shorter ones do: set "
+                 "the MTU of the ranks' interfaces to what every switch and firewall between them "
+                 "forwards, or raise the MTU of those",
+                 bytes, name_of(from), name_of(to));
+}
+
+void CommunicatorContext::on_failed_message(Rank lost, Rank from, Rank culprit,
+                                            std::uint32_t undelivered_bytes) {
   if (failing_.ok()) culprit_ = culprit;
   const Status status =
       culprit != kNoRank
           ? failure(Code::peer_failed, "rank {} of the job is lost, as reported by {}",
                     index(culprit), name_of(from))
+      : undelivered_bytes > 0 ? undelivered_status(from, lost, undelivered_bytes)
       : lost == from
           ? failure(Code::peer_failed, "{} gave up: see its own error for the cause", name_of(lost))
           : failure(Code::peer_failed, "{} is lost, as reported by {}", name_of(lost),
@@ -371,6 +389,17 @@ void CommunicatorContext::unwatch(Rank peer) {
   endpoint_->watch(peer, false);
 }
 
+/// Missing chunks or slots alone make no rank send a long frame, so a path that loses them shows
+/// only by a test; collectives that progress cause none.
+void CommunicatorContext::test_paths(Instant now) {
+  std::uint64_t progress = counters_.collectives_started + counters_.collectives_completed;
+  for (const auto& operation : active_) progress += operation->completion()->chunks_present;
+  if (std::exchange(progress_, progress) == progress) {
+    for (const Rank peer : watched_) endpoint_->test_path(peer);
+  }
+  path_test_at_ = now + settings_.path_test_interval;
+}
+
 void CommunicatorContext::watch_neighbours() {
   const std::uint32_t me = index(rank_);
   watch(rank_of((me + 1) % size_));
@@ -429,13 +458,15 @@ void CommunicatorContext::settle_failure(Instant now) {
   const Status status = failing_;
   std::vector<std::unique_ptr<Operation>> over;
   failed_ = status;
+  path_test_at_ = kNever;
   fold_received();
   drop_deferred();
   if (notify_peers_) {
     for (std::uint32_t r = 0; r < size_; ++r) {
-      if (rank_of(r) == rank_ || rank_of(r) == lost_) continue;
+      if (rank_of(r) == rank_ || (rank_of(r) == lost_ && undelivered_bytes_ == 0)) continue;
       const std::uint64_t culprit = culprit_ == kNoRank ? 0 : index(culprit_) + 1;
-      outbox_.send(rank_of(r), MessageKind::failed, 0, culprit << 32 | index(lost_));
+      outbox_.send(rank_of(r), MessageKind::failed, undelivered_bytes_,
+                   culprit << 32 | index(lost_));
     }
     send(now, outbox_);
     endpoint_->poll(now, completions_);
@@ -503,6 +534,7 @@ Instant CommunicatorContext::next_deadline() const {
   for (const auto& operation : active_) {
     deadline = std::min(deadline, operation->next_deadline());
   }
+  if (!watched_.empty()) deadline = std::min(deadline, path_test_at_);
   return deadline;
 }
 

@@ -236,8 +236,10 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   bool post_message(Instant now, const DeferredMessage& message);
   void post_deferred(Instant now);
   void drop_deferred();
-  void on_peer_failure(Rank peer);
-  void on_failed_message(Rank lost, Rank from, Rank culprit);
+  void on_peer_failure(const device::Completion& completion);
+  void on_failed_message(Rank lost, Rank from, Rank culprit, std::uint32_t undelivered_bytes);
+  Status undelivered_status(Rank from, Rank to, std::uint32_t bytes) const;
+  void test_paths(Instant now);
   void note_failure(const Status& status, Rank lost, bool notify_peers);
   void discard_multicast();
   void take_submissions(Instant now);
@@ -294,6 +296,8 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   Status failed_;   ///< settled failure: no operation runs any more
   Status failing_;  ///< noted failure, not settled yet
   bool notify_peers_ = false;
+  /// Length of the packets that do not reach lost_, while short messages do; 0: lost_ is silent.
+  std::uint32_t undelivered_bytes_ = 0;
   Rank culprit_ = kNoRank;
   Rank lost_ = kNoRank;  ///< rank whose loss is the cause; this rank if it gave up
   std::function<void(const Status&)> failure_hook_;
@@ -305,6 +309,8 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   ReceiveTeam::GracePeriod stopping_;  ///< while a failure waits for the workers
   Instant stop_check_ = kNever;        ///< set while it does
   std::vector<Rank> watched_;
+  Instant path_test_at_;
+  std::uint64_t progress_ = 0;      ///< of all operations, at the last path test
   bool closing_ = false;            ///< closing: watched peers stay watched
   Instant ask_acks_at_ = kNever;    ///< while closing
   std::vector<Rank> closed_ranks_;  ///< ranks that have announced their close

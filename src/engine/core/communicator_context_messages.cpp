@@ -27,18 +27,18 @@ void CommunicatorContext::on_completion(Instant now, const device::Completion& c
       return;
     case device::Opcode::send:
       if (completion.work_id != 0) message_buffers_.give_back(completion.work_id);
-      if (completion.code == Code::peer_failed) on_peer_failure(completion.peer);
+      if (completion.code == Code::peer_failed) on_peer_failure(completion);
       return;
     case device::Opcode::probe:
       probes_.push_back({completion.peer, static_cast<std::uint32_t>(completion.immediate)});
       return;
     case device::Opcode::failure:
-      on_peer_failure(completion.peer);
+      on_peer_failure(completion);
       return;
     default:
       // Work to a lost peer ends before the loss itself is reported; the cause is the same.
       if (completion.code == Code::peer_failed) {
-        on_peer_failure(completion.peer);
+        on_peer_failure(completion);
       } else if (Operation* operation =
                      find(static_cast<std::uint32_t>(completion.work_id >> 32))) {
         operation->on_completion(now, completion);
@@ -114,7 +114,8 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
     const auto lost = static_cast<std::uint32_t>(message->argument);
     const auto culprit = static_cast<std::uint32_t>(message->argument >> 32);
     if (lost < size_)
-      on_failed_message(rank_of(lost), from, culprit == 0 ? kNoRank : rank_of(culprit - 1));
+      on_failed_message(rank_of(lost), from, culprit == 0 ? kNoRank : rank_of(culprit - 1),
+                        message->epoch);
     return;
   }
   if (message->kind == MessageKind::delivered) return on_delivery_ack(from, message->epoch);

@@ -22,6 +22,7 @@ struct Settings {
   std::uint32_t first_epoch = 1;  ///< number of the first collective; it wraps at 2^32
   /// Largest Broadcast that runs without a handshake, its root retaining a copy (RetainedBlocks).
   std::uint64_t retain_bytes = 0;
+  Nanoseconds path_test_interval{0};     ///< time without progress before a path test; 0: no test
   Nanoseconds ack_delay{1'000'000};      ///< longest delay of a delivery ACK
   Nanoseconds activation_lead{300'000};  ///< how early a sender activates its successor
 };

@@ -26,7 +26,8 @@ enum class MessageKind : std::uint8_t {
   credit,              ///< argument: chain << 32 | batch, consumed by the sender's subtree
   grant,               ///< argument: chain << 32 | batch, consumed by every rank
   failed,              ///< argument: the lost rank; in the upper half, if the cause is outside this
-                       ///< communicator, 1 + a rank of the job, else 0
+                       ///< communicator, 1 + a rank of the job, else 0.
+                       ///< epoch: length of the packets that do not reach that rank, else 0
   window,              ///< argument: key of the receiver's part of the sender's aggregator window
   pulse,               ///< argument: total number of segments that the receiver may have written
   refused,             ///< argument: reason << 32 | rank at fault; the sender ends the collective

@@ -1,0 +1,97 @@
+// A link that loses every long packet while short ones pass, as a switch port with a smaller MTU
+// does: every rank ends with an error that names the rank behind that link.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "job.hpp"
+
+namespace tutti::scenario {
+namespace {
+
+constexpr std::uint32_t kChunkBytes = 1024;
+constexpr std::uint32_t kRanks = 3;
+constexpr std::uint32_t kBehindTheLink = 2;
+/// Whole chunks: not even the last one of a block passes the link.
+constexpr std::size_t kWholeChunks = 1 << 20;
+/// The last chunk passes, so that its receiver fetches the rest by RC READ.
+constexpr std::size_t kShortLastChunk = kWholeChunks + 100;
+constexpr std::size_t kLongestThatPasses = 600;
+constexpr auto kPeerTimeout = std::chrono::milliseconds(1500);
+
+class ShortFramesOnly final : public device::FrameTap {
+ public:
+  unsigned copies(Rank from, Rank to, std::size_t bytes) override {
+    const bool passes_link = index(from) == kBehindTheLink || index(to) == kBehindTheLink;
+    return passes_link && bytes > kLongestThatPasses ? 0 : 1;
+  }
+};
+
+struct End {
+  Status status;
+  std::chrono::steady_clock::duration after{};
+};
+
+/// Chunks over the link are lost, but for the last one of each block if that is short.
+std::string lost_chunks(std::size_t block_bytes) {
+  const std::size_t chunks = (block_bytes + kChunkBytes - 1) / kChunkBytes;
+  const std::size_t lost = block_bytes / kChunkBytes;
+  std::string faults;
+  for (std::uint32_t block = 0; block < kRanks; ++block) {
+    const std::size_t first = block * chunks;
+    faults +=
+        fmt::format("drop receiver chunk {} psn={}-{}\n",
+                    block == kBehindTheLink ? "source=2" : "ranks=2", first, first + lost - 1);
+  }
+  return faults;
+}
+
+std::vector<End> allgather_over_the_link(Algorithm algorithm, std::size_t block_bytes) {
+  JobSpec spec{.size = kRanks,
+               .faults = lost_chunks(block_bytes),
+               .tap = std::make_shared<ShortFramesOnly>(),
+               .options = small_chunks()};
+  spec.options.peer_timeout = kPeerTimeout;
+  std::vector<End> ends(kRanks);
+  run_job(spec, [&](Member& member) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Bytes own = pattern(block_bytes, member.rank());
+    Bytes all(kRanks * block_bytes);
+    auto request = member.communicator().allgather(own, all, {algorithm, true});
+    ASSERT_TRUE(request.ok()) << request.status().to_string();
+    End& end = ends[member.rank()];
+    end.status = request->wait_for(std::chrono::seconds(30));
+    end.after = std::chrono::steady_clock::now() - begin;
+  });
+  return ends;
+}
+
+void expect_all_name_the_rank_behind(const std::vector<End>& ends) {
+  for (const End& end : ends) {
+    const std::string& text = end.status.message();
+    EXPECT_EQ(end.status.code(), Code::peer_failed) << text;
+    const std::size_t cause = text.find("packets of ");
+    ASSERT_NE(cause, std::string::npos) << text;
+    EXPECT_NE(text.find("rank 2", cause), std::string::npos) << text;
+    EXPECT_NE(text.find("although shorter ones do: set the MTU", cause), std::string::npos) << text;
+    EXPECT_LT(end.after, 5 * kPeerTimeout / 2) << text;
+  }
+}
+
+TEST(PathMtu, MulticastAllgather_ofWhichNothingPasses_failsAndNamesTheRank) {
+  expect_all_name_the_rank_behind(allgather_over_the_link(Algorithm::multicast, kWholeChunks));
+}
+
+TEST(PathMtu, MulticastAllgather_whoseLostChunksAreFetched_failsAndNamesTheRank) {
+  expect_all_name_the_rank_behind(allgather_over_the_link(Algorithm::multicast, kShortLastChunk));
+}
+
+TEST(PathMtu, RingAllgather_failsAndNamesTheRank) {
+  expect_all_name_the_rank_behind(allgather_over_the_link(Algorithm::ring, kWholeChunks));
+}
+
+}  // namespace
+}  // namespace tutti::scenario
