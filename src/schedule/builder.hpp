@@ -1,4 +1,4 @@
-// Writes a schedule: one call per task, in the order in which a person would tell it.
+// Writes a schedule: one call per task, in the order in which the algorithm performs them.
 //
 //   Builder b(purpose);
 //   b.copy(b.send_block(), b.receive_block(me));
@@ -7,11 +7,11 @@
 //   }
 //   return b.finish();
 //
-// The builder derives the dependencies that the data demand, from what each task reads and writes,
-// in list order: a read follows the writes before it, a write follows the reads and writes before
-// it. They end up in the schedule as explicit indices. What the data do not demand (a round's
-// barrier, a chain's activation) is asked for with `after`. Derived dependencies hold in place as
-// well. The validator shares no code with this derivation.
+// The builder derives data dependencies from what each task reads and writes, in list order: a read
+// follows the writes before it, a write follows the reads and writes before it. They are stored as
+// explicit indices and hold for in-place calls as well. `after` adds dependencies that the data do
+// not require, such as a round of a barrier or an activation of a chain. The validator shares no
+// code with this derivation.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@
 
 namespace tutti::schedule {
 
-/// A task already in the list; default: none, which `after` ignores.
+/// A task already in the list. `after` ignores a default-constructed reference.
 class TaskRef {
  public:
   constexpr TaskRef() = default;
@@ -48,7 +48,7 @@ class Builder {
   Segment receive_blocks(std::uint32_t first, std::uint32_t count) const {
     return blocks_of(Buffer::receive, first, count);
   }
-  /// Reserves scratch blocks; the segment is theirs alone.
+  /// Reserves scratch blocks that no other call of `scratch` returns.
   Segment scratch(std::uint32_t blocks = 1);
 
   // ---- Settings of the tasks that follow --------------------------------------------------------
@@ -56,17 +56,17 @@ class Builder {
   /// The next task also waits for these.
   Builder& after(std::initializer_list<TaskRef> tasks);
   Builder& after(TaskRef task) { return after({task}); }
-  /// Adds a queue; returns its index. Queue 0 is a free queue and takes what is not told otherwise.
+  /// Adds a queue and returns its index. Queue 0 is a free queue and holds tasks by default.
   QueueIndex queue(const Queue& queue);
-  /// The tasks that follow stand in this queue.
+  /// Puts the tasks that follow into this queue.
   Builder& on(QueueIndex queue);
-  /// Switches the derivation of dependencies off (a lowering gets them from elsewhere).
+  /// Turns the derivation of dependencies off; a lowering adds its own.
   Builder& explicit_only();
 
   // ---- Tasks ------------------------------------------------------------------------------------
   TaskRef send(Rank to, const Segment& source);
   TaskRef recv(Rank from, const Segment& target);
-  /// A send that waits at the receiver under its key until wait_keys asks for it.
+  /// Sends a message that waits at the receiver under its key until wait_keys names it.
   TaskRef send_keyed(Rank to, const Segment& source);
   TaskRef signal(Rank to);
   TaskRef recv_signal(Rank from) { return recv(from, Segment()); }
@@ -76,32 +76,32 @@ class Builder {
   TaskRef collect(const Segment& target, std::uint16_t group = 0);
   TaskRef copy(const Segment& source, const Segment& target);
   TaskRef reduce(const Segment& source, const Segment& target, Side side = Side::after);
-  /// Folds the next message of each rank named, in the order named.
+  /// Folds the next message of each rank in `sources`, in that order.
   TaskRef wait_keys(const std::vector<Rank>& sources, const Segment& target, Side side);
   TaskRef wait(std::uint16_t completions, std::uint32_t count);
   TaskRef enable(QueueIndex queue, std::uint32_t count);
-  /// Any task, slot included.
+  /// Adds any task; the caller has set its slot.
   TaskRef add(Task task);
 
   const Purpose& purpose() const { return program_.purpose; }
   std::uint32_t ranks() const { return program_.purpose.ranks; }
   std::uint32_t me() const { return index(program_.purpose.rank); }
   bool is_root() const { return program_.purpose.rank == program_.purpose.root; }
-  /// The rank `distance` further on, around the ring; negative: back.
+  /// The rank `distance` places to the right in the ring, or to the left if negative.
   Rank around(std::int64_t distance) const;
 
   Result<Schedule> finish();
 
  private:
-  /// Who read and wrote a place since it was last overwritten whole.
+  /// A task that read or wrote a place since the place was last overwritten as a whole.
   struct Access {
     TaskIndex task;
     Segment place;
     bool writes;
   };
 
-  /// In a call in place two names lie in one storage. What a task must wait for is derived for
-  /// calls with two buffers and for calls in place, and holds for both.
+  /// An in-place call gives two names to one storage. Dependencies are derived once for separate
+  /// buffers and once for the in-place call; a task waits for both sets.
   enum class World : std::uint8_t { two_buffers, in_place };
 
   std::uint32_t next_slot(std::map<std::uint32_t, std::uint32_t>& slots, Rank peer);

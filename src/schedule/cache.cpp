@@ -38,10 +38,7 @@ void TemplateCache::make_room() {
 
 Result<std::shared_ptr<const Schedule>> TemplateCache::get(const TemplateKey& key) {
   ++uses_;
-  if (std::shared_ptr<const Schedule> found = find(key)) {
-    ++hits_;
-    return found;
-  }
+  if (std::shared_ptr<const Schedule> found = find(key)) return found;
   Result<Schedule> built = build_(
       {key.collective, std::string(key.algorithm), key.ranks, key.rank, key.root, key.parameters});
   if (!built) return built.status();

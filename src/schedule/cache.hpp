@@ -1,8 +1,8 @@
-// Templates that a communicator has already built (C3): a call looks its schedule up and fills it.
+// Caches the templates that a communicator has built [Inozemtsev12] 4.1.
 //
-// A schedule has no sizes in it, so few exist: one per collective, algorithm, root and parameters.
-// The least recently used one goes when the cache is full; calls under way keep theirs alive. Not
-// thread safe: its owner serialises.
+// A schedule contains no sizes, so a communicator needs few: one per collective, algorithm, root
+// and parameters. A full cache drops the least recently used one; calls under way keep theirs
+// alive. Not thread safe: the caller serialises.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace tutti::schedule {
 
-/// What a template is found by; like Purpose, but looked up without allocating.
+/// The key of a template. Unlike Purpose it owns no string, so a lookup allocates nothing.
 struct TemplateKey {
   Collective collective = Collective::barrier;
   std::string_view algorithm;
@@ -30,14 +30,13 @@ class TemplateCache {
  public:
   using Build = std::function<Result<Schedule>(const Purpose&)>;
 
-  /// `capacity`: schedules kept, at least 1. `build` makes one that is missing.
+  /// Keeps up to `capacity` schedules, at least 1, and calls `build` for a missing one.
   TemplateCache(std::size_t capacity, Build build);
 
-  /// The schedule of that key, built on first use. A failure to build is returned and not kept.
+  /// The schedule of that key, built on first use. A failed build is returned and not cached.
   Result<std::shared_ptr<const Schedule>> get(const TemplateKey& key);
 
   std::size_t size() const { return entries_.size(); }
-  std::uint64_t hits() const { return hits_; }
   std::uint64_t builds() const { return builds_; }
 
  private:
@@ -53,7 +52,6 @@ class TemplateCache {
   Build build_;
   std::vector<Cached> entries_;
   std::uint64_t uses_ = 0;
-  std::uint64_t hits_ = 0;
   std::uint64_t builds_ = 0;
 };
 

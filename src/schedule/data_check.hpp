@@ -1,4 +1,5 @@
-// Phases 4 and 5 of the validator: who touches which cell when, and what the cells hold in the end.
+// Phases 4 and 5 of the validator: the order of accesses to each cell, and the final contents of
+// the cells.
 #pragma once
 
 #include <array>
@@ -11,8 +12,8 @@
 
 namespace tutti::schedule {
 
-/// Every rank's memory as cells, numbered through over all ranks. Names that share storage in place
-/// share cells.
+/// The memory of every rank as cells, numbered consecutively over all ranks. In place, names that
+/// share storage share cells.
 class CellSpace {
  public:
   CellSpace(const AllRanks& all, const Grid& grid, bool in_place);
@@ -29,7 +30,7 @@ class CellSpace {
       for (std::uint32_t c = cells.first; c < cells.last; ++c) visit(base + c);
     }
   }
-  /// "receive[3]{1/4}": what a cell is called, for messages.
+  /// The name of a cell for error texts: "receive[3]{1/4}".
   std::string name(std::uint32_t rank, std::uint32_t cell) const;
   std::uint32_t rank_of_cell(std::uint32_t cell) const;
 
@@ -42,17 +43,17 @@ class CellSpace {
   const AllRanks& all_;
   const Grid& grid_;
   bool in_place_;
-  std::vector<std::array<std::uint32_t, kBufferKinds>> bases_;  ///< by rank, buffer
+  std::vector<std::array<std::uint32_t, kBufferKinds>> bases_;  ///< first cell, by rank and buffer
   std::uint32_t size_ = 0;
 };
 
-/// Phase 4: no two unordered tasks touch one cell where either writes; one-sided accesses and
-/// multicasts fall into the time in which the peer's buffers are the collective's.
+/// Phase 4: two tasks that touch one cell, at least one of them writing, are ordered; one-sided
+/// accesses and multicasts happen only while the peer's call is under way.
 void check_accesses(const AllRanks& all, const CellSpace& cells, const EventGraph& graph,
                     const Matching& matching, const ValidateOptions& options, Findings& findings);
 
-/// Phase 5: runs the programs on symbolic values, compares with the promise, and notes what kind of
-/// reduction it is.
+/// Phase 5: runs the programs on symbolic values, compares the result with what the collective
+/// promises, and records how a reduction was folded.
 void check_values(const AllRanks& all, const CellSpace& cells, const EventGraph& graph,
                   const Matching& matching, const ValidateOptions& options, Findings& findings,
                   Validation& validation);

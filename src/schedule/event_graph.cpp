@@ -33,7 +33,7 @@ EventGraph::EventGraph(const AllRanks& all, const Matching& matching)
   index_edges();
 }
 
-/// Receives that wait for nothing are issued with the rank's beginning (task.hpp).
+/// Receives without dependencies are issued when the rank's call begins (task.hpp).
 void EventGraph::find_issue_events() {
   for (std::uint32_t r = 0; r < all_.ranks(); ++r) {
     const Schedule& schedule = all_.at(r);
@@ -66,7 +66,7 @@ void EventGraph::add_own_edges(std::uint32_t rank) {
     add(completed(task), ended(rank));
     for (TaskIndex before : schedule.dependencies(t))
       add(completed(all_.base(rank) + before), issued(task));
-    if (issued(task) == began(rank)) add(began(rank), 2 * task);  // its own event happens as well
+    if (issued(task) == began(rank)) add(began(rank), 2 * task);
   }
 }
 
@@ -155,8 +155,8 @@ std::span<const std::uint32_t> EventGraph::predecessors(Event event) const {
 }
 
 bool EventGraph::run(Findings& findings) {
-  // Successors of an event, and how many predecessors have not happened yet. A wait has one more:
-  // its count.
+  // Successors of each event, and the number of its predecessors that have not happened. A wait has
+  // one more predecessor: its completion count.
   std::vector<std::uint32_t> pending(event_count());
   std::vector<std::uint32_t> offsets(event_count() + 1);
   const auto for_each_edge = [&](const auto& visit) {
@@ -204,7 +204,7 @@ bool EventGraph::run(Findings& findings) {
   return true;
 }
 
-/// Some event that has not happened and that this one waits for.
+/// A predecessor of `event` that has not happened.
 Event EventGraph::blocker_of(Event event, const std::vector<std::uint32_t>& pending) const {
   for (const std::vector<Edge>* edges : {&edges_, &strict_edges_}) {
     for (const Edge& edge : *edges) {
@@ -234,7 +234,7 @@ void EventGraph::explain_standstill(const std::vector<std::uint32_t>& pending,
   std::vector<bool> seen(event_count());
   for (; !seen[at]; at = blocker_of(at, pending)) seen[at] = true;
 
-  // `at` is on a circle: walk it once more, naming each task once.
+  // `at` is on a cycle: walk it once more and name each task once.
   std::vector<GlobalTask> circle;
   const Event first = at;
   do {
@@ -250,8 +250,8 @@ void EventGraph::explain_standstill(const std::vector<std::uint32_t>& pending,
     chain += fmt::format("{} {}", c == 1 ? "" : ", which waits for", all_.describe(circle[c]));
   if (circle.size() > kMaxNamed) chain += fmt::format(", and {} more", circle.size() - kMaxNamed);
   findings.add(Fault::deadlock, circle.front(),
-               fmt::format("waits for{}, which waits for it: nobody can begin. Post the receives "
-                           "before what waits for them, or drop one of these dependencies",
+               fmt::format("waits for{}, which waits for it: post the receives "
+                           "before the tasks that wait for them, or drop one of these dependencies",
                            chain.empty() ? " itself" : chain));
 }
 
@@ -275,7 +275,7 @@ std::vector<bool> EventGraph::always_before(std::span<const std::pair<Event, Eve
   std::sort(firsts.begin(), firsts.end());
   firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
 
-  // 64 first events at a time travel along the edges as the bits of a word.
+  // Propagates 64 first events at a time along the edges, one bit each.
   std::vector<std::uint64_t> reached(event_count());
   for (std::size_t batch = 0; batch < firsts.size(); batch += 64) {
     const auto batch_begin = firsts.begin() + static_cast<std::ptrdiff_t>(batch);
@@ -305,8 +305,8 @@ void EventGraph::add_proofs_of_waits() {
   }
 }
 
-/// A wait for n completions proves a task complete if fewer than n of the others can be so without
-/// it: those that neither follow from the task nor from the wait itself.
+/// A wait for n completions proves a task complete if fewer than n other tasks can complete without
+/// it. Tasks that follow from this task, or from the wait itself, cannot.
 bool EventGraph::prove(const CountedQueue& queue) {
   const std::vector<GlobalTask>& tasks = queue.reporting;
   std::vector<std::pair<Event, Event>> pairs;
@@ -323,7 +323,7 @@ bool EventGraph::prove(const CountedQueue& queue) {
   for (std::size_t w = 0; w < queue.waits.size(); ++w) {
     const std::size_t base = n * n + 2 * n * w;
     for (std::size_t t = 0; t < n; ++t) {
-      if (before[base + n + t]) continue;  // known already
+      if (before[base + n + t]) continue;  // already proved
       std::uint64_t others = 0;
       for (std::size_t u = 0; u < n; ++u)
         others += u != t && !before[t * n + u] && !before[base + u] ? 1 : 0;
@@ -365,7 +365,7 @@ const std::uint64_t* EventGraph::Local::row(Event event) const {
 
 bool EventGraph::Local::before(GlobalTask first, GlobalTask second) const {
   const Event issue = graph_.issued(second);
-  if (!graph_.is_task_event(issue)) return false;  // issued with the rank's beginning
+  if (!graph_.is_task_event(issue)) return false;  // issued when the rank begins
   const std::uint32_t bit = first - graph_.all_.base(rank_);
   return (row(issue)[bit / 64] >> (bit % 64) & 1) != 0;
 }

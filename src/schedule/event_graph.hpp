@@ -1,7 +1,7 @@
-// The events of all ranks' programs and which must come before which, in every legal run.
+// The events of all ranks' programs, and the order between them that holds in every legal run.
 //
-// A task has two events: it is issued, and it is complete. A rank has two more: its call begins,
-// and its call ends. A posted receive that waits for nothing is issued with its rank's beginning.
+// Each task has two events, its issue and its completion; each rank has two, the begin and the end
+// of its call. A posted receive without dependencies is issued when its rank begins.
 #pragma once
 
 #include <cstdint>
@@ -26,23 +26,23 @@ class EventGraph {
   Event ended(std::uint32_t rank) const { return began(rank) + all_.ranks(); }
   std::uint32_t event_count() const { return 2 * (all_.task_count() + all_.ranks()); }
 
-  /// Runs the programs once, each transfer as strict as either protocol allows. False: some tasks
-  /// wait for ever; the finding names a circle of them.
+  /// Runs the programs once under the strictest legal protocol for each transfer. Returns false on
+  /// deadlock; the finding names a cycle of waiting tasks.
   bool run(Findings& findings);
-  /// After a run: the events in the order in which they happened, and each one's place in it.
+  /// After a run: the events in the order in which they happened, and the position of each.
   std::span<const Event> order() const { return order_; }
   std::uint32_t position(Event event) const { return positions_[event]; }
 
-  /// After a run: adds what waits on queues that complete out of order prove. Repeats until nothing
-  /// more follows.
+  /// After a run: adds the orders that waits prove on queues that complete out of order, until a
+  /// pass adds none.
   void add_proofs_of_waits();
 
-  /// Answers, for each pair, whether `first` comes before `second` in every run.
+  /// For each pair: whether `first` comes before `second` in every run.
   std::vector<bool> always_before(std::span<const std::pair<Event, Event>> pairs) const;
-  /// The same within one rank, from that rank's own events alone; a row a task.
+  /// The order within one rank that follows from the rank's own events; one row a task.
   class Local;
 
-  /// Longest chain of messages before the end of any rank.
+  /// The longest chain of messages before the end of any rank.
   std::uint32_t longest_chain() const;
 
  private:
@@ -51,19 +51,19 @@ class EventGraph {
   struct Edge {
     Event before;
     Event after;
-    bool message;  ///< a message travels along it
+    bool message;  ///< whether a message travels along it
   };
-  /// A wait, and how many completions it needs since the beginning.
+  /// A wait and the number of completions that it needs, counted from the start.
   struct Threshold {
     GlobalTask wait;
     std::uint64_t completions;
   };
-  /// One rank's completion queue.
+  /// A completion queue of one rank.
   struct CountedQueue {
     std::uint32_t rank;
     std::vector<GlobalTask> reporting;
     std::vector<Threshold> waits;
-    bool in_order;  ///< fed by one queue that completes in order
+    bool in_order;  ///< fed by exactly one queue, which completes in order
   };
 
   void find_issue_events();
@@ -86,20 +86,21 @@ class EventGraph {
 
   const AllRanks& all_;
   std::vector<Event> issued_;
-  std::vector<Edge> edges_;         ///< what always holds
-  std::vector<Edge> strict_edges_;  ///< what the strictest protocol adds
+  std::vector<Edge> edges_;         ///< orders that hold in every run
+  std::vector<Edge> strict_edges_;  ///< orders that the strictest protocol adds
   std::vector<CountedQueue> counted_;
   std::vector<std::uint32_t> predecessor_offsets_;
-  std::vector<std::uint32_t> predecessors_;  ///< events, the top bit set on a message
+  std::vector<std::uint32_t>
+      predecessors_;  ///< events; the top bit marks an edge that is a message
   std::vector<Event> order_;
   std::vector<std::uint32_t> positions_;
 };
 
-/// What is complete before what within one rank, as far as the rank's own tasks order it.
+/// The order of completions within one rank, as far as the rank's own tasks determine it.
 class EventGraph::Local {
  public:
   Local(const EventGraph& graph, std::uint32_t rank);
-  /// Whether `first`, a task of the rank, is complete before `second`, another, is issued.
+  /// Whether task `first` is complete before task `second` is issued; both belong to the rank.
   bool before(GlobalTask first, GlobalTask second) const;
 
  private:
@@ -108,7 +109,7 @@ class EventGraph::Local {
   const EventGraph& graph_;
   std::uint32_t rank_;
   std::uint32_t words_;
-  std::vector<std::uint64_t> rows_;  ///< by event: the tasks complete before it
+  std::vector<std::uint64_t> rows_;  ///< by event: bit set of the tasks complete before it
 };
 
 }  // namespace tutti::schedule

@@ -1,4 +1,5 @@
-// Reading the text form: a cursor over the words of one line, and one short function per line kind.
+// Reads the text form of a schedule: a cursor over the words of one line, and one short function
+// per kind of line.
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -12,7 +13,7 @@ namespace tutti::schedule {
 
 namespace {
 
-/// The words of one line, and where reading has got to.
+/// The words of one line and the reading position.
 class Line {
  public:
   Line(std::uint32_t number, std::string_view text) : number_(number) {
@@ -43,10 +44,10 @@ class Line {
   }
   Status expect(std::string_view word) {
     if (take_if(word)) return {};
-    return wrong("'{}' stands where '{}' is needed: write '{}' there", peek(), word, word);
+    return wrong("found '{}' instead of '{}': write '{}' there", peek(), word, word);
   }
   Status expect_end() const {
-    return at_end() ? Status() : wrong("'{}' is left over: remove it", peek());
+    return at_end() ? Status() : wrong("unexpected '{}' at the end of the line: remove it", peek());
   }
 
  private:
@@ -61,12 +62,12 @@ bool to_number(std::string_view text, Number& out) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// Reads a number that fits `out`.
+/// Reads a number that fits into `out`.
 template <typename Number>
 Status read_number(Line& line, std::string_view what, Number& out) {
   const std::string_view word = line.take();
   if (to_number(word, out)) return {};
-  return line.wrong("'{}' is no {}: write a number of at most {}", word, what,
+  return line.wrong("'{}' is not a valid {}: write a number of at most {}", word, what,
                     std::numeric_limits<Number>::max());
 }
 
@@ -95,7 +96,7 @@ bool to_range(std::string_view text, std::uint32_t& first, std::uint32_t& last) 
   return true;
 }
 
-/// Takes "{1/4}" or "{1..3/4}" off the end of a place.
+/// Removes "{1/4}" or "{1..3/4}" from the end of a place and stores it.
 bool take_parts(std::string_view& text, Segment& out) {
   const std::size_t brace = text.find('{');
   if (brace == std::string_view::npos) return true;
@@ -128,7 +129,7 @@ Status read_segment(Line& line, Segment& out) {
   const std::string_view word = line.take();
   if (to_segment(word, out)) return {};
   return line.wrong(
-      "'{}' is no place: write send, receive or scratch as in receive[2], receive[2..5], "
+      "'{}' is not a place: write send, receive or scratch as in receive[2], receive[2..5], "
       "receive[0]{{1/4}} or receive[0]{{1..3/4}}",
       word);
 }
@@ -158,7 +159,7 @@ Status read_keys(Line& line, Task& task, Program& program) {
     Key key;
     std::uint32_t source = 0;
     if (!to_number(word.substr(0, colon), source) || !to_number(word.substr(colon + 1), key.slot))
-      return line.wrong("'{}' is no key: write RANK:SLOT", word);
+      return line.wrong("'{}' is not a key: write RANK:SLOT", word);
     key.source = static_cast<Rank>(source);
     program.keys.push_back(key);
   }
@@ -233,7 +234,7 @@ Status read_kind(Line& line, TaskKind& out) {
     }
     known += fmt::format("{}{}", k == 0 ? "" : ", ", name);
   }
-  return line.wrong("'{}' is no task: write one of {}", word, known);
+  return line.wrong("'{}' is not a task: use one of {}", word, known);
 }
 
 Status read_dependencies(Line& line, Task& task, Program& program) {
@@ -254,8 +255,8 @@ Status expect_next(Line& line, std::string_view what, std::size_t next) {
   std::uint32_t number = 0;
   if (Status status = read_field(line, what, number); !status) return status;
   if (number == next) return {};
-  return line.wrong("{} {} stands where {} {} is due: number them from 0 without gaps", what,
-                    number, what, next);
+  return line.wrong("{} {} found instead of {} {}: number them from 0 without gaps", what, number,
+                    what, next);
 }
 
 Status read_task(Line& line, Program& program) {
@@ -283,7 +284,7 @@ Status read_queue_kind(Line& line, Queue& queue) {
       return {};
     }
   }
-  return line.wrong("'{}' is no queue: write free, send, receive, management or host", word);
+  return line.wrong("'{}' is not a queue: use free, send, receive, management or host", word);
 }
 
 Status read_queue(Line& line, Program& program) {
@@ -320,7 +321,7 @@ Status read_parameters(Line& line, Parameters& out) {
   for (const auto& [name, value] : fields) {
     const std::string_view word = line.take();
     if (!word.starts_with(name) || !to_number(word.substr(name.size()), *value))
-      return line.wrong("'{}' stands where '{}NUMBER' is needed: write it so", word, name);
+      return line.wrong("found '{}' instead of '{}NUMBER': write it in this form", word, name);
   }
   if (ready > 1 || handshake > 1)
     return line.wrong("ready={} handshake={}: write 0 or 1", ready, handshake);
@@ -329,7 +330,7 @@ Status read_parameters(Line& line, Parameters& out) {
   return line.expect_end();
 }
 
-/// The five lines before the queues, in their order.
+/// The five lines before the queues, in fixed order.
 class Heading {
  public:
   bool complete() const { return next_ == kLines; }
@@ -340,7 +341,7 @@ class Heading {
       case 0: {
         std::uint32_t version = 0;
         if (Status status = read_field(line, "tutti-schedule", version); !status) return status;
-        if (version != 1) return line.wrong("version {}: only 1 is known", version);
+        if (version != 1) return line.wrong("version {} is not supported: use version 1", version);
         return line.expect_end();
       }
       case 1: {
@@ -379,7 +380,7 @@ class Heading {
 Status read_body(Line& line, Program& program) {
   if (line.peek() == "queue") {
     if (!program.tasks.empty())
-      return line.wrong("a queue after a task: move it before the first task");
+      return line.wrong("a queue follows a task: move it before the first task");
     return read_queue(line, program);
   }
   return read_task(line, program);
@@ -397,15 +398,15 @@ Result<Schedule> parse_schedule(std::string_view text) {
     Line line(++number, text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.blank()) continue;
-    if (ended) return line.wrong("'{}' after 'end': remove it", line.peek());
+    if (ended) return line.wrong("'{}' follows 'end': remove it", line.peek());
     ended = heading.complete() && line.take_if("end");
     if (ended) continue;
     Status status = heading.complete() ? read_body(line, program) : heading.read(line, program);
     if (!status) return status;
   }
   if (!ended)
-    return failure(Code::invalid_argument,
-                   "line {}: the text stops before 'end': is the rest of it missing?", number);
+    return failure(Code::invalid_argument, "line {}: the text ends before 'end': supply the rest",
+                   number);
   return Schedule::make(std::move(program));
 }
 

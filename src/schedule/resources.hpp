@@ -1,4 +1,4 @@
-// What a schedule costs: connections, queue pairs, messages and bytes, per rank.
+// The cost of a schedule for one rank: connections, queue pairs, messages and bytes.
 #pragma once
 
 #include <cstdint>
@@ -10,36 +10,36 @@
 
 namespace tutti::schedule {
 
-/// One rank's use in one call.
+/// The resources that one rank uses in one call.
 struct RankUse {
   std::uint32_t peers = 0;        ///< distinct ranks that it exchanges messages with
   std::uint32_t connections = 0;  ///< see connections_of()
-  std::uint32_t queue_pairs = 0;  ///< three per connection: eager, CTS, rendezvous data (C6)
+  std::uint32_t queue_pairs =
+      0;  ///< three a connection: eager, CTS, rendezvous data [Inozemtsev12] 4.2
   std::uint32_t posted_receives = 0;
   std::uint32_t messages_sent = 0;
   std::uint32_t messages_received = 0;
-  std::uint64_t bytes_sent = 0;  ///< a multicast counts once
+  std::uint64_t bytes_sent = 0;  ///< payload bytes; a multicast counts once
   std::uint64_t bytes_received = 0;
   std::uint64_t bytes_copied = 0;
   std::uint64_t bytes_reduced = 0;
   std::uint64_t scratch_bytes = 0;
 };
 
-/// Queue pairs that an offloaded connection takes.
+/// Queue pairs of one offloaded connection.
 inline constexpr std::uint32_t kQueuePairsPerConnection = 3;
 
-/// Connections as the source counts them. Where all partners are exchange partners, sent to and
-/// received from (Standard Exchange), a connection serves both directions. Otherwise the ranks sent
-/// to and those received from have connections of their own (Ring: 2, Bruck: 2 per round), also
-/// where one rank happens to be both, as at distance P/2.
+/// Connections as [Inozemtsev12] 4.2 counts them. If a rank sends to exactly the ranks that it
+/// receives from, as in Standard Exchange, one connection serves both directions. Otherwise the two
+/// directions have separate connections (Ring: 2, Bruck: 2 a round), even to a rank that is both.
 std::uint32_t connections_of(const Schedule& schedule);
 
-/// Bytes that the rank sends to each rank, by rank: what its links carry. A multicast, which is
-/// for no one rank, and reads, which the peer's links carry, are left out.
+/// Bytes that the rank sends to each rank, by destination. A multicast has no single destination
+/// and a read is carried by the peer's links, so both are left out.
 Result<std::vector<std::uint64_t>> bytes_by_destination(const Schedule& schedule,
                                                         const Shape& shape);
 
-/// What a call of this shape uses.
+/// The resources that a call of this shape uses.
 Result<RankUse> measure(const Schedule& schedule, const Shape& shape);
 
 }  // namespace tutti::schedule

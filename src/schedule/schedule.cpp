@@ -11,7 +11,7 @@ namespace tutti::schedule {
 
 namespace {
 
-/// Fills the offsets and items of "for each key, the tasks that have it", in list order.
+/// Groups tasks by key: fills `offsets` and `items` so that each key's tasks are in list order.
 template <typename ForEachKey>
 void group_by(std::size_t keys, std::size_t tasks, const ForEachKey& for_each_key,
               std::vector<std::uint32_t>& offsets, std::vector<TaskIndex>& items) {
@@ -101,9 +101,10 @@ Status Schedule::check() const {
   const Purpose& purpose = program_.purpose;
   if (purpose.ranks == 0 || tutti::index(purpose.rank) >= purpose.ranks ||
       tutti::index(purpose.root) >= purpose.ranks)
-    return failure(Code::invalid_argument,
-                   "a schedule of {} ranks cannot be rank {}'s with root {}: ranks count from 0",
-                   purpose.ranks, tutti::index(purpose.rank), tutti::index(purpose.root));
+    return failure(
+        Code::invalid_argument,
+        "a schedule of {} ranks has rank {} and root {}: choose both from 0 to ranks - 1",
+        purpose.ranks, tutti::index(purpose.rank), tutti::index(purpose.root));
   if (program_.queues.empty() || program_.queues.size() >= kNoIndex)
     return failure(Code::invalid_argument,
                    "rank {}'s schedule has {} queues: give it between 1 and {}",
@@ -129,21 +130,22 @@ Status Schedule::check_task(TaskIndex at) const {
   };
   if (!fits(task.first_dependency, task.dependency_count, program_.dependencies.size()) ||
       !fits(task.first_key, task.key_count, program_.keys.size()))
-    return wrong("its dependencies or keys lie outside of the schedule's: write it by a Builder");
+    return wrong("its dependencies or keys are outside the schedule's lists: use a Builder");
   for (std::uint32_t d = 0; d < task.dependency_count; ++d) {
     const TaskIndex before = program_.dependencies[task.first_dependency + d];
     if (before >= at)
-      return wrong(fmt::format(
-          "depends on task {}, which is not before it in the list: move that task up", before));
+      return wrong(
+          fmt::format("depends on task {}, which does not precede it: move that task up", before));
   }
   const auto counts = [&](const Queue& queue) { return queue.completions == task.object; };
   if (task.kind == TaskKind::wait &&
       std::none_of(program_.queues.begin(), program_.queues.end(), counts))
-    return wrong(fmt::format("waits for completion queue {}, which no queue feeds", task.object));
+    return wrong(fmt::format("waits for completion queue {}, which no queue feeds: name a fed one",
+                             task.object));
   for (const Segment* segment : {&task.source, &task.target}) {
     if (segment->parts == 0 || segment->part_first >= segment->part_last ||
         segment->part_last > segment->parts)
-      return wrong(fmt::format("parts {}..{} of {}: choose 0 <= first < last <= parts",
+      return wrong(fmt::format("parts {}..{} of {} are invalid: choose 0 <= first < last <= parts",
                                segment->part_first, segment->part_last, segment->parts));
     if (segment->block_count > 1 && !segment->whole_blocks())
       return wrong("names parts of several blocks: name the parts of one block");

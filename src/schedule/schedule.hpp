@@ -1,8 +1,8 @@
-// A schedule: what one rank does for one collective, as plain data.
+// A schedule: the tasks of one rank for one collective, as plain data.
 //
-// It is written by a builder (builder.hpp), proved by the validator (validate.hpp), printed and
-// read (text.hpp), kept as a template (cache.hpp), filled for a call (shape.hpp), and run by any
-// engine. Once built it never changes, so any number of calls, threads and engines may share one.
+// A builder writes it (builder.hpp), the validator proves it (validate.hpp), text.hpp prints and
+// reads it, cache.hpp keeps it as a template, and shape.hpp fills it for a call. It never changes
+// once built, so any number of calls, threads and engines may share one.
 #pragma once
 
 #include <compare>
@@ -26,41 +26,41 @@ using tutti::kCollectives;
 using tutti::reduces;
 using tutti::to_string;
 
-/// The collective of that name, or an error that lists the known ones.
+/// The collective of that name; the error lists the known names.
 Result<Collective> collective_named(std::string_view name);
 
-/// What an algorithm may be tuned by. Algorithms ignore what does not concern them.
+/// Parameters of an algorithm. An algorithm ignores those that it does not use.
 struct Parameters {
-  std::uint32_t ports = 1;     ///< k of the k-port algorithms (C2)
-  std::uint32_t radix = 2;     ///< of k-nomial trees
+  std::uint32_t ports = 1;     ///< k of the k-port algorithms [Inozemtsev12] 4.1
+  std::uint32_t radix = 2;     ///< radix of k-nomial trees
   std::uint32_t segments = 1;  ///< pieces of a pipelined message
-  std::uint32_t chains = 1;    ///< M of the multicast sequencer (K7)
-  bool ready = false;  ///< multicast: a barrier first, where no receiver-not-ready may occur (K3)
-  bool handshake = false;  ///< multicast: neighbours tell each other that they are done (K6)
+  std::uint32_t chains = 1;    ///< M of the multicast sequencer [Khalilov24] 4.1
+  bool ready = false;  ///< multicast: a ready barrier before the first datagram [Khalilov24] 3.3
+  bool handshake = false;  ///< multicast: the final handshake with both neighbours [Khalilov24] 3.3
 
   friend auto operator<=>(const Parameters&, const Parameters&) = default;
 };
 
-/// What a schedule is for.
+/// The use that a schedule is built for.
 struct Purpose {
   Collective collective = Collective::barrier;
   std::string algorithm;
   std::uint32_t ranks = 1;
   Rank rank = rank_of(0);
-  Rank root = rank_of(0);  ///< 0 where the collective has none
+  Rank root = rank_of(0);  ///< 0 for collectives without a root
   Parameters parameters{};
 
   friend bool operator==(const Purpose&, const Purpose&) = default;
 };
 
-/// Blocks of a buffer that the collective itself defines; 0 for scratch and for none.
-/// Allgather: one block sent, `ranks` received. Reductions, Broadcast: one block. A root's blocks
-/// are counted at the root only.
+/// Number of blocks of a buffer that the collective defines; 0 for scratch and none. An Allgather
+/// sends one block and receives `ranks`, a Broadcast or reduction has one. Blocks that only the
+/// root has count only there.
 std::uint32_t blocks_in(const Purpose& purpose, Buffer buffer);
-/// The range of slots that CTS messages use, apart from the data's (C5).
+/// First slot of CTS messages; data messages use the slots below it.
 inline constexpr std::uint32_t kCtsSlots = 0x8000'0000u;
 
-/// The parts of a schedule, while it is written. `Schedule` is made from one and never changes.
+/// The parts of a schedule while it is written. A Schedule is made from one.
 struct Program {
   Purpose purpose;
   std::uint32_t scratch_blocks = 0;
@@ -70,7 +70,7 @@ struct Program {
   std::vector<Key> keys;
 };
 
-/// The task that a message belongs to at its receiver, and for wait_keys which of its keys.
+/// The task that receives or sends a message; for wait_keys, also the index of the key.
 struct Match {
   std::uint32_t peer = 0;
   std::uint32_t slot = 0;
@@ -81,8 +81,8 @@ struct Match {
 class Schedule {
  public:
   Schedule() = default;
-  /// Checks that every index points into the program and that dependencies point backwards; the
-  /// error names the task. Whether the program is right is the validator's question.
+  /// Checks that every index is within the program and that dependencies point backwards; the error
+  /// names the task. The validator decides whether the program is correct.
   static Result<Schedule> make(Program program);
 
   const Purpose& purpose() const { return program_.purpose; }
@@ -91,25 +91,25 @@ class Schedule {
 
   std::span<const Task> tasks() const { return program_.tasks; }
   std::span<const Queue> queues() const { return program_.queues; }
-  /// Tasks that must be complete before this one is issued.
+  /// The tasks that must be complete before this one is issued.
   std::span<const TaskIndex> dependencies(TaskIndex task) const;
-  /// Tasks that name this one as a dependency.
+  /// The tasks that depend on this one.
   std::span<const TaskIndex> dependents(TaskIndex task) const;
   std::span<const Key> keys(TaskIndex task) const;
-  /// Entries of a queue, in its order.
+  /// The entries of a queue, in order.
   std::span<const TaskIndex> entries(QueueIndex queue) const;
   std::uint32_t completion_queues() const { return completion_queues_; }
-  /// What `recv` and `wait_keys` tasks take in, by source and slot.
+  /// The messages that `recv` and `wait_keys` tasks receive, by source and slot.
   std::span<const Match> arrivals() const { return arrivals_; }
-  /// Index into arrivals() of the message of that source and slot; none where nobody waits for it.
+  /// The index into arrivals() of that message; none if no task receives it.
   std::optional<std::size_t> arrival_of(Rank source, std::uint32_t slot) const;
-  /// The task that sends that message; none where there is no such message.
+  /// The task that sends that message, if there is one.
   std::optional<TaskIndex> sender_of(Rank peer, std::uint32_t slot) const;
 
-  /// Blocks of a buffer at this rank.
+  /// Number of blocks of a buffer at this rank.
   std::uint32_t blocks(Buffer buffer) const;
-  /// Whether every segment is one block, or a part of one, of the caller's buffers: such a
-  /// schedule also serves blocks of different sizes.
+  /// Whether every segment is one block of the caller's buffers or a part of one. Such a schedule
+  /// also serves blocks of different sizes.
   bool single_blocks() const { return single_blocks_; }
 
   const Program& program() const { return program_; }
@@ -126,13 +126,13 @@ class Schedule {
   std::vector<TaskIndex> dependents_;
   std::vector<std::uint32_t> entry_offsets_;
   std::vector<TaskIndex> entries_;
-  std::vector<Match> arrivals_;  ///< sorted by peer and slot, as is the next
+  std::vector<Match> arrivals_;  ///< sorted by peer and slot, like departures_
   std::vector<Match> departures_;
   std::uint32_t completion_queues_ = 0;
   bool single_blocks_ = true;
 };
 
-/// "rank 2 task 7 (send to 3 slot 0 from receive[1])": how every error names a task.
+/// The name of a task in every error: "rank 2 task 7 (send to 3 slot 0 from receive[1])".
 std::string describe(const Schedule& schedule, TaskIndex task);
 
 }  // namespace tutti::schedule

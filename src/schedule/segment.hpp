@@ -1,9 +1,8 @@
 // Symbolic places in a rank's buffers: "blocks 2 and 3 of the receive buffer", "part 1 of 4 of the
-// send block". A task list names places, never addresses, so one list serves every size.
+// send block". A task list contains places instead of addresses, so one list serves every size.
 //
-// A part's border lies at floor(i * elements / k). Borders of different partitions of one block
-// thus agree wherever their fractions do (1/2 and 2/4), for every size: what holds for the
-// fractions holds for the bytes, which is what lets the validator reason without knowing a size.
+// Border i of k parts lies at floor(i * elements / k). Equal fractions (1/2 and 2/4) therefore give
+// equal borders for every size, and the validator can compare fractions without knowing a size.
 #pragma once
 
 #include <compare>
@@ -13,16 +12,16 @@ namespace tutti::schedule {
 
 /// The buffers that a schedule may name.
 enum class Buffer : std::uint8_t {
-  none,     ///< no bytes: a bare notification
+  none,     ///< no bytes: a notification alone
   send,     ///< the caller's data, read only
-  receive,  ///< the caller's result; a broadcast's only buffer, also at the root
-  scratch,  ///< the engine's, of as many blocks as the schedule asks for
+  receive,  ///< the caller's result; the only buffer of a Broadcast, also at the root
+  scratch,  ///< temporary memory of the engine, of as many blocks as the schedule reserves
 };
 inline constexpr std::uint32_t kBufferKinds = 4;
 
 const char* to_string(Buffer buffer);
 
-/// A position within a block as a fraction, index / parts.
+/// A position within a block: index / parts.
 struct Fraction {
   std::uint32_t index = 0;
   std::uint32_t parts = 1;
@@ -35,8 +34,8 @@ struct Fraction {
   }
 };
 
-/// Blocks [first_block, first_block + block_count) of a buffer; or of one block only the parts
-/// [part_first, part_last) of `parts`.
+/// Blocks [first_block, first_block + block_count) of a buffer, or the parts [part_first,
+/// part_last) of `parts` of a single block.
 struct Segment {
   Buffer buffer = Buffer::none;
   std::uint32_t first_block = 0;
@@ -51,7 +50,7 @@ struct Segment {
   constexpr Fraction begin() const { return {part_first, parts}; }
   constexpr Fraction end() const { return {part_last, parts}; }
 
-  /// Part `at` of `of` of this segment, which is one block or a part of one.
+  /// Part `at` of `of` of this segment, which lies within one block.
   constexpr Segment part(std::uint32_t at, std::uint32_t of) const { return part(at, at + 1, of); }
   /// Parts [first, last) of `of` of this segment.
   constexpr Segment part(std::uint32_t first, std::uint32_t last, std::uint32_t of) const {
@@ -72,26 +71,26 @@ constexpr Segment blocks_of(Buffer buffer, std::uint32_t first, std::uint32_t co
 }
 constexpr Segment block_of(Buffer buffer, std::uint32_t at) { return blocks_of(buffer, at, 1); }
 
-/// Whether two segments of one rank share a byte for some size.
+/// Whether two segments of one rank share a byte for some block size.
 constexpr bool overlap(const Segment& a, const Segment& b) {
   return a.buffer == b.buffer && a.buffer != Buffer::none && a.first_block < b.last_block() &&
          b.first_block < a.last_block() && a.begin() < b.end() && b.begin() < a.end();
 }
 
-/// Whether every byte of `inner` lies in `outer`, for every size.
+/// Whether every byte of `inner` lies in `outer` for every block size.
 constexpr bool contains(const Segment& outer, const Segment& inner) {
   return outer.buffer == inner.buffer && outer.first_block <= inner.first_block &&
          inner.last_block() <= outer.last_block() && outer.begin() <= inner.begin() &&
          inner.end() <= outer.end();
 }
 
-/// Whether two segments hold equally many bytes whatever the size of a block.
+/// Whether two segments have equally many bytes for every block size.
 constexpr bool same_extent(const Segment& a, const Segment& b) {
   if (a.empty() || b.empty()) return a.empty() == b.empty();
   return a.block_count == b.block_count && a.begin() == b.begin() && a.end() == b.end();
 }
 
-/// floor(elements * index / parts) without overflow: the first element of a part.
+/// The first element of a part: floor(elements * index / parts), without overflow.
 constexpr std::uint64_t part_border(std::uint64_t elements, std::uint64_t index_in_parts,
                                     std::uint64_t parts) {
   return elements / parts * index_in_parts + elements % parts * index_in_parts / parts;

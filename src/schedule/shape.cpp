@@ -9,28 +9,29 @@ namespace tutti::schedule {
 
 namespace {
 
-/// Offset of the border of a part of a block of so many bytes.
+/// Offset of a part's border within a block, in bytes.
 std::uint64_t border_bytes(Fraction at, std::uint64_t block_bytes, std::uint64_t element_bytes) {
   if (at.index == at.parts) return block_bytes;
   return part_border(block_bytes / element_bytes, at.index, at.parts) * element_bytes;
 }
 
-/// Offset and size of whole blocks that each have their own size.
+/// Offset and size of whole blocks of individual sizes.
 Result<Extent> resolve_varying(const Segment& segment, const BlockSizes& blocks) {
   if (segment.last_block() > blocks.sizes_bytes.size() ||
       blocks.offsets_bytes.size() != blocks.sizes_bytes.size())
     return failure(Code::invalid_argument,
                    "{} needs {} blocks, the call gives {} sizes and {} offsets: give one of each "
-                   "per block",
+                   "a block",
                    to_string(segment), segment.last_block(), blocks.sizes_bytes.size(),
                    blocks.offsets_bytes.size());
   Extent extent{segment.buffer, blocks.offsets_bytes[segment.first_block], 0};
   for (std::uint32_t b = segment.first_block; b < segment.last_block(); ++b) {
     if (blocks.offsets_bytes[b] != extent.offset_bytes + extent.size_bytes)
-      return failure(Code::invalid_argument,
-                     "{} is not contiguous, block {} begins at byte {}: choose an algorithm that "
-                     "moves single blocks (ring, linear)",
-                     to_string(segment), b, blocks.offsets_bytes[b]);
+      return failure(
+          Code::invalid_argument,
+          "{} is not contiguous because block {} begins at byte {}: choose an algorithm that "
+          "moves single blocks (ring, linear)",
+          to_string(segment), b, blocks.offsets_bytes[b]);
     extent.size_bytes += blocks.sizes_bytes[b];
   }
   return extent;
@@ -54,17 +55,18 @@ Alias alias_at(const Schedule& schedule, const Shape& shape, Rank rank) {
 
 Status check_shape(const Schedule& schedule, const Shape& shape, std::size_t room) {
   if (room < schedule.tasks().size())
-    return failure(Code::invalid_argument, "{} filled tasks do not hold {}: make room for as many",
-                   room, schedule.tasks().size());
+    return failure(Code::invalid_argument,
+                   "an array of {} filled tasks is too short for {}: make room for all", room,
+                   schedule.tasks().size());
   if (shape.element_bytes == 0)
-    return failure(Code::invalid_argument, "an element has 0 bytes: give its size, at least 1");
+    return failure(Code::invalid_argument, "the element size is 0 bytes: give at least 1");
   if (shape.in_place && !has_in_place(schedule.purpose().collective))
-    return failure(Code::invalid_argument, "{} cannot be called in place: give it two buffers",
+    return failure(Code::invalid_argument, "{} has no in-place form: give it two buffers",
                    to_string(schedule.purpose().collective));
   for (const BlockSizes& blocks : shape.buffers) {
     if (!blocks.uniform() && !schedule.single_blocks())
       return failure(Code::invalid_argument,
-                     "{} {} moves several blocks as one and needs them of one size: choose an "
+                     "{} {} moves several blocks at once and needs equal sizes: choose an "
                      "algorithm that moves single blocks (ring, linear)",
                      to_string(schedule.purpose().collective), schedule.purpose().algorithm);
   }

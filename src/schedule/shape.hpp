@@ -1,5 +1,5 @@
-// The sizes of one call, and a schedule filled with them (C3): symbolic segments become offsets and
-// lengths. Nothing is allocated on this path.
+// The sizes of one call. Filling a schedule with them turns symbolic segments into offsets and
+// lengths [Inozemtsev12] 4.1; this path allocates nothing.
 #pragma once
 
 #include <array>
@@ -12,49 +12,47 @@
 
 namespace tutti::schedule {
 
-/// Sizes of a buffer's blocks: all alike and adjoining, or each its own (the v-variants).
+/// Sizes of a buffer's blocks: equal and adjoining, or individual (the v-variants).
 struct BlockSizes {
   std::uint64_t uniform_bytes = 0;
-  std::span<const std::uint64_t> sizes_bytes;    ///< empty: uniform
-  std::span<const std::uint64_t> offsets_bytes;  ///< where each block begins; as many as sizes
+  std::span<const std::uint64_t> sizes_bytes;    ///< empty if uniform
+  std::span<const std::uint64_t> offsets_bytes;  ///< as many as sizes
 
   bool uniform() const { return sizes_bytes.empty(); }
-  std::uint64_t size_of(std::uint32_t block) const {
-    return uniform() ? uniform_bytes : sizes_bytes[block];
-  }
 };
 
-/// One call's sizes. The caller keeps what the spans point to for as long as fill() runs.
+/// The sizes of one call. The arrays behind the spans must outlive fill().
 struct Shape {
   std::array<BlockSizes, kBufferKinds> buffers;  ///< by Buffer
-  std::uint64_t element_bytes = 1;               ///< parts begin and end between elements
-  std::uint64_t eager_limit_bytes = 16384;       ///< transfers up to this size are eager (C4, C5)
-  bool in_place = false;                         ///< see in_place_alias()
+  std::uint64_t element_bytes = 1;  ///< size of an element; parts begin and end between elements
+  std::uint64_t eager_limit_bytes =
+      16384;              ///< largest transfer that is eager, in bytes [Inozemtsev12] 4.1
+  bool in_place = false;  ///< see in_place_alias()
 
   BlockSizes& of(Buffer buffer) { return buffers[static_cast<std::size_t>(buffer)]; }
   const BlockSizes& of(Buffer buffer) const { return buffers[static_cast<std::size_t>(buffer)]; }
 
-  /// Every block of every buffer has this size.
+  /// A shape in which every block of every buffer has this size.
   static Shape uniform(std::uint64_t block_bytes, std::uint64_t element_bytes = 1);
-  /// Allgatherv and Gatherv: block i of the receive buffer has sizes[i] bytes and begins at
-  /// offsets[i]; the rank sends sizes[rank] bytes.
+  /// Allgatherv and Gatherv: block i of the receive buffer has sizes[i] bytes at offsets[i]; the
+  /// rank sends sizes[rank] bytes.
   static Shape varying(Rank rank, std::span<const std::uint64_t> sizes_bytes,
                        std::span<const std::uint64_t> offsets_bytes);
 };
 
-/// In place, one segment of the caller's buffers is another's storage: the send block is the rank's
-/// own block of the receive buffer (Allgather, Gather at the root), the send block is the receive
-/// block (Allreduce, Reduce at the root), the receive block is the rank's own block of the send
-/// buffer (Reduce-Scatter, Scatter at the root).
+/// In an in-place call one segment of the caller's buffers is stored in another: the send block in
+/// the rank's own block of the receive buffer (Allgather, Gather at the root), the send block in
+/// the receive block (Allreduce, Reduce at the root), or the receive block in the rank's own block
+/// of the send buffer (Reduce-Scatter, Scatter at the root).
 struct Alias {
-  Segment name;     ///< what the schedule calls it; empty: nothing is aliased here
-  Segment storage;  ///< where it lies
+  Segment name;     ///< the name that the schedule uses; empty if nothing is aliased
+  Segment storage;  ///< the segment that holds the bytes
 };
 Alias in_place_alias(Collective collective, Rank rank, Rank root);
 inline Alias in_place_alias(const Purpose& purpose) {
   return in_place_alias(purpose.collective, purpose.rank, purpose.root);
 }
-/// Whether the collective can be called in place at all (Alltoall and Barrier cannot).
+/// Whether the collective has an in-place form; Alltoall, Barrier and Broadcast have none.
 bool has_in_place(Collective collective);
 
 /// A contiguous run of bytes of a buffer.
@@ -66,22 +64,22 @@ struct Extent {
   friend bool operator==(const Extent&, const Extent&) = default;
 };
 
-/// How a message travels.
+/// The protocol of a message.
 enum class Transfer : std::uint8_t { eager, rendezvous };
 
-/// A task's places in one call. For write, `target` is the peer's; for read, `source` is.
+/// The places of a task in one call. `target` of a write and `source` of a read are the peer's.
 struct FilledTask {
   Extent source;
   Extent target;
   Transfer transfer = Transfer::eager;
 };
 
-/// Where a segment lies. Errors: blocks that do not adjoin, a block that the shape lacks.
+/// The bytes of a segment. Errors: blocks that do not adjoin, a block that the shape lacks.
 Result<Extent> resolve(const Segment& segment, const Shape& shape, const Alias& alias = {});
 
-/// Fills `out`, one entry per task, without allocating. An in-place copy onto itself gets the size
-/// 0. Errors (invalid_argument): `out` too short; sizes that differ by block for a schedule that
-/// moves several blocks at once; in place for a collective that has no such form.
+/// Fills `out`, one entry a task, without allocating. A copy onto itself, as in place, gets the
+/// size 0. Errors (invalid_argument): `out` too short; individual block sizes for a schedule that
+/// moves several blocks at once; in place for a collective without that form.
 Status fill(const Schedule& schedule, const Shape& shape, std::span<FilledTask> out);
 
 /// Bytes of scratch that a call of this shape needs.

@@ -49,7 +49,7 @@ bool TaskBoard::next(TaskIndex& task) {
   return false;
 }
 
-/// Waits and enables; false: the task is the engine's to carry out.
+/// Carries out a wait or enable. Returns false for any other task, which the engine carries out.
 bool TaskBoard::carry_out(TaskIndex at) {
   const Task& task = schedule_->tasks()[at];
   if (task.kind == TaskKind::enable) {
@@ -104,7 +104,7 @@ void TaskBoard::count_completion(std::uint16_t completions) {
   }
 }
 
-/// All that the task waited for is complete; its queue has the last word.
+/// Issues a task whose dependencies are complete, if its queue permits.
 void TaskBoard::offer(TaskIndex at) {
   const QueueIndex queue = schedule_->tasks()[at].queue;
   if (in_order(schedule_->queues()[queue].kind)) {
@@ -127,7 +127,7 @@ void TaskBoard::make_ready(TaskIndex at) {
   ready_.push_back(at);
 }
 
-/// Issues what an ordered queue lets go.
+/// Issues the entries of an ordered queue that may be issued now.
 void TaskBoard::advance(QueueIndex queue) {
   const std::span<const TaskIndex> entries = schedule_->entries(queue);
   QueueState& state = queues_[queue];

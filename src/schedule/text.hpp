@@ -1,5 +1,4 @@
-// The text form of a schedule: one line a task, readable, and exact. What is printed parses to an
-// equal schedule.
+// The text form of a schedule, one line a task. Printed text parses to an equal schedule.
 //
 //   tutti-schedule 1
 //   collective allgather
@@ -25,15 +24,14 @@
 
 namespace tutti::schedule {
 
-/// "receive[2..5]"; "-" for no place.
+/// "receive[2..5]"; "-" for an empty segment.
 std::string to_string(const Segment& segment);
 /// A task without its number: "send to 3 slot 0 from receive[1] after 2 4".
 std::string task_text(const Schedule& schedule, TaskIndex task);
 /// The whole schedule.
 std::string to_text(const Schedule& schedule);
 
-/// The schedule that a text says. Errors (invalid_argument) name the line, what is wrong with it
-/// and what to write instead.
+/// Parses a schedule. Errors (invalid_argument) name the line, the fault and the remedy.
 Result<Schedule> parse_schedule(std::string_view text);
 
 }  // namespace tutti::schedule

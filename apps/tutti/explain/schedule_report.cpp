@@ -101,8 +101,8 @@ Status print_check(const std::vector<Schedule>& schedules) {
   if (!validation.ok()) return validation.status();
   fmt::print(
       "\nproved for every size and order of arrival: each rank ends with what the collective "
-      "promises,\nno task reads what is not there or writes what another uses, nobody waits for "
-      "ever\n(longest chain of messages: {}{})\n",
+      "promises,\nno task reads what is not there or writes what another uses, no rank waits "
+      "forever\n(longest chain of messages: {}{})\n",
       validation.longest_chain,
       !reduces(schedules.front().purpose().collective) ? ""
       : validation.rank_ordered                        ? "; folded in rank order"

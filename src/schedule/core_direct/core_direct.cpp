@@ -12,10 +12,10 @@ namespace tutti::schedule {
 
 namespace {
 
-/// Where a task of the original list went.
+/// The queue entries that a task of the original list became.
 struct Place {
   QueueIndex queue = kNoIndex;
-  std::uint32_t last_entry = 0;  ///< one past its last entry there
+  std::uint32_t last_entry = 0;  ///< one past the task's last entry in the queue
 };
 
 class Lowering {
@@ -38,7 +38,7 @@ class Lowering {
   }
 
  private:
-  /// Queues of one direction of a connection.
+  /// The queues of one direction of a connection.
   struct Ends {
     QueueIndex data = kNoIndex;
     QueueIndex cts = kNoIndex;
@@ -73,15 +73,16 @@ class Lowering {
   CoreDirectOptions options_;
   Builder out_;
   std::vector<Place> places_;
-  std::vector<Queue> queues_;            ///< as added, queue 0 included
-  std::vector<std::uint32_t> entries_;   ///< by queue
-  std::vector<std::uint32_t> rounds_;    ///< by queue: of its last entry
-  std::vector<std::uint32_t> awaited_;   ///< by queue: completions waited for so far
-  std::vector<std::uint32_t> released_;  ///< by queue
-  std::vector<bool> early_;              ///< by task: the host can do it before any message
+  std::vector<Queue> queues_;           ///< in the order added; index 0 is the builder's free queue
+  std::vector<std::uint32_t> entries_;  ///< by queue: entries added
+  std::vector<std::uint32_t> rounds_;   ///< by queue: round of the last entry
+  std::vector<std::uint32_t> awaited_;  ///< by queue: completions waited for so far
+  std::vector<std::uint32_t> released_;  ///< by queue: entries released so far
+  std::vector<bool> early_;  ///< by task: whether the host can carry it out before any message
   std::map<Rank, Ends> to_;
   std::map<Rank, Ends> from_peer_;
-  std::map<TaskIndex, std::uint32_t> cts_awaited_;  ///< by send: CTS entries up to its own
+  std::map<TaskIndex, std::uint32_t>
+      cts_awaited_;  ///< by send: CTS entries up to and including its own
   QueueIndex management_ = 0;
   QueueIndex prologue_ = kNoIndex;
   QueueIndex host_ = kNoIndex;
@@ -97,21 +98,21 @@ Status Lowering::check() const {
                        task.kind == TaskKind::reduce;
     if (!known || from_.queues()[task.queue].kind != QueueKind::free)
       return failure(Code::unsupported,
-                     "{} has no management-queue form: lower lists of send, recv, signal, copy and "
+                     "{} has no management-queue form: use only send, recv, signal, copy and "
                      "reduce on free queues",
                      describe(from_, t));
     if (task.kind == TaskKind::copy || task.kind == TaskKind::reduce) continue;
     std::uint32_t& next = (sends ? next_send : next_receive)[task.peer];
     if (task.slot != next++)
       return failure(Code::unsupported,
-                     "{} stands out of turn, slot {} is next to that rank: a connection delivers "
+                     "{} is out of order, the next slot to that rank is {}: a connection delivers "
                      "in order, so list its messages by slot",
                      describe(from_, t), next - 1);
   }
   return {};
 }
 
-/// The host can do a copy before any message if all that it waits for are such copies.
+/// The host can carry out a copy before any message if all its dependencies are such copies.
 bool Lowering::is_unexpected(TaskIndex t) const {
   const TaskKind kind = from_.tasks()[t].kind;
   if (kind != TaskKind::copy && kind != TaskKind::reduce) return false;
@@ -128,7 +129,7 @@ QueueIndex Lowering::add_queue(QueueKind kind, Channel channel, bool held, Rank 
 }
 
 void Lowering::make_queues() {
-  queues_.push_back(Queue());  // the builder's own, unused
+  queues_.push_back(Queue());  // the builder's free queue, unused
   early_.resize(from_.tasks().size());
   std::map<Rank, bool> receives_held;
   for (TaskIndex t = 0; t < from_.tasks().size(); ++t) {
@@ -220,7 +221,7 @@ void Lowering::post(TaskIndex t) {
   places_[t] = {queue, add(task, queue)};
 }
 
-/// By round, and within it receives first: a peer may wait for our CTS before it sends us ours.
+/// By round, receives before sends: a peer may wait for our CTS before it sends its own.
 std::vector<TaskIndex> Lowering::in_order_of_release() const {
   std::vector<TaskIndex> order(from_.tasks().size());
   std::iota(order.begin(), order.end(), 0u);
@@ -233,7 +234,7 @@ std::vector<TaskIndex> Lowering::in_order_of_release() const {
   return order;
 }
 
-/// Of a held receive queue, what waits for nothing is released at once.
+/// Releases the leading receives without dependencies of each held queue.
 void Lowering::release_first_receives() {
   std::map<QueueIndex, bool> stopped;
   for (TaskIndex t = 0; t < from_.tasks().size(); ++t) {

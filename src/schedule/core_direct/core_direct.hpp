@@ -1,14 +1,15 @@
-// Schedules for a network interface that has wait and enable (C1, C4, C5): all sends and receives
-// are posted at once and held, one management queue releases them round by round, and the
-// completion of its last wait is all that the host hears of.
+// Lowers a schedule for a network interface with wait and enable [Inozemtsev12] 3, 4.1. All sends
+// and receives are posted at once and held; one management queue releases them round by round, and
+// the host sees only the completion of its last wait.
 //
-// A send queue per destination and a receive queue per source, each with its own completion queue:
-// a wait cannot see what arrived, only on which connection. Receives that depend on nothing are not
-// held. Copies and reductions stand in host queues: what can be done before the first message in
-// one that is not held, the rest in one that the management queue releases (Bruck's rotation).
+// Each destination has a send queue and each source a receive queue, each with its own completion
+// queue, because a wait counts completions and cannot identify messages. Receives without
+// dependencies are not held. Copies and reductions that precede every message are in a host queue
+// that runs at once; the others, such as Bruck's rotation, are in one that the management queue
+// releases.
 //
-// Rendezvous adds, per message, a CTS from receiver to sender on a pair of queues of its own; the
-// sender's management queue waits for it before it releases the send.
+// Rendezvous adds a CTS from receiver to sender for each message, on its own pair of queues; the
+// sender's management queue waits for the CTS before it releases the send.
 #pragma once
 
 #include <span>
@@ -21,18 +22,19 @@ namespace tutti::schedule {
 
 struct CoreDirectOptions {
   Transfer transfer = Transfer::eager;
-  /// Eager buffers hold one block: a message of n blocks is n sends and n receives (table I).
+  /// Eager buffers hold one block: a message of n blocks is n sends and n receives ([Inozemtsev12]
+  /// table I).
   bool buffer_per_block = true;
 };
 
-/// The management-queue form of a schedule. Errors (unsupported): tasks other than send, recv,
+/// The management-queue form of a schedule. Errors (unsupported): a task other than send, recv,
 /// signal, copy and reduce; messages to one rank whose slots do not ascend in list order.
 Result<Schedule> lower_to_core_direct(const Schedule& schedule,
                                       const CoreDirectOptions& options = {});
 
-/// Lowered schedules side by side, a column a rank and a section a round, as in tables I and II of
-/// the source: receives, sends, waits. `all_tasks` adds what the tables leave out: CTS sent,
-/// enables, waits for sends, and the host's tasks.
+/// Prints lowered schedules side by side, one column a rank and one section a round, like tables I
+/// and II of [Inozemtsev12]: receives, sends, waits. `all_tasks` adds what the tables omit: sent
+/// CTS, enables, waits for sends, and tasks of the host.
 std::string core_direct_table(std::span<const Schedule> lowered, bool all_tasks = false);
 
 }  // namespace tutti::schedule

@@ -1,4 +1,4 @@
-// Lowered schedules as tables I and II of the source show them.
+// Prints lowered schedules like tables I and II of [Inozemtsev12].
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace tutti::schedule {
 
 namespace {
 
-/// The lines that one rank has in each round.
+/// The lines of one rank in each round.
 class Column {
  public:
   Column(const Schedule& schedule, bool all_tasks) : schedule_(schedule), all_(all_tasks) {
@@ -44,7 +44,7 @@ class Column {
   }
 
  private:
-  /// Within a round the tables list CTS, their waits, receives, sends, waits.
+  /// Order within a round: received CTS, sent CTS, waits for CTS, receives, sends, other waits.
   struct Line {
     int order;
     std::string text;

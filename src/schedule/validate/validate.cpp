@@ -86,7 +86,7 @@ Validation validate(std::span<const Schedule> schedules, const ValidateOptions& 
   Validation validation;
   if (schedules.empty()) {
     validation.findings.push_back(
-        {Fault::program, kNoRank, kNoTask, "no schedules: give one per rank"});
+        {Fault::program, kNoRank, kNoTask, "no schedules are given: give one a rank"});
     return validation;
   }
   const AllRanks all(schedules);

@@ -1,24 +1,25 @@
-// Proves that the schedules of all ranks together do what their collective promises, or says which
-// task is wrong.
+// Proves that the schedules of all ranks together deliver what their collective promises, or names
+// a faulty task.
 //
-// What is proved, for every legal order of arrivals, every block size and both transfer protocols:
-//   - every message has one sender and one receiver, of one extent;
-//   - nobody waits for ever;
+// The proof holds for every legal order of arrivals, every block size and both transfer protocols:
+//   - every message has one sender and one receiver, of equal extent;
+//   - no rank waits forever;
 //   - no task touches bytes that another may be writing at that time;
 //   - no task reads bytes that are not there yet;
 //   - every rank ends with the blocks, or the reductions with each contribution once, that the
 //     collective promises;
-//   - one-sided accesses and multicasts reach a rank only while its buffers are the collective's.
+//   - one-sided accesses and multicasts reach a rank only while its call is under way.
 //
-// Why no interleaving needs to be tried. Messages are matched by (source, destination, slot), one
-// message each, and counts only grow, so a task that may be issued stays so: programs are monotone.
-// Hence either every order of events runs to the end or every order stops at the same tasks, and
-// one run decides about deadlock; it withholds a send's completion until the receive is posted, as
-// the strictest protocol may. Orders that hold in every run form a graph: dependencies, queue
-// order, releases, sent before received, and what a wait proves. A wait for n completions proves a
-// task complete if fewer than n others could be. If all conflicting accesses are ordered by that
-// graph, every run moves the same values, and one symbolic run shows them. Sizes do not matter
-// because parts of blocks are compared as fractions (segment.hpp).
+// One run suffices. Each (source, destination, slot) carries one message and counts only grow, so a
+// task that may be issued remains issuable: programs are monotone. Either every order of events
+// runs to the end or every order stops at the same tasks. The run delays a send's completion until
+// the receive is posted, as the strictest protocol may.
+//
+// The orders that hold in every run form a graph: dependencies, queue order, releases, sent before
+// received, and the proofs of waits. A wait for n completions proves a task complete if fewer than
+// n others could be. If the graph orders all conflicting accesses, every run moves the same values
+// and one symbolic run shows them. Parts of blocks are compared as fractions (segment.hpp), so
+// sizes do not matter.
 #pragma once
 
 #include <cstdint>
@@ -31,59 +32,60 @@
 
 namespace tutti::schedule {
 
-/// What kind of rule a finding breaks.
+/// The rule that a finding breaks.
 enum class Fault : std::uint8_t {
-  program,  ///< the schedules do not belong together
-  place,    ///< a block outside of its buffer, a write to the caller's send buffer, unequal extents
-  message,  ///< a message nobody receives, or nobody sends, or two claim
+  program,  ///< the schedules do not belong to one collective
+  place,    ///< a block outside its buffer, a write to the caller's send buffer, unequal extents
+  message,  ///< a message without a sender or receiver, or with two
   queue,    ///< waits and enables that cannot be counted
   deadlock,
   race,         ///< overlapping accesses that nothing orders
-  early,        ///< a one-sided access or multicast outside of the time that the peer allows it
+  early,        ///< a one-sided access or multicast before or after the time that the peer allows
   unwritten,    ///< bytes read before anything wrote them
-  combination,  ///< a reduction of unlike blocks, or with a contribution counted twice
-  result,       ///< a rank does not end with what was promised
+  combination,  ///< a reduction of different blocks, or with a contribution counted twice
+  result,       ///< a final content that the collective does not promise
 };
 
 const char* to_string(Fault fault);
 
 inline constexpr TaskIndex kNoTask = 0xffff'ffffu;
 
-/// One thing that is wrong.
+/// One fault.
 struct Finding {
   Fault fault = Fault::program;
   Rank rank = kNoRank;
-  TaskIndex task = kNoTask;  ///< kNoTask where something is missing altogether
-  std::string text;          ///< names rank, task and remedy
+  TaskIndex task = kNoTask;  ///< kNoTask if a task is missing
+  std::string text;          ///< names the rank, the task and the remedy
 };
 
 struct ValidateOptions {
-  bool in_place = false;        ///< as if called in place (shape.hpp, Alias)
-  bool receives_first = false;  ///< no multicast before all its receivers have posted (K3)
-  bool varying = false;         ///< blocks may differ in size: each must lie at its own place
+  bool in_place = false;  ///< validates the in-place call (shape.hpp, Alias)
+  bool receives_first =
+      false;             ///< requires that all receivers post before a multicast [Khalilov24] 3.3
+  bool varying = false;  ///< allows blocks of different sizes: each must be at its own place
   std::size_t most_findings = 8;
 };
 
-/// The validator's answer.
+/// The result of a validation.
 struct Validation {
-  /// Empty: all is proved. Otherwise the first phase that failed has named what it found.
+  /// Empty if all is proved; otherwise the findings of the first phase that failed.
   std::vector<Finding> findings;
   /// Rounds that the schedules count: the highest round of a message, plus one.
   std::uint32_t rounds = 0;
-  /// Longest chain of messages that follow from each other; CTS messages do not count. Less than
-  /// the rounds where the last one forwards nothing of the one before (Bruck, P not a power).
+  /// Longest chain of messages that follow from each other, without CTS messages. It is shorter
+  /// than `rounds` if the last round forwards nothing of the one before (Bruck, P not a power).
   std::uint32_t longest_chain = 0;
-  /// Reductions: the result is the fold in rank order, for operators that do not commute.
+  /// Reductions: whether the result is the fold in rank order, for operators that do not commute.
   bool rank_ordered = false;
-  /// Reductions: all ranks associate alike, so that they end with the same bits.
+  /// Reductions: whether all ranks associate alike and so end with the same bits.
   bool same_association = false;
 
   bool ok() const { return findings.empty(); }
-  /// The first finding as an error; ok where there is none.
+  /// The first finding as an error, or ok.
   Status status() const;
 };
 
-/// Validates the schedules of ranks 0 .. P-1, in that order.
+/// Validates the schedules of ranks 0 to P-1, in that order.
 Validation validate(std::span<const Schedule> schedules, const ValidateOptions& options = {});
 
 }  // namespace tutti::schedule

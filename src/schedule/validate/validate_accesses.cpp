@@ -12,7 +12,7 @@ namespace tutti::schedule {
 
 namespace {
 
-/// One task's use of one cell, from its issue to its completion.
+/// One task's use of one cell, from issue to completion.
 struct Use {
   std::uint32_t cell;
   GlobalTask task;
@@ -56,7 +56,7 @@ class AccessCheck {
       if (writes_target(task.kind) || writes_remote)
         list(writes_remote ? index(task.peer) : me, task.target, t, true);
     }
-    // By cell, then in the order of issue; the sort is stable so that the list order breaks ties.
+    // By cell, then by issue; the stable sort lets list order break ties.
     std::stable_sort(uses_.begin(), uses_.end(), [&](const Use& a, const Use& b) {
       return a.cell != b.cell ? a.cell < b.cell : position(a.task) < position(b.task);
     });
@@ -78,8 +78,8 @@ class AccessCheck {
 
   std::uint32_t position(GlobalTask task) const { return graph_.position(graph_.issued(task)); }
 
-  /// Each use must follow the last write; a write also every read since. The rest follows, as uses
-  /// have length: what follows a use follows all that it follows.
+  /// Each use must follow the last write, and a write also every read since then. Because a use
+  /// lasts from issue to completion, this orders all other pairs.
   void check_cell(std::span<const Use> uses) {
     std::size_t last_write = uses.size();
     std::size_t since = 0;
@@ -104,7 +104,7 @@ class AccessCheck {
     unsettled_.push_back({earlier, later});
   }
 
-  /// What a rank's own tasks do not order may still be ordered by messages.
+  /// Messages may order accesses that a rank's own tasks leave unordered.
   void check_over_all_ranks() {
     if (unsettled_.empty()) return;
     std::vector<std::pair<Event, Event>> pairs;
@@ -128,13 +128,12 @@ class AccessCheck {
     const auto verb = [](const Use& use) { return use.writes ? "writes" : "reads"; };
     findings_.add(
         Fault::race, conflict.later.task,
-        fmt::format(
-            "{} {}, which {} {}; nothing says that this one is later: make it wait for task "
-            "{} of rank {}",
-            verb(conflict.later),
-            cells_.name(cells_.rank_of_cell(conflict.later.cell), conflict.later.cell),
-            all_.describe(conflict.earlier.task), verb(conflict.earlier),
-            all_.local(conflict.earlier.task), all_.rank_of_task(conflict.earlier.task)));
+        fmt::format("{} {}, which {} {}, and nothing orders the two: make it wait for task "
+                    "{} of rank {}",
+                    verb(conflict.later),
+                    cells_.name(cells_.rank_of_cell(conflict.later.cell), conflict.later.cell),
+                    all_.describe(conflict.earlier.task), verb(conflict.earlier),
+                    all_.local(conflict.earlier.task), all_.rank_of_task(conflict.earlier.task)));
   }
 
   const AllRanks& all_;
@@ -147,7 +146,7 @@ class AccessCheck {
   std::vector<std::pair<GlobalTask, GlobalTask>> reported_;
 };
 
-/// One-sided accesses and multicasts: the other side must have begun, and not have ended.
+/// One-sided accesses and multicasts: the peer must have begun and must not have ended.
 void check_times(const AllRanks& all, const EventGraph& graph, const Matching& matching,
                  const ValidateOptions& options, Findings& findings) {
   std::vector<std::pair<Event, Event>> pairs;
@@ -172,16 +171,16 @@ void check_times(const AllRanks& all, const EventGraph& graph, const Matching& m
     const Task& task = all.task(tasks[p]);
     if (task.kind == TaskKind::multicast) {
       findings.add(Fault::early, tasks[p],
-                   "may be sent before all its receivers have posted: put a barrier before it");
+                   "may be sent before all its receivers have posted: precede it by a barrier");
     } else if (pairs[p].second == graph.issued(tasks[p])) {
       findings.add(Fault::early, tasks[p],
-                   fmt::format("may touch rank {}'s memory before that rank has begun: wait for a "
+                   fmt::format("may access rank {}'s memory before that rank has begun: wait for a "
                                "signal from it first",
                                index(task.peer)));
     } else {
       findings.add(Fault::early, tasks[p],
-                   fmt::format("may touch rank {}'s memory after that rank has ended: signal it "
-                               "afterwards, and let it wait for that",
+                   fmt::format("may access rank {}'s memory after that rank has ended: signal it "
+                               "afterwards and let it wait for the signal",
                                index(task.peer)));
     }
   }

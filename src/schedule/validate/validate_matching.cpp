@@ -1,5 +1,5 @@
-// Phase 2 of the validator: every message has one sender and one receiver, every multicast chunk is
-// collected once by every member of its group.
+// Phase 2 of the validator: every message has one sender and one receiver, and every member of a
+// group collects each multicast chunk once.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ class MessageMatch {
     }
   }
 
-  /// Messages that nobody receives come first: with a wrong peer, it is the sender that is wrong.
+  /// Messages without a receiver come first: if a peer is wrong, it is the sender's.
   void pair() {
     std::vector<const End*> unmatched;
     auto receiver = receivers_.begin();
@@ -82,7 +82,7 @@ class MessageMatch {
         unmatched.push_back(&*receiver);
       if (receiver == receivers_.end() || receiver->name() != sender.name()) {
         findings_.add(Fault::message, sender.task,
-                      fmt::format("nobody receives it: let rank {} receive from {} slot {}, or "
+                      fmt::format("no task receives it: let rank {} receive from {} slot {}, or "
                                   "correct the peer",
                                   sender.destination, sender.source, sender.slot));
         continue;
@@ -108,7 +108,7 @@ class MessageMatch {
     const Task& received = all_.task(receiver.task);
     if (!same_extent(sent.source, received.target))
       findings_.add(Fault::message, receiver.task,
-                    fmt::format("receives {} but {} sends {}: make both of one extent",
+                    fmt::format("receives {} but {} sends {}: make the extents equal",
                                 to_string(received.target), all_.describe(sender.task),
                                 to_string(sent.source)));
     const bool by_key = received.kind == TaskKind::wait_keys;
@@ -119,8 +119,8 @@ class MessageMatch {
                                 by_key ? "takes keyed packets" : "is a posted receive"));
   }
 
-  /// A connection delivers in order: what one send queue sends must be received in that order by
-  /// one receive queue.
+  /// A connection delivers in order: the messages of one send queue must be received in that order
+  /// by one receive queue.
   void check_queue_order() {
     std::vector<GlobalTask> receiver_of(all_.task_count());
     for (const Delivery& d : deliveries_) receiver_of[d.sender] = d.receiver;
@@ -177,7 +177,7 @@ class CollectMap {
 
   bool member() const { return member_; }
 
-  /// Notes that `sender` multicasts into these cells; lists the collects that take it.
+  /// Records that `sender` multicasts into these cells, and lists the collects that receive it.
   void deliver(GlobalTask sender, std::vector<Delivery>& out, Findings& findings) {
     for_each_cell(all_.task(sender).target, [&](std::size_t cell) {
       if (cell_of_collect_[cell] == kNoTask) {
@@ -188,7 +188,7 @@ class CollectMap {
       }
       if (sender_of_cell_[cell] != kNoTask) {
         findings.add(Fault::message, sender,
-                     fmt::format("{} multicasts into the same place: give each its own",
+                     fmt::format("{} multicasts into the same place: give each its own place",
                                  all_.describe(sender_of_cell_[cell])));
         return false;
       }
@@ -207,7 +207,8 @@ class CollectMap {
       const std::size_t block = cell / cells_;
       findings.add(
           Fault::message, cell_of_collect_[cell],
-          fmt::format("nobody multicasts into block {} of it: collect only what is sent", block));
+          fmt::format("no task multicasts into block {} of it: collect only blocks that are sent",
+                      block));
       return;
     }
   }

@@ -1,5 +1,5 @@
-// What the phases of the validator share: numbering of tasks over all ranks, the grid of cells, the
-// list of findings.
+// Shared by the phases of the validator: the numbering of tasks over all ranks, the grid of cells,
+// the list of findings.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace tutti::schedule {
 
-/// A task of any rank.
+/// A task of any rank, as one number.
 using GlobalTask = std::uint32_t;
 
-/// The schedules under validation, their tasks numbered through.
+/// The schedules under validation, with their tasks numbered consecutively.
 class AllRanks {
  public:
   explicit AllRanks(std::span<const Schedule> schedules);
@@ -39,7 +39,7 @@ class AllRanks {
   std::vector<std::uint32_t> ranks_;
 };
 
-/// Gathers findings up to a limit.
+/// Collects findings up to a limit.
 class Findings {
  public:
   Findings(const AllRanks& all, std::vector<Finding>& out, std::size_t most)
@@ -47,7 +47,7 @@ class Findings {
 
   bool none() const { return out_.empty(); }
   bool full() const { return out_.size() >= most_; }
-  /// `text` follows the task's description.
+  /// Adds a finding; its text is the task's description followed by `text`.
   void add(Fault fault, GlobalTask task, const std::string& text);
   void add_at(Fault fault, std::uint32_t rank, const std::string& text);
 
@@ -57,8 +57,8 @@ class Findings {
   std::size_t most_;
 };
 
-/// All borders that any segment has within a block: between two lies a cell, which is always read
-/// and written whole.
+/// All borders that segments have within a block. Two neighbouring borders bound a cell, which is
+/// always read and written as a whole.
 class Grid {
  public:
   explicit Grid(const AllRanks& all);
@@ -73,21 +73,21 @@ class Grid {
   std::vector<Fraction> borders_;
 };
 
-/// Who sends to whom.
+/// A message or multicast: the task that sends it and the task that receives it.
 struct Delivery {
   GlobalTask sender = 0;
   GlobalTask receiver = 0;
-  std::uint32_t key = 0;  ///< of wait_keys: which of its keys
+  std::uint32_t key = 0;  ///< wait_keys: index of the key
 };
 
-/// What each message and multicast is matched with.
+/// The matching of all messages and multicasts.
 struct Matching {
-  std::vector<Delivery> messages;            ///< by receiver, then key
-  std::vector<Delivery> multicasts;          ///< multicast to each collect it reaches
+  std::vector<Delivery> messages;    ///< sorted by receiver, then key
+  std::vector<Delivery> multicasts;  ///< one entry for each multicast and collect that it reaches
   std::vector<std::uint32_t> first_message;  ///< by receiver; task_count() + 1 entries
 };
 
-/// Phase 1: places, queues and purposes of each schedule for itself.
+/// Phase 1: places, queues and purpose of each schedule.
 void check_programs(const AllRanks& all, const ValidateOptions& options, Findings& findings);
 /// Phase 2: messages and multicasts over all ranks.
 Matching match(const AllRanks& all, const Grid& grid, Findings& findings);

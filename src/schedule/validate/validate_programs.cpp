@@ -1,4 +1,4 @@
-// Phase 1 of the validator: each schedule for itself, and whether they belong together.
+// Phase 1 of the validator: each schedule by itself, and whether all belong to one collective.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,12 +10,12 @@ namespace tutti::schedule {
 
 namespace {
 
-/// A queue whose entries run one after the other, so that its waits and enables have an order.
+/// Whether entries run one after the other, so that waits and enables have an order.
 bool sequential(const Queue& queue) {
   return queue.kind == QueueKind::management || queue.kind == QueueKind::host;
 }
 
-/// The same purpose but for the rank.
+/// Whether two purposes differ in nothing but the rank.
 bool belong_together(const Purpose& a, const Purpose& b) {
   return a.collective == b.collective && a.algorithm == b.algorithm && a.ranks == b.ranks &&
          a.root == b.root && a.parameters == b.parameters;
@@ -47,16 +47,16 @@ class ProgramCheck {
     const bool has_peer = sends_message(task.kind) || task.kind == TaskKind::recv ||
                           task.kind == TaskKind::write || task.kind == TaskKind::read;
     if (has_peer && (outside(task.peer) || index(task.peer) == rank_))
-      wrong(Fault::message, t, "rank {} is no peer of rank {}: name another rank below {}",
+      wrong(Fault::message, t, "rank {} cannot be a peer of rank {}: name another rank below {}",
             index(task.peer), rank_, all_.ranks());
     for (const Key& key : schedule_.keys(t)) {
       if (outside(key.source) || index(key.source) == rank_)
-        wrong(Fault::message, t, "rank {} is no peer of rank {}: name another rank below {}",
+        wrong(Fault::message, t, "rank {} cannot be a peer of rank {}: name another rank below {}",
               index(key.source), rank_, all_.ranks());
     }
   }
 
-  /// The schedule in whose memory a place lies; nothing where the peer is invalid.
+  /// The schedule of the rank whose memory contains a place; null if the peer is invalid.
   const Schedule* owner(const Task& task, bool remote) const {
     if (!remote) return &schedule_;
     return index(task.peer) < all_.ranks() ? &all_.at(index(task.peer)) : nullptr;
@@ -67,12 +67,12 @@ class ProgramCheck {
     const std::uint32_t blocks = at->blocks(segment.buffer);
     if (segment.last_block() > blocks)
       wrong(Fault::place, t,
-            "{} does not exist, the {} buffer of rank {} has {} blocks: correct "
+            "{} is outside the {} buffer of rank {}, which has {} blocks: correct "
             "the block number, or reserve scratch",
             to_string(segment), to_string(segment.buffer), index(at->rank()), blocks);
     if (written && segment.buffer == Buffer::send)
       wrong(Fault::place, t,
-            "writes {}, which is the caller's and read only: write the receive "
+            "writes {}, which is the caller's and read only: write to the receive "
             "or scratch buffer",
             to_string(segment));
   }
@@ -93,32 +93,31 @@ class ProgramCheck {
             to_string(task.source), to_string(task.target));
     const bool local = task.kind == TaskKind::copy || task.kind == TaskKind::reduce;
     if (local && overlap(task.source, task.target))
-      wrong(Fault::race, t, "its source and target overlap: go through scratch");
+      wrong(Fault::race, t, "its source and target overlap: copy through scratch");
   }
 
   void check_queue_membership(TaskIndex t) {
     const Task& task = schedule_.tasks()[t];
     const Queue& queue = schedule_.queues()[task.queue];
     if (queue.kind == QueueKind::send && !(sends_message(task.kind) && task.peer == queue.peer))
-      wrong(Fault::queue, t,
-            "stands in the send queue to rank {}: put only sends to that rank there",
+      wrong(Fault::queue, t, "is in the send queue to rank {}: put only sends to that rank there",
             index(queue.peer));
     if (queue.kind == QueueKind::receive &&
         !(task.kind == TaskKind::recv && task.peer == queue.peer))
       wrong(Fault::queue, t,
-            "stands in the receive queue from rank {}: put only receives from that "
+            "is in the receive queue from rank {}: put only receives from that "
             "rank there",
             index(queue.peer));
     if (task.kind == TaskKind::enable && !schedule_.queues()[task.object].held)
-      wrong(Fault::queue, t, "enables queue {}, which is not held: mark it held, or drop this",
-            task.object);
+      wrong(Fault::queue, t,
+            "enables queue {}, which is not held: mark the queue held or drop this", task.object);
     const bool counts = task.kind == TaskKind::enable || task.kind == TaskKind::wait;
     if (counts && !sequential(queue))
-      wrong(Fault::queue, t, "counts entries but has no fixed turn: put it in a management queue");
+      wrong(Fault::queue, t, "counts entries but its queue is unordered: use a management queue");
   }
 
-  /// Enables cover their queue's entries exactly; waits do not wait for more than is reported; and
-  /// each object is counted from one queue.
+  /// Enables release exactly the entries of their queue, waits count at most the completions that
+  /// are reported, and each object is counted from one queue.
   void check_counts() {
     std::size_t objects = schedule_.queues().size();
     for (const Task& task : schedule_.tasks())
@@ -147,7 +146,7 @@ class ProgramCheck {
   void count(TaskIndex t, std::vector<std::uint64_t>& totals, std::vector<QueueIndex>& owners,
              std::uint64_t available, std::string_view what) {
     const Task& task = schedule_.tasks()[t];
-    if (task.count == 0) wrong(Fault::queue, t, "counts nothing: drop it, or give it a count");
+    if (task.count == 0) wrong(Fault::queue, t, "counts nothing: drop it or give it a count");
     if (owners[task.object] != kNoIndex && owners[task.object] != task.queue)
       wrong(Fault::queue, t, "queue {} counts the same: count {} {} from one queue only",
             owners[task.object], what, task.object);
@@ -177,7 +176,7 @@ class ProgramCheck {
 
 namespace {
 
-/// Cells are numbered with 32 bits, and each takes some bytes of ours.
+/// Cells are numbered with 32 bits, and the validator keeps some bytes for each.
 constexpr std::uint64_t kMaxBlocks = std::uint64_t{1} << 26;
 
 void check_size(const AllRanks& all, Findings& findings) {
@@ -188,7 +187,7 @@ void check_size(const AllRanks& all, Findings& findings) {
   }
   if (blocks > kMaxBlocks)
     findings.add_at(Fault::program, 0,
-                    fmt::format("all ranks have {} blocks together: validate fewer ranks, at most "
+                    fmt::format("all ranks together have {} blocks: validate fewer ranks, at most "
                                 "{} blocks",
                                 blocks, kMaxBlocks));
 }
@@ -212,13 +211,13 @@ void check_programs(const AllRanks& all, const ValidateOptions& options, Finding
     }
     if (options.varying && !all.at(r).single_blocks())
       findings.add_at(Fault::place, r,
-                      "moves several blocks at once, or through scratch, which blocks of unlike "
-                      "size do not allow: move single blocks");
+                      "moves several blocks at once, or through scratch, which blocks of different "
+                      "sizes do not allow: move single blocks");
   }
   check_size(all, findings);
   if (options.in_place && !has_in_place(first.collective))
     findings.add_at(Fault::program, 0,
-                    fmt::format("{} has no form in place: validate it with two buffers",
+                    fmt::format("{} has no in-place form: validate it with two buffers",
                                 to_string(first.collective)));
   for (std::uint32_t r = 0; r < all.ranks() && findings.none(); ++r)
     ProgramCheck(all, r, findings).run();

@@ -10,7 +10,7 @@ namespace tutti::schedule {
 
 namespace {
 
-/// What a collective promises to leave in one block of a rank's receive buffer.
+/// The content that a collective promises for one block of a rank's receive buffer.
 struct Promise {
   bool folded = false;  ///< every rank's contribution to `block`, once each
   std::uint32_t source = 0;
@@ -65,7 +65,7 @@ class ValueRun {
     varying_ = varying;
     give_contributions();
     for (std::uint32_t r = 0; r < all_.ranks() && varying; ++r) note_promises(r);
-    // A task issued with its rank's beginning has no event of its own there, but reads nothing.
+    // A task issued when its rank begins has no issue event in the order, but it reads nothing.
     for (Event event : graph_.order()) {
       if (findings_.full()) return;
       if (event >= 2 * all_.task_count()) continue;
@@ -77,7 +77,7 @@ class ValueRun {
   void compare_with_promise(Validation& validation) {
     validation.rank_ordered = reduces(all_.at(0).purpose().collective);
     validation.same_association = validation.rank_ordered;
-    // Of a fold, all ranks' values of a place; by block and cell.
+    // Values of a fold at all ranks, by block and cell.
     std::vector<ValueId> association;
     for (std::uint32_t r = 0; r < all_.ranks(); ++r) {
       const Schedule& schedule = all_.at(r);
@@ -173,11 +173,10 @@ class ValueRun {
       taken.push_back(held_[cell]);
       if (held_[cell] != kUnwritten || reported) return;
       reported = true;
-      findings_.add(
-          Fault::unwritten, t,
-          fmt::format("reads {} of rank {}, which nothing has written by then: receive or "
-                      "copy into it first",
-                      cells_.name(rank, cell), rank));
+      findings_.add(Fault::unwritten, t,
+                    fmt::format("reads {} of rank {} before any task writes it: receive or "
+                                "copy into it first",
+                                cells_.name(rank, cell), rank));
     });
     return taken;
   }
@@ -192,10 +191,11 @@ class ValueRun {
     held_[cell] = value;
     writer_[cell] = t;
     if (!varying_ || promised_[cell] == kUnwritten || promised_[cell] == value) return;
-    findings_.add(Fault::result, t,
-                  fmt::format("puts {} where {} belongs, and the two may differ in size: put it at "
-                              "its own place",
-                              values_.name(value), values_.name(promised_[cell])));
+    findings_.add(
+        Fault::result, t,
+        fmt::format("puts {} in the place of {}, and the two may differ in size: put it at "
+                    "its own place",
+                    values_.name(value), values_.name(promised_[cell])));
   }
 
   void collect(GlobalTask t) {
@@ -262,7 +262,7 @@ class ValueRun {
     if (writer_[cell] == kNoTask) {
       findings_.add_at(
           Fault::result, rank,
-          fmt::format("nothing writes {} of receive[{}]: {} belongs there", "all", block, wanted));
+          fmt::format("nothing writes {} of receive[{}]: put {} there", "all", block, wanted));
       return;
     }
     findings_.add(Fault::result, writer_[cell],
@@ -278,13 +278,13 @@ class ValueRun {
   Findings& findings_;
   Values values_;
   std::vector<ValueId> held_;                   ///< by cell
-  std::vector<GlobalTask> writer_;              ///< by cell: who wrote it last
+  std::vector<GlobalTask> writer_;              ///< by cell: the task that wrote it last
   std::vector<ValueId> promised_;               ///< by cell, where sizes vary
-  std::vector<std::vector<ValueId>> captured_;  ///< by task: what it sent
+  std::vector<std::vector<ValueId>> captured_;  ///< by task: the values that it sent
   bool varying_ = false;
 };
 
-/// A barrier promises that nobody ends before everybody has begun.
+/// A barrier promises that no rank ends before every rank has begun.
 void check_barrier(const AllRanks& all, const EventGraph& graph, Findings& findings) {
   std::vector<std::pair<Event, Event>> pairs;
   for (std::uint32_t from = 0; from < all.ranks(); ++from) {
@@ -299,7 +299,7 @@ void check_barrier(const AllRanks& all, const EventGraph& graph, Findings& findi
     const std::uint32_t to = pairs[p].second - graph.ended(0);
     findings.add_at(Fault::result, to,
                     fmt::format("may leave the barrier before rank {} has entered it: wait for a "
-                                "signal that follows from that rank's",
+                                "signal that follows from that rank's begin",
                                 from));
   }
 }

@@ -1,5 +1,5 @@
-// What a cell holds, symbolically: a rank's block, or a fold of several ranks' contributions to one
-// block. Equal values have equal ids, so a comparison is one of integers.
+// The symbolic content of a cell: a rank's block, or a fold of several ranks' contributions to one
+// block. Equal values have equal ids, so comparing values compares integers.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +13,30 @@
 namespace tutti::schedule {
 
 using ValueId = std::uint32_t;
-/// Bytes that nobody has written.
+/// The value of bytes that no task has written.
 inline constexpr ValueId kUnwritten = 0;
 
 class Values {
  public:
-  /// `blocks`: that any rank may contribute.
+  /// `blocks`: the number of blocks that each rank contributes.
   Values(std::uint32_t ranks, std::uint32_t blocks);
 
-  /// The value that rank `source` has in block `block` of what it contributes.
+  /// The value of block `block` of the contribution of rank `source`.
   ValueId original(std::uint32_t source, std::uint32_t block) const {
     return 1 + source * blocks_ + block;
   }
-  /// `left op right`. Errors: unlike blocks, a contribution that both have, unwritten bytes.
+  /// `left op right`. Errors: different blocks, a contribution that both have, unwritten bytes.
   Result<ValueId> combine(ValueId left, ValueId right);
 
   /// Whether the value holds every rank's contribution to `block`.
   bool complete(ValueId value, std::uint32_t block) const;
-  /// Whether it is the fold in rank order, however associated.
+  /// Whether it is the fold in rank order, with any association.
   bool rank_ordered(ValueId value) const;
   /// "rank 3's block 0", "the fold of ranks 0, 2 and 5 of block 1", "nothing".
   std::string name(ValueId value) const;
 
  private:
-  /// Contributions to a block: which, and whether they are folded as ranks [first, last) in order.
+  /// Contributions to one block, and whether they are folded as ranks [first, last) in order.
   struct Fold {
     std::uint32_t block;
     bool ordered;
@@ -51,7 +51,7 @@ class Values {
   std::uint32_t blocks_;
   std::uint32_t words_;
   std::vector<Fold> folds_;          ///< by value
-  std::vector<std::uint64_t> sets_;  ///< words_ a value: the ranks that contributed
+  std::vector<std::uint64_t> sets_;  ///< words_ words a value: bit set of the contributing ranks
   std::unordered_map<std::uint64_t, ValueId> combined_;
 };
 
