@@ -1,5 +1,5 @@
-// The algorithms, each a function that writes one rank's tasks; one file each. The registry
-// (registry.hpp) says which exist, what restricts them and which parameters they heed.
+// The algorithms, one file each: each function writes one rank's tasks. The registry (registry.hpp)
+// lists them with their restrictions and the parameters that they use.
 #pragma once
 
 #include "schedule/builder.hpp"

@@ -1,5 +1,5 @@
-// Linear Allgather: everybody sends to everybody at once. One round, P-1 connections; for few
-// ranks, and the yardstick for the others. Serves blocks of any sizes.
+// Linear Allgather: every rank sends to every other at once. One round, P-1 connections; for few
+// ranks, and the baseline of the others. Serves blocks of any sizes.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

@@ -1,7 +1,7 @@
-// Multicast Allgather and Allgatherv (K1, K2, K7): every rank multicasts its block once and
-// collects the others'. The ranks stand in M chains; the heads begin, and a sender that is done
-// activates the next of its chain. `ready` puts a barrier before the first datagram (K3),
-// `handshake` keeps the buffers until the right neighbour needs nothing more (K6).
+// Multicast Allgather and Allgatherv [Khalilov24] 4.1: every rank multicasts its block once and
+// collects the others'. The ranks form M chains; a sender that is done activates the next in its
+// chain. `ready` adds a barrier before the first datagram, `handshake` keeps the buffers until the
+// right neighbour is complete [Khalilov24] 3.3.
 #include "collectives/algorithms.hpp"
 #include "collectives/barriers.hpp"
 #include "protocol/sequencer.hpp"

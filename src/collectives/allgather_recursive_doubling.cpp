@@ -1,8 +1,8 @@
 // Recursive doubling Allgather: log2 P rounds of pairwise exchange for P a power of two.
 //
-// For any other P the ranks above the largest power of two hand their block to the rank that much
-// lower, which carries it along (a second message per exchange where both have such blocks) and
-// sends them the whole result at the end: two rounds more.
+// For other P, each rank r from the largest power of two n on gives its block to rank r - n, which
+// sends it along (a second message in an exchange of two such ranks) and returns the whole result
+// at the end. This takes two more rounds.
 #include <algorithm>
 #include <bit>
 
@@ -12,7 +12,7 @@ namespace tutti::collectives {
 
 namespace {
 
-/// The blocks of ranks [first, first + width) and of those that handed theirs to them.
+/// The blocks of ranks [first, first + width) and of the ranks that gave theirs to them.
 template <typename Move>
 void for_group(Builder& b, std::uint32_t first, std::uint32_t width, const Move& move) {
   const std::uint32_t power = std::bit_floor(b.ranks());

@@ -1,6 +1,6 @@
-// Ring Allgather (C2): P-1 rounds; each rank passes on to the right what it got from the left. Two
-// connections, every byte crosses each of them once. Blocks travel alone and to their own place, so
-// it serves blocks of any sizes (Allgatherv).
+// Ring Allgather [Inozemtsev12] 4.1: P-1 rounds; each rank passes on to the right what arrived from
+// the left. Two connections, each carries every byte once. Blocks travel singly and straight to
+// their place, so it serves blocks of any sizes (Allgatherv).
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

@@ -1,10 +1,9 @@
-// Standard Exchange Allgather, k-port (C2): log_{k+1} P rounds for P = (k+1)^n. In round j the k+1
-// ranks that differ in digit j of their number, to the base k+1, exchange all that they have.
-// Blocks land at their place at once, and partners are exchange partners: one connection serves
-// both ways.
+// Standard Exchange Allgather, k-port [Inozemtsev12] 4.1: log_{k+1} P rounds for P = (k+1)^n. In
+// round j the k+1 ranks that differ in digit j of their number, to the base k+1, exchange all their
+// blocks. Blocks arrive at their final place, and one connection serves both directions.
 //
-// The source's text says that partners are p + i (k+1)^j modulo P; its tables (rank 1 exchanges
-// with 0, then with 3) show that the modulus is the digit's, which is what the algorithm needs.
+// The text of [Inozemtsev12] computes partners modulo P. Its tables, in which rank 1 exchanges with
+// 0 and then with 3, show that the modulus applies to the digit, as it must.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

@@ -1,6 +1,6 @@
-// Recursive doubling Allreduce: log2 P rounds of the whole block: for short messages. The lower
-// partner's fold stands first, so the result is in rank order, and all ranks associate alike. Any P
-// by folding (folding.hpp).
+// Recursive doubling Allreduce for short messages: log2 P rounds of the whole block. The lower
+// partner's fold is the left operand, so the result is in rank order and all ranks associate alike.
+// Any P by folding (folding.hpp).
 #include "collectives/algorithms.hpp"
 #include "collectives/folding.hpp"
 

@@ -1,7 +1,7 @@
-// Bruck's Alltoall: ceil(log2 P) rounds, each block sent up to log2 P times: for short messages.
-// After a rotation block i is the one for the rank i further on. In the round of bit 2^j all blocks
-// with that bit set move 2^j ranks on, packed into one message; what is then block i came from the
-// rank i back.
+// Bruck's Alltoall for short messages: ceil(log2 P) rounds, each block sent up to log2 P times.
+// After a rotation block i is for the rank i places to the right. In round j all blocks whose index
+// has bit j set move 2^j ranks to the right, packed into one message; at the end block i came from
+// the rank i places to the left.
 #include <algorithm>
 
 #include "collectives/algorithms.hpp"
@@ -10,8 +10,8 @@ namespace tutti::collectives {
 
 namespace {
 
-/// Calls visit(first, count, packed) for the runs of blocks below `ranks` that have `bit` set;
-/// `packed`: where the run begins among all such blocks.
+/// Calls visit(first, count, packed) for the runs of blocks below `ranks` that have `bit` set.
+/// `packed` is the position of the run among all such blocks.
 template <typename Visit>
 std::uint32_t for_each_run(std::uint32_t ranks, std::uint32_t bit, const Visit& visit) {
   std::uint32_t packed = 0;
@@ -34,7 +34,7 @@ void alltoall_bruck(Builder& b) {
   const auto sent = [](std::uint32_t first, std::uint32_t count) {
     return blocks_of(schedule::Buffer::send, first, count);
   };
-  // Scratch: the rotated blocks, then what is packed to go out, then what came in.
+  // Scratch: the rotated blocks, then the packed outgoing blocks, then the incoming ones.
   const std::uint32_t most = (ranks + 1) / 2;
   const std::uint32_t out = ranks;
   const std::uint32_t in = ranks + most;

@@ -1,4 +1,4 @@
-// Linear Alltoall: every block on its way at once, each rank beginning with its right neighbour.
+// Linear Alltoall: all blocks are sent at once; each rank begins with its right neighbour.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

@@ -1,4 +1,4 @@
-// The few sums that tree and exchange algorithms share.
+// Small computations that tree and exchange algorithms share.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ constexpr std::uint32_t ceil_log(std::uint32_t value, std::uint32_t base) {
   return rounds;
 }
 
-/// Ranks counted from the root on, so that trees are written for root 0.
+/// Numbers the ranks from the root on, so that trees are written for root 0.
 class FromRoot {
  public:
   explicit FromRoot(const schedule::Builder& b)
@@ -31,7 +31,7 @@ class FromRoot {
   FromRoot(std::uint32_t root, std::uint32_t ranks, std::uint32_t me)
       : root_(root), ranks_(ranks), me_((me + ranks - root) % ranks) {}
 
-  /// This rank's own number.
+  /// The number of this rank.
   std::uint32_t me() const { return me_; }
   std::uint32_t ranks() const { return ranks_; }
   /// The rank with that number.
@@ -43,11 +43,11 @@ class FromRoot {
   std::uint32_t me_;
 };
 
-/// The binomial tree over numbers 0 .. n-1: a node's subtree is the run of numbers from its own on.
+/// The binomial tree over numbers 0 to n-1: the subtree of a node is a run that begins with it.
 struct BinomialNode {
   std::uint32_t number;
   std::uint32_t reach;  ///< children are number + 1, + 2, + 4 ... below number + reach
-  std::uint32_t size;   ///< nodes of its subtree
+  std::uint32_t size;   ///< nodes in its subtree
 
   static BinomialNode of(std::uint32_t number, std::uint32_t nodes) {
     const std::uint32_t reach = number == 0 ? std::bit_ceil(nodes) : number & (~number + 1);

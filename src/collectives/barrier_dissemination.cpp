@@ -1,5 +1,5 @@
-// Dissemination barrier: ceil(log2 P) rounds for any P. In round i a rank signals the one 2^i to
-// its right, which tells it of 2^(i+1) ranks by then.
+// Dissemination barrier: ceil(log2 P) rounds for any P. In round i a rank signals the rank 2^i to
+// its right, which then knows that 2^(i+1) ranks have begun.
 #include "collectives/algorithms.hpp"
 #include "collectives/barriers.hpp"
 
@@ -11,7 +11,7 @@ std::vector<schedule::TaskRef> write_dissemination(schedule::Builder& b) {
   for (std::uint64_t distance = 1; distance < b.ranks(); distance *= 2) {
     const auto ahead = static_cast<std::int64_t>(distance);
     b.round(round++);
-    // All earlier rounds, as the last of them may well be the first to arrive.
+    // A signal waits for all earlier rounds, because the last of them may arrive first.
     for (schedule::TaskRef earlier : heard) b.after(earlier);
     b.signal(b.around(ahead));
     heard.push_back(b.recv_signal(b.around(-ahead)));

@@ -1,4 +1,4 @@
-// Barriers as a part of other schedules: who may go on, and when.
+// Barriers and handshakes as parts of other schedules.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace tutti::collectives {
 
-/// Writes a dissemination barrier. Everybody has begun once all the tasks returned are complete.
+/// Writes a dissemination barrier. Once all returned tasks are complete, every rank has begun.
 std::vector<schedule::TaskRef> write_dissemination(schedule::Builder& b);
 
-/// Writes the handshake of K6: once `own_work` is complete, tell the left neighbour so; the buffers
-/// are the caller's again when the right one has said the same.
+/// Writes the final handshake [Khalilov24] 3.3: signals the left neighbour once `own_work` is
+/// complete; the buffers are free when the right neighbour's signal arrives.
 void write_handshake(schedule::Builder& b, const std::vector<schedule::TaskRef>& own_work);
 
 }  // namespace tutti::collectives

@@ -1,4 +1,4 @@
-// Binomial Broadcast: ceil(log2 P) rounds, the least latency of the point-to-point trees for small
+// Binomial Broadcast: ceil(log2 P) rounds, the lowest latency of the point-to-point trees for small
 // messages.
 #include "collectives/algorithms.hpp"
 #include "collectives/tree.hpp"

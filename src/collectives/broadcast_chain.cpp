@@ -1,5 +1,5 @@
-// Pipelined chain Broadcast: each rank passes the segments on to the next. P - 2 + segments rounds,
-// and every link carries the message once: for long messages and few ranks.
+// Pipelined chain Broadcast for long messages and few ranks: each rank passes the segments on to
+// the next. P - 2 + segments rounds, and every link carries the message once.
 #include "collectives/algorithms.hpp"
 #include "collectives/arithmetic.hpp"
 #include "collectives/tree.hpp"

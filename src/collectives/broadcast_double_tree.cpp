@@ -1,10 +1,10 @@
-// Double tree Broadcast (T6): two binary trees over the ranks but the root, half of the message
-// down each. A rank that has children in one tree has none in the other, so every rank sends about
-// what it receives, where a single tree leaves half of the ranks sending nothing.
+// Double tree Broadcast: two binary trees over the ranks other than the root, each carrying half of
+// the message. A rank with children in one tree has none in the other, so every rank sends about as
+// much as it receives; in a single tree half of the ranks send nothing.
 //
-// Tree A over the numbers 1 .. n is the in-order one: v with lowest bit l has children v - l/2 and
-// v + l/2, so even numbers have children and odd ones none. Tree B is the same over the numbers
-// shifted by one, which swaps even and odd.
+// Tree A over the numbers 1 to n is in order: v with lowest bit l has children v - l/2 and v + l/2,
+// so only even numbers have children. Tree B is the same tree over the numbers shifted by one,
+// which swaps even and odd.
 #include <bit>
 
 #include "collectives/algorithms.hpp"
@@ -15,16 +15,16 @@ namespace tutti::collectives {
 
 namespace {
 
-/// Links of position `at` in the in-order tree over 1 .. count; 0: none.
+/// Links of position `at` in the in-order tree over 1 to count; 0 means none.
 struct InOrder {
   std::uint32_t parent = 0;
-  std::uint32_t depth = 0;  ///< below the root of all
+  std::uint32_t depth = 0;  ///< distance from the root
   std::vector<std::uint32_t> children;
 };
 
 std::uint32_t lowest_bit(std::uint32_t value) { return value & (~value + 1); }
 
-/// The nearest ancestor in the full tree that exists among 1 .. count.
+/// The nearest ancestor in the full tree that is within 1 to count.
 std::uint32_t in_order_parent(std::uint32_t at, std::uint32_t count) {
   do {
     const std::uint32_t bit = lowest_bit(at);
@@ -38,14 +38,14 @@ InOrder in_order_links(std::uint32_t at, std::uint32_t count) {
   InOrder links;
   const std::uint32_t low = lowest_bit(at);
   if (low > 1) links.children.push_back(at - low / 2);
-  // To the right the subtree may be cut off: its top is the largest that is left.
+  // The right subtree may be cut off; its top is then the largest remaining position.
   for (std::uint32_t step = low / 2; step > 0; step /= 2) {
     if (at + step > count) continue;
     links.children.push_back(at + step);
     break;
   }
   if (at != top) links.parent = in_order_parent(at, count);
-  // The root of all stands above the top.
+  // The root of the Broadcast is above the top of the tree.
   links.depth = 1;
   for (std::uint32_t up = at; up != top; up = in_order_parent(up, count)) ++links.depth;
   return links;

@@ -1,5 +1,5 @@
-// k-nomial Broadcast: ceil(log_k P) rounds; a node's number to the base k loses its lowest digit in
-// its parent's. Binomial is the case k = 2.
+// k-nomial Broadcast: ceil(log_k P) rounds. A node's parent is its number without the lowest
+// nonzero digit to the base k; k = 2 is the binomial tree.
 #include <utility>
 
 #include "collectives/algorithms.hpp"
@@ -12,8 +12,8 @@ TreeNode k_nomial_node(const Builder& b, std::uint32_t radix) {
   const FromRoot numbers(b);
   const std::uint32_t me = numbers.me();
   TreeNode node;
-  // Digits from the lowest on, of weight `width`; the highest one's children are served first, as
-  // they have the longest way to go.
+  // Digits from the lowest on, of weight `width`. The children of the highest digit come first
+  // because their subtrees are the deepest.
   std::uint32_t round = ceil_log(b.ranks(), radix);
   std::uint64_t width = 1;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> below;

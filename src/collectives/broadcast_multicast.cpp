@@ -1,5 +1,5 @@
-// Multicast Broadcast (K1, K2): the root multicasts the buffer once, everybody else collects it.
-// `ready` and `handshake` as for Allgather.
+// Multicast Broadcast [Khalilov24] 3.1, 3.2: the root multicasts the buffer once and all other
+// ranks collect it. `ready` and `handshake` are as for Allgather.
 #include "collectives/algorithms.hpp"
 #include "collectives/barriers.hpp"
 

@@ -1,9 +1,9 @@
-// Scatter-Allgather Broadcast: the message in P parts, scattered down a binomial tree, then
-// gathered round a ring. Each rank receives the message once and sends it about once: for long
-// messages.
+// Scatter-Allgather Broadcast for long messages: P parts of the message are scattered down a
+// binomial tree, then gathered around a ring. Each rank receives the message once and sends it
+// about once.
 //
-// A rank keeps the parts that it had for its subtree, and its left neighbour knows which they are,
-// so these do not travel again.
+// A rank keeps the parts that it received for its subtree. Its left neighbour knows which they are
+// and does not send them again.
 #include "collectives/algorithms.hpp"
 #include "collectives/arithmetic.hpp"
 
@@ -11,7 +11,7 @@ namespace tutti::collectives {
 
 namespace {
 
-/// Whether the node's subtree, whose parts it had from the scatter, holds the part.
+/// Whether the node received the part in the scatter, as one of its subtree's.
 bool holds(const BinomialNode& node, std::uint32_t part) {
   return part >= node.number && part < node.number + node.size;
 }

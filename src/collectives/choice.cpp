@@ -16,12 +16,13 @@ using schedule::Collective;
 
 constexpr std::uint64_t kTinyBytes = 1024;
 constexpr std::uint64_t kSmallBytes = 8 * 1024;
-constexpr std::uint64_t kEagerBytes = 16 * 1000;  // what one message carries, roughly
+constexpr std::uint64_t kEagerBytes = 16 * 1000;  // about the largest payload of one eager message
 constexpr std::uint32_t kFewRanks = 16;
 constexpr std::uint64_t kSlotExchangeBytes = 64 * 1024;
 constexpr std::uint64_t kEntryBytes = 16 * 1024;
 constexpr std::string_view kOneDatagram = "short: each sender multicasts once, in one round";
-constexpr std::string_view kOneSlotExchange = "short: written once, where all others look";
+constexpr std::string_view kOneSlotExchange =
+    "short: each rank writes once, into a slot that all others read";
 constexpr std::string_view kOneRing = "written once, into a ring that all others read";
 constexpr std::string_view kAutomatic = "automatic";
 constexpr std::string_view kDevices[] = {"ip", "host"};
@@ -36,7 +37,7 @@ ChoiceRule rule(Collective collective, std::uint64_t max_block_bytes, std::strin
   return made;
 }
 
-/// The same on one device only, for up to `max_ranks`.
+/// The same rule for one device and up to `max_ranks` ranks.
 ChoiceRule on(std::string_view device, std::uint32_t max_ranks, ChoiceRule made) {
   made.device = device;
   made.max_ranks = max_ranks;
@@ -47,7 +48,7 @@ Result<std::uint64_t> number(std::string_view what, std::string_view text) {
   std::uint64_t value = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc{} && rest == text.data() + text.size() && !text.empty()) return value;
-  return failure(Code::invalid_argument, "{} is '{}': give a number", what, text);
+  return failure(Code::invalid_argument, "{} is '{}': write a number", what, text);
 }
 
 Status set_parameter(schedule::Parameters& parameters, std::string_view setting) {
@@ -64,8 +65,7 @@ Status set_parameter(schedule::Parameters& parameters, std::string_view setting)
     parameters.segments = given;
   } else {
     return failure(Code::invalid_argument,
-                   "'{}' is no parameter of an algorithm: there are ports, radix and segments",
-                   name);
+                   "'{}' is not a parameter of an algorithm: use ports, radix or segments", name);
   }
   return {};
 }
@@ -88,14 +88,14 @@ Status set_place(ChoicePlace& place, std::string_view setting) {
   if (name == "device") {
     const auto known = std::find(std::begin(kDevices), std::end(kDevices), value);
     if (known == std::end(kDevices))
-      return failure(Code::invalid_argument, "device is '{}': there are {}", value,
+      return failure(Code::invalid_argument, "device is '{}': use one of {}", value,
                      fmt::join(kDevices, ", "));
     place.device = *known;
     return {};
   }
   if (name != "ranks" && name != "hosts")
     return failure(Code::invalid_argument,
-                   "'{}' says nothing about a place: there are ranks, hosts and device", name);
+                   "'{}' is not a condition of a place: use ranks, hosts or device", name);
   auto given = number(name, value);
   if (!given) return given.status();
   (name == "ranks" ? place.ranks : place.hosts) =
@@ -121,7 +121,7 @@ Result<ChoiceRule> parse_rule(std::string_view text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos)
     return failure(Code::invalid_argument,
-                   "'{}' chooses nothing: write COLLECTIVE=ALGORITHM, such as allgather=ring",
+                   "'{}' is not a choice: write COLLECTIVE=ALGORITHM, such as allgather=ring",
                    text);
   std::string_view left = text.substr(0, equals);
   ChoiceRule made;
@@ -180,7 +180,8 @@ ChoiceTable ChoiceTable::defaults() {
          rule(Collective::broadcast, kSlotExchangeBytes, "linear", kOneSlotExchange)),
       on("host", kAnyRanks, rule(Collective::broadcast, kAny, "multicast", kOneRing)),
       on("ip", kFewRanks, rule(Collective::broadcast, kEntryBytes, "linear", kOneDatagram)),
-      // Rules of any device for short messages among few serve where there is no board.
+      // On a device without slot exchange, the rules without a device serve short messages among
+      // few ranks.
       on("", kFewRanks,
          rule(Collective::broadcast, kTinyBytes, "binomial",
               "short messages to few: log2 P rounds")),
@@ -192,7 +193,7 @@ ChoiceTable ChoiceTable::defaults() {
       on("ip", kFewRanks, rule(Collective::allgather, kEntryBytes, "linear", kOneDatagram)),
       on("", 2,
          rule(Collective::allgather, kEagerBytes, "linear",
-              "to one other rank: what a multicast sends, without its handshake")),
+              "to one other rank: same bytes as a multicast, without its handshake")),
       on("", 8,
          rule(Collective::allgather, kTinyBytes, "bruck", "short messages to few: no handshake")),
       rule(Collective::allgather, kAny, "multicast",
@@ -254,8 +255,8 @@ Status ChoiceTable::prefer(std::string_view text) {
   return prefer(std::move(rules));
 }
 
-/// The first rule that matches; one that leaves the choice to the defaults is passed over together
-/// with all preferences after it.
+/// The first rule that matches. A preference for "automatic" skips all preferences after it and
+/// leaves the choice to the defaults.
 ChoiceTable::Rules::const_iterator ChoiceTable::find(const Situation& situation) const {
   const auto matches = [&](const ChoiceRule& one) { return one.matches(situation); };
   const auto found = std::find_if(rules_.begin(), rules_.end(), matches);
@@ -310,7 +311,7 @@ std::string to_string(const Choice& choice) {
 
 Result<Choice> parse_choice(Collective collective, std::string_view text) {
   Choice choice;
-  choice.reason = "asked for";
+  choice.reason = "requested";
   Status parsed = for_each_part(text, ':', [&](std::string_view part) -> Status {
     if (!choice.algorithm.empty()) return set_parameter(choice.parameters, part);
     choice.algorithm = part;
@@ -330,8 +331,8 @@ schedule::Parameters suited(const AlgorithmEntry& entry, schedule::Parameters pa
   return parameters;
 }
 
-// A chain of P ranks and s segments takes (P - 2 + s) steps of bytes / s each, and each step costs
-// something beside its bytes; about 16 KiB is where a rank's cost of a message begins to show.
+// A chain of P ranks and s segments takes (P - 2 + s) steps of bytes / s each, and each step has a
+// fixed cost. Segments below about 16 KiB are dominated by that cost.
 std::uint32_t pipeline_segments(std::uint32_t ranks, std::uint64_t bytes) {
   constexpr std::uint64_t kMinSegmentBytes = 16 * 1024;
   constexpr std::uint64_t kMaxSegments = 256;

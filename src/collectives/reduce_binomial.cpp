@@ -1,8 +1,8 @@
-// Binomial Reduce: ceil(log2 P) rounds; a node folds its children's results, which are those of
-// runs of ranks counted from the top of the tree, behind its own.
+// Binomial Reduce: ceil(log2 P) rounds; a node appends its children's results to its own fold. Each
+// is the fold of a run of ranks counted from the top of the tree.
 //
-// With the tree's top at the root the fold begins there, which is the rank order only for root 0.
-// The ordered form therefore always puts the top at rank 0 and moves the result on to the root.
+// If the top is the root, the fold begins at the root and is in rank order only for root 0. The
+// ordered form therefore puts the top at rank 0 and moves the result to the root.
 #include "collectives/algorithms.hpp"
 #include "collectives/arithmetic.hpp"
 

@@ -1,5 +1,6 @@
-// Recursive halving Reduce-Scatter: log2 P rounds. Partners exchange halves of what they still work
-// on, each keeping the half with its own block. Any P by folding (folding.hpp); not in rank order.
+// Recursive halving Reduce-Scatter: log2 P rounds. Partners exchange halves of the blocks that they
+// still reduce, and each keeps the half with its own block. Any P by folding (folding.hpp); not in
+// rank order.
 #include "collectives/algorithms.hpp"
 #include "collectives/folding.hpp"
 
@@ -16,7 +17,7 @@ void reduce_scatter_halving(Builder& b) {
     b.recv(folding.pair_partner(), b.receive_block());
     return;
   }
-  // Scratch: the sums so far, then what comes in, both by block.
+  // Scratch: partial sums, then incoming data, both by block.
   const Segment sums = b.scratch(ranks);
   const Segment incoming = b.scratch(ranks);
   const auto of_actors = [&](const Segment& area, std::uint32_t first, std::uint32_t count) {
@@ -30,7 +31,7 @@ void reduce_scatter_halving(Builder& b) {
     b.reduce(incoming, sums, schedule::Side::before);
   }
 
-  std::uint32_t first = 0;  // of the actors whose blocks this one still works on
+  std::uint32_t first = 0;  // first actor whose block this rank still reduces
   std::uint32_t round = folding.first_round();
   for (std::uint32_t half = folding.actors() / 2; half > 0; half /= 2) {
     const std::uint32_t partner = folding.actor() ^ half;

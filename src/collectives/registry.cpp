@@ -37,7 +37,7 @@ constexpr std::array kAlgorithms = {
                    "log2 P rounds between exchange partners, two more for other P", kNothing,
                    barrier_recursive_doubling, nullptr},
     AlgorithmEntry{Collective::barrier, "linear",
-                   "one round, P-1 connections; at a device's board one entry a rank", kNothing,
+                   "one round, P-1 connections; with slot exchange one slot a rank", kNothing,
                    barrier_linear, nullptr},
 
     AlgorithmEntry{Collective::broadcast, "binomial", "ceil(log2 P) rounds: short messages",
@@ -57,7 +57,7 @@ constexpr std::array kAlgorithms = {
                    "binomial scatter, ring allgather: long messages", kNothing,
                    broadcast_scatter_allgather, nullptr},
     AlgorithmEntry{Collective::broadcast, "linear",
-                   "one round, P-1 connections; at a device's board short blocks are put once",
+                   "one round, P-1 connections; with slot exchange short blocks are written once",
                    kNothing, broadcast_linear, nullptr},
     AlgorithmEntry{Collective::broadcast, "multicast", "sent once by the root", kReady | kHandshake,
                    broadcast_multicast, nullptr},
@@ -77,8 +77,8 @@ constexpr std::array kAlgorithms = {
                    "P/2 rounds, two connections, even P", kNothing, allgather_neighbour_exchange,
                    needs_even_ranks},
     AlgorithmEntry{Collective::allgather, "linear",
-                   "one round, P-1 connections: few ranks; at a device's board short blocks "
-                   "are put once",
+                   "one round, P-1 connections: few ranks; with slot exchange short blocks "
+                   "are written once",
                    kNothing, allgather_linear, nullptr},
     AlgorithmEntry{Collective::allgather, "multicast", "each block sent once, in M chains",
                    kChains | kReady | kHandshake, allgather_multicast, nullptr},
@@ -132,7 +132,7 @@ constexpr std::array kAlgorithms = {
                    nullptr},
 };
 
-/// Pieces beyond this only add messages; the bound keeps task lists and fractions small.
+/// Further segments only add messages; the bound limits task lists and fractions.
 constexpr std::uint32_t kMaxSegments = 4096;
 
 Status check_parameters(const Purpose& purpose) {
@@ -173,7 +173,7 @@ std::string known_algorithms(Collective collective) {
 }
 
 Result<const AlgorithmEntry*> find_algorithm(Collective collective, std::string_view name) {
-  // The ring of a Broadcast ends before it comes back to the root.
+  // A Broadcast along the ring does not return to the root and is called chain.
   if (collective == Collective::broadcast && name == "ring") name = "chain";
   for (const AlgorithmEntry& entry : algorithms_of(collective)) {
     if (entry.name == name) return &entry;

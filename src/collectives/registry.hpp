@@ -1,4 +1,4 @@
-// All algorithms in one table: what they are called, what they are for, what restricts them.
+// The table of all algorithms: name, summary, restriction and parameters.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace tutti::collectives {
 
-/// Parameters that an algorithm heeds, as bits.
+/// Parameters that an algorithm uses, as bits.
 enum Heeds : std::uint32_t {
   kNothing = 0,
   kPorts = 1,
@@ -27,26 +27,26 @@ enum Heeds : std::uint32_t {
 struct AlgorithmEntry {
   schedule::Collective collective;
   std::string_view name;
-  std::string_view summary;  ///< one line for people: rounds, and when to use it
+  std::string_view summary;  ///< one line for display: rounds and use
   std::uint32_t heeds;
   void (*write)(schedule::Builder&);
-  /// Whether it serves the purpose; nothing: any number of ranks.
+  /// Whether it serves the purpose; null if it serves any number of ranks.
   Status (*restriction)(const schedule::Purpose&);
 };
 
 /// Every algorithm, grouped by collective.
 std::span<const AlgorithmEntry> algorithms();
-/// Those of one collective.
+/// The algorithms of one collective.
 std::span<const AlgorithmEntry> algorithms_of(schedule::Collective collective);
 /// "ring, bruck, ...".
 std::string known_algorithms(schedule::Collective collective);
 
-/// The entry of that name, or an error that lists the known ones.
+/// The entry of that name; the error lists the known ones.
 Result<const AlgorithmEntry*> find_algorithm(schedule::Collective collective,
                                              std::string_view name);
 
 /// One rank's schedule. Errors (invalid_argument): an unknown algorithm; ranks, root or parameters
-/// that it does not serve, with the remedy.
+/// that it does not serve. The error states the remedy.
 Result<schedule::Schedule> build(const schedule::Purpose& purpose);
 /// The schedules of all ranks; `purpose.rank` is ignored.
 Result<std::vector<schedule::Schedule>> build_all(const schedule::Purpose& purpose);

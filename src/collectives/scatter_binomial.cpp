@@ -1,5 +1,5 @@
-// Binomial Scatter: ceil(log2 P) rounds; each node gets its subtree's blocks in one message and
-// sends its children theirs, the largest subtree first.
+// Binomial Scatter: ceil(log2 P) rounds; each node receives its subtree's blocks in one message and
+// sends each child its part, the largest subtree first.
 #include "collectives/algorithms.hpp"
 #include "collectives/arithmetic.hpp"
 #include "collectives/subtree.hpp"

@@ -1,5 +1,5 @@
-// A subtree's blocks in Gather and Scatter. A subtree is a run of ranks counted from the root; in
-// the root's buffer such a run may wrap around the end, and is then two messages.
+// The blocks of a subtree in Gather and Scatter. A subtree is a run of ranks counted from the root;
+// a run that wraps around the end of the root's buffer takes two messages.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace tutti::collectives {
 
-/// Calls move(own, theirs) for each message of a subtree between its top and its parent: `own`
-/// blocks of the top's run, from its first; `theirs` in the buffer at the parent.
+/// Calls move(own, theirs) for each message between the top of a subtree and its parent: `own`
+/// blocks in the run of the top, `theirs` the same blocks in the parent's buffer.
 template <typename Move>
 void for_each_piece(const FromRoot& numbers, const BinomialNode& child, std::uint32_t parent,
                     schedule::Buffer root_buffer, const Move& move) {

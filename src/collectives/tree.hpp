@@ -1,5 +1,5 @@
-// A node of a broadcast tree, and what it does: receive from its parent, send to its children,
-// piece by piece. The trees differ only in who is whose child.
+// A node of a Broadcast tree: it receives each piece from its parent and sends it to its children.
+// Trees differ only in their links.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 namespace tutti::collectives {
 
 struct TreeNode {
-  /// A neighbour in the tree, and the round in which a message of one piece is sent between them.
+  /// A neighbour in the tree and the round in which a one-piece message passes between them.
   struct Link {
     Rank rank = kNoRank;
     std::uint32_t round = 0;
   };
-  Link parent;  ///< of the root: no rank
+  Link parent;  ///< no rank at the root
   std::vector<Link> children;
 };
 
-/// Writes one piece's way through the node, `delay` rounds after the first piece's.
+/// Writes the tasks that pass one piece through the node, `delay` rounds after the first piece.
 void pass_down(schedule::Builder& b, const TreeNode& node, const schedule::Segment& piece,
                std::uint32_t delay);
 
-/// The whole receive block in `parameters.segments` pieces, one after the other.
+/// Passes the receive block down in `parameters.segments` pieces, one after the other.
 void pass_down_in_segments(schedule::Builder& b, const TreeNode& node);
 
 /// The k-nomial tree over ranks counted from the root.
