@@ -1,4 +1,4 @@
-// The public types of a reduction under the names that this layer uses, and which go together.
+// The public types of a reduction under the names of this layer, and which pairs are valid.
 #pragma once
 
 #include <cstddef>

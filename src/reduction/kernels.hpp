@@ -1,4 +1,4 @@
-// Internal to src/reduction: the inner loops behind Reducer, one set per implementation.
+// Internal to src/reduction: the inner loops of Reducer, one table per implementation.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace tutti::reduction {
 
 /// dst[i] = dst[i] op src[i].
 using AccumulateFunction = void (*)(std::byte* dst, const std::byte* src, std::size_t count);
-/// dst[i] = a0[i] op a1[i] op ..., from the left; at least two operands.
+/// dst[i] = a0[i] op a1[i] op ..., folded from the left; at least two operands.
 using CombineFunction = void (*)(std::byte* dst, const std::byte* const* operands,
                                  std::size_t operand_count, std::size_t count);
 /// dst[i] = src[i] * *factor.
@@ -26,14 +26,14 @@ struct FoldKernels {
   CombineFunction combine = nullptr;
 };
 
-/// The operations that combine two elements; the others are sums with something before or after.
+/// The operations that combine two elements; the others are sums with a step before or after.
 inline constexpr std::size_t kFoldOperations = 7;
 constexpr std::size_t fold_index(Operation operation) {
   return operation > Operation::bit_xor ? static_cast<std::size_t>(Operation::sum)
                                         : static_cast<std::size_t>(operation);
 }
 
-/// One implementation. What is_supported() denies is null.
+/// One implementation. Entries that is_supported() excludes are null.
 struct KernelTable {
   const char* name;
   bool (*runs_here)();
@@ -42,14 +42,14 @@ struct KernelTable {
   std::array<DivideFunction, kElementTypes> divide;
 };
 
-/// The reference: one element after the other, plain C++.
+/// The reference implementation: plain C++, one element after the other.
 const KernelTable& scalar_kernels();
 #if defined(__x86_64__)
 const KernelTable& avx2_kernels();
 const KernelTable& avx512_kernels();
 #endif
 
-/// Fills a table from `Kernels<operation, type>::accumulate` and its fellows.
+/// Fills a table from the functions of `Kernels<operation, type>`.
 template <template <Operation, ElementType> class Fold, template <ElementType> class Single>
 struct KernelTableMaker {
   template <Operation kOperation, ElementType kType>

@@ -1,5 +1,5 @@
-// Registers of 64 bytes. This file is compiled for AVX-512 F, BW, DQ and VL; only runs_here may run
-// elsewhere.
+// Kernels for registers of 64 bytes. This file is compiled for AVX-512 F, BW, DQ and VL; on other
+// processors only runs_here may be called.
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -28,7 +28,7 @@ struct Avx512 {
   }
 
  private:
-  // GCC 12 takes the operand that the unmasked forms leave undefined for an uninitialised one.
+  // GCC 12 warns of an uninitialised operand in the unmasked forms, so all lanes are masked in.
   static constexpr __mmask16 kAll = 0xffff;
   static Reals widen(__m256i halves) { return _mm512_maskz_cvtph_ps(kAll, halves); }
   static __m256i narrow(const Reals& value) {

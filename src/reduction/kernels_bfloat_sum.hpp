@@ -1,12 +1,14 @@
-// Internal to kernels_avx2.cpp and kernels_avx512.cpp: sums of bfloat16, quick for numbers that are
+// Internal to kernels_avx2.cpp and kernels_avx512.cpp: a fast sum of bfloat16 for numbers that are
 // neither huge nor special.
 //
-// A sum s in float32 is rounded to 8 bits, ties to even, by adding M = 1.5 * 2^16 * 2^exponent(s)
-// and taking it away again: the first of two fused operations rounds where bfloat16 does. Where s
-// is denormal M is zero, and nothing needs rounding: sums of bfloat16 are multiples of its least.
-// From 2^111 on, for infinities and for NaN, M is infinite, and so is, or NaN, the end of the fold:
-// then the general loop folds once more. A zero comes out positive; it should only be negative
-// where all operands are, as then is every result.
+// A float32 sum s is rounded to 8 bits, ties to even, by adding M = 1.5 * 2^16 * 2^exponent(s) and
+// subtracting it again; the first of the two fused operations rounds at the position of bfloat16.
+// For denormal s, M is zero, which is exact because sums of bfloat16 are multiples of its smallest
+// value.
+//
+// From 2^111 on, and for infinities and NaN, M is infinite, so the fold ends infinite or NaN and
+// the general loop folds again. A zero result is positive. It should be negative only if all
+// operands are, and then every partial result is as well.
 #pragma once
 
 #include "reduction/kernels_vector.hpp"
@@ -20,7 +22,7 @@ struct BfloatSum {
   using Words = Register<std::uint16_t, Isa::kBytes>;
   using Reals = Register<float, Isa::kBytes>;
   static constexpr std::size_t kStep = Isa::kBytes;
-  /// There are 32 registers of 64 bytes, but 16 of 32.
+  /// 64-byte registers number 32, 32-byte registers only 16.
   static constexpr std::size_t kUnroll = Isa::kBytes == 64 ? 4 : 2;
   static constexpr std::size_t kBlockBytes = kUnroll * kStep;
 
@@ -37,9 +39,9 @@ struct BfloatSum {
  private:
   static constexpr std::uint16_t kExponent = 0x7f80;
   static constexpr std::size_t kLineBytes = 64;
-  /// A core that computes this much does not by itself fetch enough ahead to keep memory busy. Two
-  /// operands: 22 GB/s, told ahead 26.7; four: 14.8 and 20. In place there is less to fetch, and
-  /// being told takes time: 38 and 35.5.
+  /// The hardware prefetcher does not run far enough ahead of this much computation, so operands
+  /// are prefetched explicitly. In place there is less to fetch, and prefetching costs more than it
+  /// gains.
   static constexpr std::size_t kAheadBytes = 2048;
 
   template <bool kFetch>
@@ -71,14 +73,15 @@ struct BfloatSum {
     return Isa::multiply_add(power, -kCut - Reals{}, cut);
   }
 
-  // Into the second-level cache: the first is too small for many operands at like addresses.
+  // Prefetches into the second-level cache: the first level is too small for many operands at equal
+  // offsets.
   static void prefetch(const std::byte* operand) {
     for (std::size_t line = 0; line < kBlockBytes; line += kLineBytes) {
       __builtin_prefetch(operand + kAheadBytes + line, 0, 2);
     }
   }
 
-  /// Whether the result is what the general loop would have said; else nothing is written.
+  /// Whether the result equals that of the general loop; if not, nothing is written.
   template <bool kFetch>
   [[gnu::always_inline]] static bool combine_block(std::byte* dst, const std::byte* const* operands,
                                                    std::size_t operand_count, std::size_t at) {

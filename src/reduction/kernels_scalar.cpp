@@ -1,4 +1,4 @@
-// The reference: what every other kernel must equal bit by bit.
+// The reference implementation, which every other kernel must equal bit by bit.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -26,7 +26,7 @@ constexpr auto stored_type() {
   if constexpr (kType == ElementType::float64) return double{};
 }
 
-/// How one element lies in memory, and how it is computed with.
+/// The stored form of an element and the type in which it is computed.
 template <ElementType kType>
 struct Element {
   using Stored = decltype(stored_type<kType>());
@@ -65,7 +65,7 @@ struct Element {
   }
 };
 
-/// IEEE 754-2019's minimum: a NaN wins, and -0 is below +0.
+/// minimum of IEEE 754-2019: a NaN wins, and -0 is below +0.
 template <typename Value>
 Value lesser(Value a, Value b) {
   if constexpr (std::is_floating_point_v<Value>) {
@@ -84,7 +84,7 @@ Value greater(Value a, Value b) {
   return a < b ? b : a;
 }
 
-// Integers wrap. They are added and multiplied as unsigned long: small ones would else become int
+// Integers wrap. They are computed as unsigned long, because small types would be promoted to int
 // and overflow.
 template <Operation kOperation, typename Value>
 Value apply(Value a, Value b) {
@@ -118,7 +118,7 @@ struct Fold {
     }
   }
 
-  // Each step goes through the element's own format, as if the partial result had been sent.
+  // Each step rounds to the element type, as if the partial result had been sent.
   static void combine(std::byte* dst, const std::byte* const* operands, std::size_t operand_count,
                       std::size_t count) {
     for (std::size_t at = 0; at < count * kBytes; at += kBytes) {
@@ -145,7 +145,8 @@ struct Single {
     }
   }
 
-  // Integers are cut towards zero. A 32-bit divisor may not fit an 8-bit element: 64 bits for all.
+  // Integers are truncated. The computation uses 64 bits because a 32-bit divisor may not fit into
+  // the element.
   static void divide(std::byte* dst, std::size_t count, std::uint32_t divisor) {
     using Value = typename One::Value;
     using Wide = std::conditional_t<

@@ -10,12 +10,12 @@
 namespace tutti::reduction {
 namespace {
 
-/// Small enough for the first-level cache together with its operands' lines.
+/// Fits into the first-level cache together with the operands' lines.
 constexpr std::size_t kBlockBytes = 4096;
-/// Streams that a core follows well at once: beyond these its prefetchers give up, and operands at
-/// like addresses throw one another out of the first-level cache.
+/// The most operand streams that a core prefetches well. More operands at equal offsets evict one
+/// another from the first-level cache.
 constexpr std::size_t kStreams = 8;
-/// Of a partial result of many operands: long enough for the prefetchers, and still in a cache.
+/// Size of a partial result of many operands: long enough for the prefetchers, and within a cache.
 constexpr std::size_t kPartialBytes = 32768;
 
 std::vector<const KernelTable*> tables() {
@@ -34,11 +34,12 @@ std::vector<const KernelTable*> tables() {
 Result<Reducer> Reducer::create(Operation operation, ElementType type) {
   if (static_cast<std::size_t>(operation) >= kOperations ||
       static_cast<std::size_t>(type) >= kElementTypes) {
-    return failure(Code::invalid_argument, "reduction: no operation {} on type {}",
+    return failure(Code::invalid_argument,
+                   "reduction: operation {} on type {} does not exist: use the declared values",
                    static_cast<unsigned>(operation), static_cast<unsigned>(type));
   }
   if (!is_supported(operation, type)) {
-    return failure(Code::unsupported, "reduction: {} is for integers, not for {}",
+    return failure(Code::unsupported, "reduction: {} does not support {}: use an integer type",
                    to_string(operation), to_string(type));
   }
   static const KernelTable& fastest = *tables().front();
@@ -55,7 +56,9 @@ Result<Reducer> Reducer::with_implementation(std::string_view name) const {
   for (const KernelTable* table : tables()) {
     if (table->name == name) return Reducer(operation_, type_, *table);
   }
-  return failure(Code::invalid_argument, "reduction: no implementation {} runs here", name);
+  return failure(Code::invalid_argument,
+                 "reduction: implementation {} does not run here: use one of implementations()",
+                 name);
 }
 
 std::string_view Reducer::implementation() const { return kernels_->name; }
@@ -84,7 +87,7 @@ void Reducer::combine(std::byte* dst, std::span<const std::byte* const> operands
   }
 }
 
-// The partial result waits in the cache, not in dst: that may be an operand still to be read.
+// The partial result is kept in the cache because dst may be an operand that is still to be read.
 void Reducer::combine_block(std::byte* dst, std::span<const std::byte* const> operands,
                             std::size_t at, std::size_t count) const {
   const std::size_t type = static_cast<std::size_t>(type_);
