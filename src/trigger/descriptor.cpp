@@ -7,7 +7,7 @@
 namespace tutti::trigger {
 namespace {
 
-/// Puts fields into a word, or takes them out, from the lowest bit on.
+/// Puts fields into a word, from the lowest bit on.
 class WordWriter {
  public:
   WordWriter& put(std::uint64_t value, unsigned bits) {
@@ -31,7 +31,7 @@ class WordReader {
     return value;
   }
   bool flag() { return take(1) != 0; }
-  /// Nothing is left but zeros.
+  /// Whether all remaining bits are zero.
   bool empty() const { return word_ == 0; }
 
  private:
@@ -120,18 +120,20 @@ std::size_t data_words(const Descriptor& d) {
 
 Status check_reduction(const Descriptor& d) {
   if (!reduction::is_supported(d.operation, d.type)) {
-    return failure(Code::unsupported, "descriptor: {} is for integers, not for {}",
+    return failure(Code::unsupported, "descriptor: {} does not support {}: use an integer type",
                    to_string(d.operation), to_string(d.type));
   }
   if (d.data_bytes % reduction::element_bytes(d.type) != 0) {
-    return failure(Code::invalid_argument, "descriptor: {} bytes are not whole elements of {}",
+    return failure(Code::invalid_argument,
+                   "descriptor: {} bytes are not a multiple of {}: use whole elements",
                    d.data_bytes, to_string(d.type));
   }
   if (d.local_position != kNoLocalOperand && d.local_position > d.named_count) {
-    return malformed("its own data stand behind more packets than it names:", d.local_position);
+    return malformed("its own data follow more packets than it names:", d.local_position);
   }
   if (d.local_position == kNoLocalOperand && d.named_count == 0) {
-    return failure(Code::invalid_argument, "descriptor: a reduction of nothing");
+    return failure(Code::invalid_argument,
+                   "descriptor: a reduction has no operand: name a packet or own data");
   }
   return Status();
 }
@@ -189,14 +191,16 @@ Result<Descriptor> decode_descriptor(std::span<const std::uint64_t>& words) {
 }
 
 Status check_sequence(std::span<const Descriptor> sequence) {
-  if (sequence.empty()) return failure(Code::invalid_argument, "descriptor: an empty sequence");
+  if (sequence.empty())
+    return failure(Code::invalid_argument,
+                   "descriptor: the sequence is empty: give at least one descriptor");
   for (std::size_t i = 0; i < sequence.size(); ++i) {
     const Descriptor& d = sequence[i];
     if (d.head != (i == 0) || d.tail != (i + 1 == sequence.size()) || !d.collective) {
-      return malformed("C, CH or CT does not fit its place in the sequence:", i);
+      return malformed("C, CH or CT is wrong for its position in the sequence:", i);
     }
     if (d.job != sequence[0].job || d.source_port != sequence[0].source_port) {
-      return malformed("of another job or port than the head:", i);
+      return malformed("job or port differs from the head's:", i);
     }
     if (d.named_count > kMaxChildren) return malformed("names too many packets:", d.named_count);
     const std::uint64_t most = d.kind == PayloadKind::mini ? kMaxMiniBytes : kMaxPayloadBytes;

@@ -1,25 +1,21 @@
-// Descriptors (T1): what a host tells its units to do, step by step.
+// Descriptors [Xu25] 1.2: the steps that a host gives to its trigger units.
 //
-// A sequence runs from its head (CH) to its tail (CT) on one unit, one descriptor after the other.
-// A descriptor names packets, in an order, and does nothing until it has read them in that order
-// (T2). Then it
-//   1. lets them change it: its data (SwapLocalData, or a packet's SwapRemoteData), its destination
-//      port (SwapLocalVP: the answer goes to whoever asked), its remote address (a packet's
-//      SwapRemoteAddr). Where several do, the last one named counts
-//   2. with ReduceFlag, folds the packets' data and its own, in the order named; its own stand at
-//      `local_position` in that order
-//   3. stores the result in memory, if it has a place for it
-//   4. sends the result to `destination`, unless a packet said that the collective ends here
-//      (CollEndFlag); then the completion is written for the host instead. A descriptor with
-//      CollEndFlag whose destination is its own node ends the collective likewise.
+// One unit runs a sequence from its head (CH) to its tail (CT), one descriptor after the other. A
+// descriptor names packets in an order and waits until it has read them in that order. It then
+//   1. applies their swaps: its data (SwapLocalData, or SwapRemoteData of a packet), its destination
+//      port (SwapLocalVP: the answer goes to the requester), its remote address (SwapRemoteAddr of a
+//      packet). Of several swaps of one field, the last packet named counts.
+//   2. with ReduceFlag, folds the packets' data and its own, in the order named; its own data are at
+//      `local_position` of that order.
+//   3. stores the result in memory, if it has a store address.
+//   4. sends the result to `destination`. If a packet ended the collective here (CollEndFlag), or the
+//      descriptor has CollEndFlag and is its own destination, it completes to the host instead.
 //
-// The source describes CPCount twice: as the step that is compared with the packets' SeqID, and as
-// the number of packets needed. Here it is the number; the steps stand in the list of packets
-// named.
+// [Xu25] describes CPCount both as a step that is compared with the packets' SeqID and as the
+// number of packets needed. Here it is the number; the steps are in the list of named packets.
 //
 //   word 0   job 8 | step 5 | source port 11 | destination port 11 | destination 24 | rdma 1 | 0
-//   word 1   C, CH, CT, CP 4 | CPCount 6 | swap local data, local port, remote data, remote
-//   address,
+//   word 1   C, CH, CT, CP 4 | CPCount 6 | swap local data, local port, remote data, remote address,
 //            reduce, end 6 | operation 4 | type 4 | local position 5 | contributions 24 | 0
 //   word 2   store address      word 3   remote address      word 4   data bytes
 //   rdma: the address of the data; one word per packet named: node 24 | port 11 | step 5;
@@ -39,13 +35,13 @@
 
 namespace tutti::trigger {
 
-/// Packets that one descriptor may name: the children of a node (T5). CPCount has room for 63.
+/// Packets that one descriptor may name: the children of a node [Xu25] 1.1. CPCount could hold 63.
 inline constexpr std::uint32_t kMaxChildren = 16;
 static_assert(kMaxChildren < (1u << kCountBits));
-/// Data that a descriptor carries itself.
+/// Largest data within a descriptor.
 inline constexpr std::size_t kMaxMiniBytes = 128;
 inline constexpr unsigned kContributionBits = 24;
-/// No data of its own take part in a reduction.
+/// The reduction has no operand of its own.
 inline constexpr std::uint8_t kNoLocalOperand = 31;
 
 /// A packet of the descriptor's own job.
@@ -60,7 +56,7 @@ struct NamedPacket {
 struct Descriptor {
   PayloadKind kind = PayloadKind::mini;
   JobId job{};
-  SequenceId step{};  ///< of the packet that it sends
+  SequenceId step{};  ///< step of the packet that it sends
   Port source_port{};
   Port destination_port{};
   NodeId destination = kNoNode;
@@ -68,7 +64,7 @@ struct Descriptor {
   bool collective = true;  ///< C
   bool head = false;       ///< CH
   bool tail = false;       ///< CT
-  bool trigger = true;     ///< CP: the packet it sends fires a descriptor
+  bool trigger = true;     ///< CP: the packet that it sends fires a descriptor
   bool swap_local_data = false;
   bool swap_local_port = false;
   bool swap_remote_data = false;
@@ -81,16 +77,16 @@ struct Descriptor {
 
   reduction::Operation operation = reduction::Operation::sum;
   reduction::ElementType type = reduction::ElementType::int8;
-  /// How many named packets come before the descriptor's own data.
+  /// Number of named packets that precede the descriptor's own data.
   std::uint8_t local_position = kNoLocalOperand;
-  /// Where not 0, the result is the collective's and is finished (average) for so many ranks.
+  /// If not 0, this is the collective's result, to be finished (average) for this many ranks.
   std::uint32_t contributions = 0;
 
   std::uint32_t data_bytes = 0;
-  std::array<std::byte, kMaxMiniBytes> data{};  ///< mini
-  Address address = kNoAddress;                 ///< rdma: where the data are
-  Address store_address = kNoAddress;           ///< where the result goes, if anywhere
-  /// Where the packet's payload goes at its destination; kNoAddress: into the hash buffer.
+  std::array<std::byte, kMaxMiniBytes> data{};  ///< mini: the data
+  Address address = kNoAddress;                 ///< rdma: address of the data
+  Address store_address = kNoAddress;           ///< address of the result; kNoAddress: not stored
+  /// Address of the packet's payload at its destination; kNoAddress: into the hash buffer.
   Address remote_address = kNoAddress;
 
   std::span<const NamedPacket> named_packets() const { return std::span(named).first(named_count); }
@@ -112,12 +108,12 @@ inline constexpr std::size_t kMaxDescriptorWords = 5 + kMaxChildren + kMaxMiniBy
 /// Appends the descriptor's words.
 void encode(const Descriptor& descriptor, std::vector<std::uint64_t>& out);
 
-/// Reads one descriptor from the front of `words`, which it shortens. Errors (invalid_argument)
-/// name the field: missing words, reserved bits, a count, operation, type or size out of range.
+/// Reads one descriptor from the front of `words` and removes it. Errors (invalid_argument) name
+/// the field: missing words, reserved bits, a count, operation, type or size out of range.
 Result<Descriptor> decode_descriptor(std::span<const std::uint64_t>& words);
 
-/// Whether a unit can run these descriptors as one sequence: head first, tail last and no other;
-/// one job and one port; counts and sizes within bounds; reductions of whole elements.
+/// Whether a unit can run these descriptors as one sequence: head first and tail last only, one job
+/// and one port, counts and sizes within bounds, reductions of whole elements.
 Status check_sequence(std::span<const Descriptor> sequence);
 
 }  // namespace tutti::trigger

@@ -1,7 +1,7 @@
 // The host memory that a node's units may read and write: regions, each of one job.
 //
-// An address from the network is only as good as this check: its region must be of the packet's
-// job, and the bytes must lie within it.
+// Every address from the network passes this check: its region must belong to the packet's job, and
+// the bytes must lie within the region.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,12 @@ class MemoryMap {
   static constexpr unsigned kOffsetBits = 48;
   static constexpr std::size_t kMaxRegions = (std::size_t{1} << (64 - kOffsetBits)) - 1;
 
-  /// Registers memory, which stays the caller's and must outlive the job. resource_exhausted where
-  /// no region is free.
+  /// Registers memory, which the caller keeps valid for the life of the job. Error
+  /// resource_exhausted: no region is free.
   Result<Address> add(JobId job, std::span<std::byte> memory);
-  /// Forgets all regions of a job.
+  /// Removes all regions of a job.
   void remove(JobId job);
-  /// The bytes at an address, where they are all the job's.
+  /// The bytes at an address, if all belong to the job.
   std::optional<std::span<std::byte>> find(JobId job, Address address,
                                            std::uint64_t size_bytes) const;
 

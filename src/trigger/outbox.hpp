@@ -1,4 +1,4 @@
-// Packets that a unit has sent and the network has not taken yet. Full means: the unit waits.
+// Packets that a unit has sent and the network has not taken yet. While it is full, the unit waits.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace tutti::trigger {
 
-/// A packet on its way out. The payload stays valid until pop(); an RDMA packet's may be the job's
-/// memory itself, which stays as it is until the collective has ended.
+/// An outgoing packet. Its payload stays valid until pop(). The payload of an RDMA packet may be
+/// the job's memory itself, which must not change until the collective has ended.
 struct OutgoingPacket {
   PacketHeader header;
   std::span<const std::byte> payload;
@@ -30,8 +30,8 @@ class PacketOutbox {
   bool empty() const { return ring_.empty(); }
   bool full() const { return ring_.full(); }
   std::size_t size() const { return ring_.size(); }
-  /// Queues a packet, only where not full. `in_memory`: the payload is the job's memory and is
-  /// referred to; otherwise it is copied.
+  /// Queues a packet; the outbox must not be full. With `in_memory` the payload is the job's memory
+  /// and is referenced; otherwise it is copied.
   void push(const PacketHeader& header, std::span<const std::byte> payload, bool in_memory) {
     Entry& entry = ring_.next_free();
     if (!in_memory) {

@@ -1,11 +1,11 @@
-// What units send each other: a header of packed words, and a payload (T1).
+// The packets between units: a header of packed words, and a payload [Xu25] 1.2.
 //
 //   word 0   key 48 | collective 1 | trigger 1 | swap data 1 | swap address 1 | end 1 | rdma 1 | 0
 //   word 1   destination 24 | destination port 11 | payload bytes 29
 //   word 2   remote address, of rdma packets only
 //
-// A mini packet's payload waits in the destination's hash buffer. An RDMA packet's payload goes to
-// the destination's memory at once, and what waits is the bare trigger.
+// The payload of a mini packet waits in the destination's hash buffer. The payload of an RDMA
+// packet goes straight to the destination's memory, and only the trigger waits.
 #pragma once
 
 #include <array>
@@ -19,10 +19,10 @@
 
 namespace tutti::trigger {
 
-/// Where a descriptor's data are: in itself, or in memory.
+/// The place of a descriptor's data: within it, or in memory.
 enum class PayloadKind : std::uint8_t { mini, rdma };
 
-/// A place in a node's registered memory: region in the upper 16 bits, offset in bytes below.
+/// An address in a node's registered memory: region in the upper 16 bits, byte offset below.
 enum class Address : std::uint64_t {};
 inline constexpr Address kNoAddress = static_cast<Address>(~std::uint64_t{0});
 constexpr Address operator+(Address address, std::uint64_t bytes) {
@@ -37,10 +37,11 @@ struct PacketHeader {
   NodeId destination = kNoNode;
   Port destination_port{};
   PayloadKind kind = PayloadKind::mini;
-  bool collective = true;       ///< C: else a point-to-point message, which no unit sees
-  bool trigger = true;          ///< CP: takes part in firing the descriptor that names it
-  bool swap_data = false;       ///< SwapRemoteData: the payload replaces that descriptor's data
-  bool swap_address = false;    ///< SwapRemoteAddr: the payload is where that descriptor writes to
+  bool collective = true;  ///< C: if false, a point-to-point message, which bypasses the units
+  bool trigger = true;     ///< CP: counts towards firing the descriptor that names it
+  bool swap_data = false;  ///< SwapRemoteData: the payload replaces the data of that descriptor
+  bool swap_address =
+      false;  ///< SwapRemoteAddr: the payload is the remote address for that descriptor
   bool collective_end = false;  ///< CollEndFlag: that descriptor ends the collective at its node
   std::uint32_t payload_bytes = 0;
   Address remote_address = kNoAddress;
@@ -52,14 +53,14 @@ static_assert(kKeyBits + 6 <= 64 && kNodeBits + kPortBits + kPayloadSizeBits <= 
 
 inline constexpr std::size_t kMaxPacketHeaderWords = 3;
 
-/// Writes the header; returns how many words.
+/// Writes the header; returns its number of words.
 std::size_t encode(const PacketHeader& header, std::span<std::uint64_t, kMaxPacketHeaderWords> out);
 
-/// Reads a header from hostile words. Nothing where words are missing or surplus, or reserved bits
-/// are set.
+/// Reads a header from untrusted words. Empty if words are missing or surplus, or reserved bits are
+/// set.
 std::optional<PacketHeader> decode_packet_header(std::span<const std::uint64_t> words);
 
-/// "job 3 node 7 port 2 step 4": how every error names a packet.
+/// The name of a packet in every error: "job 3 node 7 port 2 step 4".
 std::string to_string(const PacketKey& key);
 
 }  // namespace tutti::trigger

@@ -1,4 +1,4 @@
-// The names under which packets wait (T1, T3), and the widths that they are limited to.
+// The keys of waiting packets [Xu25] 1.2, 1.3, and the widths of their fields.
 #pragma once
 
 #include <compare>
@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kNodeIds = 1u << kNodeBits;
 inline constexpr std::uint32_t kPorts = 1u << kPortBits;
 inline constexpr std::uint32_t kSequenceIds = 1u << kSequenceBits;
 
-/// One collective call. An id may be dealt out again when the call has ended at every node.
+/// One collective call. An id may be reused once the call has ended at every node.
 enum class JobId : std::uint8_t {};
 /// A node of the network; in Tutti, a rank of the communicator.
 enum class NodeId : std::uint32_t {};
@@ -32,10 +32,10 @@ constexpr std::uint32_t index(NodeId node) { return static_cast<std::uint32_t>(n
 constexpr std::uint32_t index(Port port) { return static_cast<std::uint32_t>(port); }
 constexpr std::uint32_t index(SequenceId id) { return static_cast<std::uint32_t>(id); }
 
-/// Nobody: a descriptor that sends nothing.
+/// No destination: the descriptor sends nothing.
 inline constexpr NodeId kNoNode = static_cast<NodeId>(kNodeIds - 1);
 
-/// The name of a packet: whose it is and which. `node` and `port` are the sender's.
+/// The key of a packet. `node` and `port` are the sender's.
 struct PacketKey {
   JobId job{};
   NodeId node{};

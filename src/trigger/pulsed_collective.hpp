@@ -1,11 +1,11 @@
-// A collective of any size at one rank: pulse by pulse, segment by segment, through the units.
+// One rank's collective of any size, run through the units pulse by pulse and segment by segment.
 //
-// Pulsed credits say when the next pulse may begin. A pulse is cut into segments that fit a packet;
-// each becomes the sequences of its builder, on ports of its own: as many ports as the window has
-// segments. A segment whose sequences have completed is a response to the pulse; when all have
-// come, the pulse's credit and its ports are free again.
+// Pulsed credits decide when the next pulse may begin. A pulse is cut into segments that fit a
+// packet, and each segment becomes the sequences of its builder on ports of its own, so the call
+// needs ports for as many segments as its window holds. A segment whose sequences have completed is
+// a response to the pulse; after the last one, the pulse's credit and ports are free.
 //
-// Drive it: poll(), and on_completion() with what the node's units complete.
+// The caller drives it with poll(), and on_completion() for each completion of the node's units.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,21 @@ namespace tutti::trigger {
 
 class PulsedCollective {
  public:
-  /// The call of one rank as a whole, of any number of elements; `port` is the first that it may
-  /// use. Bank and credits are the node's and outlive it. A barrier counts as one element.
+  /// The whole call of one rank, of any number of elements; `port` is the first port that it may
+  /// use. Bank and credits belong to the node and outlive it. A barrier counts as one element.
   static Result<PulsedCollective> create(UnitBank& bank, PulsedCredits& credits,
                                          const CollectiveCall& call,
                                          std::uint32_t segment_elements);
 
-  /// Begins what credits and units have room for. Returns whether anything was begun.
+  /// Begins as much as credits and units have room for. Returns whether it began anything.
   bool poll(Instant now);
-  /// A completion on one of this call's ports. False: it is not this call's.
+  /// Handles a completion; false if its port is not one of this call's.
   bool on_completion(const Completion& completion);
 
   bool done() const { return !status_.ok() || credits_->complete(request_); }
-  /// Why the call has failed; ok while it runs and when it has ended well.
+  /// The failure of the call; ok while it runs and after it has succeeded.
   const Status& status() const { return status_; }
-  /// Gives the credits back; only when done. A call that failed with pulses in flight keeps them.
+  /// Returns the credits; call only when done. A call that failed with pulses in flight keeps them.
   bool close() { return credits_->close(request_); }
   JobId job() const { return call_.job; }
 

@@ -11,15 +11,17 @@ Result<PulsedCredits> PulsedCredits::create(const Settings& settings) {
       settings.requests == 0) {
     return failure(
         Code::invalid_argument,
-        "pulsed credits: capacity {}, pulses {}, counters {}, requests {}: none may be 0",
+        "pulsed credits: capacity {}, pulses {}, counters {}, requests {}: give at least 1 of each",
         settings.capacity_elements, settings.pulses, settings.counters, settings.requests);
   }
   if (settings.pulses > settings.capacity_elements) {
-    return failure(Code::invalid_argument, "pulsed credits: {} pulses of a capacity of {} elements",
-                   settings.pulses, settings.capacity_elements);
+    return failure(Code::invalid_argument,
+                   "pulsed credits: {} pulses exceed the capacity of {} elements", settings.pulses,
+                   settings.capacity_elements);
   }
   if (settings.window == 0 || settings.window > kMaxWindow) {
-    return failure(Code::invalid_argument, "pulsed credits: a window of {} pulses, not 1 to {}",
+    return failure(Code::invalid_argument,
+                   "pulsed credits: a window of {} pulses is invalid: choose 1 to {}",
                    settings.window, kMaxWindow);
   }
   return PulsedCredits(settings);

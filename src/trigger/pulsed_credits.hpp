@@ -1,29 +1,28 @@
-// Pulsed credits (T4): what a host's reductions have outstanding in the network never exceeds its
-// capacity of C elements.
+// Pulsed credits [Xu25] 1.3: the reductions of a host never have more than its capacity of C
+// elements outstanding in the network.
 //
-// A reduction of m elements is cut into pulses of ceil(C / k), so up to k of them hide the time
-// that one takes; m > C therefore becomes several rounds of the network's capacity. A pulse holds a
-// counter and one credit. Responses are counted there, and when the count reaches the pulse's size,
-// counter and credit come back. Where k does not divide C, k pulses would be more than C: fewer are
-// let out then, so that C holds.
+// A reduction of m elements is cut into pulses of ceil(C / k), so that up to k pulses overlap; m >
+// C takes several rounds of the capacity. A pulse holds a counter and a credit, and its responses
+// are counted. When the count reaches the pulse's size, counter and credit return. If k does not
+// divide C, fewer than k pulses are in flight, so that C holds.
 //
-// Requests share the credits. Each of up to J requests (`requests`) has one credit and one counter
-// for itself from its admission to its end, and further pulses come only from what is beyond those
-// J. Without that, two nodes could each give everything to a different reduction and wait for each
-// other for ever (the tests' model finds it). A request that finds neither counter nor credit,
-// which takes more than J requests or fewer than J credits, tries again after `retry_after`; after
-// `attempts` tries the host gets an error. Nobody takes further pulses while a request waits so.
+// Requests share the credits. Each of up to J requests (`requests`) owns one credit and one counter
+// from admission to end; further pulses use only credits beyond those J. Otherwise two nodes could
+// each give all credits to a different reduction and wait for each other forever.
 //
-// Pulses of a request form a window: pulse p + w starts after pulse p has completed (w: `window`),
-// so p modulo w names a channel that is free.
+// A request that finds no counter or credit (more than J requests, or fewer than J credits) tries
+// again after `retry_after`; after `attempts` tries the host gets an error. While a request waits
+// in this way, no request gets further pulses.
 //
-// protocol/credit_window.hpp has the same arithmetic for another question. There, one stream is
-// multicast to all, and a pulse's credit returns when every receiver has consumed it, news of which
-// runs up a tree; here the sender itself counts the responses to its own requests. A credit window
-// could keep a request of this class per chain (elements: chunks; a response: a child's report) and
-// would shrink to its tree and its proofs of loss. This class knows nothing of either.
+// The pulses of a request form a window: pulse p + w starts after pulse p has completed (w:
+// `window`), so p modulo w names a free channel.
 //
-// Time is an argument. Copies are independent and comparable: the tests explore every interleaving.
+// protocol/credit_window.hpp uses the same arithmetic for a stream that is multicast to all ranks.
+// Its credits return when every receiver has consumed a batch, which reports up a tree reveal; here
+// the sender counts the responses to its own requests.
+//
+// Time is an argument. Copies are independent and comparable, because the tests explore every
+// interleaving.
 #pragma once
 
 #include <compare>
@@ -39,12 +38,12 @@ namespace tutti::trigger {
 class PulsedCredits {
  public:
   struct Settings {
-    std::uint64_t capacity_elements = 65536;  ///< C
-    std::uint32_t pulses = 4;                 ///< k: a pulse is a k-th of the capacity
-    std::uint32_t window = 4;                 ///< of one request; at most kMaxWindow
-    std::uint32_t requests = 1;  ///< J: reductions at once that must not wait for one another
+    std::uint64_t capacity_elements = 65536;  ///< C: elements that may be outstanding
+    std::uint32_t pulses = 4;                 ///< k: pulses that the capacity is divided into
+    std::uint32_t window = 4;    ///< pulses of one request in flight; at most kMaxWindow
+    std::uint32_t requests = 1;  ///< J: concurrent reductions that never wait for one another
     std::uint32_t counters = 64;
-    std::uint32_t attempts = 16;  ///< to be admitted, before the host gets an error
+    std::uint32_t attempts = 16;  ///< tries for admission before the host gets an error
     Nanoseconds retry_after{0};
 
     friend auto operator<=>(const Settings&, const Settings&) = default;
@@ -56,8 +55,8 @@ class PulsedCredits {
 
   /// A part of a reduction that may be injected now.
   struct Pulse {
-    std::uint32_t counter = 0;  ///< to count its responses with
-    std::uint64_t number = 0;   ///< in its request, from 0
+    std::uint32_t counter = 0;  ///< counter for its responses
+    std::uint64_t number = 0;   ///< number within its request, from 0
     std::uint64_t first_element = 0;
     std::uint64_t elements = 0;
 
@@ -65,11 +64,11 @@ class PulsedCredits {
   };
 
   enum class Answer : std::uint8_t {
-    pulse,     ///< inject it
-    wait,      ///< responses must come first
-    retry,     ///< neither counter nor credit to begin with: ask again at retry_at()
+    pulse,     ///< inject the pulse
+    wait,      ///< wait for responses first
+    retry,     ///< not admitted, for lack of a counter or credit: ask again at retry_at()
     finished,  ///< all pulses have been injected
-    failed,    ///< out of attempts; status() has the error
+    failed,    ///< out of attempts: status() has the error
   };
 
   /// Totals, for reports.
@@ -83,35 +82,36 @@ class PulsedCredits {
     friend auto operator<=>(const Counters&, const Counters&) = default;
   };
 
-  /// Errors (invalid_argument): a capacity, k, window, J or number of counters of 0, k above C, a
+  /// Errors (invalid_argument): a capacity, k, window, J or number of counters of 0; k above C; a
   /// window above kMaxWindow.
   static Result<PulsedCredits> create(const Settings& settings);
 
-  /// A reduction of that many elements. The request stays until close().
+  /// Opens a reduction of that many elements. The request stays until close().
   Request open(std::uint64_t elements);
   /// The next pulse of a request, or why there is none.
   Answer next(Request request, Instant now, Pulse& pulse);
-  /// `elements` of a pulse have come back. True where that was the last: counter and credit are
-  /// free. Internal error where nothing is outstanding there, or less.
+  /// Counts `elements` of a pulse as returned. True if they were the last, which frees counter and
+  /// credit. Error internal: fewer elements are outstanding there.
   Result<bool> count(std::uint32_t counter, std::uint64_t elements);
-  /// All pulses have been injected and counted.
+  /// Whether all pulses have been injected and counted.
   bool complete(Request request) const;
-  /// Forgets a request: complete, failed, or never admitted. False where pulses are in flight.
+  /// Removes a request that is complete, failed or was never admitted. False if it has pulses in
+  /// flight.
   bool close(Request request);
 
   Instant retry_at(Request request) const { return requests_[request].retry_at; }
-  /// Why the last next() answered `failed`.
+  /// The error after next() returned `failed`.
   Status status(Request request) const;
 
   std::uint64_t pulse_elements() const { return pulse_elements_; }
-  /// Pulses that may be in flight together, over all requests.
+  /// Pulses that may be in flight at once, over all requests.
   std::uint32_t credits() const { return credits_; }
-  /// Elements injected and not counted yet; never above the capacity.
+  /// Elements injected and not yet counted; never above the capacity.
   std::uint64_t outstanding_elements() const;
   const Counters& counters() const { return totals_; }
   const Settings& settings() const { return settings_; }
 
-  /// Whether two controllers will behave alike; what they have counted for reports may differ.
+  /// Compares the state that determines behaviour; counters for reports are left out.
   friend std::strong_ordering operator<=>(const PulsedCredits& a, const PulsedCredits& b) {
     return std::tie(a.settings_, a.requests_, a.counters_) <=>
            std::tie(b.settings_, b.requests_, b.counters_);
@@ -128,13 +128,13 @@ class PulsedCredits {
     Instant retry_at;
     std::uint64_t elements = 0;
     std::uint64_t next_pulse = 0;
-    std::uint64_t oldest_pulse = 0;    ///< not complete; the window begins here
-    std::uint64_t completed_mask = 0;  ///< of pulses oldest_pulse + i
+    std::uint64_t oldest_pulse = 0;  ///< first pulse that is not complete: the start of the window
+    std::uint64_t completed_mask = 0;  ///< bit i: pulse oldest_pulse + i is complete
 
     friend auto operator<=>(const RequestState&, const RequestState&) = default;
   };
 
-  /// A pulse's responses still to come.
+  /// The outstanding responses of a pulse.
   struct Counter {
     bool busy = false;
     Request request = 0;
@@ -146,7 +146,7 @@ class PulsedCredits {
 
   explicit PulsedCredits(const Settings& settings);
   std::uint64_t pulses_of(const RequestState& request) const;
-  /// Credits and counters that no admitted request keeps for itself and no pulse holds.
+  /// Credits and counters that are neither owned by an admitted request nor held by a pulse.
   std::uint32_t spare() const;
   /// Whether a request that has pulses in flight may take another credit.
   bool may_take_more() const;

@@ -10,7 +10,7 @@
 namespace tutti::trigger {
 namespace {
 
-// What the buffer remembers of a packet's header.
+// The header fields of a packet that the buffer keeps, as bits.
 constexpr std::uint32_t kSwapData = 1;
 constexpr std::uint32_t kSwapAddress = 2;
 constexpr std::uint32_t kEnd = 4;
@@ -20,7 +20,7 @@ std::uint32_t tag_of(const PacketHeader& header) {
          (header.collective_end ? kEnd : 0);
 }
 
-/// Whether the descriptor's packet waits in the destination's buffer rather than go to its memory.
+/// Whether the packet waits in the destination's buffer instead of going to its memory.
 bool goes_to_buffer(const Descriptor& d) {
   return d.kind == PayloadKind::mini || d.remote_address == kNoAddress;
 }
@@ -47,8 +47,9 @@ std::span<std::byte> TriggerUnit::place_of(std::uint32_t at) {
 Status TriggerUnit::start(std::vector<Descriptor> sequence, Instant now) {
   for (const Descriptor& d : sequence) {
     if (d.data_bytes > settings_.slot_bytes && d.reduce) {
-      return failure(Code::invalid_argument, "offload: job {} reduces {} bytes at once; {} at most",
-                     index(d.job), d.data_bytes, settings_.slot_bytes);
+      return failure(Code::invalid_argument,
+                     "offload: job {} reduces {} bytes at once: use at most {}", index(d.job),
+                     d.data_bytes, settings_.slot_bytes);
     }
   }
   const auto free = std::find_if(sequences_.begin(), sequences_.end(),
@@ -105,7 +106,7 @@ std::size_t TriggerUnit::run(std::uint32_t at, Instant now) {
   return fired;
 }
 
-// Reads the packets named, as far as they are there. True: the descriptor may fire.
+// Reads the named packets that are present. Returns true if the descriptor may fire.
 bool TriggerUnit::gather(std::uint32_t at, Instant now) {
   Sequence& sequence = sequences_[at];
   const Descriptor& d = sequence.current();
@@ -129,7 +130,7 @@ bool TriggerUnit::gather(std::uint32_t at, Instant now) {
   return false;
 }
 
-// The descriptor's own data, if it is their turn in the order. False: they cannot be read.
+// Adds the descriptor's own data if they are next in the order. False if they cannot be read.
 bool TriggerUnit::add_local(Sequence& sequence, Batch& batch) {
   const Descriptor& d = sequence.current();
   Progress& progress = sequence.progress;
@@ -155,15 +156,16 @@ bool TriggerUnit::add_packet(std::uint32_t at, const PacketKey& key,
   if (d.swap_local_port) progress.destination_port = key.port;
   if ((packet.tag & kSwapAddress) != 0) {
     if (packet.payload.size() != sizeof(Address)) {
-      fail(sequence, failure(Code::invalid_argument, "offload: the packet {} brings no address",
+      fail(sequence, failure(Code::invalid_argument, "offload: the packet {} contains no address",
                              to_string(key)));
       return false;
     }
     std::memcpy(&progress.remote_address, packet.payload.data(), sizeof(Address));
   } else if (d.reduce) {
     if (packet.payload.size() != d.data_bytes) {
-      fail(sequence, failure(Code::invalid_argument, "offload: the packet {} has {} bytes, not {}",
-                             to_string(key), packet.payload.size(), d.data_bytes));
+      fail(sequence,
+           failure(Code::invalid_argument, "offload: the packet {} has {} bytes instead of {}",
+                   to_string(key), packet.payload.size(), d.data_bytes));
       return false;
     }
     batch.operands[batch.operand_count++] = packet.payload.data();
@@ -177,7 +179,7 @@ bool TriggerUnit::add_packet(std::uint32_t at, const PacketKey& key,
   return true;
 }
 
-// Folds a batch onto the partial result, and frees its packets.
+// Folds a batch into the partial result and frees its packets.
 void TriggerUnit::fold(std::uint32_t at, Batch& batch) {
   Sequence& sequence = sequences_[at];
   const Descriptor& d = sequence.current();
@@ -223,7 +225,7 @@ std::optional<std::span<const std::byte>> TriggerUnit::local_data(const Descript
   return *found;
 }
 
-// False: it must wait, or has failed.
+// Returns false if the descriptor must wait or has failed.
 bool TriggerUnit::fire(std::uint32_t at) {
   Sequence& sequence = sequences_[at];
   const Descriptor& d = sequence.current();
@@ -275,7 +277,7 @@ bool TriggerUnit::store(Sequence& sequence, std::span<const std::byte> data) {
   return true;
 }
 
-// RDMA data are read from memory when the network takes them; what was folded or swapped in travels
+// The network reads RDMA data from memory when it takes the packet; folded or swapped data travel
 // with the packet.
 void TriggerUnit::send(const Sequence& sequence, std::span<const std::byte> data) {
   const Descriptor& d = sequence.current();
@@ -314,7 +316,7 @@ void TriggerUnit::fail(Sequence& sequence, Status status) {
   ++counters_.failures;
 }
 
-// True: the host will hear of it and the sequence has ended.
+// Returns true if the failure reaches the host and the sequence has ended.
 bool TriggerUnit::report_failure(std::uint32_t at) {
   Sequence& sequence = sequences_[at];
   if (completions_->full()) return false;

@@ -1,13 +1,12 @@
-// One collective unit (T1, T2, T5): runs sequences of descriptors, fed by packets that it keeps in
-// its hash buffer until the descriptor that names them asks for them, in the order named.
+// One collective unit [Xu25] 1.1, 1.2: runs sequences of descriptors. Packets wait in its hash
+// buffer until the descriptor that names them reads them, in the order named.
 //
-// A sequence that waits for a packet is parked and the others go on. Data of a reduction are folded
-// as far as they are there, in the named order and in one pass over memory; the partial result
-// waits in a place of the sequence, so that packets leave the buffer as early as their order
-// allows.
+// A sequence that waits for a packet is parked and the others continue. The unit folds operands as
+// far as they are present, in the named order and in one pass over memory. The partial result stays
+// in the sequence's place, so packets leave the buffer as early as their order allows.
 //
-// Poll-driven; no clock, no I/O, no allocation while running. What it sends stands in its outbox;
-// while that is full, the descriptors that want to send wait, and so does what they would read.
+// Poll-driven: no clock, no I/O, no allocation while running. Outgoing packets go to its outbox.
+// While that is full, descriptors that must send wait, and the packets that they would read stay.
 #pragma once
 
 #include <array>
@@ -27,7 +26,7 @@
 
 namespace tutti::trigger {
 
-/// What the host hears: a collective has ended on a port, or a sequence has failed there.
+/// A notification to the host: a collective ended on a port, or a sequence failed there.
 struct Completion {
   JobId job{};
   Port port{};
@@ -35,11 +34,11 @@ struct Completion {
 };
 
 struct UnitSettings {
-  std::uint32_t buffer_bytes = 512 * 1024;  ///< of payloads (T3)
-  std::uint32_t slot_bytes = 1024;          ///< the largest packet that may wait
-  std::uint32_t sequences = 64;             ///< run side by side
+  std::uint32_t buffer_bytes = 512 * 1024;  ///< payload bytes of the hash buffer [Xu25] 1.3
+  std::uint32_t slot_bytes = 1024;          ///< largest packet that may wait, in bytes
+  std::uint32_t sequences = 64;             ///< sequences that run side by side
   std::uint32_t outbox_packets = 64;
-  Nanoseconds wait_limit{0};  ///< a packet that takes longer fails its sequence; 0: never
+  Nanoseconds wait_limit{0};  ///< longest wait for a packet before its sequence fails; 0: unlimited
 };
 
 class TriggerUnit {
@@ -47,24 +46,24 @@ class TriggerUnit {
   struct Counters {
     std::uint64_t sequences = 0;
     std::uint64_t fired = 0;
-    std::uint64_t operands = 0;  ///< folded, own data included
-    std::uint64_t folds = 0;     ///< passes over a partial result; operands / folds is the fan-in
-    std::uint64_t stalled = 0;   ///< polls in which a descriptor found the outbox full
+    std::uint64_t operands = 0;  ///< operands folded, own data included
+    std::uint64_t folds = 0;  ///< passes over a partial result; operands / folds is the mean fan-in
+    std::uint64_t stalled = 0;  ///< polls in which a descriptor found the outbox full
     std::uint64_t failures = 0;
   };
 
-  /// The map, the directory and the completions are the node's and outlive the unit.
+  /// Map, directory and completions belong to the node and outlive the unit.
   TriggerUnit(NodeId node, const UnitSettings& settings, const MemoryMap& memory,
               UnitDirectory& directory, Ring<Completion>& completions);
 
-  /// Takes a sequence that check_sequence() has passed. resource_exhausted: all places are in use,
-  /// ask again; invalid_argument: data too long for this unit's slots.
+  /// Starts a sequence that check_sequence() has accepted. Errors: resource_exhausted (all places
+  /// are in use, try again), invalid_argument (data too long for this unit's slots).
   Status start(std::vector<Descriptor> sequence, Instant now);
-  /// Takes a packet into the buffer.
+  /// Puts a packet into the buffer.
   HashBuffer::Wrote deliver(const PacketHeader& header, std::span<const std::byte> payload);
-  /// Runs what can run; returns how many descriptors have fired.
+  /// Runs all sequences that can run; returns the number of descriptors that fired.
   std::size_t poll(Instant now);
-  /// Ends a job's sequences without a word, and frees its packets; returns how many waited.
+  /// Ends a job's sequences without completions and frees its packets; returns how many waited.
   std::uint32_t abort(JobId job);
 
   PacketOutbox& outbox() { return outbox_; }
@@ -75,12 +74,12 @@ class TriggerUnit {
   std::uint32_t places() const { return settings_.sequences; }
 
  private:
-  /// How far the current descriptor has come.
+  /// The progress of the current descriptor.
   struct Progress {
-    std::uint32_t named = 0;  ///< packets read
+    std::uint32_t named = 0;  ///< named packets read
     bool local_folded = false;
-    bool held = false;  ///< data are in the sequence's place, not in the descriptor
-    bool ends = false;  ///< a packet said so
+    bool held = false;  ///< the data are in the sequence's place instead of the descriptor
+    bool ends = false;  ///< a packet has ended the collective
     std::uint32_t data_bytes = 0;
     Address remote_address = kNoAddress;
     Port destination_port{};
@@ -91,11 +90,11 @@ class TriggerUnit {
     std::size_t at = 0;
     Instant waiting_since;
     Progress progress;
-    Status failure;  ///< ok while it runs
+    Status failure;  ///< ok while the sequence runs
     std::vector<Descriptor> descriptors;
     const Descriptor& current() const { return descriptors[at]; }
   };
-  /// Operands that are there, and the slots to free once they are folded.
+  /// Operands that are present, and the slots to free once they are folded.
   struct Batch {
     std::array<const std::byte*, kMaxChildren + 2> operands{};
     std::uint32_t operand_count = 0;
@@ -129,9 +128,9 @@ class TriggerUnit {
   HashBuffer buffer_;
   PacketOutbox outbox_;
   std::vector<Sequence> sequences_;
-  std::vector<std::byte> places_;  ///< a slot per sequence: its partial result
+  std::vector<std::byte> places_;  ///< partial results, one slot a sequence
   std::uint32_t active_ = 0;
-  std::uint32_t first_ = 0;  ///< who runs first in the next poll
+  std::uint32_t first_ = 0;  ///< sequence that runs first in the next poll
   Counters counters_;
 };
 

@@ -19,7 +19,7 @@ UnitBank::UnitBank(const Settings& settings)
   }
 }
 
-// By what they have to run, then by what waits in their buffers.
+// By sequences to run, then by packets in the buffer.
 std::uint32_t UnitBank::least_loaded() const {
   const auto load = [this](std::uint32_t unit) {
     return std::pair(directory_.bound_ports(unit), units_[unit]->buffer().counters().occupied);
@@ -42,14 +42,15 @@ Status UnitBank::post(std::vector<Descriptor> sequence, Instant now) {
   const JobId job = sequence[0].job;
   const Port port = sequence[0].source_port;
   if (index(port) >= settings_.ports) {
-    return failure(Code::invalid_argument, "offload: job {} uses port {}; there are {}", index(job),
+    return failure(Code::invalid_argument,
+                   "offload: job {} uses port {}: the number of ports is {}", index(job),
                    index(port), settings_.ports);
   }
   TriggerUnit* unit = unit_for(job, port);
   if (unit == nullptr) {
     ++counters_.posts_deferred;
-    return failure(Code::resource_exhausted, "offload: job {} finds {} jobs running", index(job),
-                   settings_.jobs);
+    return failure(Code::resource_exhausted, "offload: job {} cannot start while {} jobs run",
+                   index(job), settings_.jobs);
   }
   Status status = unit->start(std::move(sequence), now);
   if (status.code() == Code::resource_exhausted) ++counters_.posts_deferred;
@@ -60,7 +61,7 @@ Status UnitBank::post(std::vector<Descriptor> sequence, Instant now) {
 Status UnitBank::send_point_to_point(const Descriptor& d) {
   if (d.collective || d.named_count != 0 || d.reduce) {
     return failure(Code::invalid_argument,
-                   "offload: job {}'s descriptor is a collective's: post it as a sequence",
+                   "offload: a descriptor of job {} belongs to a collective: post it as a sequence",
                    index(d.job));
   }
   std::span<const std::byte> data = std::span(d.data).first(
@@ -74,7 +75,8 @@ Status UnitBank::send_point_to_point(const Descriptor& d) {
     data = *found;
   }
   if (point_to_point_.full()) {
-    return failure(Code::resource_exhausted, "offload: {} messages wait for the network",
+    return failure(Code::resource_exhausted,
+                   "offload: {} messages wait for the network: send again later",
                    point_to_point_.size());
   }
   PacketHeader header;

@@ -1,8 +1,8 @@
-// The collective units of one node (T5): eight of them share the jobs by load, up to 32 at a time.
+// The collective units of one node [Xu25] 1.1: eight units share up to 32 jobs by load.
 //
-// The host posts sequences and drains completions; the network delivers packets and drains what is
-// to be sent. Nothing here blocks, reads a clock or performs I/O. A descriptor without C is a
-// point-to-point message: it goes out at once and never meets a unit.
+// The host posts sequences and drains completions; the network delivers packets and drains outgoing
+// ones. Nothing here blocks, reads a clock or performs I/O. A descriptor without C is a
+// point-to-point message, which is sent at once and bypasses the units.
 #pragma once
 
 #include <cstdint>
@@ -20,22 +20,22 @@ class UnitBank {
     NodeId node{};
     std::uint32_t units = 8;
     std::uint32_t jobs = 32;
-    std::uint32_t ports = 256;    ///< of each job; at most kPorts
-    std::uint32_t messages = 64;  ///< point-to-point messages that wait for the host
+    std::uint32_t ports = 256;    ///< ports of each job; at most kPorts
+    std::uint32_t messages = 64;  ///< point-to-point messages that may wait for the host
     UnitSettings unit;
   };
 
   enum class Delivered : std::uint8_t {
     accepted,
     pushed_back,  ///< no room now: the network keeps the packet and tries again
-    refused,      ///< never: misrouted, too long, or an address that is not the job's
+    refused,      ///< invalid: misrouted, too long, or an address outside the job's memory
   };
 
   struct Counters {
-    std::uint64_t packets = 0;      ///< accepted
-    std::uint64_t pushed_back = 0;  ///< back-pressure: deliveries that had to be tried again
+    std::uint64_t packets = 0;      ///< accepted packets
+    std::uint64_t pushed_back = 0;  ///< deliveries that were pushed back
     std::uint64_t refused = 0;
-    std::uint64_t posts_deferred = 0;  ///< sequences that the host has to post again
+    std::uint64_t posts_deferred = 0;  ///< sequences that the host must post again
   };
 
   /// A point-to-point message.
@@ -47,27 +47,27 @@ class UnitBank {
   explicit UnitBank(const Settings& settings);
 
   // ---- The host's side --------------------------------------------------------------------------
-  /// Registers memory of a job, for as long as the job is open.
+  /// Registers memory of a job until the job closes.
   Result<Address> add_memory(JobId job, std::span<std::byte> memory) {
     return memory_.add(job, memory);
   }
-  /// Hands over a sequence. Errors: resource_exhausted (post again later: all sequences of the unit
-  /// or all jobs are taken), invalid_argument (no unit can run it).
+  /// Starts a sequence. Errors: resource_exhausted (all sequences of the unit or all jobs are in
+  /// use, post again later), invalid_argument (no unit can run it).
   Status post(std::vector<Descriptor> sequence, Instant now);
   /// Sends one descriptor without C. resource_exhausted: the outbox is full, send again later.
   Status send_point_to_point(const Descriptor& descriptor);
-  /// Ends a job: its sequences without a word, its packets, its memory. Returns the packets that
-  /// still waited; 0 where every sequence had ended well.
+  /// Ends a job: its sequences without completions, its packets, its memory. Returns the number of
+  /// packets that still waited; 0 if every sequence ended well.
   std::uint32_t close_job(JobId job);
   Ring<Completion>& completions() { return completions_; }
   Ring<Message>& messages() { return messages_; }
 
   // ---- The network's side -----------------------------------------------------------------------
   Delivered deliver(const PacketHeader& header, std::span<const std::byte> payload);
-  /// The outbox whose front goes next; null where nothing is to be sent.
+  /// The outbox to drain next; null if nothing is to be sent.
   PacketOutbox* next_outbox();
 
-  /// Runs every unit once; returns how many descriptors have fired.
+  /// Runs every unit once; returns the number of descriptors that fired.
   std::size_t poll(Instant now);
 
   NodeId node() const { return settings_.node; }

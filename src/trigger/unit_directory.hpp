@@ -1,9 +1,8 @@
-// Which unit runs which port of which job (T5).
+// Maps each port of each job to a unit [Xu25] 1.1.
 //
-// Packets of a sequence may come before the sequence itself, so whatever comes first, packet or
-// descriptors, binds (job, port) to the least loaded unit; from then on both find each other there.
-// The binding ends when no sequence runs on it and no packet waits. At most `jobs` jobs are bound
-// at a time.
+// Packets of a sequence may precede the sequence itself. The first arrival, packet or sequence,
+// binds (job, port) to the least loaded unit, and both meet there. The binding ends when no
+// sequence runs on it and no packet waits. At most `jobs` jobs are bound at a time.
 #pragma once
 
 #include <array>
@@ -17,19 +16,19 @@ namespace tutti::trigger {
 
 class UnitDirectory {
  public:
-  /// `ports`: of each job, at most kPorts.
+  /// `ports` is the number of ports of each job, at most kPorts.
   UnitDirectory(std::uint32_t units, std::uint32_t jobs, std::uint32_t ports);
 
   /// The unit of a port, if bound.
   std::optional<std::uint32_t> unit_of(JobId job, Port port) const;
-  /// Binds an unbound port. False where the port is out of range or no further job fits.
+  /// Binds an unbound port. False if the port is out of range or no further job fits.
   bool bind(JobId job, Port port, std::uint32_t unit);
 
   void sequence_started(JobId job, Port port);
   void sequence_ended(JobId job, Port port);
   void packet_stored(JobId job, Port port);
   void packets_consumed(JobId job, Port port, std::uint32_t count);
-  /// Unbinds a bound port on which nothing happens after all.
+  /// Unbinds a port that was bound without use.
   void release_idle(JobId job, Port port);
   /// Unbinds all ports of a job, whatever waits there.
   void forget(JobId job);
@@ -56,7 +55,7 @@ class UnitDirectory {
   std::array<std::uint8_t, kJobIds> slot_of_job_;
   std::vector<Binding> bindings_;  ///< by job slot and port
   std::vector<JobId> job_of_slot_;
-  std::vector<std::uint32_t> slot_ports_;   ///< bound ports, by job slot; 0: the slot is free
+  std::vector<std::uint32_t> slot_ports_;   ///< bound ports, by job slot; 0 if the slot is free
   std::vector<std::uint32_t> bound_ports_;  ///< by unit
   std::uint32_t jobs_ = 0;
   std::uint32_t jobs_high_water_ = 0;

@@ -1,15 +1,14 @@
-// Reduce and Allreduce by vector halving and distance doubling (T6).
+// Reduce and Allreduce by vector halving and distance doubling [Xu25] 1.2.
 //
-// In step t a rank exchanges half of what it holds with the rank whose number differs in bit t, and
-// folds the half that it keeps: after log2 steps each rank owns one block of the result. Since
-// distances double, operands meet in rank order: neighbours first. Allreduce goes the same way
-// back; Reduce gathers the blocks along the binomial tree that remains when everybody sends towards
-// the root. If P is no power of two, the first 2 (P - 2^q) ranks pair up: the lower one gives its
-// whole vector to the upper one and waits for what comes back.
+// In step t a rank exchanges half of its data with the rank whose number differs in bit t and folds
+// the half that it keeps, so after log2 steps each rank owns one block of the result. Distances
+// double, so operands meet in rank order. Allreduce returns along the same path; Reduce gathers the
+// blocks along the binomial tree towards the root. If P is not a power of two, the first 2 (P -
+// 2^q) ranks form pairs: the lower one gives its vector to the upper one and waits for the result.
 //
-// A reduction's ranks would run ahead of the root, and reuse names of packets that still wait. So
-// the root ends the call with a wave of triggers down the same tree: that is what a pulse's credit
-// waits for. An Allreduce needs none: nobody has the result before everybody has given.
+// Ranks of a Reduce could run ahead of the root and reuse keys of waiting packets. The root
+// therefore ends the call with triggers down the same tree, on which a pulse's credit waits. An
+// Allreduce needs none, because no rank has the result before every rank has contributed.
 #include <bit>
 
 #include "base/error.hpp"
@@ -38,7 +37,7 @@ class Halving {
 
   Result<std::vector<DescriptorList>> build() {
     if (release_step() >= kSequenceIds) {
-      return failure(Code::invalid_argument, "{}: {} ranks need {} steps; {} at most",
+      return failure(Code::invalid_argument, "{}: {} ranks need {} steps: use ranks for at most {}",
                      to_string(call_.kind), ranks_, release_step() + 1, kSequenceIds);
     }
     if (gives_to_neighbour(call_.rank)) {
@@ -58,7 +57,7 @@ class Halving {
 
  private:
   bool is_reduce() const { return call_.kind == CollectiveKind::reduce; }
-  /// Whether a rank takes part through the next one only.
+  /// Whether a rank contributes through the next rank only.
   bool gives_to_neighbour(std::uint32_t rank) const { return rank < 2 * surplus_ && rank % 2 == 0; }
   bool has_giver(std::uint32_t rank) const { return rank < 2 * surplus_ && rank % 2 == 1; }
   /// Numbers among the 2^q ranks that double distances, in rank order.
@@ -85,7 +84,7 @@ class Halving {
   }
   Elements whole() const { return {0, call_.elements}; }
 
-  /// What the rank holds before step t, and both halves of it.
+  /// The data that the rank holds before step t, and its two halves.
   Elements held_before(std::uint32_t t) const {
     Elements held = whole();
     for (std::uint32_t step = 0; step < t; ++step) held = half(held, bit(step));
@@ -108,7 +107,7 @@ class Halving {
     builder_.receive(upper, return_step(), call_.output, bytes(whole()));
   }
 
-  // The contribution is read where it lies until the first fold has made a copy of what is kept.
+  // The contribution is read in place until the first fold copies the half that is kept.
   void reduce_scatter() {
     Address held = call_.input;
     if (has_giver(call_.rank)) {
@@ -144,11 +143,11 @@ class Halving {
     builder_.send(node(rank), return_step(), call_.output, bytes(whole()));
   }
 
-  /// The number that gathers: the root's, or its upper neighbour's.
+  /// The number that gathers: the root's, or that of its upper neighbour.
   std::uint32_t gatherer() const {
     return number_of(gives_to_neighbour(call_.root) ? call_.root + 1 : call_.root);
   }
-  /// The lowest step at which a number receives blocks; it sends its own in the one below.
+  /// The lowest step in which a number receives blocks; it sends its own in the step below.
   std::uint32_t lowest_gather(std::uint32_t number) const {
     return static_cast<std::uint32_t>(std::bit_width(number ^ gatherer()));
   }
@@ -168,7 +167,7 @@ class Halving {
     }
   }
 
-  /// The wave that ends a Reduce, from the root along the gathering tree to the givers.
+  /// The triggers that end a Reduce, from the root along the gathering tree to the paired ranks.
   void release() {
     const std::uint32_t me = call_.rank;
     const bool root_gives = gives_to_neighbour(call_.root);
@@ -189,7 +188,7 @@ class Halving {
 
   const CollectiveCall& call_;
   std::uint32_t ranks_;
-  std::uint32_t doublings_;  ///< q, the largest 2^q being at most P
+  std::uint32_t doublings_;  ///< q, with 2^q the largest power of two up to P
   std::uint32_t surplus_;    ///< P - 2^q
   std::uint32_t element_bytes_;
   SequenceBuilder builder_;
@@ -206,7 +205,7 @@ Result<std::vector<DescriptorList>> build_reduce_flat(const CollectiveCall& call
   constexpr std::uint32_t kFlatReleaseStep = 1;
   const auto ranks = static_cast<std::uint32_t>(call.nodes.size());
   if (ranks - 1 > kMaxChildren) {
-    return failure(Code::invalid_argument, "{}: {} children of one node; {} at most",
+    return failure(Code::invalid_argument, "{}: one node has {} children: use at most {}",
                    to_string(call.kind), ranks - 1, kMaxChildren);
   }
   const auto size_bytes =

@@ -1,5 +1,5 @@
-// Internal to builders.cpp and build_*.cpp: one function per family of sequences. The call has been
-// checked.
+// Internal to builders.cpp and build_*.cpp: one function per family of sequences. The caller has
+// checked the call.
 #pragma once
 
 #include <vector>

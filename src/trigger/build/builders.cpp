@@ -11,28 +11,28 @@ namespace {
 Status check(const CollectiveCall& call) {
   const auto ranks = static_cast<std::uint32_t>(call.nodes.size());
   if (call.rank >= ranks || call.root >= ranks) {
-    return failure(Code::invalid_argument, "{}: rank {} and root {} of {} ranks",
+    return failure(Code::invalid_argument, "{}: rank {} or root {} is not below {} ranks",
                    to_string(call.kind), call.rank, call.root, ranks);
   }
   if (index(call.port) + ports_of(call.kind) > kPorts) {
-    return failure(Code::invalid_argument, "{}: ports {} and on of {}", to_string(call.kind),
-                   index(call.port), kPorts);
+    return failure(Code::invalid_argument, "{}: port {} is too high: use ports below {}",
+                   to_string(call.kind), index(call.port), kPorts);
   }
   const std::uint64_t size_bytes =
       std::uint64_t{call.elements} * reduction::element_bytes(call.type);
   if (size_bytes > kMaxPayloadBytes) {
-    return failure(Code::invalid_argument, "{}: {} bytes in a segment; {} at most",
+    return failure(Code::invalid_argument, "{}: a segment has {} bytes: use at most {}",
                    to_string(call.kind), size_bytes, kMaxPayloadBytes);
   }
   if (call.kind != CollectiveKind::barrier && call.kind != CollectiveKind::broadcast &&
       !reduction::is_supported(call.operation, call.type)) {
-    return failure(Code::unsupported, "{}: {} is for integers, not for {}", to_string(call.kind),
-                   to_string(call.operation), to_string(call.type));
+    return failure(Code::unsupported, "{}: {} does not support {}: use an integer type",
+                   to_string(call.kind), to_string(call.operation), to_string(call.type));
   }
   return Status();
 }
 
-/// Dissemination: in round t each rank tells the one 2^t further on.
+/// Dissemination: in round t each rank signals the rank 2^t to its right.
 Result<std::vector<DescriptorList>> build_barrier(const CollectiveCall& call) {
   const auto ranks = static_cast<std::uint32_t>(call.nodes.size());
   SequenceBuilder builder(call.job, call.port, call.nodes[call.rank]);
@@ -68,7 +68,8 @@ Result<std::vector<DescriptorList>> build_sequences(const CollectiveCall& call) 
     case CollectiveKind::allreduce:
       return build_halving(call);
   }
-  return failure(Code::invalid_argument, "no collective {}", static_cast<unsigned>(call.kind));
+  return failure(Code::invalid_argument, "collective {} does not exist",
+                 static_cast<unsigned>(call.kind));
 }
 
 }  // namespace tutti::trigger

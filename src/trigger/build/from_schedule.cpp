@@ -51,7 +51,7 @@ class Lowering {
       const Task& task = schedule_.tasks()[t];
       if (!has_descriptor(task.kind) ||
           schedule_.queues()[task.queue].kind != schedule::QueueKind::free) {
-        return failure(Code::unsupported, "offload: no descriptor does what {} does",
+        return failure(Code::unsupported, "offload: {} has no descriptor form",
                        describe(schedule_, t));
       }
       if (task.slot >= kSequenceIds && task.kind != TaskKind::wait_keys) return too_many(task.peer);
@@ -62,12 +62,13 @@ class Lowering {
     return Status();
   }
   Status too_many(Rank peer) const {
-    return failure(Code::unsupported,
-                   "offload: rank {} and rank {} exchange more than {} messages: fewer segments",
-                   index(schedule_.rank()), index(peer), kSequenceIds);
+    return failure(
+        Code::unsupported,
+        "offload: rank {} and rank {} exchange more than {} messages: use fewer segments",
+        index(schedule_.rank()), index(peer), kSequenceIds);
   }
 
-  /// Whether only the reduction `reduce` reads what the receive `recv` has brought.
+  /// Whether the reduction `reduce` is the only reader of the data of `recv`.
   bool only_reads(TaskIndex recv, TaskIndex reduce) const {
     const schedule::Segment& place = schedule_.tasks()[recv].target;
     for (const TaskIndex t : schedule_.dependents(recv)) {
@@ -107,7 +108,7 @@ class Lowering {
         if (placed[t] || !ready(t, placed)) continue;
         if (!best || comes_before(t, *best)) best = t;
       }
-      if (!best) break;  // dependencies point backwards, so there always is one
+      if (!best) break;  // cannot occur: dependencies point backwards
       placed[*best] = true;
       ordered.push_back(*best);
     }
@@ -196,7 +197,7 @@ class Lowering {
     builder_.name(self_, slot);
   }
 
-  // Outwards from the target: packets that stand before it are folded one by one, nearest first.
+  // Outwards from the target: the packets before it are folded one by one, the nearest first.
   void emit_wait_keys(TaskIndex t) {
     const Task& task = schedule_.tasks()[t];
     const Extent& target = filled_[t].target;
@@ -219,8 +220,8 @@ class Lowering {
   const ScheduleCall& call_;
   NodeId self_;
   std::vector<FilledTask> filled_;
-  std::vector<TaskIndex> received_by_;  ///< by reduction: the receive that it is fused with
-  std::vector<bool> fused_;             ///< receives that a reduction does
+  std::vector<TaskIndex> received_by_;  ///< by reduction: the fused receive
+  std::vector<bool> fused_;             ///< receives that a reduction carries out
   std::uint32_t own_packets_ = 0;
   SequenceBuilder builder_;
 };
@@ -230,7 +231,8 @@ class Lowering {
 Result<DescriptorList> lower_schedule(const schedule::Schedule& schedule,
                                       const schedule::Shape& shape, const ScheduleCall& call) {
   if (call.nodes.size() != schedule.ranks()) {
-    return failure(Code::invalid_argument, "offload: a schedule of {} ranks for {} nodes",
+    return failure(Code::invalid_argument,
+                   "offload: a schedule of {} ranks is given {} nodes: give one a rank",
                    schedule.ranks(), call.nodes.size());
   }
   return Lowering(schedule, call).lower(shape);

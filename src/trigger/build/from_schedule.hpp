@@ -1,15 +1,14 @@
-// A Tianhe sequence is a schedule in another dress: lowers one rank's schedule to descriptors.
+// Lowers one rank's schedule to a sequence of descriptors.
 //
-// A unit runs a sequence strictly one descriptor after the other, so the tasks are put in an order
-// that never waits longer than it must: whatever waits for nobody (sends, signals, copies) comes as
-// soon as its dependencies allow; of what waits, the lowest round comes first. A receive into
-// scratch whose data are only reduced becomes one reduction of the packet itself; a reduction of
-// two places in memory sends one of them to its own node first, since a descriptor has one operand
-// of its own.
+// A unit runs a sequence strictly in order, so the lowering orders tasks for the shortest waits.
+// Tasks that wait for no peer (sends, signals, copies) come as soon as their dependencies allow; of
+// the others, the lowest round comes first. A receive into scratch that is only reduced becomes a
+// reduction of the packet itself. A reduction of two places in memory first sends one of them to
+// its own node, because a descriptor has one operand of its own.
 //
-// Messages become packets: the slot of a message is the step of its packet. One-sided tasks,
-// multicasts, counted waits and enables have no descriptor: they are refused by name. Averages are
-// sums here; the host finishes its result.
+// A message becomes a packet whose step is the message's slot. One-sided tasks, multicasts, counted
+// waits and enables have no descriptor and are refused by name. Averages are lowered to sums, which
+// the host finishes.
 #pragma once
 
 #include <span>
@@ -22,9 +21,9 @@
 
 namespace tutti::trigger {
 
-/// Where a rank runs a schedule.
+/// The placement of a schedule at one rank.
 struct ScheduleCall {
-  std::span<const NodeId> nodes;  ///< by rank
+  std::span<const NodeId> nodes;  ///< node, by rank
   JobId job{};
   Port port{};
   Address send = kNoAddress;
@@ -35,8 +34,8 @@ struct ScheduleCall {
 };
 
 /// The sequence; its last descriptor ends the collective at this rank. Errors: unsupported (a task
-/// without a descriptor, more messages on one connection than steps), invalid_argument (a shape
-/// that does not fit the schedule, ranks without nodes).
+/// without a descriptor, more messages on a connection than steps), invalid_argument (a shape that
+/// does not fit the schedule, ranks without nodes).
 Result<DescriptorList> lower_schedule(const schedule::Schedule& schedule,
                                       const schedule::Shape& shape, const ScheduleCall& call);
 
