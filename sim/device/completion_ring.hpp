@@ -11,14 +11,14 @@
 
 namespace tutti::device::sim {
 
-/// Completions in the order in which they happened, each from the instant at which the host can see
-/// it, with the messages that they bring.
+/// Completions in the order in which they happened, with the messages that they carry. Each becomes
+/// visible at the instant at which the host can see it.
 class CompletionRing {
  public:
   void push(const Completion& completion, Instant visible, Payload* payload = nullptr) {
     entries_.push_back({completion, visible, payload});
   }
-  /// Moves out what is visible by now; the messages stay valid until the next `take`.
+  /// Moves out the completions visible by `now`; their messages stay valid until the next `take`.
   std::size_t take(Instant now, std::span<Completion> out, PayloadStore& payloads) {
     for (Payload* payload : lent_) payloads.release(payload);
     lent_.clear();
@@ -36,7 +36,7 @@ class CompletionRing {
     return count;
   }
   bool empty() const { return entries_.empty(); }
-  /// When the first completion that waits can be seen; kNever where none does.
+  /// The instant at which the first completion becomes visible; kNever if none is queued.
   Instant next_visible() const { return entries_.empty() ? kNever : entries_[0].visible; }
 
  private:

@@ -56,13 +56,15 @@ std::vector<std::byte> SimEndpoint::address() const {
 
 Status SimEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
   if (addresses.size() != size_) {
-    return failure(Code::invalid_argument, "{} addresses for {} ranks", addresses.size(), size_);
+    return failure(Code::invalid_argument, "{} addresses are given for {} ranks: give one a rank",
+                   addresses.size(), size_);
   }
   const std::vector<std::byte> own = address();
   for (std::size_t r = 0; r < addresses.size(); ++r) {
     const std::vector<std::byte>& other = addresses[r];
     if (other.size() != own.size() || std::memcmp(other.data() + 4, own.data() + 4, 8) != 0) {
-      return failure(Code::invalid_argument, "rank {}'s simulated NIC is unlike rank {}'s", r,
+      return failure(Code::invalid_argument,
+                     "rank {}'s simulated NIC differs from rank {}'s: use equal settings", r,
                      index(rank_));
     }
   }
@@ -194,7 +196,7 @@ void SimEndpoint::inject_reliable(NicPacket& packet) {
   packet.source = rank_;
   packet.communicator = static_cast<std::uint16_t>(communicator_);
   const unsigned copies = tap_ ? tap_->copies(rank_, packet.destination, packet.length) : 1;
-  // The fabric may lose a copy, and let go of its bytes, before the next is sent.
+  // The fabric may lose a copy and release its bytes before the next copy is sent.
   if (packet.payload != nullptr && copies > 1) packet.payload->references += copies - 1;
   if (copies == 0) nic_.payloads->release(packet.payload);
   for (unsigned copy = 0; copy < copies; ++copy) network_->unicast(*this, packet);

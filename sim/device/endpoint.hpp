@@ -1,4 +1,4 @@
-// One rank's presence in one communicator, on the NIC of a simulated host.
+// One rank's endpoint in one communicator, on the NIC of a simulated host.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ namespace tutti::device::sim {
 
 class SimNetwork;
 
-/// Header, bytes and their tag, for `references` receivers.
+/// Allocates header, bytes and their tag for `references` receivers.
 Payload* make_chunk(PayloadStore& payloads, const wire::Header& header,
                     std::span<const std::byte> bytes, std::uint32_t references);
 
 class SimEndpoint final : public Endpoint {
  public:
-  /// `number`: of the endpoint in the network; `communicator`: of the communicator there.
+  /// `number` is that of the endpoint in the network, `communicator` that of the communicator.
   SimEndpoint(SimNetwork& network, const EndpointOptions& options, const NicSettings& settings,
               std::uint32_t number, std::uint32_t communicator, std::uint32_t host,
               std::shared_ptr<FrameTap> tap);
@@ -31,7 +31,7 @@ class SimEndpoint final : public Endpoint {
 
   const Capabilities& capabilities() const override { return capabilities_; }
   std::vector<std::byte> address() const override;
-  /// Refuses peers whose NIC is another; where all are alike, it need not be called.
+  /// Refuses peers with different NIC settings. Not needed if all are equal.
   Status connect(std::span<const std::vector<std::byte>> addresses) override;
   std::uint32_t subgroup_count() const override {
     return static_cast<std::uint32_t>(groups_.size());
@@ -51,7 +51,7 @@ class SimEndpoint final : public Endpoint {
   void notify_when_sendable(bool) override {}
   EndpointCounters counters() const override { return nic_.counters; }
 
-  // For the NIC, and for whoever runs the simulation.
+  // The state shared with the NIC, and with the simulation.
   NicShared& nic() { return nic_; }
   const NicShared& nic() const { return nic_; }
   Instant now() const;
@@ -59,34 +59,33 @@ class SimEndpoint final : public Endpoint {
   std::uint32_t host() const { return host_; }
   Rank rank() const { return rank_; }
   std::uint32_t communicator() const { return communicator_; }
-  /// Counts the packets of reliable connections, acknowledgements and all.
+  /// Counts the packets of reliable connections, including acknowledgements.
   std::uint64_t next_transmission() { return transmissions_++; }
-  /// Connections that were used.
-  std::size_t connection_count() const { return connections_.size(); }
-  /// An address that is not null, for bytes that are not carried.
+  /// A non-null address that stands for bytes that are not carried.
   const std::byte* absent_bytes() const { return reinterpret_cast<const std::byte*>(this); }
-  /// When a worker that sleeps would find a completion, or a chunk; kNever where none has come.
+  /// The instant at which a sleeping worker would find a completion or a chunk; kNever if none
+  /// waits.
   Instant next_completion() const;
   Instant next_chunk() const;
 
-  /// Whether a multicast that waits in the NIC names any of this memory.
+  /// Whether a multicast queued in the NIC sends from this memory.
   bool sends_from(std::span<const std::byte> memory) const;
 
-  /// A multicast queue pair has something to send.
+  /// Reports that a multicast queue pair has something to send.
   void multicast_ready(std::uint32_t subgroup);
-  /// Sends up to a burst of one queue: a subgroup, or a connection behind them. Returns whether
-  /// there is more.
+  /// Sends up to one burst of a queue, which is a subgroup or a connection numbered after the
+  /// subgroups. Returns whether the queue has more.
   bool transmit(std::uint32_t queue);
   void on_chunk(std::uint32_t subgroup, const StagedChunk& chunk);
   void on_probe(std::uint32_t subgroup, Rank source);
-  /// Takes a packet and its reference to the payload.
+  /// Takes over a packet and its reference to the payload.
   void on_packet(const NicPacket& packet);
   void on_timer();
-  /// What waited for credits has left the host.
+  /// Reports that a packet that waited for credits has left the host.
   void departed(Instant when) {
     for (auto& group : groups_) group->departed(when);
   }
-  /// The host is gone: nothing is sent or received any more.
+  /// Kills the host: it sends and receives nothing from now on.
   void kill();
 
  private:
@@ -121,8 +120,8 @@ class SimEndpoint final : public Endpoint {
   std::vector<std::unique_ptr<SimMulticastQueuePair>> groups_;
   std::vector<NicConnection> connections_;
   std::vector<Peer> peers_;     ///< sorted by rank
-  std::vector<bool> queued_;    ///< a queue waits for its turn at the port
-  RingQueue<NicPacket> inbox_;  ///< host-serviced: packets that the worker has not looked at
+  std::vector<bool> queued_;    ///< queues waiting for their turn at the port
+  RingQueue<NicPacket> inbox_;  ///< host-serviced: packets that the worker has not processed
   Instant timer_at_ = kNever;
   std::uint64_t transmissions_ = 0;
 };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kWords = 8;
 
-/// A tag over header and payload: what the CRC of a packet is to hardware. One pass, a word a step.
+/// A tag over header and payload in place of a hardware CRC: one pass, a word a step.
 std::uint64_t tag_of(const std::byte* header, std::span<const std::byte> payload) {
   std::uint64_t state[2];
   std::memcpy(state, header, sizeof state);
@@ -156,7 +156,7 @@ bool SimMulticastQueuePair::copy_and_verify(const ReceivedChunk& chunk, std::byt
       nic.placed_check += placement_check(destination, chunk.payload.size());
     }
   } else {
-    // As a copying receiver does: the bytes are judged when they are in place.
+    // Like a copying receiver: the bytes are verified once they are in place.
     if (destination != nullptr && !chunk.payload.empty()) {
       std::memcpy(destination, chunk.payload.data(), chunk.payload.size());
     }

@@ -1,5 +1,5 @@
-// UD multicast as a simulated NIC does it: sends wait in the NIC, arrivals take a posted receive
-// each, and what finds none posted is lost (receiver not ready).
+// UD multicast of a simulated NIC: sends wait in the NIC, each arrival takes a posted receive, and
+// arrivals without one are lost (receiver not ready).
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ struct StagedChunk {
   std::uint32_t psn = 0;
   Rank source = kNoRank;
   std::uint32_t size_bytes = 0;
-  Payload* payload = nullptr;  ///< wire header and bytes; null where bytes are not carried
+  Payload* payload = nullptr;  ///< wire header and bytes; null if bytes are not carried
   Instant visible{};
 };
 
-/// What leaves next: some packets of equal size, but for the last.
+/// The next burst to send: packets of equal size, except that the last may be shorter.
 struct MulticastBurst {
   std::uint32_t epoch = 0;
   std::uint32_t first_psn = 0;
-  std::uint32_t count = 0;  ///< 0: a probe
+  std::uint32_t count = 0;  ///< number of packets; 0: a probe
   std::uint32_t chunk_bytes = 0;
   std::span<const std::byte> data;
 };
@@ -38,7 +38,9 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
 
   Result<std::uint32_t> post(const ChunkRun& run) override;
   std::uint64_t unsent_bytes() override;
-  bool reads_posted() override { return queued_bytes_ > 0; }  ///< read as a burst leaves
+  bool reads_posted() override {
+    return queued_bytes_ > 0;
+  }  ///< memory is read when a burst leaves
   std::size_t poll(std::span<ReceivedChunk> chunks) override;
   bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) override;
   void release() override;
@@ -46,13 +48,13 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
 
   std::uint32_t subgroup() const { return subgroup_; }
 
-  // For the NIC.
+  // Whether the NIC has a packet of this queue to send.
   bool has_output() const { return !sends_.empty(); }
-  /// Whether a send that waits names any of this memory.
+  /// Whether a queued send reads from this memory.
   bool sends_from(std::span<const std::byte> memory) const;
-  /// Takes up to `limit` packets off the send queue.
+  /// Removes up to `limit` packets from the send queue.
   MulticastBurst next_burst(std::uint32_t limit);
-  /// The burst taken last is on the wire until `end`.
+  /// Reports that the burst taken last occupies the wire until `end`.
   void departs(std::uint64_t bytes, Instant end) {
     departing_bytes_ = bytes;
     departs_at_ = end;
@@ -60,10 +62,10 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
   void departed(Instant when) {
     if (departs_at_ == kNever) departs_at_ = when;
   }
-  /// Takes a chunk and its reference; false where no receive is posted, which loses it.
+  /// Takes over a chunk and its reference; false if no receive is posted and the chunk is lost.
   bool arrive(const StagedChunk& chunk);
   Instant next_visible() const { return lent_ < staged_.size() ? staged_[lent_].visible : kNever; }
-  /// Lets go of all payloads.
+  /// Releases all payloads.
   void clear();
 
  private:
@@ -73,7 +75,7 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
   std::uint64_t departing_bytes_ = 0;
   Instant departs_at_{};
   RingQueue<StagedChunk> staged_;
-  std::uint32_t lent_ = 0;  ///< staged chunks that the last polls handed out
+  std::uint32_t lent_ = 0;  ///< staged chunks returned by the last polls
   SimEndpoint* endpoint_;
   std::uint32_t subgroup_;
 };

@@ -18,7 +18,7 @@ using tutti::sim::Picoseconds;
 
 namespace {
 
-/// What names a packet in draws of loss: no two transmissions share it.
+/// The key of a packet in draws of loss, unique to each transmission.
 std::uint64_t identity_of(const NicPacket& packet, std::uint64_t transmission) {
   return draw(std::uint64_t{index(packet.source)} << 32 | index(packet.destination),
               packet.communicator, transmission);
@@ -139,7 +139,7 @@ void SimNetwork::pump(std::uint32_t host) {
   while (!port.turns.empty() && !port.dead && port.departures == 0 && port.busy_until <= now) {
     const Turn turn = port.turns.front();
     port.turns.pop_front();
-    // Transmitting calls nothing that could change the turns, but for this queue's own place.
+    // Transmitting does not change the turns, except for this queue's own entry.
     if (turn.endpoint->transmit(turn.queue)) port.turns.push_back(turn);
   }
   if (port.turns.empty() || port.dead || port.departures > 0 || port.scheduled) return;
@@ -214,7 +214,7 @@ Picoseconds SimNetwork::multicast(SimEndpoint& from, const wire::Header& header,
   return end;
 }
 
-// Payload is users' data: the protocol's own messages count on the wire only.
+// Only user data counts as payload; protocol messages count on the wire alone.
 void SimNetwork::unicast(SimEndpoint& from, const NicPacket& nic_packet) {
   const Communicator& communicator = communicators_[from.communicator()];
   const NicSettings& settings = from.nic().settings;
@@ -301,8 +301,8 @@ void SimNetwork::dropped(const Arrival& lost, tutti::sim::LinkId link, const Pac
   const Communicator& communicator = communicators_[owner.communicator];
   SimEndpoint* from = communicator.endpoint_at[index(packet.source)];
   if (from == nullptr || !from->nic().settings.carry_bytes || packet.payload_bytes == 0) return;
-  // On a host's link all copies or one are lost. Between switches it is some: their bytes stay with
-  // the store until the end of the simulation.
+  // A host's link loses all copies or one. A link between switches loses several; the store keeps
+  // their bytes until the simulation ends.
   auto* payload = reinterpret_cast<Payload*>(packet.cookie);
   const tutti::sim::LinkClass link_class = fabric_.topology().link(link).link_class;
   if (link_class == tutti::sim::LinkClass::host_down) payloads_.release(payload);

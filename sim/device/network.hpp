@@ -1,5 +1,5 @@
-// All NICs of a simulation: they share the fabric's ports among their queues, one burst a turn, and
-// take what the fabric delivers to the endpoint that it is for.
+// All NICs of a simulation. Queues share the fabric's ports, one burst a turn, and each arrival
+// goes to its endpoint.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@
 
 namespace tutti::device::sim {
 
-/// Whoever runs the hosts: hears when a worker that sleeps would find something.
+/// Implemented by the simulation of the hosts: wakes a sleeping worker that has something to do.
 class HostWaker {
  public:
   virtual ~HostWaker() = default;
-  /// `chunk`: it is multicast data, which may wait for more; else a completion.
+  /// `chunk` marks multicast data, which may be moderated; otherwise it is a completion.
   virtual void wake(tutti::sim::HostId host, Instant visible, bool chunk) = 0;
 };
 
-/// Kinds of the NICs' own events; the world's are above.
+/// Event kinds of the NICs; the simulation's kinds are above them.
 inline constexpr auto kNicTransmit = static_cast<tutti::sim::EventKind>(16);
 inline constexpr auto kNicTimer = static_cast<tutti::sim::EventKind>(17);
 inline constexpr auto kFirstWorldKind = static_cast<tutti::sim::EventKind>(24);
@@ -41,36 +41,34 @@ class SimNetwork final : public tutti::sim::Sink {
   tutti::sim::Picoseconds now() const { return queue_->now(); }
   PayloadStore& payloads() { return payloads_; }
 
-  /// A communicator of ranks on these hosts, one rank a host, with a group for each subgroup.
-  /// Returns its number here.
+  /// Adds a communicator of ranks on these hosts, one rank a host, with one group a subgroup.
+  /// Returns its number.
   Result<std::uint32_t> add_communicator(std::span<const tutti::sim::HostId> hosts,
                                          std::uint32_t subgroups);
   Result<std::unique_ptr<Endpoint>> open(std::uint32_t communicator, const EndpointOptions& options,
                                          const NicSettings& settings,
                                          std::shared_ptr<FrameTap> tap);
 
-  /// Handles an event of the fabric's or the NICs' kinds; false for any other.
+  /// Handles an event of the fabric or the NICs; false for any other kind.
   bool handle(const tutti::sim::Event& event);
-  /// A host is gone with everything on it.
+  /// Kills a host with all its endpoints.
   void kill(tutti::sim::HostId host);
   /// The endpoint of a communicator on a host, or null.
   SimEndpoint* endpoint_at(std::uint32_t communicator, tutti::sim::HostId host);
-  /// Packets of reliable connections that are in the fabric.
-  std::size_t reliable_in_flight() const { return packets_.in_flight(); }
 
-  // For endpoints.
+  // Called by endpoints: the queue has something to send.
   void ready(SimEndpoint& endpoint, std::uint32_t queue);
   void wake(SimEndpoint& endpoint, Instant visible, bool chunk) {
     waker_->wake(tutti::sim::HostId{endpoint.host()}, visible, chunk);
   }
   void schedule_timer(SimEndpoint& endpoint, Instant deadline);
-  /// Sends; returns when the last bit leaves the host, kForever where that is not known yet.
+  /// Sends. Returns when the last bit leaves the host, or kForever if that is not known yet.
   tutti::sim::Picoseconds multicast(SimEndpoint& from, const wire::Header& header,
                                     const MulticastBurst& burst);
   void unicast(SimEndpoint& from, const NicPacket& packet);
   void closed(SimEndpoint& endpoint);
 
-  // From the fabric.
+  // Called by the fabric.
   void arrived(const tutti::sim::Arrival& arrival, tutti::sim::HostId at,
                const tutti::sim::Packet& packet) override;
   void arrived_on_leaf(const tutti::sim::Arrival& arrival, tutti::sim::HostId first,
@@ -80,7 +78,7 @@ class SimNetwork final : public tutti::sim::Sink {
   void departed(tutti::sim::Picoseconds when, tutti::sim::HostId from,
                 const tutti::sim::Packet& packet) override;
 
-  /// Hears of every loss in the fabric, for records; may be null.
+  /// Sets an observer of every loss in the fabric; may be null.
   void observe_drops(tutti::sim::Sink* observer) { drop_observer_ = observer; }
 
  private:
@@ -88,7 +86,7 @@ class SimNetwork final : public tutti::sim::Sink {
     SimEndpoint* endpoint = nullptr;
     std::uint32_t queue = 0;
   };
-  /// A host's port: whose turn it is.
+  /// A host's port and the queues that take turns at it.
   struct Port {
     tutti::sim::Picoseconds busy_until{};
     std::uint32_t departures = 0;  ///< packets that wait for credits
@@ -98,7 +96,7 @@ class SimNetwork final : public tutti::sim::Sink {
   };
   struct Communicator {
     std::vector<tutti::sim::HostId> hosts;  ///< by rank
-    std::vector<std::uint32_t> rank_at;     ///< by host; kNone: none
+    std::vector<std::uint32_t> rank_at;     ///< by host; kNone if it has no rank
     std::vector<SimEndpoint*> endpoint_at;  ///< by host
     std::vector<tutti::sim::GroupId> groups;
   };

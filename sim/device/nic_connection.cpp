@@ -10,17 +10,19 @@ namespace tutti::device::sim {
 
 Status check(const NicSettings& settings) {
   if (settings.chunk_bytes < 32 || settings.chunk_bytes > (1u << 30)) {
-    return failure(Code::invalid_argument, "a NIC with packets of {} bytes; use 32 or more",
+    return failure(Code::invalid_argument,
+                   "packets of {} bytes are too small for a NIC: use 32 or more",
                    settings.chunk_bytes);
   }
   if (settings.staging_chunks == 0 || settings.send_queue_chunks == 0 ||
       settings.max_send_batch == 0 || settings.burst_packets == 0 || settings.window_packets == 0 ||
       settings.acknowledge_every == 0) {
-    return failure(Code::invalid_argument, "a NIC's queues hold one packet at least");
+    return failure(Code::invalid_argument, "a queue of the NIC holds no packet: give at least 1");
   }
   if (settings.retransmit_timeout.count() <= 0 ||
       settings.retransmit_timeout_max < settings.retransmit_timeout) {
-    return failure(Code::invalid_argument, "a retransmission time-out of {} to {} ns",
+    return failure(Code::invalid_argument,
+                   "retransmission timeouts of {} to {} ns are invalid: use 0 < first <= last",
                    settings.retransmit_timeout.count(), settings.retransmit_timeout_max.count());
   }
   return {};
@@ -45,7 +47,8 @@ Status NicConnection::post(NicShared& nic, Instant now, const WorkRequest& reque
                    static_cast<int>(request.opcode), index(peer_));
   }
   if (send && request.local.size() > nic.settings.chunk_bytes) {
-    return failure(Code::invalid_argument, "a message of {} bytes to rank {}; {} at most",
+    return failure(Code::invalid_argument,
+                   "a message of {} bytes to rank {} is too long: use at most {}",
                    request.local.size(), index(peer_), nic.settings.chunk_bytes);
   }
   if (!attentive()) attentive_since_ = now;
@@ -127,7 +130,7 @@ bool NicConnection::next_resend(NicShared& nic, Instant now, NicPacket& packet) 
 }
 
 bool NicConnection::cut(const NicShared& nic, Flight& flight) {
-  // Answers go first: a peer waits for them.
+  // Responses go first because a peer waits for them.
   if (!responses_.empty()) {
     cut_response(nic, flight);
   } else {
@@ -212,7 +215,7 @@ void NicConnection::fill_work(NicShared& nic, const Flight& flight, NicPacket& p
   }
 }
 
-// Read when it is sent, and again when it is sent again: a region that is gone refuses the READ.
+// The region is read at each transmission; if it is gone, the READ is refused.
 void NicConnection::fill_response(NicShared& nic, Flight& flight, NicPacket& packet) {
   packet.position = flight.position;
   if (flight.length == 0) return;
@@ -230,7 +233,7 @@ void NicConnection::fill_response(NicShared& nic, Flight& flight, NicPacket& pac
 }
 
 void NicConnection::stamp(NicPacket& packet) {
-  // A WRITE that was refused must not look acknowledged before the refusal is there.
+  // A refused WRITE must not look acknowledged before its refusal arrives.
   packet.acknowledged = refusals_ > 0 ? refused_sequence_ : expected_;
   acknowledge_ = false;
   unacknowledged_arrivals_ = 0;
@@ -274,7 +277,7 @@ void NicConnection::on_packet(NicShared& nic, Instant now, const NicPacket& pack
 
 void NicConnection::on_acknowledged(NicShared& nic, Instant now, const NicPacket& packet) {
   const std::uint32_t count = packet.acknowledged - first_flight_;
-  if (count > flights_.size()) return;  // an old one
+  if (count > flights_.size()) return;  // outdated
   for (std::uint32_t i = 0; i < count; ++i) {
     const Flight& flight = flights_[i];
     if (flight.lost) --lost_;
@@ -342,7 +345,7 @@ void NicConnection::accept(NicShared& nic, Instant now, const NicPacket& packet)
     case NicPacketKind::send:
       nic.completions.push({.opcode = Opcode::receive, .peer = peer_},
                            now + nic.settings.receive_latency, packet.payload);
-      return;  // the completion queue has the reference now
+      return;  // the completion queue holds the reference now
     case NicPacketKind::write:
       accept_write(nic, now, packet);
       break;
@@ -445,7 +448,7 @@ Nanoseconds NicConnection::timeout(const NicShared& nic) const {
 Instant NicConnection::next_deadline(const NicShared& nic) const {
   if (failed_ || !attentive()) return kNever;
   Instant deadline = silent_since() + nic.peer_timeout;
-  // A packet that is to be sent again waits for the port, not for the clock.
+  // A packet to be retransmitted waits for the port, not for a timer.
   if (!flights_.empty() && !flights_[0].lost) {
     deadline = std::min(deadline, flights_[0].sent + timeout(nic));
   }

@@ -1,8 +1,8 @@
-// A reliable connection as NICs do it: packets of the MTU with sequence numbers, cumulative and
-// selective acknowledgements, resent on a gap or a time-out. SEND, WRITE, WRITE with immediate and
-// READ, executed and completed in the order posted.
+// A reliable connection between simulated NICs: packets of the MTU with sequence numbers,
+// cumulative and selective acknowledgements, and retransmission on a gap or a timeout. SEND, WRITE,
+// WRITE with immediate and READ are executed and completed in the order posted.
 //
-// No fabric and no clock: packets and instants come in, packets and completions go out.
+// It contains no fabric and no clock: packets and instants go in, packets and completions come out.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace tutti::device::sim {
 
-/// What the connections of an endpoint share. Handed to each call, so that a connection stays
-/// small.
+/// State shared by the connections of an endpoint. It is passed to each call, so that a connection
+/// stays small.
 struct NicShared {
   NicSettings settings{};
   Nanoseconds peer_timeout{};
@@ -26,12 +26,13 @@ struct NicShared {
   RegionTable regions{};
   CompletionRing completions{};
   EndpointCounters counters{};
-  std::uint64_t acknowledgements_sent = 0;  ///< alone
-  std::uint64_t placed_check = 0;  ///< where bytes are not carried: which addresses were filled
+  std::uint64_t acknowledgements_sent = 0;  ///< packets with nothing but an acknowledgement
+  std::uint64_t placed_check =
+      0;  ///< if bytes are not carried: check value of the addresses filled
 };
 
-/// The check value of memory [at, at + bytes), such that those of disjoint parts add up to that of
-/// the whole.
+/// A check value of memory [at, at + bytes). The values of disjoint parts add up to that of the
+/// whole.
 std::uint64_t placement_check(const std::byte* at, std::uint64_t bytes);
 
 class NicConnection {
@@ -39,31 +40,31 @@ class NicConnection {
   explicit NicConnection(Rank peer) : peer_(peer) {}
 
   Rank peer() const { return peer_; }
-  /// Queues work. Refused: a message too long or an opcode that cannot be posted
-  /// (invalid_argument), a failed connection (peer_failed).
+  /// Queues work. Errors: invalid_argument (a message too long, an opcode that cannot be posted),
+  /// peer_failed (the connection has failed).
   Status post(NicShared& nic, Instant now, const WorkRequest& request);
   bool has_output(const NicShared& nic) const;
-  /// Fills in the next packet to send; false where there is none.
+  /// Fills in the next packet to send; false if there is none.
   bool next_packet(NicShared& nic, Instant now, NicPacket& packet);
-  /// Takes a packet of the peer and its reference to the payload.
+  /// Takes over a packet of the peer and its reference to the payload.
   void on_packet(NicShared& nic, Instant now, const NicPacket& packet);
   void on_timer(NicShared& nic, Instant now);
-  /// When on_timer has something to do; kNever where nothing is awaited.
+  /// The next instant at which on_timer has work; kNever if none.
   Instant next_deadline(const NicShared& nic) const;
-  /// While on, a silent peer is asked for a sign of life and given up after the peer timeout.
+  /// While on, pings a silent peer and gives it up after the peer timeout.
   void watch(NicShared& nic, Instant now, bool on);
   bool quiet() const {
     return works_.empty() && flights_.empty() && responses_.empty() && !acknowledge_;
   }
   bool failed() const { return failed_; }
-  /// Lets go of all payloads.
+  /// Releases all payloads.
   void clear(NicShared& nic);
 
  private:
   struct Work {
     Opcode opcode = Opcode::send;
     bool signaled = true;
-    bool answered = false;  ///< READ: everything is there, or it was refused
+    bool answered = false;  ///< READ: the data has arrived or was refused
     Code code = Code::ok;
     std::uint32_t unacknowledged = 0;  ///< packets
     std::uint64_t work_id = 0;
@@ -74,7 +75,7 @@ class NicConnection {
     std::uint64_t answered_bytes = 0;
     Payload* message = nullptr;  ///< SEND: its bytes
   };
-  /// What a peer's request makes us send.
+  /// A response to a peer's request.
   struct Response {
     bool refused = false;
     std::uint32_t operation = 0;
@@ -134,17 +135,17 @@ class NicConnection {
   bool refused_any_ = false;
   std::uint8_t backoff_ = 0;
   std::uint32_t refused_operation_ = 0;
-  std::uint32_t refusals_ = 0;  ///< queued or on their way
+  std::uint32_t refusals_ = 0;  ///< refusals queued or in flight
   std::uint32_t refused_sequence_ = 0;
 
   RingQueue<Work> works_;
   std::uint32_t first_work_ = 0;  ///< operation number of works_[0]
-  std::uint32_t cut_works_ = 0;   ///< works_ that are wholly in packets
-  std::uint64_t cut_bytes_ = 0;   ///< of the next one
+  std::uint32_t cut_works_ = 0;   ///< leading works_ that are entirely cut into packets
+  std::uint64_t cut_bytes_ = 0;   ///< bytes of the next work cut so far
   RingQueue<Response> responses_;
   RingQueue<Flight> flights_;
   std::uint32_t first_flight_ = 0;  ///< sequence number of flights_[0]
-  std::uint32_t lost_ = 0;          ///< flights to send again
+  std::uint32_t lost_ = 0;          ///< flights to retransmit
 
   std::uint32_t expected_ = 0;  ///< sequence number
   std::vector<NicPacket> early_;

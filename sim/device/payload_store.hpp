@@ -1,5 +1,5 @@
-// Bytes on their way through the simulated fabric: one copy, shared by all receivers of a packet,
-// used again when the last of them has let go.
+// Bytes in flight through the simulated fabric: all receivers of a packet share one copy, which is
+// reused after the last release.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace tutti::device::sim {
 
-/// A block of bytes with a count of who still needs it.
+/// A block of bytes with a reference count.
 struct Payload {
   std::uint32_t references = 0;
   std::uint32_t size_bytes = 0;
@@ -49,12 +49,12 @@ class PayloadStore {
     free_[payload->size_class] = payload;
     --live_;
   }
-  /// Payloads that somebody still needs.
+  /// Payloads with references.
   std::uint64_t live() const { return live_; }
 
  private:
   static constexpr std::size_t kSmallest = 64;
-  static constexpr std::size_t kClasses = 27;  // up to 4 GiB
+  static constexpr std::size_t kClasses = 27;  // sizes up to 4 GiB
   static constexpr std::size_t kSlabBytes = 16 * 1024;
 
   void refill(std::uint32_t size_class) {

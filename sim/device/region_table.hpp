@@ -1,4 +1,4 @@
-// The memory of one simulated endpoint that its peers may read and write, by key.
+// The memory of one simulated endpoint that its peers may access, by key.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace tutti::device::sim {
 
-/// Registered regions. A key carries the slot in its low half and a count of the slot's uses in its
-/// high half, so that no key is ever valid again.
+/// Registered regions. A key holds the slot in its low half and the number of uses of the slot in
+/// its high half, so no key ever becomes valid again.
 class RegionTable {
  public:
   MemoryKey add(std::span<std::byte> memory) {
@@ -29,7 +29,7 @@ class RegionTable {
     const auto slot = static_cast<std::uint32_t>(key.key);
     if (slot < regions_.size() && regions_[slot].uses == key.key >> 32) regions_[slot].live = false;
   }
-  /// `length` bytes from `offset`; nothing where the key is not valid or the range lies outside.
+  /// `length` bytes from `offset`; empty if the key is invalid or the range lies outside.
   std::optional<std::span<std::byte>> resolve(std::uint64_t key, std::uint64_t offset,
                                               std::uint64_t length) const {
     const auto slot = static_cast<std::uint32_t>(key);
@@ -48,7 +48,7 @@ class RegionTable {
     bool live = false;
   };
 
-  std::vector<Region> regions_;  ///< a handful: one for each collective that peers read from
+  std::vector<Region> regions_;  ///< few: one for each collective that peers read from
 };
 
 }  // namespace tutti::device::sim

@@ -1,4 +1,4 @@
-// A queue that owns no memory until something is put in, and allocates nothing in the steady state.
+// A queue that allocates memory on first use and nothing in the steady state.
 #pragma once
 
 #include <bit>

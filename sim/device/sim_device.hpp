@@ -11,11 +11,11 @@
 
 namespace tutti::device::sim {
 
-/// Opens the endpoints of one communicator of a network, one on each rank's host. Used by the
-/// simulation's one thread.
+/// Opens the endpoints of one communicator of a network, one on each rank's host. Single-threaded
+/// like the simulation.
 class SimDevice final : public Device {
  public:
-  /// `network` outlives the device and its endpoints. `tap`: for tests; may be null.
+  /// `network` outlives the device and its endpoints. `tap` is for tests and may be null.
   SimDevice(SimNetwork& network, std::uint32_t communicator, const NicSettings& settings,
             std::shared_ptr<FrameTap> tap = nullptr)
       : network_(&network),

@@ -28,7 +28,7 @@ std::uint64_t BackgroundTraffic::next_draw(std::uint32_t stream, std::uint64_t b
   return bound == 0 ? 0 : drawn % bound;
 }
 
-/// The next burst after a pause drawn evenly from 0 to twice the mean.
+/// Schedules the next burst after a pause drawn uniformly from 0 to twice the mean.
 void BackgroundTraffic::pause(std::uint32_t stream, Picoseconds now, Picoseconds mean) {
   const auto most = static_cast<std::uint64_t>(std::max<std::int64_t>(mean.count, 0)) * 2 + 1;
   const Picoseconds length{static_cast<std::int64_t>(next_draw(stream, most))};
@@ -50,7 +50,7 @@ void BackgroundTraffic::handle(const Event& event) {
   const auto ahead = static_cast<std::uint32_t>(1 + next_draw(stream, hosts - 1));
   const HostId to{(index(from) + ahead) % hosts};
   Picoseconds left = event.time;
-  // A port that waits for credits gets no more: the stream is slowed down like any other.
+  // A port that waits for credits takes no more packets, so background streams slow down too.
   for (std::uint32_t i = 0; i < count && fabric_.port_free(from) != kForever; ++i) {
     Packet packet = Packet::to_host(to, settings_.packet_bytes, settings_.packet_bytes);
     packet.flow = static_cast<std::uint32_t>(streams_[stream].draws);

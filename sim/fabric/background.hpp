@@ -1,4 +1,4 @@
-// Traffic of others: bursts between random hosts, so that a collective is seen under noise.
+// Background traffic: bursts between random hosts beside a collective.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,24 @@ namespace tutti::sim {
 
 struct BackgroundSettings {
   std::uint64_t seed = 1;
-  std::uint32_t streams = 0;  ///< each from a host of its own, as long as there are enough
-  double load = 0.1;          ///< share of a host's link that a stream takes on average, 0 .. 1
+  std::uint32_t streams = 0;  ///< each from its own host while there are enough hosts
+  double load = 0.1;          ///< mean share of a host's link that a stream takes, 0 to 1
   std::uint32_t packet_bytes = 4122;
-  std::uint32_t burst_packets = 16;  ///< on average, drawn from 1 to twice as many
+  std::uint32_t burst_packets = 16;  ///< mean burst length; drawn from 1 to twice the mean
 };
 
-/// Streams of bursts, each burst to another host, with pauses drawn between them. Its packets count
-/// in the fabric's counters and fill its queues; the fabric's sink does not see them.
+/// Streams of bursts, each burst to another host, with random pauses between them. Its packets
+/// occupy the fabric's queues and count in its counters, but the fabric's sink does not see them.
 class BackgroundTraffic {
  public:
   /// `queue` and `fabric` outlive it.
   BackgroundTraffic(EventQueue& queue, Fabric& fabric, const BackgroundSettings& settings);
 
-  /// Every stream begins after a pause of its own.
+  /// Starts every stream after a pause of its own.
   void start(Picoseconds now);
   /// Handles events of kind `background`.
   void handle(const Event& event);
-  /// No more bursts: events still pending do nothing, and the queue runs empty.
+  /// Stops new bursts. Pending events then do nothing, so the queue can run empty.
   void stop() { stopped_ = true; }
 
   std::uint64_t packets() const { return packets_; }

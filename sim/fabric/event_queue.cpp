@@ -9,15 +9,16 @@ namespace {
 constexpr unsigned kFirstWidthShift = 13;
 constexpr unsigned kWidestShift = 40;
 constexpr std::uint64_t kNoBucket = ~std::uint64_t{0};
-/// Instants that a bucket should hold: fewer waste bitmap scans, more waste sorting.
+/// Target of distinct instants a bucket: fewer cost bitmap scans, more cost sorting.
 constexpr std::uint64_t kFewPerBucket = 3;
 constexpr std::uint64_t kManyPerBucket = 10;
-/// How far back an event is sorted into the open bucket before it goes to the heap instead.
+/// Largest distance by which an event is moved into the open bucket; beyond it the heap is used.
 constexpr std::size_t kLateSteps = 24;
 constexpr std::uint64_t kCensusInterval = 1u << 12;
 constexpr std::size_t kFirstActive = 64;
 
-// Heaps with four children a node: half the levels of a binary one, and siblings share cache lines.
+// Heaps with four children a node: half the levels of a binary heap, and siblings share cache
+// lines.
 void heap_push(std::vector<Event>& heap, const Event& event) {
   std::size_t at = heap.size();
   heap.push_back(event);
@@ -52,8 +53,8 @@ Event heap_pop(std::vector<Event>& heap) {
   return top;
 }
 
-/// How far the first bit set is from bit `from` of a ring of bits, counted upwards; kNoBucket where
-/// none is.
+/// The distance of the first set bit from bit `from` of a ring of bits, counted upwards; kNoBucket
+/// if none is set.
 template <std::size_t kWords>
 std::uint64_t first_set(const std::array<std::uint64_t, kWords>& ring, std::uint64_t from) {
   std::uint64_t word = from / 64;
@@ -118,7 +119,7 @@ void EventQueue::push_late(const Event& event) {
   active_[at] = event;
 }
 
-/// Into the narrowest coarse wheel that reaches as far as `bucket`.
+/// Puts an event into the narrowest coarse wheel that reaches `bucket`.
 void EventQueue::push_far(const Event& event, std::uint64_t bucket) {
   std::size_t level = 0;
   std::uint64_t number = bucket >> coarse_shift(0);
@@ -137,7 +138,7 @@ void EventQueue::push_far(const Event& event, std::uint64_t bucket) {
   }
   Event* at = &blocks_[into.block].events[into.count++];
   *at = event;
-  __builtin_prefetch(at + 3, 1);  // the next line: written the next time
+  __builtin_prefetch(at + 3, 1);  // the next cache line, written by the next call
 }
 
 Picoseconds EventQueue::next_time() {
@@ -146,7 +147,7 @@ Picoseconds EventQueue::next_time() {
   return active_[next_].time;
 }
 
-/// Makes active_[next_] the first event; false where none is pending.
+/// Makes active_[next_] the first event; false if none is pending.
 bool EventQueue::prepare() {
   if (late_.empty()) return next_ != end_ || open_next_bucket();
   if (next_ != end_ && active_[next_] < late_.front()) return true;
@@ -182,20 +183,20 @@ bool EventQueue::open_next_bucket() {
   return true;
 }
 
-/// The number of the first narrow bucket that holds events.
+/// The number of the first narrow bucket with events.
 std::uint64_t EventQueue::next_occupied() const {
   const std::uint64_t away = first_set(occupied_, (current_ + 1) % kBuckets);
   return away == kNoBucket ? kNoBucket : current_ + 1 + away;
 }
 
-/// The narrow bucket at which the first bucket of a coarse wheel begins that holds events.
+/// The first narrow bucket of the first non-empty bucket of a coarse wheel.
 std::uint64_t EventQueue::next_coarse(std::size_t level) const {
   const std::uint64_t base = (current_ + 1) >> coarse_shift(level);
   const std::uint64_t away = first_set(coarse_[level].occupied, base % kCoarseBuckets);
   return away == kNoBucket ? kNoBucket : (base + away) << coarse_shift(level);
 }
 
-/// Deals the coarse bucket that begins at next_dealt_ out to the wheels below.
+/// Distributes the coarse bucket that begins at next_dealt_ over the wheels below.
 void EventQueue::deal_out() {
   census_.skipped += next_dealt_ - 1 - current_;
   current_ = next_dealt_ - 1;
@@ -217,7 +218,7 @@ void EventQueue::deal_out() {
   }
 }
 
-/// Frees a coarse bucket's blocks; `take` gets its events and may push them.
+/// Frees a coarse bucket's blocks; `take` receives its events and may push them.
 template <typename Take>
 void EventQueue::empty_coarse_bucket(CoarseBucket& bucket, const Take& take) {
   const CoarseBucket emptied = std::exchange(bucket, CoarseBucket{});
@@ -236,7 +237,7 @@ void EventQueue::empty_coarse_bucket(CoarseBucket& bucket, const Take& take) {
   }
 }
 
-/// Moves a narrow bucket's events behind those of active_.
+/// Appends a narrow bucket's events to active_.
 void EventQueue::empty_bucket(std::uint64_t slot) {
   occupied_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
   std::uint32_t at = std::exchange(heads_[slot], 0);
@@ -245,7 +246,7 @@ void EventQueue::empty_bucket(std::uint64_t slot) {
   while (at != 0) {
     Chunk& chunk = chunks_[at];
     if (end_ + kChunkEvents > active_.size()) active_.resize(2 * active_.size());
-    // All of a chunk: a copy of one length is faster than one of the length needed.
+    // Copies the whole chunk: a copy of constant length is faster.
     for (std::uint32_t i = 0; i < kChunkEvents; ++i) active_[end_ + i] = chunk.events[i];
     end_ += chunk.count;
     const std::uint32_t next = chunk.next;
@@ -268,7 +269,7 @@ void EventQueue::sort_active() {
   }
 }
 
-/// Fits the buckets' width to what came out of them. Called between two buckets.
+/// Adapts the bucket width to the events popped so far. Called between two buckets.
 void EventQueue::tune() {
   const Census seen = std::exchange(census_, Census{});
   popped_at_census_ = popped_;

@@ -1,12 +1,13 @@
-// The future of a simulation: events in one total order that never depends on who pushed first.
+// The pending events of a simulation in one total order, independent of the order of pushes.
 //
-// A calendar wheel holds the near future: narrow buckets of equal width, found by an occupancy
-// bitmap, sorted only when their turn comes. What is further off waits unsorted in coarse wheels,
-// each with buckets as wide as the whole wheel below, and is dealt out to that one when its time is
-// near: a million pending events are written and read in sequence, while those in narrow buckets
-// fit a core's own cache. Events pushed into the bucket that is being emptied wait in a heap if
-// sorting them in would cost too much. The buckets' width follows what is pending, which changes
-// how fast events come out but never their order.
+// A calendar wheel holds the near future in narrow buckets of equal width, which an occupancy
+// bitmap finds and which are sorted only when their turn comes. Later events wait unsorted in
+// coarse wheels, whose buckets are each as wide as the whole wheel below, and move down when their
+// time is near. A million pending events are thus accessed sequentially while the narrow buckets
+// fit a core's cache.
+//
+// An event pushed far back into the open bucket waits in a heap. The bucket width adapts to the
+// pending events, which changes the speed but never the order.
 #pragma once
 
 #include <array>
@@ -20,22 +21,24 @@
 
 namespace tutti::sim {
 
-/// What an event is for. Whoever runs the loop switches on it; at one instant, lower kinds first.
+/// The kind of an event, by which the event loop dispatches. At one instant, lower kinds come
+/// first.
 enum class EventKind : std::uint8_t {
   fabric_arrival = 0,       ///< Fabric: a packet or train reaches the end of a link (target)
   fabric_leaf_arrival = 1,  ///< Fabric: the same packet reaches many hosts of a leaf at once
   fabric_credit = 2,        ///< Fabric: a blocked port (target: link) may have credits again
   background = 3,           ///< BackgroundTraffic: the next packet of a stream (target)
-  traffic = 4,              ///< TrafficRun: a message (target) has been taken up
-  user = 16,                ///< 16 and above: the caller's (device, world)
+  traffic = 4,              ///< TrafficRun: a message (target) is processed
+  user = 16,                ///< 16 and above: kinds of the caller (device, simulation)
 };
 
-/// A plain event, ordered by (time, key, argument). Two events may only share time and key if they
-/// also share the argument, or if their order does not matter to the handler.
+/// An event, ordered by (time, key, argument). Two events may share time and key only if they share
+/// the argument or the handler does not depend on their order.
 struct Event {
   Picoseconds time;
-  std::uint64_t key = 0;       ///< event_key(): kind, target, and what tells apart at one instant
-  std::uint64_t argument = 0;  ///< the handler's own
+  std::uint64_t key =
+      0;  ///< event_key(): kind, target, and a detail that distinguishes events of one instant
+  std::uint64_t argument = 0;  ///< free for the handler
 
   friend constexpr bool operator<(const Event& a, const Event& b) {
     if (a.time != b.time) return a.time < b.time;
@@ -46,7 +49,7 @@ struct Event {
 };
 static_assert(sizeof(Event) == 24);
 
-/// Packs kind (8 bits), target (32 bits) and 24 bits that tell events of one instant apart.
+/// Packs kind (8 bits), target (32 bits) and a detail (24 bits).
 constexpr std::uint64_t event_key(EventKind kind, std::uint32_t target, std::uint32_t detail = 0) {
   return std::uint64_t{static_cast<std::uint8_t>(kind)} << 56 | std::uint64_t{target} << 24 |
          (detail & 0xff'ffffu);
@@ -63,7 +66,7 @@ class EventQueue {
  public:
   EventQueue();
 
-  /// Adds an event, at `now()` at the earliest.
+  /// Adds an event at `now()` or later.
   void push(const Event& event) {
     ++size_;
     const std::uint64_t bucket = bucket_of(event.time);
@@ -73,7 +76,7 @@ class EventQueue {
     push_far(event, bucket);
   }
 
-  /// Takes the first event; false where none is pending.
+  /// Takes the first event; false if none is pending.
   bool pop(Event& event) {
     if (next_ == end_ || !late_.empty()) {
       if (!prepare()) return false;
@@ -88,13 +91,13 @@ class EventQueue {
     return true;
   }
 
-  /// The time of the first event; kForever where none is pending.
+  /// The time of the first event; kForever if none is pending.
   Picoseconds next_time();
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
-  /// The time of the event popped last.
+  /// The time of the last popped event.
   Picoseconds now() const { return now_; }
-  /// A hash of all (time, key) popped so far, in order: two equal runs have equal digests.
+  /// A hash of every (time, key) popped, in order: equal runs have equal digests.
   std::uint64_t digest() const { return digest_; }
   std::uint64_t popped() const { return popped_; }
 
@@ -106,8 +109,8 @@ class EventQueue {
   static constexpr std::uint32_t kChunkEvents = 5;
   static constexpr std::uint32_t kBlockEvents = 42;
 
-  /// Events of one narrow bucket, in two cache lines. Freed chunks are used again first: they are
-  /// in the cache.
+  /// Events of one narrow bucket, in two cache lines. Freed chunks are reused first because they
+  /// are in the cache.
   struct Chunk {
     Event events[kChunkEvents];
     std::uint32_t count = 0;
@@ -115,7 +118,7 @@ class EventQueue {
   };
   static_assert(sizeof(Chunk) == 128);
 
-  /// Events of one coarse bucket, long enough to be read ahead of use.
+  /// Events of one coarse bucket, long enough to be prefetched.
   struct Block {
     Event events[kBlockEvents];
     std::uint32_t next = 0;
@@ -174,15 +177,15 @@ class EventQueue {
   std::vector<Event> active_;  ///< the open bucket, sorted: [next_, end_); slot 0 is spare
   std::size_t next_ = 1;
   std::size_t end_ = 1;
-  std::vector<Event> late_;           ///< heap: pushed into the open bucket, far from its end
+  std::vector<Event> late_;           ///< heap of events pushed far back into the open bucket
   std::uint64_t current_ = 0;         ///< number of the open bucket, counted from time 0
   unsigned width_shift_ = 0;          ///< a narrow bucket is 2^width_shift_ picoseconds wide
-  std::vector<std::uint32_t> heads_;  ///< a narrow bucket's first chunk, 0: none
+  std::vector<std::uint32_t> heads_;  ///< first chunk of each narrow bucket; 0: none
   std::array<std::uint64_t, kBuckets / 64> occupied_{};
-  std::vector<Chunk, HugePages<Chunk>> chunks_;  ///< 0 is never used
+  std::vector<Chunk, HugePages<Chunk>> chunks_;  ///< index 0 is unused
   std::uint32_t free_chunk_ = 0;
-  std::vector<CoarseWheel> coarse_;  ///< from narrow to wide, as many as were needed so far
-  std::vector<Block, HugePages<Block>> blocks_;  ///< 0 is never used
+  std::vector<CoarseWheel> coarse_;              ///< from narrow to wide, created on demand
+  std::vector<Block, HugePages<Block>> blocks_;  ///< index 0 is unused
   std::uint32_t free_block_ = 0;
   std::uint64_t next_dealt_;  ///< narrow bucket at which the next coarse one begins
   std::size_t size_ = 0;
@@ -190,18 +193,19 @@ class EventQueue {
   std::uint64_t digest_ = 0;
   std::uint64_t popped_ = 0;
 
-  /// What tuning looks at, since it looked last.
+  /// Statistics since the last tuning.
   struct Census {
-    std::uint64_t opened = 0;    ///< narrow buckets
-    std::uint64_t events = 0;    ///< in them
-    std::uint64_t instants = 0;  ///< at which these are: what narrower buckets would part
-    std::uint64_t skipped = 0;   ///< empty buckets between them
+    std::uint64_t opened = 0;  ///< narrow buckets opened
+    std::uint64_t events = 0;  ///< events in them
+    std::uint64_t instants =
+        0;  ///< distinct instants of these events, which narrower buckets could separate
+    std::uint64_t skipped = 0;  ///< empty buckets between them
     std::uint64_t far_pushes = 0;
     std::uint64_t late_pushes = 0;
   };
   Census census_;
   std::uint64_t popped_at_census_ = 0;
-  std::uint64_t census_interval_;  ///< pops between two looks
+  std::uint64_t census_interval_;  ///< pops between two tunings
 };
 
 }  // namespace tutti::sim

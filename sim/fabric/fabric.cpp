@@ -42,7 +42,7 @@ Fabric::Core::Core(EventQueue& queue, const Topology& topology, const FabricSett
     first_slices_.push_back(static_cast<std::uint32_t>(slices_.size()));
   }
   if (settings.flow_control == FlowControl::lossless) credits_.resize(topology.links());
-  waiters_.take();  // place 0 of both means "none"
+  waiters_.take();  // index 0 of both means none
   holds_.take();
 }
 

@@ -1,9 +1,9 @@
-// The fabric in virtual time: packets hop over links and through switches, one event a hop.
+// The fabric in virtual time: packets pass over links and through switches, one event a hop.
 //
-// A port is the instant until which it is busy, and counters: when a packet comes, its departure is
-// computed at once, and the next event is its arrival at the far end. There is no event for the end
-// of a transmission and no object for a queue; a queue's depth is the time that the port is still
-// busy. Only a port that lacks credits keeps packets and wakes up for them.
+// A port is an instant until which it is busy, plus counters. When a packet arrives its departure
+// is computed at once, and the next event is its arrival at the far end. The end of a transmission
+// has no event and a queue has no object: its depth is the time that the port is still busy. Only a
+// port without credits stores packets and wakes up for them.
 #pragma once
 
 #include <array>
@@ -25,19 +25,20 @@ constexpr std::uint32_t index(GroupId group) { return static_cast<std::uint32_t>
 
 /// A packet, or a train of `count` equal packets sent back to back.
 struct Packet {
-  std::uint64_t cookie = 0;    ///< the sender's own; the same in all packets of a train
-  std::uint64_t identity = 0;  ///< names the packet in draws of loss: the same name fares alike on
-                               ///< a link. 0: sender and count. The i-th of a train: identity + i
-  HostId source{};             ///< set by inject
-  std::uint32_t target = 0;    ///< a HostId, or a GroupId if `multicast`
-  std::uint32_t wire_bytes = 0;     ///< of each packet, headers and all: what takes time
-  std::uint32_t payload_bytes = 0;  ///< of each packet: only counted
-  std::uint32_t flow = 0;           ///< packets of one flow take one path under ECMP; of a
-                                    ///< contribution: the GroupId whose tree it goes by
-  std::uint16_t count = 1;          ///< packets in the train, 1 .. 32767
+  std::uint64_t cookie = 0;  ///< chosen by the sender; equal in all packets of a train
+  std::uint64_t identity =
+      0;  ///< key in draws of loss: equal keys have equal fates on a link. 0: derived from sender and count. Packet i of a train has identity + i
+  HostId source{};                  ///< set by inject
+  std::uint32_t target = 0;         ///< a HostId, or a GroupId if `multicast`
+  std::uint32_t wire_bytes = 0;     ///< size of each packet on the wire, headers included
+  std::uint32_t payload_bytes = 0;  ///< payload of each packet, for counters only
+  std::uint32_t flow =
+      0;  ///< packets of one flow take one path under ECMP; a contribution: the GroupId of its tree
+  std::uint16_t count = 1;  ///< packets in the train, 1 .. 32767
   bool multicast : 1 = false;
-  bool reduced : 1 = false;     ///< a contribution to what arrives at `target`: see contribution()
-  bool background : 1 = false;  ///< counted and queued like any, but the sink never sees it
+  bool reduced : 1 =
+      false;  ///< a contribution to the packet that reaches `target`: see contribution()
+  bool background : 1 = false;  ///< counted and queued like any packet, but hidden from the sink
 
   static Packet to_host(HostId destination, std::uint32_t wire, std::uint32_t payload) {
     Packet packet;
@@ -51,13 +52,13 @@ struct Packet {
     packet.multicast = true;
     return packet;
   }
-  /// A contribution to a reduction in the network (INC, row K14): on the group's tree each switch
-  /// waits for those of all members below it, as seen from the destination, and sends one packet
-  /// on, so that the destination gets one. Every member but the destination, itself a member,
-  /// sends one; `reduction` is the same in all of them and in no others, and becomes the cookie (of
-  /// a train, the i-th packet is part of reduction + i).
-  /// The switches' memory for open reductions is not bounded; what came in is out of the way at
-  /// once. A loss leaves a reduction open for ever.
+  /// A contribution to an in-network reduction. On the group's tree each switch waits for the
+  /// contributions of all members below it, seen from the destination, and sends one packet on; the
+  /// destination, itself a member, receives one.
+  ///
+  /// Every other member sends one contribution. `reduction` is equal in all of them, unique to
+  /// them, and becomes the cookie (packet i of a train belongs to reduction + i). The memory of the
+  /// switches is unbounded, and a loss leaves a reduction open forever.
   static Packet contribution(GroupId tree, HostId destination, std::uint64_t reduction,
                              std::uint32_t wire, std::uint32_t payload) {
     Packet packet = to_host(destination, wire, payload);
@@ -68,10 +69,10 @@ struct Packet {
   }
 };
 
-/// Consecutive packets of a train (or the one packet) at one place.
+/// Consecutive packets of a train, or a single packet, at one place.
 struct Arrival {
-  Picoseconds time{};       ///< the last bit of the first of them
-  Picoseconds spacing{};    ///< from one to the next
+  Picoseconds time{};       ///< arrival of the last bit of the first packet
+  Picoseconds spacing{};    ///< time between successive packets
   std::uint32_t first = 0;  ///< index in the train
   std::uint32_t count = 1;
 
@@ -81,46 +82,46 @@ struct Arrival {
 
 enum class DropReason : std::uint8_t {
   queue_full,  ///< lossy mode: tail drop
-  bit_error,   ///< drawn from the link's bit-error rate or loss rate, or toggled
+  bit_error,   ///< drawn from the link's bit-error or loss rate, or toggled
   link_down,   ///< the link, or every link towards the destination, is down
 };
 
-/// Who hears of arrivals and losses.
+/// Receives arrivals and losses.
 class Sink {
  public:
   virtual ~Sink() = default;
-  /// Called at arrival.time; of a train the later packets are still to come, at the times given.
+  /// Called at arrival.time. Later packets of a train are still to come, at the times given.
   virtual void arrived(const Arrival& arrival, HostId at, const Packet& packet) = 0;
-  /// The same arrival at several hosts of a leaf: `first` + i for every set bit i. Sinks that know
-  /// a shorter way override it.
+  /// The same arrival at several hosts of a leaf: `first` + i for every set bit i. A sink may
+  /// override it with a faster form.
   virtual void arrived_on_leaf(const Arrival& arrival, HostId first, std::uint64_t hosts,
                                const Packet& packet);
-  /// Packets `lost` were lost on `link`; of a multicast packet other copies may go on.
+  /// Packets `lost` were lost on `link`; other copies of a multicast packet may continue.
   virtual void dropped(const Arrival& lost, LinkId link, const Packet& packet, DropReason reason);
-  /// A packet whose inject returned kForever leaves its host: the last bit at `when`.
+  /// The last bit of a packet whose inject returned kForever leaves its host at `when`.
   virtual void departed(Picoseconds when, HostId from, const Packet& packet);
 };
 
-/// Who sees every port at work, for traces.
+/// Observes every transmission of every port, for traces.
 class PortObserver {
  public:
   virtual ~PortObserver() = default;
-  /// `count` packets go out on a link behind one another, the first from `begin` on, `each` long.
+  /// `count` packets leave on a link back to back, the first at `begin`, each taking `each`.
   virtual void sent(LinkId link, Picoseconds begin, Picoseconds each, std::uint32_t count,
                     const Packet& packet) = 0;
 };
 
 enum class Forwarding : std::uint8_t { store_and_forward, cut_through };
 enum class FlowControl : std::uint8_t {
-  /// Credits: a packet leaves only when the next switch has room for it. Nothing is dropped for
-  /// lack of room. Free of deadlock on fat trees, and for unicast on dragonfly+; on other networks
-  /// a deadlock shows as an empty queue with packets in flight.
+  /// Credits: a packet leaves only when the next switch has room, so nothing is dropped for lack of
+  /// buffers. Free of deadlock on fat trees, and for unicast on dragonfly+. On other networks a
+  /// deadlock shows as an empty event queue with packets in flight.
   lossless,
   lossy,  ///< a packet that does not fit the port's queue is dropped
 };
 enum class Routing : std::uint8_t {
   ecmp,         ///< by a hash of flow, source and destination: one path a flow
-  adaptive,     ///< each packet by the port that is free first: packets overtake
+  adaptive,     ///< each packet by the port that is free first, so packets may overtake
   destination,  ///< by the destination's number: static tables
 };
 
@@ -130,15 +131,17 @@ struct FabricSettings {
   FlowControl flow_control = FlowControl::lossless;
   Routing routing = Routing::ecmp;
   Picoseconds switch_latency = nanoseconds(200);
-  std::uint64_t queue_bytes = 1u << 20;     ///< lossy: a switch port's queue
-  std::uint64_t credit_bytes = 256u << 10;  ///< lossless: a switch's input buffer per link
-  bool leaf_groups = true;  ///< one event for all hosts of a leaf where their ports agree exactly
+  std::uint64_t queue_bytes = 1u << 20;  ///< lossy: queue of a switch port, in bytes
+  std::uint64_t credit_bytes = 256u
+                               << 10;  ///< lossless: input buffer of a switch per link, in bytes
+  bool leaf_groups = true;  ///< one event for all hosts of a leaf whose ports have equal state
 };
 
-/// Which tree a group uses: the switch it hangs from.
+/// The tree of a group, by its top switch.
 struct TreeChoice {
   static constexpr std::uint32_t kByGroup = 0xffff'ffffu;
-  /// Counts the switches of the top level (Fabric::trees()); kByGroup: drawn from seed and group.
+  /// Index among the switches of the top level (Fabric::trees()); kByGroup: drawn from seed and
+  /// group.
   std::uint32_t root = kByGroup;
 };
 
@@ -156,19 +159,19 @@ struct TrafficCount {
   friend bool operator==(const TrafficCount&, const TrafficCount&) = default;
 };
 
-/// Cumulative counts of a fabric, packets each.
+/// Cumulative counts of a fabric, in packets.
 struct FabricCounters {
   std::uint64_t injected = 0;
-  std::uint64_t hops = 0;       ///< packets times links that they started on
-  std::uint64_t delivered = 0;  ///< packets times hosts, background included
+  std::uint64_t hops = 0;       ///< transmissions: packets times links
+  std::uint64_t delivered = 0;  ///< packets times receiving hosts, background included
   std::uint64_t dropped = 0;
-  std::uint64_t in_flight = 0;        ///< copies on links or in switches now
-  std::uint64_t blocked = 0;          ///< copies that had to wait for credits
-  std::uint64_t train_conflicts = 0;  ///< packets that met a train still coming in: only if 0 are
-                                      ///< results equal to per-packet ones
-  std::uint64_t leaf_events = 0;      ///< events that stood for several hosts
-  std::uint64_t absorbed = 0;         ///< contributions that ended in a switch's sum
-  std::uint64_t most_open_reductions = 0;  ///< at one time, over all switches
+  std::uint64_t in_flight = 0;  ///< copies on links or in switches now
+  std::uint64_t blocked = 0;    ///< copies that waited for credits
+  std::uint64_t train_conflicts =
+      0;  ///< packets that met a train still arriving; if 0, results equal those of single packets
+  std::uint64_t leaf_events = 0;           ///< events that represent several hosts
+  std::uint64_t absorbed = 0;              ///< contributions absorbed into a switch's sum
+  std::uint64_t most_open_reductions = 0;  ///< largest number open at one time, over all switches
 };
 
 class Fabric {
@@ -182,44 +185,44 @@ class Fabric {
   const Topology& topology() const;
   const FabricSettings& settings() const;
 
-  /// A group of hosts and its tree. Refused where the members' list is empty or names a host twice
-  /// or one that does not exist, or where no tree reaches all.
+  /// Creates a group of hosts with its tree. Error: the list is empty, names a host twice or an
+  /// unknown one, or no tree reaches all members.
   Result<GroupId> create_group(std::span<const HostId> members, TreeChoice choice = {});
-  /// How many trees TreeChoice::root can name.
+  /// Number of trees that TreeChoice::root can name.
   std::uint32_t trees() const;
 
-  /// Sends from a host's port, behind what it already sends. Returns when the last bit leaves the
-  /// host; kForever where that hangs on credits still to come (Sink::departed tells).
-  /// `now` is the current time or later.
+  /// Sends from a host's port after its earlier packets. Returns when the last bit leaves the host,
+  /// or kForever if that depends on credits to come (see Sink::departed). `now` is the current time
+  /// or later.
   Picoseconds inject(Picoseconds now, HostId from, const Packet& packet);
-  /// When a host's port is free; kForever where it waits for credits.
+  /// When a host's port is free; kForever if it waits for credits.
   Picoseconds port_free(HostId host) const;
 
   /// Handles an event of one of the fabric's kinds (fabric_*).
   void handle(const Event& event);
-  /// `observer` outlives the fabric; null: none.
+  /// Sets the observer, which outlives the fabric; null for none.
   void observe_ports(PortObserver* observer);
 
-  /// Counters of a link: `tx` when a packet starts on it, `rx` when it has come in.
+  /// Counters of a link: `tx` when a packet starts on it, `rx` when it has arrived.
   TrafficCount tx(LinkId link) const;
   TrafficCount rx(LinkId link) const;
   /// Sum of tx over the links of a class.
   TrafficCount class_total(LinkClass link_class) const;
-  /// Bytes in a port's queue at `now`, transmission under way included.
+  /// Bytes in a port's queue at `now`, the packet in transmission included.
   std::uint64_t queue_depth_bytes(LinkId link, Picoseconds now) const;
   const FabricCounters& counters() const;
-  /// Bytes of memory that ports, credits, groups and packets take.
+  /// Bytes of memory used by ports, credits, groups and packets.
   std::size_t memory_bytes() const;
 
   // ---- Faults ----
 
-  /// A probability of loss for each packet on each link of a class, beside bit errors.
+  /// Sets a loss probability per packet on each link of a class, in addition to bit errors.
   void set_loss(LinkClass link_class, double probability);
-  /// Turns one draw around: a packet that would pass is lost, one that would be lost passes.
+  /// Inverts one draw: a packet that would pass is lost, and the reverse.
   void toggle_loss(LinkId link, std::uint64_t identity);
-  /// A link that is down loses what is sent on it; other links of equal length are taken instead.
+  /// Takes a link down or up. A down link loses its packets; other shortest links are preferred.
   void set_link(LinkId link, bool up);
-  /// A port sends nothing new before `until`.
+  /// Holds new packets of a port until `until`.
   void pause(LinkId link, Picoseconds until);
 
  private:

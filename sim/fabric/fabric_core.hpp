@@ -1,4 +1,4 @@
-// The inside of the fabric: what a port, a packet on its way, a group and a credit are.
+// Internal to the fabric: ports, packets in flight, groups and credits.
 #pragma once
 
 #include <algorithm>
@@ -16,16 +16,16 @@
 
 namespace tutti::sim {
 
-/// One direction of a cable: when it is free again, and what it carried.
+/// One direction of a cable: when it is free again, and its counters.
 struct alignas(64) FabricPort {
   Picoseconds busy_until{};
-  Picoseconds train_until{-1};  ///< the last packet of a train is ready only then
+  Picoseconds train_until{-1};  ///< instant at which the last packet of a train is ready
   TrafficCount tx;
   TrafficCount rx;
 };
 static_assert(sizeof(FabricPort) == 64);
 
-/// Reuses the places of what is gone, last first.
+/// Storage that reuses freed entries, the last freed first.
 template <typename Entry>
 class Slab {
  public:
@@ -47,7 +47,7 @@ class Slab {
   std::vector<std::uint32_t> free_;
 };
 
-/// Consecutive packets of a train at one place: what one event is about.
+/// Consecutive packets of a train at one place: the subject of one event.
 struct TrainPart {
   std::uint32_t flight = 0;  ///< slot of the packet
   std::uint16_t first = 0;
@@ -88,49 +88,49 @@ class Fabric::Core {
   std::size_t memory_bytes() const;
 
  private:
-  /// A packet or train on its way; multicast copies share it.
+  /// A packet or train in flight, shared by all copies of a multicast.
   struct Flight {
     Packet packet;
     std::uint32_t references = 0;
   };
-  /// A tree: per switch its links to other switches, and per slice of a leaf the member hosts.
+  /// A tree: the links of each switch to other switches, and the member hosts of each leaf slice.
   struct Group {
     std::vector<std::uint32_t> first_links;
     std::vector<LinkId> links;
     std::vector<std::uint64_t> hosts;
-    /// By the leaf of a reduction's destination, made when first asked for: per switch of the tree
-    /// the link towards it.
+    /// For each leaf of a reduction's destination, created on demand: the link of each tree switch
+    /// towards that leaf.
     std::vector<std::vector<LinkId>> towards;
   };
-  /// A sum that a switch waits for.
+  /// A sum that a switch has not completed.
   struct OpenSum {
-    std::uint32_t missing = 0;  ///< contributions
+    std::uint32_t missing = 0;  ///< contributions still missing
     Picoseconds ready{};
     Picoseconds tail{};
   };
   struct SumName {
     std::uint64_t cookie = 0;
-    std::uint64_t place = 0;  ///< switch and destination
+    std::uint64_t place = 0;  ///< key of switch and destination
 
     friend bool operator==(const SumName&, const SumName&) = default;
   };
   struct SumNameHash {
     std::size_t operator()(const SumName& name) const { return mix(name.cookie ^ mix(name.place)); }
   };
-  /// Up to 64 hosts of a leaf. Ports in `followers` are all in the state kept here: `busy_until`
-  /// and `train_until` are the slice's, and the slice's counts come on top of the port's own.
+  /// Up to 64 hosts of a leaf. All ports in `followers` share `busy_until` and `train_until`, and
+  /// the slice's counts add to each port's own.
   struct Slice {
     std::uint32_t first_host = 0;
     std::uint64_t followers = 0;
     FabricPort common;
   };
-  /// What one leaf event is about.
+  /// The subject of a leaf event.
   struct LeafRun {
     TrainPart part;
     std::uint32_t slice = 0;
     std::uint64_t hosts = 0;
   };
-  /// Room that comes back: `count` times `bytes`, from `time` on every `spacing`.
+  /// Returning credits: `count` times `bytes`, from `time` on at intervals of `spacing`.
   struct Release {
     Picoseconds time;
     Picoseconds spacing;
@@ -144,11 +144,11 @@ class Fabric::Core {
     std::uint32_t hold = 0;
     std::uint32_t next = 0;
   };
-  /// The room that a packet takes in a switch until its last copy has left.
+  /// The buffer space that a packet occupies in a switch until its last copy has left.
   struct Hold {
     LinkId in = kNoLink;
-    std::uint32_t waiting = 0;  ///< copies
-    Picoseconds left_at;        ///< the latest copy so far
+    std::uint32_t waiting = 0;  ///< copies that wait
+    Picoseconds left_at;        ///< departure of the latest copy so far
   };
   /// A link's view of the input buffer at its far end.
   struct Credit {
@@ -159,15 +159,15 @@ class Fabric::Core {
     std::uint32_t last_waiter = 0;
     Picoseconds wake_at = kForever;
   };
-  /// How a part came to where it is forwarded.
+  /// The arrival of a part at the place that forwards it.
   struct Incoming {
-    LinkId link = kNoLink;       ///< kNoLink: injected
+    LinkId link = kNoLink;       ///< kNoLink if injected
     Picoseconds ready;           ///< the first packet may start
-    Picoseconds spacing;         ///< between packets becoming ready
-    Picoseconds tail;            ///< the first packet's last bit is here
+    Picoseconds spacing;         ///< time between packets becoming ready
+    Picoseconds tail;            ///< the last bit of the first packet has arrived
     Picoseconds left_at{};       ///< out: the last bit of the last copy has left
-    Picoseconds left_spacing{};  ///< out: between the packets of a train leaving
-    std::uint32_t hold = 0;      ///< out: a copy waits
+    Picoseconds left_spacing{};  ///< out: time between the departures of a train's packets
+    std::uint32_t hold = 0;      ///< out: set if a copy waits
   };
 
   // Forwarding (fabric_forward.cpp).
@@ -188,7 +188,7 @@ class Fabric::Core {
   Picoseconds packet_time(LinkId link, const Packet& packet) const {
     return std::max(speed(link).time_of(packet.wire_bytes), picoseconds(1));
   }
-  /// From the start of a packet until whoever receives it takes it up.
+  /// From the start of a packet until its receiver may process it.
   Picoseconds take_up_time(LinkId link, const Packet& packet) const;
 
   // Loss (fabric_faults.cpp).

@@ -1,17 +1,18 @@
 // Lossless mode: a packet leaves a port only when the switch at the far end has room for it.
 //
 // A link has `credit_bytes` of room at its far end. A packet takes its share when its departure is
-// computed and gives it back when its last copy has left that switch, which is known, ahead of
-// time, as soon as the copies' departures are. Only a packet that finds no credit by the time it
-// could start waits, and the port wakes up when room comes back. What waits keeps its room in its
-// own switch: so blocking spreads towards the senders, and packets for idle ports behind it wait
-// too (head-of-line blocking). Routes that go up, then down, never wait in a circle.
+// computed and returns it when its last copy has left that switch, which is known as soon as the
+// copies' departures are. A packet without credit at its start time waits, and the port wakes up
+// when credits return.
+//
+// A waiting packet keeps its room in its own switch, so blocking spreads towards the senders and
+// also delays packets for idle ports (head-of-line blocking). Routes that go up and then down never
+// deadlock.
 #include "sim/fabric/fabric_core.hpp"
 
 namespace tutti::sim {
 
-/// Whether `bytes` have room at `when`, by what is known now. Takes back what has come back by
-/// then.
+/// Whether `bytes` have room at `when`, by present knowledge. Reclaims credits that return by then.
 bool Fabric::Core::has_credit(LinkId link, Picoseconds when, std::uint64_t bytes) {
   Credit& credit = credits_[tutti::sim::index(link)];
   while (credit.next_release < credit.releases.size() &&
@@ -48,7 +49,7 @@ void Fabric::Core::insert_release(Credit& credit, const Release& room) {
   credit.releases[at] = room;
 }
 
-/// Room comes back to `link`, whose port may wait for it.
+/// Returns credits to `link` and wakes its port if it waits for them.
 void Fabric::Core::release(LinkId link, const Release& room) {
   insert_release(credits_[tutti::sim::index(link)], room);
   if (waits(link)) wake_at(link, room.time);
@@ -86,7 +87,7 @@ void Fabric::Core::wait_for_credit(LinkId link, Incoming& in, const TrainPart& p
   }
 }
 
-/// Sends what waits at a port, as far as there are credits.
+/// Sends the packets that wait at a port, as far as credits allow.
 void Fabric::Core::wake(LinkId link) {
   Credit& credit = credits_[tutti::sim::index(link)];
   credit.wake_at = kForever;
@@ -131,7 +132,7 @@ void Fabric::Core::copy_left(std::uint32_t hold, Picoseconds when, std::uint32_t
   release(gone.in, {gone.left_at + latency, {}, bytes, 1});
 }
 
-/// The copies of what came in are on their way or wait: says when its room is free.
+/// All copies of the input have left or wait: computes when its room is free.
 void Fabric::Core::finish_input(const Incoming& in, const TrainPart& part) {
   if (in.hold != 0) {
     Hold& hold = holds_[in.hold];

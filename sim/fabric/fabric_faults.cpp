@@ -1,5 +1,5 @@
-// What goes wrong on links. Every loss is a draw keyed by (seed, link, packet), so that it depends
-// on nothing else that happens, and one draw can be turned around without touching another.
+// Losses on links. Each loss is a draw keyed by (seed, link, packet), independent of all else, so
+// one draw can be inverted without affecting another.
 #include <cmath>
 
 #include "sim/fabric/fabric_core.hpp"
@@ -15,7 +15,7 @@ std::uint64_t toggle_name(LinkId link, std::uint64_t identity) {
 
 }  // namespace
 
-/// Packets of this size are lost on this link if their draw is below this.
+/// Packets of this size are lost on this link if their draw is below the result.
 std::uint64_t Fabric::Core::loss_threshold(LinkId link, std::uint32_t wire_bytes) {
   const Link& wire = topology_.link(link);
   const auto link_class = static_cast<std::size_t>(wire.link_class);
@@ -39,7 +39,7 @@ bool Fabric::Core::lost(LinkId link, const Packet& packet, std::uint32_t i) {
   return drawn != toggled_.contains(toggle_name(link, identity));
 }
 
-/// A part that started on a link: what is lost on it cuts it into runs that arrive.
+/// Applies losses to a part that started on a link: they cut it into runs that arrive.
 void Fabric::Core::send_with_loss(LinkId link, Picoseconds begin, const TrainPart& part) {
   const Packet packet = flights_[part.flight].packet;
   const Picoseconds time = packet_time(link, packet);

@@ -1,13 +1,13 @@
-// A packet's way: in at a port, the choice of the next link, out of a port.
+// Forwarding of a packet: arrival at a port, choice of the next link, departure.
 #include "sim/fabric/fabric_core.hpp"
 
 namespace tutti::sim {
 namespace {
 
-/// What a switch that cuts through reads before it forwards.
+/// Bytes that a cut-through switch reads before it forwards.
 constexpr std::uint32_t kLeadBytes = 64;
 
-/// Uniform in [0, bound) from a hash.
+/// Maps a hash uniformly to [0, bound).
 std::uint32_t scale(std::uint64_t hash, std::uint32_t bound) {
   return static_cast<std::uint32_t>((hash >> 32) * bound >> 32);
 }
@@ -78,7 +78,7 @@ void Fabric::Core::arrive(const Event& event) {
   }
   in.left_at = in.ready;
   if (part.count > 1 && !goes_as_one(at, in, part)) {
-    // One by one: the rest comes again when its own first packet does.
+    // Forwards one packet at a time: the rest comes again when its own first packet arrives.
     TrainPart rest = part;
     ++rest.first;
     --rest.count;
@@ -128,7 +128,7 @@ void Fabric::Core::forward_multicast(SwitchId at, Incoming& in, const TrainPart&
     if (group->links[i] == back) continue;
     counters_.in_flight += part.count;
     send(group->links[i], in, part);
-    group = &groups_[packet.target];  // a sink that hears of a drop may have made a group
+    group = &groups_[packet.target];  // a sink that handles a drop may have created a group
   }
   if (where < topology_.leaves()) {
     for (std::uint32_t s = first_slices_[where]; s < first_slices_[where + 1]; ++s) {
@@ -141,7 +141,7 @@ void Fabric::Core::forward_multicast(SwitchId at, Incoming& in, const TrainPart&
   counters_.in_flight -= part.count;
 }
 
-/// One of the equally short links; kNoLink where all are down.
+/// Chooses one of the shortest links; kNoLink if all are down.
 LinkId Fabric::Core::choose(const NextLinks& next, SwitchId at, const Packet& packet,
                             std::uint32_t first, Picoseconds ready) {
   const std::uint32_t size = next.size();
@@ -179,7 +179,7 @@ LinkId Fabric::Core::choose(const NextLinks& next, SwitchId at, const Packet& pa
   return kNoLink;
 }
 
-/// Whether the packets of a train leave back to back by every port they leave by.
+/// Whether the packets of a train leave back to back at every port that they use.
 bool Fabric::Core::goes_as_one(SwitchId at, const Incoming& in, const TrainPart& part) {
   const Packet& packet = flights_[part.flight].packet;
   const std::uint32_t where = tutti::sim::index(at);
@@ -219,7 +219,7 @@ bool Fabric::Core::fits_as_one(LinkId link, const Incoming& in, const TrainPart&
     return !from_switch || (start - in.ready + time <= room && last_depth <= room);
   }
   if (topology_.is_host_down(link)) return true;
-  // Copies of different speed leave a buffer at uneven times: those are kept apart.
+  // Copies of different speed leave a buffer at irregular intervals, so they are kept separate.
   if (packet.multicast && from_switch && time != in.spacing) return false;
   const std::uint64_t bytes = std::uint64_t{packet.wire_bytes} * part.count;
   return bytes <= settings_.credit_bytes && !waits(link) && has_credit(link, start, bytes);
@@ -250,7 +250,7 @@ void Fabric::Core::send(LinkId link, Incoming& in, const TrainPart& part) {
   start(link, begin, part);
 }
 
-/// Puts a part on a link, from `begin` on.
+/// Puts a part on a link, starting at `begin`.
 void Fabric::Core::start(LinkId link, Picoseconds begin, const TrainPart& part) {
   const Packet& packet = flights_[part.flight].packet;
   FabricPort& port = ports_[tutti::sim::index(link)];

@@ -1,12 +1,12 @@
-// Multicast trees: the shortest paths from one switch to all members' leaves, without what leads to
-// none. All members send into the same tree, wherever they are in it.
+// Multicast trees: the shortest paths from one switch to all members' leaves, pruned. All members
+// send into the same tree, at whatever switch they join it.
 #include "base/error.hpp"
 #include "sim/fabric/fabric_core.hpp"
 
 namespace tutti::sim {
 
-/// Shortest paths from `root` to every switch: the link that leads to it, and the switches in order
-/// of distance. Of parallel links the group's draw picks one.
+/// Computes shortest paths from `root` to every switch: the link that leads to it, and the switches
+/// by distance. The group's draw selects one of parallel links.
 void Fabric::Core::grow_tree(std::uint32_t root, std::vector<LinkId>& to_switch,
                              std::vector<std::uint32_t>& order) const {
   to_switch.assign(topology_.switches(), kNoLink);
@@ -33,18 +33,20 @@ void Fabric::Core::grow_tree(std::uint32_t root, std::vector<LinkId>& to_switch,
 /// Sets the members' bits and marks their leaves as needed.
 Status Fabric::Core::add_members(std::span<const HostId> members, Group& group,
                                  std::vector<bool>& needed) const {
-  if (members.empty()) return failure(Code::invalid_argument, "a group has at least one member");
+  if (members.empty())
+    return failure(Code::invalid_argument, "a group has no member: name at least one");
   group.hosts.assign(slices_.size(), 0);
   for (const HostId member : members) {
     if (tutti::sim::index(member) >= topology_.hosts()) {
-      return failure(Code::invalid_argument, "host {} of a group is not one of the {} hosts",
+      return failure(Code::invalid_argument,
+                     "host {} of a group does not exist: there are {} hosts",
                      tutti::sim::index(member), topology_.hosts());
     }
     const std::uint32_t slice = slice_of(member);
     const std::uint64_t bit = std::uint64_t{1}
                               << (tutti::sim::index(member) - slices_[slice].first_host);
     if ((group.hosts[slice] & bit) != 0) {
-      return failure(Code::invalid_argument, "host {} is twice in a group",
+      return failure(Code::invalid_argument, "host {} is named twice in a group",
                      tutti::sim::index(member));
     }
     group.hosts[slice] |= bit;
@@ -75,7 +77,7 @@ Result<GroupId> Fabric::Core::create_group(std::span<const HostId> members, Tree
     needed[parent] = true;
     ++branches[parent];
   }
-  // A top without members of its own and with one branch only is above the tree.
+  // A top without own members and with a single branch is not part of the tree.
   const auto is_leaf_of_members = [&](std::uint32_t at) {
     return at < topology_.leaves() && std::any_of(group.hosts.begin() + first_slices_[at],
                                                   group.hosts.begin() + first_slices_[at + 1],

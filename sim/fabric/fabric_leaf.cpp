@@ -1,10 +1,10 @@
 // The host ports of a leaf as one: under multicast they do the same at the same time.
 //
-// Ports that agree exactly share their state in a slice and one event delivers to all of them. A
-// port that gets traffic of its own leaves the slice with the state it had, and comes back at the
-// first multicast packet that starts on it and on the others at the same instant. Where ports
-// differ, each has its own events: nothing is approximated. Only `rx` of the shared ports runs
-// ahead by the time of the last hop.
+// Ports with equal state share it in a slice, and one event delivers to all of them. A port with
+// traffic of its own leaves the slice with the state it had. It rejoins at the first multicast
+// packet that starts on it and on the others at the same instant. Differing ports have their own
+// events, so nothing is approximated; only `rx` of shared ports is early by the time of the last
+// hop.
 #include "sim/fabric/fabric_core.hpp"
 
 namespace tutti::sim {
@@ -22,7 +22,7 @@ void Fabric::Core::leave(Slice& slice, std::uint64_t ports) {
   slice.followers &= ~ports;
 }
 
-/// The port's own counts become what it has beside the slice's; they may wrap below 0.
+/// Turns the port's counts into differences from the slice's; they may wrap below 0.
 void Fabric::Core::join(Slice& slice, std::uint32_t bit) {
   FabricPort& port = ports_[topology_.hosts() + slice.first_host + bit];
   const auto subtract = [](TrafficCount& from, const TrafficCount& what) {
@@ -35,7 +35,7 @@ void Fabric::Core::join(Slice& slice, std::uint32_t bit) {
   slice.followers |= std::uint64_t{1} << bit;
 }
 
-/// Before a host's port is used alone.
+/// Called before a host's port is used alone.
 void Fabric::Core::leave_slice(LinkId link) {
   if (groups_.empty() || !topology_.is_host_down(link)) return;
   const std::uint32_t host = tutti::sim::index(link) - topology_.hosts();

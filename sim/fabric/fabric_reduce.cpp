@@ -1,13 +1,13 @@
-// Reductions in the network: a group's tree, walked towards the destination, is a multicast of the
-// destination turned around. Each switch keeps one sum a reduction and sends it on when the last
-// contribution from its side of the tree is in; exact in what crosses each link and when, while the
-// arithmetic itself takes the switch no longer than forwarding does.
+// In-network reductions: a group's tree, walked towards the destination, is a multicast from the
+// destination reversed. Each switch keeps one sum a reduction and sends it on after the last
+// contribution from its side of the tree. Link traffic and its times are exact; the arithmetic
+// takes no longer than forwarding.
 #include "sim/fabric/fabric_core.hpp"
 
 namespace tutti::sim {
 
-/// Per switch of a group's tree, the link towards a destination's leaf; kNoLink at that leaf and
-/// outside the tree.
+/// For each switch of a group's tree, the link towards a destination's leaf; kNoLink at that leaf
+/// and outside the tree.
 const std::vector<LinkId>& Fabric::Core::towards(std::uint32_t group, HostId destination) {
   Group& tree = groups_[group];
   const std::uint32_t leaf = tutti::sim::index(topology_.leaf_of(destination));
@@ -28,8 +28,8 @@ const std::vector<LinkId>& Fabric::Core::towards(std::uint32_t group, HostId des
   return links;
 }
 
-/// How many contributions a switch waits for: one of each neighbour in the tree but the one towards
-/// the destination, and one of each member host but the destination itself.
+/// The number of contributions that a switch waits for: one from each tree neighbour except that
+/// towards the destination, and one from each member host except the destination.
 std::uint32_t Fabric::Core::contributions_at(SwitchId at, const Packet& packet,
                                              LinkId towards_destination) {
   const std::uint32_t where = tutti::sim::index(at);

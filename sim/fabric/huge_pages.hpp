@@ -1,5 +1,5 @@
-// Memory in large pages: what a simulation of many hosts jumps about in is far larger than what the
-// processor's table of pages covers with small ones.
+// Memory in large pages: a simulation of many hosts accesses far more memory at random than the
+// translation buffers cover with small pages.
 #pragma once
 
 #include <sys/mman.h>
@@ -10,8 +10,8 @@
 
 namespace tutti::sim {
 
-/// An allocator for standard containers. Only a wish: where the system has no large pages to give,
-/// it is ordinary memory.
+/// An allocator for standard containers. It falls back to ordinary memory if the system has no
+/// large pages.
 template <typename T>
 struct HugePages {
   using value_type = T;

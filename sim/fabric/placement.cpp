@@ -1,4 +1,4 @@
-// Which host a rank runs on.
+// The host of each rank.
 #include <algorithm>
 #include <numeric>
 
@@ -9,7 +9,7 @@
 namespace tutti::sim {
 namespace {
 
-/// Leaves that have hosts at all.
+/// The leaves that have hosts.
 std::vector<SwitchId> populated_leaves(const Topology& topology) {
   std::vector<SwitchId> leaves;
   for (std::uint32_t leaf = 0; leaf < topology.leaves(); ++leaf) {
@@ -18,7 +18,7 @@ std::vector<SwitchId> populated_leaves(const Topology& topology) {
   return leaves;
 }
 
-/// Rank r's leaf is r * leaves / ranks, or r mod leaves, then the next one that has room.
+/// Rank r goes to leaf r * leaves / ranks, or r mod leaves, or the next leaf with room.
 std::vector<HostId> over_leaves(const Topology& topology, std::uint32_t ranks, bool in_blocks) {
   const std::vector<SwitchId> leaves = populated_leaves(topology);
   std::vector<std::uint32_t> used(leaves.size());
@@ -37,7 +37,8 @@ std::vector<HostId> over_leaves(const Topology& topology, std::uint32_t ranks, b
 Result<std::vector<HostId>> place(const Topology& topology, std::uint32_t ranks, PlacementKind kind,
                                   std::uint64_t seed) {
   if (ranks > topology.hosts()) {
-    return failure(Code::invalid_argument, "{} ranks do not fit {} hosts", ranks, topology.hosts());
+    return failure(Code::invalid_argument, "{} ranks do not fit {} hosts: use fewer ranks", ranks,
+                   topology.hosts());
   }
   if (kind == PlacementKind::even_blocks || kind == PlacementKind::spread) {
     return over_leaves(topology, ranks, kind == PlacementKind::even_blocks);

@@ -1,4 +1,4 @@
-// Every port of a simulated fabric in a trace.
+// Adds every port of a simulated fabric to a trace.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ constexpr observe::TraceTime to_trace_time(Picoseconds time) {
   return observe::TraceTime(time.count);
 }
 
-/// Puts every port of a fabric into a trace: hosts' ports and switch ports, a track each.
+/// Adds one track a port: the hosts' ports and the switch ports.
 class PortTrace final : public PortObserver {
  public:
   /// Both outlive it.

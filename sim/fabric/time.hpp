@@ -1,5 +1,5 @@
-// Virtual time: integer picoseconds, so that a byte at 400 Gbit/s has a whole length and sums are
-// exact on every machine.
+// Virtual time in integer picoseconds: a byte at 400 Gbit/s takes a whole number of them, and sums
+// are exact on every machine.
 //
 // 2^63 picoseconds are 106 days.
 #pragma once
@@ -42,21 +42,21 @@ constexpr Picoseconds milliseconds(std::int64_t count) { return {count * 1'000'0
 
 constexpr double to_seconds(Picoseconds time) { return static_cast<double>(time.count) * 1e-12; }
 
-/// The engine's durations and instants in virtual time; kNever stays "never".
+/// Converts the engine's durations and instants; kNever stays "never".
 constexpr Picoseconds from_nanoseconds(Nanoseconds duration) {
   return nanoseconds(duration.count());
 }
 constexpr Picoseconds from_instant(Instant instant) {
   return instant.nanoseconds > INT64_MAX / 1'000 ? kForever : nanoseconds(instant.nanoseconds);
 }
-/// The instant that an engine sees: rounded down, so that a deadline that was turned into
-/// picoseconds has been reached when its event comes.
+/// The instant that an engine sees, rounded down, so that a deadline converted to picoseconds has
+/// been reached when its event comes.
 constexpr Instant to_instant(Picoseconds time) {
   return time == kForever ? kNever : Instant{time.count / 1'000};
 }
 
-/// How long bytes take on a wire of a given rate: fixed point with 20 fractional bits, the same on
-/// every machine, off by less than a picosecond for up to a million bytes.
+/// The transmission time of bytes at a given rate, in fixed point with 20 fractional bits: equal on
+/// every machine, and exact to a picosecond for up to a million bytes.
 class WireSpeed {
  public:
   constexpr WireSpeed() = default;

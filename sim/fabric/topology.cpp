@@ -157,8 +157,8 @@ Result<Topology> Topology::dragonfly_plus(const DragonflyShape& shape) {
       builder.add_cable(leaf, leaves + group_of[leaf] * shape.spines_per_group + s, trunk);
     }
   }
-  // The ports of a group are dealt out to the other groups in turn, by distance: port q of group g
-  // leads to the group q mod (groups-1) + 1 further on, and there to the port that leads back.
+  // The ports of a group are assigned to the other groups in turn, by distance. Port q of group g
+  // leads to group g + q mod (groups-1) + 1, and there to the port that leads back.
   const std::uint8_t global = builder.add_spec(shape.global);
   const std::uint64_t rounds = peers == 0 ? 0 : ports / peers;
   for (std::uint32_t g = 0; g < shape.groups; ++g) {

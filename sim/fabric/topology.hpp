@@ -1,7 +1,7 @@
-// What is connected to what: hosts, switches, directed links, and which links lead to a host.
+// Topologies: hosts, switches, directed links, and the links that lead to each host.
 //
-// Routes are computed from positions in the tree (fat trees) or from tables per switch and region
-// (dragonfly+, text files), never from tables over pairs of hosts, so that 100,000 hosts fit.
+// Routes are computed from positions in the tree (fat trees) or looked up in tables per switch and
+// region (dragonfly+, text files). No table covers pairs of hosts, so 100,000 hosts fit.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace tutti::sim {
 
-/// A host: 0 .. hosts-1. The hosts of one switch are consecutive.
+/// A host, 0 to hosts-1. The hosts of one switch are consecutive.
 enum class HostId : std::uint32_t {};
-/// A switch: 0 .. switches-1; those with hosts ("leaves") come first, in the order of their hosts.
+/// A switch, 0 to switches-1. Switches with hosts (leaves) come first, in the order of their hosts.
 enum class SwitchId : std::uint32_t {};
-/// A directed link. Link h leads from host h to its leaf, link hosts+h from the leaf to host h; the
+/// A directed link. Link h leads from host h to its leaf and link hosts+h from the leaf to host h;
 /// links between switches follow.
 enum class LinkId : std::uint32_t {};
 
@@ -29,7 +29,8 @@ constexpr std::uint32_t index(LinkId link) { return static_cast<std::uint32_t>(l
 
 inline constexpr LinkId kNoLink = static_cast<LinkId>(0xffff'ffffu);
 
-/// Where a link lies: what traffic is summed by. Levels count from the hosts: up1 leaves a leaf.
+/// The position of a link, by which traffic is summed. Levels count from the hosts: up1 leaves a
+/// leaf.
 enum class LinkClass : std::uint8_t {
   host_up,
   host_down,
@@ -55,7 +56,7 @@ constexpr LinkClass down_class(std::uint32_t level) {
   return static_cast<LinkClass>(2 * level + 1);
 }
 
-/// The physics of a kind of link.
+/// The physical properties of a kind of link.
 struct LinkSpec {
   std::uint64_t bits_per_second = 200'000'000'000;
   Picoseconds latency = nanoseconds(50);  ///< propagation, first bit out to first bit in
@@ -66,26 +67,26 @@ struct LinkSpec {
 
 /// One direction of a cable.
 struct Link {
-  std::uint32_t from = 0;  ///< a HostId for host_up, else a SwitchId
-  std::uint32_t to = 0;    ///< a HostId for host_down, else a SwitchId
+  std::uint32_t from = 0;  ///< a HostId for host_up, otherwise a SwitchId
+  std::uint32_t to = 0;    ///< a HostId for host_down, otherwise a SwitchId
   LinkClass link_class = LinkClass::host_up;
   std::uint8_t spec = 0;  ///< index into Topology::specs()
 };
 
-/// A fat tree of any shape, by level from the hosts on: a switch of level i (1 ..) has down[i-1]
-/// children; a switch below level i has up[i-1] parents in it (up[0], of a host, is 1), each by
-/// parallel[i-1] links.
+/// A fat tree of any shape, by level from the hosts on. A switch of level i (from 1) has down[i-1]
+/// children; a switch below level i has up[i-1] parents in it, each by parallel[i-1] links. For a
+/// host up[0] is 1.
 struct FatTreeShape {
   std::vector<std::uint32_t> down;
   std::vector<std::uint32_t> up;
-  std::vector<std::uint32_t> parallel;  ///< empty: 1 everywhere
-  std::uint32_t hosts = 0;              ///< populated places, leaf by leaf; 0: all
+  std::vector<std::uint32_t> parallel;  ///< empty: 1 at every level
+  std::uint32_t hosts = 0;              ///< populated host positions, leaf by leaf; 0: all
   LinkSpec host_link{};
   LinkSpec trunk{};
 };
 
-/// Dragonfly+: groups of leaves and spines, each leaf connected to each spine of its group, spines
-/// connected to other groups' spines; every pair of groups gets the same number of global links.
+/// Dragonfly+: groups of leaves and spines. Each leaf connects to each spine of its group, spines
+/// connect to those of other groups, and every pair of groups has equally many global links.
 struct DragonflyShape {
   std::uint32_t groups = 0;
   std::uint32_t leaves_per_group = 0;
@@ -97,7 +98,7 @@ struct DragonflyShape {
   LinkSpec global{.latency = nanoseconds(500)};
 };
 
-/// Links that lead one hop nearer to a destination; all are equally short.
+/// Links one hop nearer to a destination; all are equally short.
 class NextLinks {
  public:
   NextLinks(LinkId first, std::uint32_t count) : first_(index(first)), count_(count) {}
@@ -117,22 +118,22 @@ class NextLinks {
 
 class Topology {
  public:
-  /// Refused where a list's length or a number does not fit (message: which).
+  /// The error names the list or number that does not fit.
   static Result<Topology> fat_tree(const FatTreeShape& shape);
-  /// The fat tree that switches of `radix` ports make: each level but the top has as many ports up
-  /// as down, leaves have `oversubscription` times as many down as up.
+  /// The fat tree of switches with `radix` ports: each level but the top has as many ports up as
+  /// down, and leaves have `oversubscription` times as many down as up.
   static Result<Topology> fat_tree(std::uint32_t radix, std::uint32_t levels,
                                    std::uint32_t oversubscription = 1, LinkSpec spec = {});
-  /// The system of row K16: 12 leaves of 18 hosts, 6 spines of 36 ports, 3 links a trunk, 216
-  /// places.
+  /// The system of [Khalilov24] 6.2: 12 leaves of 18 hosts, 6 spines of 36 ports, 3 links a trunk,
+  /// 216 host positions.
   static Topology cluster188(LinkSpec spec = {.bits_per_second = 56'000'000'000});
-  /// Two hosts on one switch, as every link ends at a switch. With a switch latency of 0, no link
-  /// latency on one side and cutting through it behaves as a cable, but for the second counter.
+  /// Two hosts on one switch, because every link ends at a switch. With switch latency 0, one link
+  /// latency 0 and cut-through it behaves like a cable, except for the second counter.
   static Topology back_to_back(LinkSpec spec = {});
   static Topology single_switch(std::uint32_t hosts, LinkSpec spec = {});
   static Result<Topology> dragonfly_plus(const DragonflyShape& shape);
-  /// Reads the text format (docs in topology_text.cpp). An error names `name`, the line and the
-  /// remedy.
+  /// Reads the text format, described in topology_text.cpp. The error names `name`, the line and
+  /// the remedy.
   static Result<Topology> parse(std::string_view text, std::string_view name = "topology");
 
   std::uint32_t hosts() const { return hosts_; }
@@ -155,9 +156,9 @@ class Topology {
   std::uint32_t host_count(SwitchId leaf) const {
     return first_hosts_[index(leaf) + 1] - first_hosts_[index(leaf)];
   }
-  /// Level of a switch, 1 for those next to the hosts.
+  /// Level of a switch, 1 next to the hosts.
   std::uint32_t level(SwitchId at) const { return positions_[index(at)].level; }
-  /// Links from a switch to other switches: all of them, in order of their number.
+  /// All links from a switch to other switches, by number.
   std::span<const LinkId> trunks(SwitchId at) const {
     const std::uint32_t first = first_trunks_[index(at)];
     return {trunks_.data() + first, first_trunks_[index(at) + 1] - first};
@@ -165,7 +166,7 @@ class Topology {
   /// The other direction of the same cable.
   LinkId reverse(LinkId link) const { return reverse_[index(link)]; }
 
-  /// Links from a switch towards a host; at its leaf the one link down to it.
+  /// Links from a switch towards a host; at its leaf, the one link down to it.
   NextLinks next(SwitchId at, HostId destination) const {
     return computed_ ? next_in_tree(at, destination) : next_in_table(at, destination);
   }
@@ -173,17 +174,17 @@ class Topology {
  private:
   friend class TopologyBuilder;
 
-  /// Fat tree: the place of a switch. `subtree` counts the subtrees of its level.
+  /// Fat tree: the position of a switch. `subtree` counts the subtrees of its level.
   struct Position {
     std::uint32_t level = 0;
     std::uint32_t subtree = 0;
-    std::uint32_t first_up = 0;    ///< link
-    std::uint32_t first_down = 0;  ///< link
+    std::uint32_t first_up = 0;    ///< first link up
+    std::uint32_t first_down = 0;  ///< first link down
   };
-  /// Fat tree: what one level's arithmetic needs.
+  /// Fat tree: constants of one level for routing.
   struct Level {
-    std::uint32_t hosts_below = 1;  ///< of a switch of this level
-    std::uint32_t children = 0;     ///< down
+    std::uint32_t hosts_below = 1;  ///< hosts below a switch of this level
+    std::uint32_t children = 0;     ///< children of a switch
     std::uint32_t parallel = 1;     ///< links to each child
     std::uint32_t up_links = 0;     ///< parents times parallel links
     std::uint32_t child_hosts_below = 1;
@@ -205,7 +206,7 @@ class Topology {
   std::uint32_t hosts_ = 0;
   std::uint32_t leaves_ = 0;
   std::uint32_t levels_ = 1;
-  std::uint32_t hosts_per_leaf_ = 0;  ///< 0: leaves differ
+  std::uint32_t hosts_per_leaf_ = 0;  ///< 0 if leaves differ
   bool computed_ = false;
   std::vector<Link> links_;
   std::vector<LinkId> reverse_;
@@ -216,24 +217,24 @@ class Topology {
   std::vector<std::uint32_t> first_trunks_;
   std::vector<LinkId> trunks_;
 
-  // Tables: routes_[first_routes_[at * regions_ + region] ..], where the regions of a switch are
-  // the leaves of its own group, then the groups.
+  // Tables: routes_[first_routes_[at * regions_ + region] ..]. The regions of a switch are the
+  // leaves of its own group, then the groups.
   std::uint32_t groups_ = 0;
   std::uint32_t regions_ = 0;
   std::uint32_t leaves_per_group_ = 0;
-  std::vector<std::uint32_t> group_of_;  ///< of a switch
+  std::vector<std::uint32_t> group_of_;  ///< by switch
   std::vector<std::uint32_t> first_routes_;
   std::vector<LinkId> routes_;
 };
 
-/// Which host a rank runs on (`hosts[rank]`).
+/// How ranks are placed on hosts.
 enum class PlacementKind : std::uint8_t {
-  packed,       ///< leaf by leaf, each leaf full
-  even_blocks,  ///< consecutive ranks together, the leaves filled evenly
+  packed,       ///< leaf by leaf, each leaf filled
+  even_blocks,  ///< consecutive ranks together, leaves filled evenly
   spread,       ///< round robin over the leaves
   random,       ///< ranks on hosts drawn without replacement
 };
-/// The hosts of ranks 0 .. ranks-1. Refused where there are more ranks than hosts.
+/// The hosts of ranks 0 to ranks-1. Error: more ranks than hosts.
 Result<std::vector<HostId>> place(const Topology& topology, std::uint32_t ranks, PlacementKind kind,
                                   std::uint64_t seed = 1);
 

@@ -87,8 +87,8 @@ void TopologyBuilder::list_trunks() {
   }
 }
 
-/// Numbers switches and links so that a switch's links up are consecutive, and its links to one
-/// child: routing is then a division. Switches of level i: subtree times copies, plus the copy.
+/// Numbers switches and links so that a switch's up links are consecutive, as are its links to one
+/// child; routing is then a division. Switches of level i: subtree times copies, plus the copy.
 void TopologyBuilder::number_tree(const FatTreeShape& shape) {
   const auto levels = static_cast<std::uint32_t>(shape.down.size());
   std::uint32_t subtrees = 1;
@@ -163,7 +163,7 @@ Topology TopologyBuilder::finish_tree(const FatTreeShape& shape) {
   return std::move(made_);
 }
 
-/// Hops of every switch (of one group, if given) to the nearest of the targets.
+/// Hops from every switch (of one group, if given) to the nearest target.
 TopologyBuilder::Distances TopologyBuilder::distances(std::span<const std::uint32_t> targets,
                                                       std::uint32_t within_group) const {
   Distances hops(made_.switches(), kUnreached);

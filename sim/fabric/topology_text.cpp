@@ -42,7 +42,7 @@ std::optional<Number> number(std::string_view text) {
   return value;
 }
 
-/// "200Gbit/s" with the factor of the first unit of `units` that the text ends with.
+/// "200Gbit/s": the number times the factor of the first of `units` that matches the ending.
 struct Unit {
   std::string_view name;
   double factor;
@@ -58,7 +58,7 @@ std::optional<double> quantity(std::string_view text, std::span<const Unit> unit
 constexpr Unit kRates[] = {{"Tbit/s", 1e12}, {"Gbit/s", 1e9}, {"Mbit/s", 1e6}};
 constexpr Unit kTimes[] = {{"ns", 1e3}, {"us", 1e6}, {"ps", 1}};
 
-/// A `key number number ... key number` list.
+/// Reads a list `key number number ... key number`.
 std::optional<std::map<std::string_view, std::vector<std::uint32_t>>> numbers_by_key(
     std::span<const std::string_view> words, std::span<const std::string_view> keys) {
   std::map<std::string_view, std::vector<std::uint32_t>> values;
@@ -93,8 +93,8 @@ class Parser {
     if (what == "fat-tree") return fat_tree(rest);
     if (what == "dragonfly+") return dragonfly(rest);
     return wrong(
-        fmt::format("unknown statement '{}'; one of link, switch, hosts, cable, fat-tree, "
-                    "dragonfly+ is expected",
+        fmt::format("unknown statement '{}': use link, switch, hosts, cable, fat-tree or "
+                    "dragonfly+",
                     what));
   }
 
@@ -127,7 +127,7 @@ class Parser {
  private:
   struct Switch {
     std::uint32_t hosts = 0;
-    std::uint32_t level = 0;  ///< 0: not given
+    std::uint32_t level = 0;  ///< 0 if not given
     std::uint32_t number = 0;
   };
   struct Cable {
@@ -281,7 +281,7 @@ class Parser {
     }
   }
 
-  /// Levels that were not given: one more than the nearest switch below.
+  /// Sets missing levels to one more than the nearest switch below.
   Status find_levels() {
     for (Switch& one : switches_) {
       if (has_hosts(one) && one.level == 0) one.level = 1;
@@ -296,7 +296,7 @@ class Parser {
     }
     for (const auto& [name, at] : names_) {
       if (switches_[at].level == 0) {
-        return wrong(fmt::format("switch '{}' hangs from nothing; add a cable or remove it", name));
+        return wrong(fmt::format("switch '{}' is not connected; add a cable or remove it", name));
       }
     }
     return {};

@@ -56,7 +56,7 @@ class FaultEndpoint final : public ForwardingEndpoint {
   bool apart_ = false;
 };
 
-/// Leaves out the probes that the plan loses; returns how many completions are left.
+/// Removes the probes that the plan loses; returns the number of remaining completions.
 std::size_t FaultEndpoint::heard(std::span<Completion> completions) {
   const auto end = std::remove_if(completions.begin(), completions.end(),
                                   [this](const Completion& one) { return probe_lost(one); });
@@ -92,7 +92,9 @@ std::string FaultDevice::name() const {
 }
 
 Result<std::unique_ptr<Endpoint>> FaultDevice::open(const EndpointOptions& options) {
-  if (!inner_) return failure(Code::invalid_argument, "the fault decorator decorates no device");
+  if (!inner_)
+    return failure(Code::invalid_argument,
+                   "the fault decorator has no device: call decorate() first");
   for (const FaultRule& rule : plan_.rules) {
     if (Status status = check(rule); !status) return status;
   }

@@ -1,4 +1,4 @@
-// A device that misbehaves by plan: it decorates any other one.
+// A device that injects faults by plan; it decorates any other device.
 //
 //   auto plan = FaultPlan::parse("drop receiver chunk rate=1%");
 //   auto faults = std::make_shared<FaultDevice>(*plan);
@@ -24,16 +24,16 @@ class FaultDevice final : public Device {
         counters_(std::make_shared<InjectedCounters>()),
         tap_(std::make_shared<PlannedFrameTap>(plan_, counters_)) {}
 
-  /// For the options of the device below: carries out the rules about reliable frames.
+  /// Applies the rules for reliable frames; set it in the options of the device below.
   std::shared_ptr<FrameTap> frame_tap() const { return tap_; }
-  /// Sets the device that moves the bytes; before `open`.
+  /// Sets the device that moves the bytes; call before `open`.
   void decorate(std::shared_ptr<Device> inner) { inner_ = std::move(inner); }
 
   std::string name() const override;
   Result<std::unique_ptr<Endpoint>> open(const EndpointOptions& options) override;
 
   const FaultPlan& plan() const { return plan_; }
-  /// What was injected so far, at all endpoints of this device.
+  /// The faults injected so far, at all endpoints of this device.
   Injected injected() const { return counters_->snapshot(); }
 
  private:

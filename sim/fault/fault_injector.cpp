@@ -8,8 +8,8 @@ namespace tutti::device::fault {
 
 namespace {
 
-constexpr std::size_t kGeneration = 1 << 18;  // chunks counted before the older half is forgotten
-constexpr std::uint64_t kDetail = 0xde7a11;   // keeps details apart from decisions
+constexpr std::size_t kGeneration = 1 << 18;  // chunks counted before the older half is dropped
+constexpr std::uint64_t kDetail = 0xde7a11;   // separates draws of details from decisions
 
 bool meets(const FaultRule& rule, const Subject& subject) {
   if (rule.place != subject.place || rule.packet != subject.packet) return false;
@@ -87,7 +87,7 @@ unsigned PlannedFrameTap::copies(Rank from, Rank to, std::size_t) {
       .place = FaultSite::sender, .packet = Packet::reliable, .source = from, .receiver = to};
   {
     const std::lock_guard lock(mutex_);
-    // A frame sent again counts as the next one: nothing here tells the two apart.
+    // A retransmitted frame counts as the next one, because the two cannot be distinguished here.
     subject.occurrence = sent_[{from, to}]++;
   }
   const FaultRule* rule = decide(plan_, subject);

@@ -1,5 +1,5 @@
-// Decides, packet by packet, what a plan does to it. The same plan decides the same for the same
-// packet, whatever else is sent: each decision is a draw of its own, keyed by what the packet is.
+// Applies a plan to each packet. Each decision is a draw keyed by the packet's identity, so a plan
+// treats a packet alike whatever other traffic there is.
 #pragma once
 
 #include <atomic>
@@ -17,10 +17,10 @@
 
 namespace tutti::device::fault {
 
-/// What was done to the traffic so far.
+/// The faults injected so far.
 struct Injected {
   std::uint64_t chunks_dropped_at_sender = 0;
-  std::uint64_t bytes_dropped_at_sender = 0;  ///< payload; no receiver got it
+  std::uint64_t bytes_dropped_at_sender = 0;  ///< payload that no receiver got
   std::uint64_t chunks_dropped_at_receiver = 0;
   std::uint64_t bytes_dropped_at_receiver = 0;
   std::uint64_t chunks_delayed = 0;
@@ -44,27 +44,27 @@ class InjectedCounters {
   Injected sum_;
 };
 
-/// What a decision depends on.
+/// The inputs of a decision.
 struct Subject {
   FaultSite place = FaultSite::receiver;
   Packet packet = Packet::chunk;
   std::uint32_t epoch = 0;
   std::uint32_t psn = 0;
   Rank source = kNoRank;
-  Rank receiver = kNoRank;       ///< kNoRank where it is for all
-  std::uint32_t occurrence = 0;  ///< copies of the packet that passed here before
+  Rank receiver = kNoRank;       ///< kNoRank if the packet is for all
+  std::uint32_t occurrence = 0;  ///< earlier copies of the packet at this place
 };
 
-/// The first rule of `plan` that strikes, or null.
+/// The first rule of `plan` that applies, or null.
 const FaultRule* decide(const FaultPlan& plan, const Subject& subject);
-/// A draw for the details of a fault, independent of whether it strikes.
+/// A draw for the details of a fault, independent of the decision.
 std::uint64_t detail(const FaultPlan& plan, const Subject& subject);
 
 /// Counts the copies of each chunk that pass one queue pair.
 class OccurrenceCounter {
  public:
   std::uint32_t of(std::uint32_t epoch, std::uint32_t psn, Rank source) const;
-  /// Counts one more; returns how many there were before it.
+  /// Counts one copy more; returns the number of earlier ones.
   std::uint32_t count(std::uint32_t epoch, std::uint32_t psn, Rank source);
 
  private:
@@ -79,7 +79,7 @@ class OccurrenceCounter {
   };
   using Counts = std::unordered_map<Key, std::uint32_t, Hash>;
 
-  // Two generations bound the memory: a chunk's copies come close together.
+  // Two generations bound the memory, because the copies of a chunk are close together in time.
   Counts recent_;
   Counts older_;
 };

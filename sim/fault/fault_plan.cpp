@@ -24,7 +24,7 @@ struct Unit {
   std::string_view name;
   std::int64_t nanoseconds;
 };
-// Longest name first: "ms" ends in "s".
+// Longer names first, because "ms" ends in "s".
 constexpr std::array<Unit, 4> kUnits = {Unit{"ns", 1}, Unit{"us", 1'000}, Unit{"ms", 1'000'000},
                                         Unit{"s", 1'000'000'000}};
 
@@ -34,7 +34,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-/// Cuts `text` at any of `separators`; empty pieces are left out.
+/// Splits `text` at any of `separators` and drops empty pieces.
 std::vector<std::string_view> split(std::string_view text, std::string_view separators) {
   std::vector<std::string_view> pieces;
   while (!text.empty()) {
@@ -60,7 +60,7 @@ std::optional<Enum> named(const std::array<std::string_view, N>& names, std::str
   return static_cast<Enum>(at - names.begin());
 }
 
-/// "12.5%" in parts per million; no more than four decimals, none above 100 %.
+/// Parses "12.5%" into parts per million; at most four decimals and 100 %.
 std::optional<std::uint32_t> parse_rate(std::string_view text) {
   if (text.empty() || text.back() != '%') return std::nullopt;
   text.remove_suffix(1);
@@ -130,7 +130,7 @@ std::optional<std::vector<Rank>> parse_ranks(std::string_view text) {
   return ranks;
 }
 
-/// Stores a parsed value; false where there is none.
+/// Stores a parsed value; false if there is none.
 template <typename Target, typename Value>
 bool store(Target& target, std::optional<Value> value) {
   if (value) target = *value;
@@ -172,10 +172,11 @@ Result<FaultRule> parse_rule(std::string_view statement) {
     const auto equals = std::min(words[i].find('='), words[i].size());
     const auto value = words[i].substr(std::min(equals + 1, words[i].size()));
     if (!parse_condition(words[i].substr(0, equals), value, rule)) {
-      return failure(Code::invalid_argument,
-                     "fault rule \"{}\": \"{}\" is none of rate=1.5%, epoch=2, psn=5-9, source=0, "
-                     "ranks=1,2, occurrences=1, by=3ms, distance=4",
-                     statement, words[i]);
+      return failure(
+          Code::invalid_argument,
+          "fault rule \"{}\": \"{}\" is not one of rate=1.5%, epoch=2, psn=5-9, source=0, "
+          "ranks=1,2, occurrences=1, by=3ms, distance=4",
+          statement, words[i]);
     }
   }
   if (Status status = check(rule); !status) return status;
@@ -190,25 +191,27 @@ Status check(const FaultRule& rule) {
   };
   const bool at_sender = rule.place == FaultSite::sender;
   if (rule.packet != Packet::chunk) {
-    if (rule.epochs || rule.psns) return refuse("epoch and psn are of chunks");
+    if (rule.epochs || rule.psns) return refuse("epoch and psn apply to chunks only");
     if (rule.packet == Packet::reliable && !at_sender) {
       return refuse(
-          "reliable frames are lost and duplicated at the sender; ranks= chooses for whom");
+          "reliable frames are dropped and duplicated at the sender only; ranks= selects the "
+          "receivers");
     }
     const bool possible = rule.action == Action::drop ||
                           (rule.action == Action::duplicate && rule.packet == Packet::reliable);
-    if (!possible) return refuse("only chunks can be treated so");
+    if (!possible) return refuse("this action applies to chunks only");
   }
   if (at_sender && rule.packet != Packet::reliable && !rule.ranks.empty()) {
-    return refuse("what a sender multicasts is for all ranks; say source=, or receiver");
+    return refuse("a sender multicasts to all ranks; use source=, or receiver");
   }
   const bool anywhere = rule.action == Action::drop || rule.action == Action::duplicate;
-  if (at_sender && !anywhere) return refuse("this happens at a receiver");
+  if (at_sender && !anywhere) return refuse("this action applies at a receiver only");
   const bool held = rule.action == Action::delay || rule.action == Action::reorder ||
                     (rule.action == Action::duplicate && !at_sender);
-  if (!held && rule.by.count() != 0) return refuse("nothing is held back, so by= has no meaning");
+  if (!held && rule.by.count() != 0)
+    return refuse("this action holds nothing back, so by= has no meaning");
   if (rule.action != Action::reorder && rule.distance != 0)
-    return refuse("distance= is for reorder");
+    return refuse("distance= applies to reorder only");
   if (rule.rate_ppm > 1'000'000) return refuse("a rate is at most 100%");
   return {};
 }
@@ -225,7 +228,7 @@ std::string to_string(const FaultRule& rule) {
     text += fmt::format("{}{}", i == 0 ? " ranks=" : ",", index(rule.ranks[i]));
   }
   if (rule.occurrences != 0) text += fmt::format(" occurrences={}", rule.occurrences);
-  // Where a rule has a default time, zero must be said.
+  // A rule with a default time prints a zero explicitly.
   const bool timed = rule.action == Action::delay || rule.action == Action::reorder;
   if (timed || rule.by.count() != 0) text += " by=" + print_time(rule.by);
   if (rule.action == Action::reorder) text += fmt::format(" distance={}", rule.distance);

@@ -52,7 +52,7 @@ Result<std::uint32_t> FaultQueuePair::post(const ChunkRun& run) {
     const FaultRule* rule = fate_of(done);
     std::uint32_t accepted = 1;
     if (rule == nullptr || rule->action == Action::duplicate) {
-      // A stretch that nothing happens to goes out in one piece.
+      // Chunks without faults are sent in one piece.
       std::uint32_t end = done + 1;
       while (rule == nullptr && end < count && fate_of(end) == nullptr) ++end;
       auto posted = post_part(run, done, end - done);
@@ -95,7 +95,7 @@ std::size_t FaultQueuePair::poll(std::span<ReceivedChunk> chunks) {
   if (!receives_) return inner_->poll(chunks);
   const Instant now{context_->now_ns.load(std::memory_order_relaxed)};
   std::size_t filled = let_go(now, chunks);
-  // Where all of a batch is lost, the next one is looked at: zero means that the queue is empty.
+  // If a whole batch is lost, read the next one: zero would mean that the queue is empty.
   while (filled < chunks.size()) {
     const std::size_t arrived = inner_->poll(chunks.subspan(filled));
     if (arrived == 0) break;
@@ -130,7 +130,7 @@ std::size_t FaultQueuePair::let_go(Instant now, std::span<ReceivedChunk> chunks)
       continue;
     }
     chunks[filled++] = one.chunk;
-    out_.push_back(std::move(one));  // moving a vector leaves its bytes where they are
+    out_.push_back(std::move(one));  // moving a vector keeps the address of its bytes
     held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return filled;
@@ -187,8 +187,7 @@ void FaultQueuePair::damage(const Subject& subject, ReceivedChunk& chunk) {
   hold(chunk, {}, 0);
   Held copy = std::move(held_.back());
   held_.pop_back();
-  // The tag and the payload: a changed PSN or epoch would make it another chunk, for others to
-  // judge.
+  // Damages only tag or payload: a changed PSN or epoch would make it a different chunk.
   const std::size_t bits = (copy.bytes.size() - wire::kTagOffset) * 8;
   const std::uint64_t bit = wire::kTagOffset * 8 + detail(context_->plan, subject) % bits;
   copy.bytes[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));

@@ -1,4 +1,4 @@
-// A multicast queue pair that loses, holds back, repeats and damages chunks by plan.
+// A multicast queue pair that drops, delays, duplicates and damages chunks by plan.
 #pragma once
 
 #include <array>
@@ -14,12 +14,12 @@
 
 namespace tutti::device::fault {
 
-/// What the queue pairs of an endpoint share with it.
+/// State that the queue pairs of an endpoint share with it.
 struct FaultContext {
   FaultPlan plan{};
   Rank rank = kNoRank;
   std::shared_ptr<InjectedCounters> counters{};
-  std::atomic<std::int64_t> now_ns{0};  ///< as the endpoint was last told
+  std::atomic<std::int64_t> now_ns{0};  ///< the time that the endpoint was given last
 };
 
 class FaultQueuePair final : public MulticastQueuePair {
@@ -40,7 +40,7 @@ class FaultQueuePair final : public MulticastQueuePair {
   int receive_descriptor() const override { return inner_->receive_descriptor(); }
   Status post_probe(std::uint32_t attempt) override;
 
-  /// When the first chunk held back is due; kNever where none is.
+  /// When the first delayed chunk is due; kNever if none is held.
   Instant next_due() const { return Instant{next_due_ns_.load(std::memory_order_relaxed)}; }
 
  private:
@@ -49,13 +49,13 @@ class FaultQueuePair final : public MulticastQueuePair {
     ReceivedChunk chunk;
     std::vector<std::byte> bytes;
     Instant due{};
-    std::uint64_t due_count = 0;  ///< or when so many chunks have passed
+    std::uint64_t due_count = 0;  ///< or when this many chunks have passed
   };
 
   const FaultRule* fate(const Subject& subject) const { return decide(context_->plan, subject); }
   Result<std::uint32_t> post_part(const ChunkRun& run, std::uint32_t first, std::uint32_t count);
   std::size_t let_go(Instant now, std::span<ReceivedChunk> chunks);
-  /// Applies the plan to an arrival; whether it passes now.
+  /// Applies the plan to an arrival; returns whether it passes now.
   bool pass(Instant now, ReceivedChunk& chunk);
   void hold(const ReceivedChunk& chunk, Instant due, std::uint64_t due_count);
   void damage(const Subject& subject, ReceivedChunk& chunk);
@@ -63,14 +63,14 @@ class FaultQueuePair final : public MulticastQueuePair {
 
   MulticastQueuePair* inner_;
   FaultContext* context_;
-  bool sends_ = false;     ///< a rule concerns chunks at the sender
-  bool receives_ = false;  ///< a rule concerns chunks at the receiver
+  bool sends_ = false;     ///< some rule applies to chunks at the sender
+  bool receives_ = false;  ///< some rule applies to chunks at the receiver
   OccurrenceCounter sent_;
   OccurrenceCounter received_;
   std::uint32_t probes_sent_ = 0;
   std::uint64_t passed_ = 0;
   std::vector<Held> held_;
-  std::vector<Held> out_;  ///< let go by the last poll: their bytes are needed until `release`
+  std::vector<Held> out_;  ///< returned by the last poll; their bytes are needed until `release`
   std::atomic<std::int64_t> next_due_ns_{kNever.nanoseconds};
 };
 
