@@ -20,9 +20,9 @@ bool is_gather(CollectiveKind kind) {
   return kind == CollectiveKind::allgather || kind == CollectiveKind::ring_allgather;
 }
 
-/// The first position that is not `value`; the end where all are.
+/// The first position that differs from `value`, or the end.
 std::size_t first_other(std::span<const std::byte> bytes, std::byte value) {
-  // All are equal to the first where each is equal to the next.
+  // All bytes equal the first if each equals the next.
   if (!bytes.empty() && bytes[0] == value &&
       std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0) {
     return bytes.size();
@@ -31,7 +31,7 @@ std::size_t first_other(std::span<const std::byte> bytes, std::byte value) {
   return static_cast<std::size_t>(at - bytes.begin());
 }
 
-/// What point-to-point kinds are run by.
+/// The key of the schedule that runs a point-to-point kind.
 schedule::TemplateKey template_of(const CollectiveSpec& spec, std::uint32_t ranks, Rank rank) {
   schedule::TemplateKey key{.collective = Collective::barrier,
                             .algorithm = "dissemination",
@@ -51,8 +51,8 @@ schedule::TemplateKey template_of(const CollectiveSpec& spec, std::uint32_t rank
   return key;
 }
 
-/// Templates never change, so all worlds of a process share them: a swarm of small worlds would
-/// else spend its time on writing them.
+/// Templates never change, so all simulations of a process share them. A swarm of small runs would
+/// otherwise spend its time on building them.
 std::shared_ptr<const schedule::Schedule> find_template(const schedule::TemplateKey& key) {
   constexpr std::size_t kTemplates = 4096;
   static std::mutex mutex;
@@ -62,7 +62,7 @@ std::shared_ptr<const schedule::Schedule> find_template(const schedule::Template
   return found ? std::move(*found) : nullptr;
 }
 
-/// Below the shortest message of a simulated device, so that small cases take both protocols.
+/// Below the shortest message of a simulated device, so that small cases use both protocols.
 constexpr std::uint64_t kEagerLimitBytes = 64;
 
 }  // namespace
@@ -157,11 +157,11 @@ Status CollectiveRun::finish(bool succeeded) {
     const char* kind = *wrong == kAfterwards ? ", read from a buffer after its completion"
                        : *wrong == kBefore   ? ", never written"
                                              : "";
-    status = failure(Code::internal, "byte {} of {} is 0x{:02x} where 0x{:02x} belongs{}",
+    status = failure(Code::internal, "byte {} of {} is 0x{:02x} instead of 0x{:02x}{}",
                      wrong - all.begin(), all.size(), static_cast<unsigned>(*wrong),
                      static_cast<unsigned>(*right), kind);
   }
-  // The application uses its buffers again: whoever still reads or writes them gives itself away.
+  // Overwrites the buffers as an application would, so that later accesses are detected.
   std::fill(all.begin(), all.end(), kAfterwards);
   if (!own_.empty()) {
     std::fill(own_.begin() + kGuardBytes, own_.end() - kGuardBytes, kAfterwards);
@@ -181,7 +181,7 @@ Status CollectiveRun::check_untouched() const {
                      which);
     }
     if (behind < kGuardBytes) {
-      return failure(Code::internal, "a write {} bytes behind the {} buffer", behind, which);
+      return failure(Code::internal, "a write {} bytes after the {} buffer", behind, which);
     }
     if (!finished_) continue;
     const auto inner = all.subspan(kGuardBytes, all.size() - 2 * kGuardBytes);

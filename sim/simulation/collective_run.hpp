@@ -1,5 +1,5 @@
-// One collective of one rank as its application sees it: buffers with guards around them, contents
-// that tell where every byte belongs, and the checks at the end.
+// One rank's collective as its application sees it: guarded buffers, contents that identify the
+// place of every byte, and checks at the end.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +18,14 @@ namespace tutti::simulation {
 
 using Bytes = std::vector<std::byte>;
 
-/// What the result of a collective must be: one block of each source, in order. Shared by the
+/// The result that a collective must produce: one block of each source, in order. Shared by the
 /// ranks.
 Bytes expected_result(const CollectiveSpec& spec, std::uint32_t ranks, std::uint64_t seed);
 
-/// Bytes that all ranks receive into: of an allgather P blocks.
+/// Bytes that each rank receives; P blocks for an Allgather.
 std::uint64_t result_bytes(const CollectiveSpec& spec, std::uint32_t ranks);
 
-/// The operation of a collective at one of `ranks` ranks, as the communicator's interface makes it.
+/// The operation of a collective at one of `ranks` ranks, as a communicator would create it.
 std::unique_ptr<engine::Operation> make_operation(const CollectiveSpec& spec, std::uint32_t ranks,
                                                   Rank rank, std::span<const std::byte> own,
                                                   std::span<std::byte> result);
@@ -33,7 +33,8 @@ std::unique_ptr<engine::Operation> make_operation(const CollectiveSpec& spec, st
 /// The buffers of one rank for one collective.
 class CollectiveRun {
  public:
-  /// Allocates and fills the buffers; `expected` as expected_result() made it, outlives this.
+  /// Allocates and fills the buffers. `expected` comes from expected_result() and must outlive
+  /// this.
   CollectiveRun(const CollectiveSpec& spec, std::uint32_t ranks, Rank rank, const Bytes& expected);
 
   std::unique_ptr<engine::Operation> operation();
@@ -41,10 +42,10 @@ class CollectiveRun {
   std::span<const std::byte> sent() const {
     return own_.empty() ? std::span<const std::byte>(result_) : std::span<const std::byte>(own_);
   }
-  /// At completion: whether the result is right; then both buffers are the application's again,
-  /// which overwrites them. The failure names the first wrong byte.
+  /// At completion: checks the result, then overwrites both buffers as the application may. The
+  /// error names the first wrong byte.
   Status finish(bool succeeded);
-  /// Later: whether anything was written outside the buffers, or to them after completion.
+  /// At the end: checks that nothing was written outside the buffers, or to them after completion.
   Status check_untouched() const;
 
  private:
@@ -61,7 +62,7 @@ class CollectiveRun {
   Rank rank_;
   std::uint64_t result_bytes_ = 0;
   Bytes result_;  ///< guard, result, guard
-  Bytes own_;     ///< guard, own block, guard; empty where it lies in the result
+  Bytes own_;     ///< guard, own block, guard; empty if the block lies in the result
   bool finished_ = false;
 };
 

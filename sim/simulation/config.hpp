@@ -1,5 +1,5 @@
-// What a simulated world consists of, and what happens to it: plain data, so that it can be drawn
-// from a seed, written down and replayed.
+// The configuration of a simulation and its faults: plain data, which can be drawn from a seed,
+// written as text and replayed.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class Trace;
 namespace tutti::simulation {
 
 enum class CollectiveKind : std::uint8_t {
-  allgather,       ///< by multicast (K7)
-  broadcast,       ///< by multicast (K1)
+  allgather,       ///< by multicast [Khalilov24] 4.1
+  broadcast,       ///< by multicast [Khalilov24] 3
   ring_allgather,  ///< point to point
   chain_broadcast,
   barrier,
@@ -32,46 +32,48 @@ const char* to_string(CollectiveKind kind);
 
 struct CollectiveSpec {
   CollectiveKind kind = CollectiveKind::allgather;
-  std::uint64_t bytes = 0;  ///< allgather: of a rank's block; broadcast: of the message
-  Rank root = rank_of(0);   ///< broadcast only
-  bool in_place = false;    ///< allgather: a rank's block lies in its receive buffer
+  std::uint64_t bytes = 0;  ///< Allgather: size of a rank's block; Broadcast: of the message
+  Rank root = rank_of(0);   ///< Broadcast only
+  bool in_place = false;    ///< Allgather: a rank's block lies in its receive buffer
 
   friend bool operator==(const CollectiveSpec&, const CollectiveSpec&) = default;
 };
 
-/// How long a host's worker takes: it is busy for this long after it has polled, and sleeps when
-/// there is nothing to do until something arrives or is due.
+/// The time that a host's worker takes. It is busy this long after a poll, and sleeps if it has
+/// nothing to do until something arrives or is due.
 struct HostModel {
-  Nanoseconds poll{500};     ///< of one communicator
-  Nanoseconds chunk{250};    ///< for each chunk received
-  Nanoseconds message{150};  ///< for each message or completion
-  Nanoseconds jitter{0};     ///< at most so much more, drawn for each poll
-  /// Completion moderation: a worker that sleeps is woken for chunks only so long after the first.
-  /// Then it also sleeps on at once where a poll brought nothing but chunks, all of which fit.
+  Nanoseconds poll{500};     ///< cost of polling one communicator
+  Nanoseconds chunk{250};    ///< cost of each chunk received
+  Nanoseconds message{150};  ///< cost of each message or completion
+  Nanoseconds jitter{0};     ///< largest extra cost, drawn for each poll
+  /// Completion moderation: chunks wake a sleeping worker only this long after the first of them.
+  /// The worker then also sleeps again at once after a poll that brought nothing but chunks, all of
+  /// which fit.
   Nanoseconds moderation{0};
 };
 
 struct CommunicatorSpec {
-  std::vector<sim::HostId> hosts{};  ///< by rank
+  std::vector<sim::HostId> hosts{};  ///< host, by rank
   std::uint32_t subgroups = 1;
   engine::Settings engine{};
   device::sim::NicSettings nic{};
   Nanoseconds peer_timeout{3'000'000'000};
-  device::fault::FaultPlan faults{};          ///< none where it has no rules
-  std::shared_ptr<device::FrameTap> tap{};    ///< instead of the plan's; may be null
-  std::vector<CollectiveSpec> collectives{};  ///< in this order on every rank
-  std::uint32_t submitted_ahead = 1;          ///< that a rank has submitted and not seen end
-  Nanoseconds skew{0};                        ///< ranks start at up to so much apart
-  Nanoseconds compute{0};                     ///< up to so long between two collectives
+  device::fault::FaultPlan faults{};          ///< empty if there are no faults
+  std::shared_ptr<device::FrameTap> tap{};    ///< replaces the plan's tap; may be null
+  std::vector<CollectiveSpec> collectives{};  ///< run in this order by every rank
+  std::uint32_t submitted_ahead =
+      1;                   ///< collectives that a rank has submitted and that have not ended
+  Nanoseconds skew{0};     ///< largest difference between the starts of ranks
+  Nanoseconds compute{0};  ///< longest computation between two collectives
 };
 
-/// A host does nothing for a while. Its NIC goes on, unless it is serviced by the host.
+/// A host does nothing for a while. Its NIC continues unless the host serves it.
 struct Pause {
   sim::HostId host{};
   Instant from{};
   Nanoseconds length{};
 };
-/// A host is gone from now on.
+/// A host dies.
 struct Death {
   sim::HostId host{};
   Instant at{};
@@ -83,7 +85,7 @@ struct Outage {
   Nanoseconds length{};
 };
 
-/// A packet that a link loses, by its name in draws; the same both ways around.
+/// A packet that a link loses, or whose draw is inverted, by its key in draws.
 struct FabricLoss {
   sim::LinkId link{};
   std::uint64_t identity = 0;
@@ -93,20 +95,21 @@ struct FabricLoss {
 
 struct WorldConfig {
   std::uint64_t seed = 1;
-  const sim::Topology* topology = nullptr;  ///< outlives the world
+  const sim::Topology* topology = nullptr;  ///< outlives the simulation
   sim::FabricSettings fabric{};
   HostModel host{};
   std::vector<CommunicatorSpec> communicators{};
   std::vector<Pause> pauses{};
   std::vector<Death> deaths{};
   std::vector<Outage> outages{};
-  std::vector<std::pair<sim::LinkClass, double>> loss{};  ///< probabilities, until `healed`
+  std::vector<std::pair<sim::LinkClass, double>> loss{};  ///< loss probabilities, until `healed`
   std::vector<FabricLoss> toggled_losses{};
-  Instant healed = kNever;  ///< from then on the fabric and the taps do no more harm
+  Instant healed = kNever;  ///< fabric and taps inject no faults from then on
   std::uint64_t max_events = UINT64_MAX;
-  Instant end = kNever;                  ///< it is an error to go on for longer
-  sim::BackgroundSettings background{};  ///< until everything is over; none without streams
-  observe::Trace* trace = nullptr;       ///< ranks, workers and ports; outlives the world
+  Instant end = kNever;  ///< running longer is an error
+  sim::BackgroundSettings
+      background{};  ///< runs until all collectives are over; disabled without streams
+  observe::Trace* trace = nullptr;  ///< records ranks, workers and ports; outlives the simulation
 };
 
 }  // namespace tutti::simulation

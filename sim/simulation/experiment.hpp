@@ -1,4 +1,4 @@
-// One collective on a simulated network, for its time and its traffic rather than its faults.
+// One collective on a simulated network, measured for time and traffic without faults.
 #pragma once
 
 #include <array>
@@ -23,22 +23,22 @@ struct ExperimentSpec {
   std::uint64_t seed = 1;
   TopologySpec place{};
   std::string
-      topology_text;  ///< in Topology::parse's format; not empty: instead of `place`'s shape
+      topology_text;  ///< in the format of Topology::parse; if not empty, it replaces the shape of `place`
   std::uint32_t subgroups = 1;
-  std::uint32_t chains = 1;  ///< 0: learned
+  std::uint32_t chains = 1;  ///< 0: chosen by the learned send schedule
   std::uint32_t chunk_bytes = 4096;
   std::uint32_t staging_chunks = 8192;
   bool lossless = true;
   sim::Routing routing = sim::Routing::ecmp;
   std::uint32_t loss_ppm = 0;
-  bool carry_bytes = false;  ///< else bytes are only accounted for
-  bool per_packet = false;   ///< an event for each packet at each host: no trains, no leaf groups
-  sim::BackgroundSettings background{};  ///< none without streams; its seed is drawn
-  observe::Trace* trace = nullptr;       ///< null: none
+  bool carry_bytes = false;  ///< if false, bytes are only counted
+  bool per_packet = false;   ///< one event for each packet at each host: no trains, no leaf groups
+  sim::BackgroundSettings background{};  ///< disabled without streams; its seed is drawn
+  observe::Trace* trace = nullptr;       ///< may be null
   HostModel host{.moderation = Nanoseconds(4'000)};
 };
 
-/// Nanoseconds that ranks spent in a phase, on average.
+/// Mean nanoseconds that ranks spent in each phase.
 struct PhaseTimes {
   double ready_ns = 0;
   double data_ns = 0;
@@ -46,9 +46,9 @@ struct PhaseTimes {
 };
 
 struct ExperimentReport {
-  std::vector<Nanoseconds> times;   ///< of each iteration: first call to last end
-  std::vector<Nanoseconds> finish;  ///< by rank, of the first iteration: its call to its end
-  PhaseTimes phases;                ///< of an iteration
+  std::vector<Nanoseconds> times;   ///< by iteration: first call to last end
+  std::vector<Nanoseconds> finish;  ///< by rank, first iteration: its call to its end
+  PhaseTimes phases;                ///< of the first iteration
   std::array<sim::TrafficCount, sim::kLinkClasses> classes{};
   std::uint64_t links = 0;
   sim::FabricCounters fabric{};
@@ -58,15 +58,15 @@ struct ExperimentReport {
   std::uint64_t digest = 0;
 };
 
-/// The smallest usual network for so many ranks: one switch up to 36, the 188-node system up to
-/// 216, beyond it a fat tree of three levels.
+/// The smallest usual network for a number of ranks: one switch up to 36, the system of 188 nodes
+/// up to 216, beyond it a fat tree of three levels.
 TopologySpec default_place(std::uint32_t ranks);
 /// Reads "single:8", "tree:LEAVESxHOSTSxSPINES", "cluster188", "radix:RxLEVELS[xHOSTS]".
 Result<TopologySpec> parse_place(std::string_view text);
 /// The text that parse_place() reads.
 std::string to_string(const TopologySpec& place);
 
-/// Runs it. Fails where it cannot be put up, or where a check fails.
+/// Runs the experiment. Error: it cannot be set up, or a check fails.
 Result<ExperimentReport> run_experiment(const ExperimentSpec& spec);
 
 }  // namespace tutti::simulation

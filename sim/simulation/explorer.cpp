@@ -16,9 +16,9 @@ namespace tutti::simulation {
 namespace {
 
 constexpr Instant kStart{1'000};
-constexpr std::uint32_t kMaxWaits = 400;  // times that time passes in one run
+constexpr std::uint32_t kMaxWaits = 400;  // times that one run may advance the clock
 
-/// One run: the ranks, and what each has been brought so far.
+/// One run: the ranks, and the packets delivered to each so far.
 class Execution {
  public:
   Execution(const ExplorerSpec& spec, const std::vector<Bytes>& expected)
@@ -43,13 +43,13 @@ class Execution {
   Execution& operator=(const Execution&) = delete;
 
   std::vector<ModelCheckNetwork::Choice> choices() const { return network_.choices(); }
-  /// Whether a chunk like this one has been brought to its rank before.
+  /// Whether an equal chunk has been delivered to this rank before.
   bool is_repeated(const ModelCheckNetwork::Choice& choice) const {
     if (choice.from != kNoRank) return false;
     const std::vector<std::uint64_t>& seen = histories_[index(choice.at)].chunks;
     return std::find(seen.begin(), seen.end(), choice.name) != seen.end();
   }
-  /// Returns whether it changed anything.
+  /// Delivers a packet; returns whether it changed anything.
   bool deliver(const ModelCheckNetwork::Choice& choice) {
     const std::uint32_t rank = index(choice.at);
     const bool chunk = choice.from == kNoRank;
@@ -71,7 +71,7 @@ class Execution {
     }
     return true;
   }
-  /// Lets time pass to the next deadline; false where there is none.
+  /// Advances the clock to the next deadline; false if there is none.
   bool wait() {
     Instant deadline = kNever;
     for (const auto& context : contexts_) deadline = std::min(deadline, context->next_deadline());
@@ -85,7 +85,7 @@ class Execution {
     }
     return true;
   }
-  /// Names the state: what each rank has seen.
+  /// A hash of the state: the packets that each rank has seen.
   std::uint64_t state() const {
     std::uint64_t state = 0;
     for (const History& one : histories_) {
@@ -105,19 +105,20 @@ class Execution {
   }
 
  private:
-  /// What a rank has been brought.
+  /// The packets delivered to a rank.
   struct History {
-    std::uint64_t ordered = 0;          ///< what mattered in this order
-    std::uint64_t marks = 0;            ///< sum over chunks since that caused no more than a mark
-    std::uint64_t idle = 0;             ///< sum over chunks that changed nothing
-    std::vector<std::uint64_t> chunks;  ///< names
+    std::uint64_t ordered = 0;  ///< hash over packets whose order matters
+    std::uint64_t marks =
+        0;                   ///< sum over the latest chunks that changed nothing but their own mark
+    std::uint64_t idle = 0;  ///< sum over chunks that changed nothing
+    std::vector<std::uint64_t> chunks;  ///< names of chunks
 
     void close_marks() {
       ordered = mix(ordered ^ marks);
       marks = 0;
     }
   };
-  /// What can be seen of a rank from outside.
+  /// The externally visible state of a rank.
   struct Effects {
     std::uint64_t chunks_received = 0;
     observe::Counters others{};
@@ -140,7 +141,7 @@ class Execution {
     const observe::Counters& counters = context.counters();
     Effects effects{counters.chunks_received, counters, network_.sent(), left_,
                     context.next_deadline()};
-    // These say that a chunk came, not what it led to.
+    // These counters show that a chunk arrived, not its consequences.
     observe::Counters& others = effects.others;
     others.chunks_received = others.chunks_duplicate = others.chunks_stale = 0;
     others.chunks_out_of_order = 0;
@@ -196,7 +197,7 @@ class Explorer {
   }
 
  private:
-  /// Goes a way again, then on to its end; what it passes by is left in `open`.
+  /// Repeats a path, then continues it to the end; adds the branches that it passes to `open`.
   void go_on(std::vector<std::uint16_t> path, std::vector<std::vector<std::uint16_t>>& open) {
     Execution execution(spec_, expected_);
     for (const std::uint16_t choice : path) step(execution, choice);
@@ -207,10 +208,9 @@ class Explorer {
       if (!seen_.insert(execution.state()).second) return;
       ++report_.states;
       if (count == 0 && !execution.wait()) {
-        return fail(
-            failure(Code::internal, "nothing happens any more, and a rank has not finished"), path);
+        return fail(failure(Code::internal, "no event is left, and a rank has not finished"), path);
       }
-      // Waiting is no choice: a way that is gone again waits by itself.
+      // Waiting is no choice: a repeated path waits by itself.
       if (count == 0) continue;
       const std::uint16_t taken = first_choice(execution);
       const std::size_t before = path.size();
@@ -226,7 +226,7 @@ class Explorer {
     if (Status status = execution.check_end(); !status) fail(status, path);
   }
 
-  /// A chunk that will not change anything, if there is one.
+  /// The index of a chunk that will change nothing, if there is one.
   static std::uint16_t first_choice(const Execution& execution) {
     const auto choices = execution.choices();
     const auto found = std::find_if(choices.begin(), choices.end(), [&](const auto& choice) {
@@ -235,7 +235,7 @@ class Explorer {
     return static_cast<std::uint16_t>(found == choices.end() ? 0 : found - choices.begin());
   }
 
-  /// Returns whether it changed anything.
+  /// Returns whether the choice changed anything.
   bool step(Execution& execution, std::uint16_t choice) {
     auto choices = execution.choices();
     while (choices.empty() && execution.wait()) choices = execution.choices();
@@ -259,7 +259,7 @@ class Explorer {
 
   const ExplorerSpec& spec_;
   std::vector<Bytes> expected_;
-  std::unordered_set<std::uint64_t> seen_;  ///< asked, never walked through
+  std::unordered_set<std::uint64_t> seen_;  ///< looked up, never iterated
   ExplorerReport report_;
 };
 
@@ -276,7 +276,7 @@ ExplorerReport explore_all_losses(ExplorerSpec spec, std::uint32_t chunks) {
     for (std::uint32_t i = 0; i < chunks; ++i) {
       spec.lost[i] = static_cast<std::uint32_t>(set >> (i * spec.ranks)) & ((1u << spec.ranks) - 1);
     }
-    // A rank's own chunk does not come by the network: those sets are the same without it.
+    // A rank's own chunk does not pass the network, so sets that differ only in it are equal.
     const CollectiveSpec& what = spec.collectives[0];
     const bool gathers = what.kind == CollectiveKind::allgather;
     const std::uint32_t block = std::max<std::uint32_t>(

@@ -16,7 +16,7 @@ using device::Completion;
 using device::Opcode;
 using device::ReceivedChunk;
 
-/// One rank's presence: it holds what has arrived until the engine polls.
+/// One rank's endpoint: holds delivered packets until the engine polls.
 class ChoiceEndpoint final : public device::Endpoint, private device::MulticastQueuePair {
  public:
   ChoiceEndpoint(ModelCheckNetwork& network, Rank rank) : network_(&network), rank_(rank) {
@@ -52,7 +52,8 @@ class ChoiceEndpoint final : public device::Endpoint, private device::MulticastQ
       message.offset = request.remote_offset;
       message.length = request.local.size();
     } else {
-      return failure(Code::unsupported, "the explorer's network has no such work");
+      return failure(Code::unsupported,
+                     "the explorer's network does not support this work request");
     }
     network_->channel(rank_, request.peer).push_back(std::move(message));
     ++network_->sent_;

@@ -1,4 +1,4 @@
-// A device whose packets arrive when they are told to: what an explorer chooses from.
+// A device whose packets arrive when the explorer chooses them.
 #pragma once
 
 #include <cstddef>
@@ -14,27 +14,27 @@ namespace tutti::simulation {
 
 class ChoiceEndpoint;
 
-/// The packets of all ranks that have been sent and have not arrived.
+/// The packets of all ranks that were sent and have not arrived.
 class ModelCheckNetwork {
  public:
   ModelCheckNetwork(std::uint32_t ranks, std::uint32_t chunk_bytes,
                     std::vector<std::uint32_t> lost);
   ~ModelCheckNetwork();
 
-  /// The endpoint of the next rank, which the caller owns; it does not outlive the network.
+  /// The endpoint of the next rank. The caller owns it; the network must outlive it.
   std::unique_ptr<device::Endpoint> open(Rank rank);
 
-  /// One packet that may arrive next.
+  /// A packet that may arrive next.
   struct Choice {
     Rank at = kNoRank;
-    std::uint32_t chunk = 0;  ///< which of the chunks that wait for that rank ...
-    Rank from = kNoRank;      ///< ... or, where not kNoRank, the first message of this rank
-    std::uint64_t name = 0;   ///< of the packet's contents
+    std::uint32_t chunk = 0;  ///< index among the chunks that wait for that rank ...
+    Rank from = kNoRank;      ///< ... or, unless kNoRank, the rank whose first message arrives
+    std::uint64_t name = 0;   ///< hash of the packet's contents
   };
-  /// All of them, in an order of its own that follows from what is waiting.
+  /// All choices, in an order that depends only on the waiting packets.
   std::vector<Choice> choices() const;
   void deliver(const Choice& choice);
-  /// Packets that have been sent so far, chunks once.
+  /// Packets sent so far; each chunk counts once.
   std::uint64_t sent() const { return sent_; }
   static std::string describe(const Choice& choice);
 
@@ -49,11 +49,11 @@ class ModelCheckNetwork {
   };
   struct Message {
     device::Opcode opcode = device::Opcode::send;
-    bool answer = false;  ///< to a READ
+    bool answer = false;  ///< response to a READ
     bool refused = false;
     std::uint64_t work_id = 0;
     Bytes bytes;
-    std::span<std::byte> local;  ///< READ: where the answer goes
+    std::span<std::byte> local;  ///< READ: destination of the response
     std::uint64_t key = 0;
     std::uint64_t offset = 0;
     std::uint64_t length = 0;
@@ -73,7 +73,7 @@ class ModelCheckNetwork {
   std::uint32_t ranks_;
   std::uint32_t chunk_bytes_;
   std::vector<std::uint32_t> lost_;
-  std::uint32_t multicast_ = 0;  ///< chunks so far
+  std::uint32_t multicast_ = 0;  ///< chunks sent so far
   std::uint64_t sent_ = 0;
   std::vector<ChoiceEndpoint*> endpoints_;
   std::vector<std::vector<Chunk>> waiting_;  ///< by receiver

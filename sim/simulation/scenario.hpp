@@ -1,5 +1,5 @@
-// A world in a few lines of text: what the swarm draws from a seed, what a failure shrinks to and
-// what `tutti sim replay` runs.
+// A simulation as a few lines of text. The swarm draws it from a seed, the shrinker reduces a
+// failure to it, and `tutti sim replay` runs it.
 //
 //   seed=7 topology=single:3 jitter=300ns
 //   communicator ranks=3 chunk=64 chains=2 epoch=4294967295
@@ -8,7 +8,7 @@
 //   frame drop 1>2 #5
 //   pause 2 at=1ms for=3ms
 //
-// Words of one line may come in any order; what is left out has its default. `run`, `fault` and
+// The words of a line may come in any order, and omitted words have defaults. `run`, `fault` and
 // `frame` belong to the communicator above them; hosts are numbers of the topology.
 #pragma once
 
@@ -23,9 +23,9 @@
 
 namespace tutti::simulation {
 
-/// What happens to the n-th frame (from 0) that one rank sends another on a reliable connection.
+/// A fault of the n-th frame (from 0) that one rank sends to another on a reliable connection.
 struct FrameFault {
-  bool duplicate = false;  ///< else lost
+  bool duplicate = false;  ///< if false, the frame is lost
   Rank from = kNoRank;
   Rank to = kNoRank;
   std::uint32_t number = 0;
@@ -33,12 +33,13 @@ struct FrameFault {
   friend bool operator==(const FrameFault&, const FrameFault&) = default;
 };
 
-/// Where the hosts are.
+/// The topology of a scenario.
 struct TopologySpec {
   enum class Shape : std::uint8_t { single_switch, two_levels, cluster188, radix };
   Shape shape = Shape::single_switch;
-  std::uint32_t hosts = 8;   ///< single_switch; two_levels: of a leaf; radix: ports of a switch
-  std::uint32_t leaves = 0;  ///< radix: hosts that are there, leaf by leaf; 0: all
+  std::uint32_t hosts =
+      8;  ///< hosts of the switch (single_switch) or a leaf (two_levels); ports of a switch (radix)
+  std::uint32_t leaves = 0;  ///< radix: hosts present, leaf by leaf; 0: all
   std::uint32_t spines = 1;  ///< radix: levels
   std::uint64_t bits_per_second = 56'000'000'000;
   sim::PlacementKind placement = sim::PlacementKind::packed;
@@ -48,12 +49,12 @@ struct TopologySpec {
 
 struct ScenarioCommunicator {
   std::uint32_t ranks = 2;
-  std::uint32_t rotated = 0;  ///< rank r is on the place of r + rotated
+  std::uint32_t rotated = 0;  ///< rank r takes the place of r + rotated
   std::uint32_t subgroups = 1;
   std::uint32_t chains = 1;
   std::uint32_t chunk_bytes = 64;
   std::uint32_t staging_chunks = 256;
-  std::uint64_t window_bytes = 0;  ///< 0: what staging holds
+  std::uint64_t window_bytes = 0;  ///< 0: the size of staging
   std::uint32_t pulses_in_flight = 4;
   bool always_barrier = false;
   std::uint64_t retain_bytes = 0;
@@ -95,11 +96,11 @@ struct Scenario {
 
   /// The text form; parse() reads it back to an equal scenario.
   std::string to_string() const;
-  /// Fails with invalid_argument, naming the line and what would be accepted.
+  /// Parses a scenario. Error (invalid_argument): names the line and the accepted forms.
   static Result<Scenario> parse(std::string_view text);
 };
 
-/// The fabric's shape of a scenario.
+/// The fabric of a scenario.
 Result<sim::Topology> make_topology(const TopologySpec& place);
 
 }  // namespace tutti::simulation

@@ -9,13 +9,13 @@ namespace tutti::simulation {
 
 namespace {
 
-// A scenario that goes on for longer goes round in circles.
+// A scenario with more events is taken to be an endless loop.
 constexpr std::uint64_t kMaxEvents = 50'000'000;
 
 }  // namespace
 
-/// Loses and duplicates the frames that the scenario lists, and those that its plan draws; notes
-/// what it did.
+/// Loses and duplicates the frames that the scenario lists and those that its plan draws, and
+/// records both.
 class ScenarioWorld::ScriptedTap final : public device::FrameTap {
  public:
   ScriptedTap(const ScenarioCommunicator& from)
@@ -93,7 +93,7 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
   to.engine.assumed_bytes_per_second = scenario_.place.bits_per_second / 8;
   to.engine.first_epoch = from.first_epoch;
   to.engine.activation_lead = Nanoseconds(0);
-  to.nic.chunk_bytes = std::max(from.chunk_bytes, 256u);  // a message has to fit a packet
+  to.nic.chunk_bytes = std::max(from.chunk_bytes, 256u);  // a message must fit into a packet
   to.engine.chunk_bytes = from.chunk_bytes;
   to.nic.staging_chunks = from.staging_chunks;
   to.nic.send_queue_chunks = scenario_.send_queue_chunks;
@@ -102,7 +102,7 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
   to.nic.lossless = scenario_.lossless;
   to.nic.expect_reordering = scenario_.routing == sim::Routing::adaptive;
   to.nic.retransmit_timeout = Nanoseconds(100'000);
-  // The engine counts bytes, the NIC receives: a short chunk takes a whole one.
+  // The engine counts bytes but the NIC counts receives: a short chunk takes a whole one.
   const std::uint64_t posted = std::uint64_t{from.staging_chunks} * from.chunk_bytes;
   to.engine.window_bytes = from.window_bytes == 0 ? posted : std::min(from.window_bytes, posted);
   to.peer_timeout = from.peer_timeout;
@@ -193,32 +193,32 @@ Status ScenarioWorld::check_costs(const ScenarioResult& result) {
     return check_nothing_was_recovered(result);
   }
   if (Status status = check_nobody_was_skipped(result); !status) return status;
-  // A datagram that comes twice takes two receives, and credits count one.
+  // A duplicated datagram takes two receives, but credits count one.
   const bool once = result.lost_bytes == 0 && injected.chunks_duplicated == 0;
   return once ? check_staging(result) : Status();
 }
 
-// One chunk was lost, at one rank: its neighbour has it, or is about to, and nobody is passed over
-// as silent.
+// If one chunk was lost at one rank, its neighbour has it or will have it, so no rank may be
+// skipped as silent.
 Status ScenarioWorld::check_nobody_was_skipped(const ScenarioResult& result) {
   const device::fault::Injected& injected = result.injected;
   const bool one_lost = injected.chunks_dropped_at_sender == 0 && result.staging_drops == 0 &&
                         injected.chunks_dropped_at_receiver + injected.chunks_corrupted == 1;
   for (std::uint32_t c = 0; one_lost && c < scenario_.communicators.size(); ++c) {
     const ScenarioCommunicator& one = scenario_.communicators[c];
-    // Whoever starts late, or is slow to answer, looks silent.
+    // A rank that starts late or answers slowly looks silent.
     if (one.skew + one.compute + 100 * scenario_.host.jitter > one.patience) continue;
     for (std::uint32_t r = 0; r < one.ranks; ++r) {
       const observe::Counters& counters = world_->context(c, rank_of(r)).counters();
       if (counters.fetch_targets_skipped == 0) continue;
-      return failure(Code::internal, "rank {} passed over {} ranks that answer", r,
+      return failure(Code::internal, "rank {} skipped {} ranks that answer", r,
                      counters.fetch_targets_skipped);
     }
   }
   return {};
 }
 
-// Credits keep what is on its way below what is posted, within one collective that loses nothing.
+// Credits keep the chunks in flight below the posted receives, within one collective without loss.
 Status ScenarioWorld::check_staging(const ScenarioResult& result) {
   for (std::uint32_t c = 0; c < scenario_.communicators.size(); ++c) {
     const ScenarioCommunicator& one = scenario_.communicators[c];
@@ -231,7 +231,7 @@ Status ScenarioWorld::check_staging(const ScenarioResult& result) {
                  result.staging_drops);
 }
 
-// Where nothing is lost or late, recovery has nothing to do, and no chunk crosses a link twice.
+// Without loss or delay nothing is recovered, and no chunk crosses a link twice.
 Status ScenarioWorld::check_nothing_was_recovered(const ScenarioResult& result) {
   if (result.recovered_bytes > 0) {
     return failure(Code::internal, "{} bytes were recovered though nothing was lost",

@@ -1,4 +1,4 @@
-// Runs a scenario and judges it.
+// Runs a scenario and checks the result.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace tutti::simulation {
 
-/// What came of a scenario, with the faults that did happen.
+/// The result of a scenario, with the faults that occurred.
 struct ScenarioResult {
   WorldReport report;
   std::vector<std::vector<FrameFault>> frames;  ///< by communicator
   std::vector<FabricLoss> losses;
   device::fault::Injected injected{};
-  std::uint64_t recovered_bytes = 0;  ///< fetched, or multicast again for a loss
-  std::uint64_t lost_bytes = 0;       ///< what receivers lacked by drops and damage
+  std::uint64_t recovered_bytes = 0;  ///< fetched, or multicast again after a loss
+  std::uint64_t lost_bytes = 0;       ///< bytes that receivers missed through drops and damage
   std::uint64_t staging_drops = 0;
 };
 
-/// A scenario put up as a world.
+/// A scenario set up as a simulation.
 class ScenarioWorld {
  public:
   static Result<std::unique_ptr<ScenarioWorld>> create(const Scenario& scenario);
@@ -32,7 +32,7 @@ class ScenarioWorld {
 
   Simulation& simulation() { return *world_; }
   const sim::Topology& topology() const { return topology_; }
-  /// Runs it and applies, beside the world's own checks, those that hold for such a scenario.
+  /// Runs it and applies the simulation's checks and those that hold for this scenario.
   ScenarioResult run();
 
  private:
@@ -55,7 +55,7 @@ class ScenarioWorld {
   std::unique_ptr<Simulation> world_;
 };
 
-/// Creates and runs; the verdict of a scenario that cannot be put up says why.
+/// Sets up and runs; if the setup fails, the verdict says why.
 ScenarioResult run_scenario(const Scenario& scenario);
 
 }  // namespace tutti::simulation

@@ -134,7 +134,7 @@ void visit_fields(Visit&& field, ScenarioCommunicator*) {
   field("compute", &C::compute);
 }
 
-/// Appends what differs from the default.
+/// Appends the fields that differ from their defaults.
 template <typename T>
 void print_fields(const T& from, std::string& text) {
   const T usual{};
@@ -146,7 +146,7 @@ void print_fields(const T& from, std::string& text) {
       static_cast<T*>(nullptr));
 }
 
-/// Whether a word was one of T's, well written.
+/// Whether a word is a valid field of T.
 template <typename T>
 bool parse_field(std::string_view name, std::string_view value, T& to) {
   bool good = false;
@@ -195,7 +195,7 @@ std::string print_place(const TopologySpec& place) {
 }
 
 bool parse_topology(std::string_view value, TopologySpec& place) {
-  // The name first: it may have an x of its own.
+  // Splits the name off first, because it may contain an x.
   const std::size_t colon = std::min(value.find(':'), value.size());
   Words words = split(value.substr(colon), ":x");
   words.insert(words.begin(), value.substr(0, colon));
@@ -273,7 +273,7 @@ bool parse_frame(const Words& words, FrameFault& frame) {
          words[3].starts_with('#') && read(words[3].substr(1), frame.number);
 }
 
-/// "pause 2 at=1ms for=3ms": a number, when, and how long.
+/// Parses "pause 2 at=1ms for=3ms": a number, an instant and a duration.
 bool parse_timed(const Words& words, std::uint32_t& which, Instant& at, Nanoseconds& length) {
   if (words.size() < 3 || !read(words[1], which)) return false;
   for (std::size_t i = 2; i < words.size(); ++i) {
@@ -287,7 +287,7 @@ bool parse_timed(const Words& words, std::uint32_t& which, Instant& at, Nanoseco
   return true;
 }
 
-/// Reads one line after another into a scenario.
+/// Reads a scenario line by line.
 class ScenarioReader {
  public:
   explicit ScenarioReader(Scenario& scenario) : scenario_(scenario) {}
@@ -429,12 +429,13 @@ Result<Scenario> Scenario::parse(std::string_view text) {
   for (std::size_t at = 0; at < text.size(); ++number) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     if (!reader.line(text.substr(at, end - at))) {
-      return failure(Code::invalid_argument,
-                     "line {} of the scenario, \"{}\", is none of: name=value words, communicator "
-                     "name=value ..., run allgather:BYTES broadcast:BYTES:ROOT ..., fault RULES, "
-                     "frame drop|duplicate FROM>TO #N, pause HOST at=1ms for=1ms, death HOST "
-                     "at=1ms, outage LINK at=1ms for=1ms, lose LINK IDENTITY",
-                     number + 1, text.substr(at, end - at));
+      return failure(
+          Code::invalid_argument,
+          "line {} of the scenario, \"{}\", is not one of: name=value words, communicator "
+          "name=value ..., run allgather:BYTES broadcast:BYTES:ROOT ..., fault RULES, "
+          "frame drop|duplicate FROM>TO #N, pause HOST at=1ms for=1ms, death HOST "
+          "at=1ms, outage LINK at=1ms for=1ms, lose LINK IDENTITY",
+          number + 1, text.substr(at, end - at));
     }
     at = end + 1;
   }
@@ -450,7 +451,7 @@ Result<TopologySpec> parse_place(std::string_view text) {
   TopologySpec place;
   if (parse_topology(text, place)) return place;
   return failure(Code::invalid_argument,
-                 "\"{}\" is none of single:HOSTS, tree:LEAVESxHOSTSxSPINES, cluster188, "
+                 "\"{}\" is not one of single:HOSTS, tree:LEAVESxHOSTSxSPINES, cluster188, "
                  "radix:RADIXxLEVELS[xHOSTS]",
                  text);
 }
@@ -467,7 +468,7 @@ Result<sim::Topology> make_topology(const TopologySpec& place) {
     shape.down = {place.hosts, place.leaves};
     shape.up = {1, place.spines};
   } else {
-    // As many ports up as down, but at the top.
+    // As many ports up as down, except at the top level.
     const std::uint32_t half = place.hosts / 2;
     shape.down.assign(place.spines, half);
     shape.up.assign(place.spines, half);

@@ -1,5 +1,5 @@
-// Makes a failing scenario small: every fault by itself, then as few as show the failure, then
-// fewer ranks, bytes and features.
+// Shrinks a failing scenario: lists each fault singly, then removes faults, then ranks, bytes and
+// features, as long as it still fails.
 #include <algorithm>
 #include <variant>
 
@@ -15,7 +15,7 @@ using device::fault::FaultRule;
 using device::fault::Interval;
 using device::fault::Packet;
 
-/// One thing that goes wrong, by itself.
+/// A single fault.
 struct FaultAtom {
   std::uint32_t communicator = 0;
   std::variant<FaultRule, FrameFault, Pause, Death, Outage, FabricLoss> what;
@@ -64,7 +64,7 @@ Scenario with_atoms(const Scenario& bare, const std::vector<FaultAtom>& atoms) {
 
 // ---- each fault by itself -----------------------------------------------------------------------
 
-/// The chunks that a communicator's collectives are cut into, by epoch, and who sends each.
+/// The chunks of a communicator's collectives, by epoch, and their senders.
 struct ChunkOf {
   std::uint32_t epoch;
   std::uint32_t psn;
@@ -88,9 +88,9 @@ std::vector<ChunkOf> chunks_of(const ScenarioCommunicator& communicator) {
   return chunks;
 }
 
-/// The rules about chunks that a plan's draws amount to, one for each chunk that is struck.
+/// Writes a plan's draws as rules, one for each chunk that is affected.
 std::vector<FaultRule> struck_chunks(const ScenarioCommunicator& communicator) {
-  constexpr std::uint32_t kCopies = 4;  // of a chunk: more are rarely sent
+  constexpr std::uint32_t kCopies = 4;  // copies of a chunk considered: more are rarely sent
   std::vector<FaultRule> rules;
   const FaultPlan& plan = communicator.faults;
   for (const ChunkOf& chunk : chunks_of(communicator)) {
@@ -123,14 +123,14 @@ std::vector<FaultRule> struck_chunks(const ScenarioCommunicator& communicator) {
   return rules;
 }
 
-/// The same faults, written one by one.
+/// The same faults, listed singly.
 Scenario itemised(const Scenario& scenario) {
   const ScenarioResult happened = run_scenario(scenario);
   Scenario items = scenario;
   items.loss_ppm = 0;
   if (scenario.loss_ppm > 0) {
     items.toggled_losses.clear();
-    // A lost packet's draw turned around in a network that loses nothing is a loss.
+    // In a network without loss, a toggled draw is a loss.
     items.toggled_losses = happened.losses;
   }
   for (std::uint32_t c = 0; c < items.communicators.size(); ++c) {
@@ -238,14 +238,14 @@ class Shrinker {
 
   bool fewer_ranks(Scenario& best) {
     for (std::uint32_t ranks = 2; ranks < best.communicators[0].ranks; ++ranks) {
-      // Links and their packets are others in another network.
+      // Another network has other links and packets.
       if (!best.outages.empty() || !best.toggled_losses.empty()) return false;
       if (try_instead(best, of_ranks(best, ranks))) return true;
     }
     return false;
   }
 
-  /// The scenario among fewer ranks: what befell a rank that is gone befalls another.
+  /// The scenario among fewer ranks; faults of removed ranks move to others.
   static Scenario of_ranks(const Scenario& scenario, std::uint32_t ranks) {
     Scenario less = scenario;
     less.place = {.shape = TopologySpec::Shape::single_switch, .hosts = ranks};
@@ -263,7 +263,7 @@ class Shrinker {
         for (Rank& rank : rule.ranks) rank = remaining(rank);
         if (rule.source) rule.source = remaining(*rule.source);
         if (!rule.psns) continue;
-        // The chunks of an Allgather are fewer, too.
+        // An Allgather among fewer ranks has fewer chunks.
         rule.psns->first = rule.psns->first * ranks / scenario.communicators[0].ranks;
         rule.psns->last =
             std::max(rule.psns->first, rule.psns->last * ranks / scenario.communicators[0].ranks);
@@ -274,7 +274,7 @@ class Shrinker {
     return less;
   }
 
-  /// Sets back what differs from the default.
+  /// Resets fields that differ from their defaults.
   bool plainer(Scenario& best) {
     bool smaller = false;
     const Scenario usual;

@@ -26,18 +26,18 @@ constexpr EventKind kHeal = world_kind(4);
 constexpr EventKind kSubmit = world_kind(5);
 constexpr EventKind kWake = world_kind(6);
 
-// Time zero is "never" to the engine's records.
+// The engine's records use time zero for "never".
 constexpr Instant kStart{1'000};
-// What is still on its way when the last collective is over arrives within this.
+// Packets still in flight after the last collective arrive within this time.
 constexpr Nanoseconds kLinger{20'000'000};
 
-// Purposes of draws.
+// Purposes of random draws.
 constexpr std::uint64_t kSkew = 1;
 constexpr std::uint64_t kCompute = 2;
 constexpr std::uint64_t kJitter = 3;
 constexpr std::uint64_t kContents = 4;
 
-/// Passes frames on to a tap until the network is healed.
+/// Passes frames to a tap until the network is healed.
 class HealingTap final : public device::FrameTap {
  public:
   HealingTap(std::shared_ptr<FrameTap> inner, const sim::EventQueue& queue, Instant healed)
@@ -58,7 +58,7 @@ std::uint64_t mixed_into(std::uint64_t digest, std::uint64_t value) {
 
 }  // namespace
 
-/// Notes what the fabric loses.
+/// Records the fabric's losses.
 class Simulation::DropRecorder final : public sim::Sink {
  public:
   explicit DropRecorder(std::vector<FabricLoss>& losses) : losses_(&losses) {}
@@ -76,7 +76,7 @@ class Simulation::DropRecorder final : public sim::Sink {
 
 Simulation::Simulation(WorldConfig config) : config_(std::move(config)) {}
 Simulation::~Simulation() {
-  // Endpoints leave the network before it goes.
+  // Endpoints must be destroyed before the network.
   members_.clear();
 }
 
@@ -84,7 +84,7 @@ Simulation::~Simulation() {
 
 Status Simulation::open() {
   if (config_.topology == nullptr) {
-    return failure(Code::invalid_argument, "a world without a topology");
+    return failure(Code::invalid_argument, "the simulation has no topology: set one");
   }
   network_ =
       std::make_unique<device::sim::SimNetwork>(queue_, *config_.topology, config_.fabric, *this);
@@ -211,7 +211,8 @@ WorldReport Simulation::run() {
       if (until == kNever) until = now() + kLinger;
       if (now() >= until) break;
     } else if (report_.events >= config_.max_events) {
-      fail(failure(Code::timeout, "{} events are too many: {}", report_.events, describe_stuck()));
+      fail(
+          failure(Code::timeout, "not over after {} events: {}", report_.events, describe_stuck()));
     } else if (now() >= config_.end) {
       fail(failure(Code::timeout, "not over after {} ns: {}", now().nanoseconds, describe_stuck()));
     }
@@ -231,7 +232,7 @@ void Simulation::handle(const Event& event) {
   if (kind == EventKind::background) {
     background_->handle(event);
   } else if (kind == kWake) {
-    // Only the earliest of the wakes that were asked for is meant.
+    // A host has one valid wake, the earliest requested.
     if (hosts_[target].wake_at == now()) work(target);
   } else if (kind == kSubmit) {
     submit(target);
@@ -311,7 +312,7 @@ void Simulation::work(std::uint32_t at) {
     config_.trace->add({worker_tracks_, at}, "poll", Nanoseconds(now.nanoseconds),
                        host.busy_until - now);
   }
-  // What chunks lead to was done in the same poll, unless something was sent, begun or ended.
+  // The poll has already handled its chunks, unless it sent, began or ended something.
   const bool only_chunks = sum.messages + sum.sends + sum.turns == 0;
   if (only_chunks && config_.host.moderation.count() > 0) worked = false;
   Instant next = kNever;
@@ -357,7 +358,7 @@ Nanoseconds Simulation::cost_of(Host& host, const Work& work) {
     cost += Nanoseconds(
         static_cast<std::int64_t>(drawn % (static_cast<std::uint64_t>(model.jitter.count()) + 1)));
   }
-  // Virtual time has to go on, whatever the model says.
+  // Virtual time must advance, whatever the model says.
   return std::max(cost, Nanoseconds(1));
 }
 

@@ -1,7 +1,7 @@
 // Many ranks in one virtual time: the engine's communicators on simulated NICs, driven by events.
 //
-// A host is one worker that polls the communicators of its ranks, as the progress thread does. The
-// order of everything follows from the configuration: no clock, no thread, no address.
+// Each host has one worker that polls the communicators of its ranks, as the progress thread does.
+// The configuration alone determines the order of events: no clock, thread or address affects it.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace tutti::simulation {
 
-/// How a collective ended at one rank.
+/// The end of a collective at one rank.
 struct CollectiveEnd {
   bool submitted = false;
   bool done = false;
@@ -31,14 +31,14 @@ struct CollectiveEnd {
   Instant ended_at{};
 };
 
-/// What a world came to.
+/// The result of a simulation.
 struct WorldReport {
-  Status verdict;   ///< the first check that failed; ok where all held
-  Instant ended{};  ///< of the last collective
+  Status verdict;   ///< the first check that failed, or ok
+  Instant ended{};  ///< end of the last collective
   std::uint64_t events = 0;
   std::uint64_t polls = 0;
-  std::uint64_t idle_polls = 0;  ///< that found nothing though the worker was woken
-  std::uint64_t digest = 0;      ///< of all events and ends: equal runs have equal ones
+  std::uint64_t idle_polls = 0;  ///< polls that found nothing after a wake-up
+  std::uint64_t digest = 0;      ///< hash of all events and ends: equal runs have equal digests
   std::uint64_t completed = 0;   ///< collectives times ranks
   std::uint64_t failed = 0;
 };
@@ -48,10 +48,10 @@ class Simulation final : public device::sim::HostWaker {
   explicit Simulation(WorldConfig config);
   ~Simulation() override;
 
-  /// Opens all endpoints. Once, before `run`.
+  /// Opens all endpoints; once, before `run`.
   Status open();
-  /// Runs to the end: until every collective is over at every rank that lives, and nothing is under
-  /// way any more; or until something is wrong.
+  /// Runs until every collective is over at every living rank and nothing is in flight, or until a
+  /// check fails.
   WorldReport run();
 
   const WorldConfig& config() const { return config_; }
@@ -65,10 +65,10 @@ class Simulation final : public device::sim::HostWaker {
   const CollectiveEnd& end_of(std::uint32_t communicator, Rank rank, std::uint32_t at) const {
     return member(communicator, rank).ends[at];
   }
-  /// What the fault decorators did.
+  /// The faults that the decorators injected.
   device::fault::Injected injected() const;
   bool lives(std::uint32_t communicator, Rank rank) const;
-  /// Packets lost in the fabric: link and identity, in the order in which they were lost.
+  /// Packets lost in the fabric, link and identity, in order.
   const std::vector<FabricLoss>& fabric_losses() const { return losses_; }
 
   void wake(sim::HostId host, Instant visible, bool chunk) override;
@@ -85,8 +85,8 @@ class Simulation final : public device::sim::HostWaker {
     device::sim::SimEndpoint* endpoint = nullptr;
     std::unique_ptr<engine::CommunicatorContext> context;
     std::vector<CollectiveEnd> ends;
-    std::deque<CollectiveRun> runs;     ///< where bytes are carried
-    std::uint64_t traced_ready_ns = 0;  ///< of the counters, what earlier spans tell of
+    std::deque<CollectiveRun> runs;     ///< empty if bytes are not carried
+    std::uint64_t traced_ready_ns = 0;  ///< part of the counter that earlier spans cover
     std::uint64_t traced_data_ns = 0;
     std::string first_error;
   };
@@ -101,8 +101,9 @@ class Simulation final : public device::sim::HostWaker {
   struct Shared {
     std::shared_ptr<device::fault::FaultDevice> faults;
     std::shared_ptr<device::Device> device;
-    std::vector<Bytes> expected;                       ///< by collective; where bytes are carried
-    std::vector<std::unique_ptr<std::byte[]>> absent;  ///< else one buffer for all ranks
+    std::vector<Bytes> expected;  ///< by collective; empty if bytes are not carried
+    std::vector<std::unique_ptr<std::byte[]>>
+        absent;  ///< if bytes are not carried, one buffer for all ranks
     std::uint32_t first_member = 0;
   };
 
@@ -117,7 +118,7 @@ class Simulation final : public device::sim::HostWaker {
   void on_script(sim::EventKind kind, std::uint32_t target);
   void heal();
   void work(std::uint32_t host);
-  /// What a member has done so far, as far as its worker's time goes.
+  /// A member's actions so far, from which its worker's time is computed.
   struct Work {
     std::uint64_t chunks = 0;
     std::uint64_t messages = 0;

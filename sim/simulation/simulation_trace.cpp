@@ -1,5 +1,4 @@
-// What a world puts into a trace: collectives and their phases by rank, polls by host, and every
-// port.
+// The trace of a simulation: collectives and their phases by rank, polls by host, and every port.
 #include <fmt/format.h>
 
 #include "sim/fabric/port_trace.hpp"
@@ -29,7 +28,7 @@ void Simulation::begin_trace() {
   network_->fabric().observe_ports(port_trace_.get());
 }
 
-/// A collective's span and, where one follows the other, its phases within it.
+/// Adds a collective's span, and its phases if they do not overlap.
 void Simulation::trace_end(Member& member, const CollectiveEnd& end, CollectiveKind kind) {
   const TraceTrack track{rank_tracks_, static_cast<std::uint32_t>(&member - members_.data())};
   const sim::Picoseconds begin = sim::from_instant(end.submitted_at);

@@ -18,7 +18,7 @@ using device::fault::Action;
 using device::fault::FaultRule;
 using device::fault::Packet;
 
-/// Draws, in an order that the scenario's shape does not depend on.
+/// Makes random draws, in an order that does not depend on the scenario's shape.
 class Drawer {
  public:
   Drawer(std::uint64_t seed, const SwarmOptions& options) : random_(mix(seed)), options_(options) {}
@@ -121,7 +121,7 @@ class Drawer {
     return one;
   }
 
-  /// A rule for a packet's first copies, so that it comes through in the end.
+  /// A rule for a packet's first copies only, so that it arrives in the end.
   FaultRule bounded(Action action, device::fault::FaultSite place) {
     FaultRule rule{.action = action, .place = place, .packet = Packet::chunk};
     rule.occurrences = from_to(1, 3);
@@ -212,7 +212,7 @@ Scenario draw_scenario(std::uint64_t seed, const SwarmOptions& options) {
 
 namespace {
 
-/// Seeds whose results are added up together: enough for threads not to wait for each other.
+/// Seeds summed up together: enough to keep threads from waiting for each other.
 constexpr std::uint64_t kBatch = 256;
 
 /// Runs the seeds [first, first + reports.size()).
