@@ -19,11 +19,11 @@ using trigger::Descriptor;
 
 namespace {
 
-constexpr EventKind kStep = EventKind{16};     // a sequence (target) goes on
+constexpr EventKind kStep = EventKind{16};     // a sequence (target) continues
 constexpr EventKind kSend = EventKind{17};     // a message (argument) is ready for the link
-constexpr EventKind kVisible = EventKind{18};  // a message (argument) is seen by its receiver
+constexpr EventKind kVisible = EventKind{18};  // a message (argument) is visible to its receiver
 constexpr std::uint64_t kHeaderBytes = 8 * trigger::kMaxPacketHeaderWords;
-constexpr std::uint64_t kStartDraw = 1;  // as in trigger_network.cpp: the same starts
+constexpr std::uint64_t kStartDraw = 1;  // equal to that of trigger_network.cpp, for equal starts
 constexpr std::uint32_t kRoot = 0;
 
 class HostNetwork {
@@ -49,9 +49,9 @@ class HostNetwork {
   struct Message {
     trigger::PacketKey key;
     std::uint32_t to = 0;
-    std::uint32_t sequence = 0;  ///< who waits for it there
+    std::uint32_t sequence = 0;  ///< the sequence that waits for it
     std::uint64_t bytes = 0;
-    bool transfer = false;  ///< to memory, by formula (1)
+    bool transfer = false;  ///< a transfer to memory, by formula (1) of [Xu25] 2.2
   };
 
   Status build();
@@ -65,7 +65,7 @@ class HostNetwork {
     queue_.push({at, event_key(kind, target), argument});
   }
   Picoseconds now() const { return queue_.now(); }
-  /// A message's name at its receiver: keys have 48 bits.
+  /// A message's name at its receiver, above the 48 bits of its key.
   static std::uint64_t name(std::uint32_t to, const trigger::PacketKey& key) {
     return std::uint64_t{to} << trigger::kKeyBits | key.packed();
   }
@@ -88,8 +88,9 @@ Status HostNetwork::build() {
   if (spec_.nodes < 2 || spec_.nodes > 1u << 15 || spec_.jobs < 1 ||
       spec_.jobs > trigger::kJobIds || spec_.pieces < 1 ||
       spec_.bytes < sizeof(double) * spec_.pieces) {
-    return failure(Code::invalid_argument, "host-based: {} nodes, {} jobs, {} bytes in {} pieces",
-                   spec_.nodes, spec_.jobs, spec_.bytes, spec_.pieces);
+    return failure(Code::invalid_argument,
+                   "host-based: {} nodes, {} jobs, {} bytes in {} pieces are invalid", spec_.nodes,
+                   spec_.jobs, spec_.bytes, spec_.pieces);
   }
   for (std::uint32_t node = 0; node < spec_.nodes; ++node) {
     names_.push_back(static_cast<trigger::NodeId>(node));
@@ -162,8 +163,8 @@ void HostNetwork::step(std::uint32_t at) {
   if (sequence.node == kRoot) report_.root_time = std::max(report_.root_time, now());
 }
 
-// The end of T_Compute. Where jobs share what a node has, they queue for its memory, which
-// additions and transfers both go through.
+// The end of T_Compute. Jobs that share a node queue for its memory, which additions and transfers
+// both use.
 Picoseconds HostNetwork::add(const Sequence& sequence, std::uint64_t bytes) {
   if (!spec_.shared_links) return now() + compute_.time_of(bytes);
   Picoseconds& free = link_free_[sequence.node];
@@ -211,7 +212,7 @@ Result<HostNetworkReport> HostNetwork::run() {
     }
   }
   if (running_ != 0) {
-    return failure(Code::internal, "host-based: {} sequences wait for ever", running_);
+    return failure(Code::internal, "host-based: {} sequences wait forever", running_);
   }
   report_.messages = messages_.size();
   report_.digest = queue_.digest();

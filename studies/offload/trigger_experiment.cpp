@@ -12,8 +12,8 @@ constexpr std::uint32_t kUnits = 8;
 constexpr std::uint32_t kBufferBytes = 512 * 1024;
 constexpr std::uint32_t kSlotBytes = 1024;
 constexpr std::uint32_t kMaxJobs = 32;
-// Credits are pulses of 80 slots: 46 of them are what the buffers hold without their reserve, and a
-// job may have 1 MiB of them in flight.
+// A credit pulse is 80 slots. The buffers without their reserve hold 46 pulses, and a job may have
+// 1 MiB of them in flight.
 constexpr std::uint32_t kPulses = 46;
 constexpr std::uint32_t kWindow = 13;
 
@@ -43,7 +43,7 @@ TriggerNetworkSpec tianhe_interface(CollectiveKind kind, std::uint64_t bytes, st
       .counters = kPulses};
   spec.segment_bytes = kSlotBytes;
   if (kind != CollectiveKind::broadcast) return spec;
-  // A broadcast's data never wait in a buffer: its credits only cut it, and nobody waits for one.
+  // A Broadcast's data never wait in a buffer, so its credits only cut it into pulses.
   const std::uint64_t elements = bytes / sizeof(double);
   const std::uint64_t piece = (elements + kBroadcastPieces - 1) / kBroadcastPieces;
   spec.credits.pulses = (kBroadcastPieces + 1) * jobs;
@@ -58,7 +58,7 @@ TriggerNetworkSpec tianhe_interface(CollectiveKind kind, std::uint64_t bytes, st
 Result<OffloadSpeedup> run_offload_speedup(const TriggerNetworkSpec& spec) {
   const bool broadcast = spec.kind == CollectiveKind::broadcast;
   if (!broadcast && spec.kind != CollectiveKind::reduce && spec.kind != CollectiveKind::allreduce) {
-    return failure(Code::invalid_argument, "no host-based {} to compare with",
+    return failure(Code::invalid_argument, "{} has no host-based counterpart",
                    to_string(spec.kind));
   }
   OffloadSpeedup result;

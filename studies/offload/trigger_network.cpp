@@ -24,20 +24,20 @@ using trigger::UnitBank;
 namespace {
 
 constexpr EventKind kTurn = EventKind{16};    // a host's call may begin pulses (argument: job)
-constexpr EventKind kUnits = EventKind{17};   // a node's units look at what has come
+constexpr EventKind kUnits = EventKind{17};   // a node's units process arrivals
 constexpr EventKind kLink = EventKind{18};    // a node's link is free
 constexpr EventKind kSend = EventKind{19};    // a packet (argument) is ready for the link
 constexpr EventKind kArrive = EventKind{20};  // a packet (argument) is at its destination
-constexpr EventKind kRetry = EventKind{21};   // what a node has pushed back is tried again
+constexpr EventKind kRetry = EventKind{21};   // packets that a node pushed back are tried again
 constexpr std::uint64_t kHeaderBytes = 8 * trigger::kMaxPacketHeaderWords;
 constexpr std::uint64_t kStartDraw = 1;
 constexpr std::uint64_t kValueDraw = 2;
 constexpr std::uint32_t kRoot = 0;
-// Tries go on for ever where every packet is pushed back: so long without one that is not, and the
-// run has failed.
+// If every packet is pushed back, retries never end. The run fails after this long without
+// progress.
 constexpr Picoseconds kPatience = sim::milliseconds(10);
 
-/// Small whole numbers: their sum is exact in any order, so that every result can be checked.
+/// Small integers, whose sum is exact in any order, so that every result can be checked.
 double contribution(std::uint32_t node, std::uint64_t element) {
   return static_cast<double>(draw(kValueDraw, node, element) % 1024);
 }
@@ -56,7 +56,7 @@ class TriggerNetwork {
   struct Packet {
     trigger::PacketHeader header;
     std::vector<std::byte> payload;
-    bool held = false;  ///< has been pushed back
+    bool held = false;  ///< whether it has been pushed back
   };
   struct RootSlots {
     std::uint32_t used = 0;
@@ -69,11 +69,11 @@ class TriggerNetwork {
     trigger::PulsedCredits credits;
     std::vector<std::unique_ptr<trigger::PulsedCollective>> calls{};  ///< by job
     std::vector<std::vector<double>> outputs{};                       ///< by job
-    std::vector<Picoseconds> finish{};                                ///< by job; 0: it runs
+    std::vector<Picoseconds> finish{};                                ///< by job; 0 while it runs
     std::vector<double> input{};
-    std::vector<Picoseconds> link_free{};  ///< one, or one for each job
+    std::vector<Picoseconds> link_free{};  ///< one, or one a job
     std::vector<std::uint32_t> held{};     ///< packets pushed back, in order of arrival
-    std::uint64_t stalled = 0;             ///< as of the last look
+    std::uint64_t stalled = 0;             ///< value at the last tick
     Picoseconds stalled_until{};
     bool units_due = false;
     bool link_due = false;
@@ -116,10 +116,10 @@ class TriggerNetwork {
   std::vector<std::uint32_t> free_packets_;
   std::uint64_t held_back_ = 0;
   std::uint32_t running_ = 0;  ///< calls
-  Picoseconds moved_{};        ///< when a packet was taken in last
-  RootSlots slots_{};          ///< in use at the root's node since `slots_since_`
+  Picoseconds moved_{};        ///< when a packet was last accepted
+  RootSlots slots_{};          ///< slots in use at the root's node since `slots_since_`
   Picoseconds slots_since_{};
-  double used_time_ = 0;  ///< slots times picoseconds
+  double used_time_ = 0;  ///< integral of slots over picoseconds
   double waiting_time_ = 0;
   std::uint32_t most_used_ = 0;
 };
@@ -129,7 +129,7 @@ Status TriggerNetwork::build() {
       spec_.bytes % sizeof(double) != 0) {
     return failure(
         Code::invalid_argument,
-        "offload: {} nodes, {} jobs, {} bytes: two nodes at least, 1 to {} jobs, doubles",
+        "offload: {} nodes, {} jobs, {} bytes: use at least 2 nodes, 1 to {} jobs, whole doubles",
         spec_.nodes, spec_.jobs, spec_.bytes, spec_.bank.jobs);
   }
   for (std::uint32_t node = 0; node < spec_.nodes; ++node) {
@@ -184,7 +184,7 @@ Status TriggerNetwork::open_job(std::uint32_t node, std::uint32_t job) {
   const auto spread = static_cast<std::uint64_t>(spec_.start_spread.count) + 1;
   const Picoseconds called{
       static_cast<std::int64_t>(draw(spec_.seed, kStartDraw, node, job) % spread)};
-  // A broadcast's data are fetched by its own transfers.
+  // The transfers of a Broadcast fetch its data themselves.
   const Picoseconds fetched = broadcast ? Picoseconds{} : spec_.latency.bus;
   push(called + spec_.latency.processor + spec_.latency.bus + fetched, kTurn, node, job);
   return {};
@@ -238,7 +238,7 @@ Status TriggerNetwork::units(std::uint32_t node) {
   return complete(node);
 }
 
-// The interface counts a pulse's responses and fetches the next one's data without the host.
+// The interface counts a pulse's responses and fetches the data of the next without the host.
 Status TriggerNetwork::complete(std::uint32_t node) {
   Node& at = *nodes_[node];
   while (!at.bank.completions().empty()) {
@@ -247,7 +247,7 @@ Status TriggerNetwork::complete(std::uint32_t node) {
     const std::uint32_t job = index(completion.job);
     trigger::PulsedCollective& call = *at.calls[job];
     if (!call.on_completion(completion)) {
-      return failure(Code::internal, "offload: job {} completes what it has not begun", job);
+      return failure(Code::internal, "offload: job {} completes a call that it has not begun", job);
     }
     if (Status status = call.status(); !status) return status;
     if (call.done() && at.finish[job].count == 0) {
@@ -260,7 +260,7 @@ Status TriggerNetwork::complete(std::uint32_t node) {
   return {};
 }
 
-// Takes what the units have sent, as far as the link is free.
+// Takes packets from the units as long as the link is free.
 void TriggerNetwork::pump(std::uint32_t node) {
   Node& at = *nodes_[node];
   while (trigger::PacketOutbox* outbox = at.bank.next_outbox()) {
@@ -281,7 +281,7 @@ void TriggerNetwork::pump(std::uint32_t node) {
     packets_[packet].held = false;
     outbox->pop();
     if (transfer) {
-      // Formula (1): the control message there, then the descriptor and the way to the interface.
+      // Formula (1): the control message, then the descriptor and its transfer to the interface.
       const OffloadLatency& latency = spec_.latency;
       push(now() + latency.message() + latency.processor + latency.bus, kSend, node, packet);
     } else {
@@ -300,7 +300,7 @@ void TriggerNetwork::send(std::uint32_t packet) {
   push(free + spec_.latency.network + after, kArrive, index(header.destination), packet);
 }
 
-// True: taken in. False: pushed back.
+// Returns true if the packet was accepted, false if it was pushed back.
 Result<bool> TriggerNetwork::deliver(std::uint32_t at) {
   Packet& packet = packets_[at];
   const std::uint32_t node = index(packet.header.destination);
@@ -345,8 +345,7 @@ Status TriggerNetwork::retry(std::uint32_t node) {
   return {};
 }
 
-// A parked read holds a slot; where the table has none for it, a place beside it, which only
-// happens where the table is full around it.
+// A parked read holds a slot, or a place beside the table if the table is full around its key.
 void TriggerNetwork::note_occupancy() {
   const UnitBank& bank = nodes_[kRoot]->bank;
   const auto since = static_cast<double>((now() - slots_since_).count);
@@ -384,7 +383,7 @@ Status TriggerNetwork::check_results(TriggerNetworkReport& report) const {
   return {};
 }
 
-// What must hold after every run, and what is reported of it.
+// Checks the conditions that hold after every run, and fills in the report.
 Status TriggerNetwork::judge(TriggerNetworkReport& report) {
   for (const auto& node : nodes_) {
     for (std::uint32_t u = 0; u < node->bank.units(); ++u) {
@@ -423,7 +422,7 @@ Result<TriggerNetworkReport> TriggerNetwork::run() {
     if (Status status = handle(event); !status) return status;
   }
   if (running_ != 0 || !queue_.empty()) {
-    return failure(Code::internal, "offload: {} calls of {} and {} events wait for ever", running_,
+    return failure(Code::internal, "offload: {} calls of {} and {} events wait forever", running_,
                    spec_.jobs * spec_.nodes, queue_.size());
   }
   TriggerNetworkReport report;

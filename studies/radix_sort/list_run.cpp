@@ -18,7 +18,8 @@ using sim::Picoseconds;
 
 namespace {
 
-constexpr EventKind kVisible = EventKind{20};   // host: a message (argument: parity and task)
+constexpr EventKind kVisible =
+    EventKind{20};  // host: a message (argument: parity and task) arrives
 constexpr EventKind kDoorbell = EventKind{21};  // nic: a list is posted
 constexpr EventKind kOver = EventKind{22};      // nic: the host's completion
 
@@ -91,7 +92,7 @@ Status ListRun::prepare(Participant& one, const schedule::Schedule& schedule) {
 
 Picoseconds ListRun::begin(std::uint32_t rank, Picoseconds now) {
   Participant& one = at(rank);
-  // The last call's; those of the next may begin to come from here on.
+  // Clears the marks of the last call; messages of the next call may arrive from now on.
   auto& last = one.arrived[one.calls % 2];
   std::fill(last.begin(), last.end(), false);
   ++one.calls;
@@ -117,7 +118,7 @@ void ListRun::send(const Participant& one, TaskIndex task, Picoseconds when) {
   network_.send(when, message);
 }
 
-/// Everything that may be done now, one after the other.
+/// Carries out all tasks that may be issued now, one after the other.
 Picoseconds ListRun::carry_out_by_host(Participant& one, Picoseconds now) {
   for (TaskIndex task = 0; one.board.next(task);) {
     const TaskKind kind = one.schedule.tasks()[task].kind;
@@ -138,7 +139,7 @@ Picoseconds ListRun::carry_out_by_host(Participant& one, Picoseconds now) {
   return now;
 }
 
-/// The time of waits and enables that the board has carried out since it was asked last.
+/// The time of the waits and enables that the board carried out since the last call.
 Picoseconds ListRun::charge_waits(Participant& one) {
   const std::size_t before = one.managed_done;
   while (one.managed_done < one.managed.size() &&
@@ -164,7 +165,7 @@ void ListRun::carry_out_by_nic(Participant& one, Picoseconds now) {
       ++counts_.nic_messages;
       send(one, task, when);
     } else if (!one.schedule.queues()[what.queue].held) {
-      one.board.complete(task);  // done with the posting
+      one.board.complete(task);  // complete once posted
     } else {
       one.copies.push_back(task);
       host_is_needed = true;
@@ -196,7 +197,7 @@ Picoseconds ListRun::look(std::uint32_t rank, Picoseconds now) {
     }
     return now;
   }
-  if (one.over) {  // eager messages lie in the interface's buffers until now (C4)
+  if (one.over) {  // eager messages stay in the interface's buffers until now [Inozemtsev12] 4.1
     one.over = false;
     one.done = true;
     return now + time_of(spec_.costs.host.message) +
@@ -211,7 +212,7 @@ Picoseconds ListRun::look(std::uint32_t rank, Picoseconds now) {
   return now;
 }
 
-/// A message may come before its receiver calls, but not before the call before that is over.
+/// A message may arrive before its receiver calls, but not before the previous call is over.
 void ListRun::arrive(Participant& one, std::uint32_t parity, TaskIndex task, Picoseconds now) {
   one.arrived[parity][task] = true;
   if (one.calls % 2 != parity || !one.board.is_open(task)) return;
@@ -235,7 +236,7 @@ void ListRun::delivered(const NetworkMessage& message, Picoseconds now) {
 }
 
 void ListRun::left(const NetworkMessage& message, Picoseconds now) {
-  if (!by_nic()) return;  // the host has copied it when it sent it
+  if (!by_nic()) return;  // the host copied it when it sent it
   Participant& one = at(message.from);
   one.board.complete(message.task);
   carry_out_by_nic(one, now);

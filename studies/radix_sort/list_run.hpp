@@ -1,10 +1,10 @@
-// A collective's task lists on a simulated network, carried out by the hosts or by interfaces with
-// wait and enable (C1): the schedules of the library, one call after another.
+// A collective's task lists on a simulated network, carried out by hosts or by interfaces with wait
+// and enable [Inozemtsev12] 3. The schedules are the library's; calls follow one another.
 //
-// A host carries out its list only while it looks: what has come lies there until then. An
-// interface is given the lowered list (schedule/core_direct.hpp) in one go and runs it by itself;
-// the host hears of the end. `TaskBoard`, the engine's own, says in both what may be issued. Only
-// time is simulated; what the lists compute is shown by the validator and by the engine.
+// A host carries out its list only while it polls, and arrivals wait until then. An interface gets
+// the lowered list (schedule/core_direct/core_direct.hpp) at once and runs it alone; the host sees
+// only the end. `TaskBoard` decides in both cases which task may be issued. Only time is simulated;
+// the validator and the engine show the results.
 #pragma once
 
 #include <array>
@@ -25,22 +25,22 @@ namespace tutti::simulation {
 enum class ListRunner : std::uint8_t { host, nic };
 const char* to_string(ListRunner runner);
 
-/// What lists cost. Of the host: a look takes `host.poll`, a message sent or taken `host.message`.
+/// Costs of task lists. At the host, a poll takes `host.poll` and each message `host.message`.
 struct ListCosts {
   HostModel host{};
-  /// From the link, or from the interface, to the host's completion queue.
+  /// Delay from the link, or from the interface, to the host's completion queue.
   Nanoseconds completion{600};
-  /// nic: of the host, for each task that it posts. Assumed: some stores.
+  /// nic: host time per posted task. Assumed: some stores.
   Nanoseconds post{50};
-  /// nic: of the interface, which all ranks of a host share, for each message that it sends, each
-  /// wait and each enable. The source says nothing of it. Calibrated once: table III (a), radix 2,
-  /// 2^12 keys, with the work of a core of ours.
+  /// nic: time of the interface, which all ranks of a host share, for each message sent, each wait
+  /// and each enable. [Inozemtsev12] gives no value; calibrated at one cell of its table III (a),
+  /// radix 2 and 2^12 keys, with the work of a core of ours.
   Nanoseconds task{300};
-  /// Of the host. Assumed: a core's share of the memory of such machines.
+  /// Copy rate of the host. Assumed: a core's share of such a machine's memory.
   std::uint64_t copy_bits_per_second = 40'000'000'000;
 };
 
-/// Who hears that there is something for a rank to look at.
+/// Notified when a rank has something to poll.
 class RankWaker {
  public:
   virtual ~RankWaker() = default;
@@ -49,61 +49,63 @@ class RankWaker {
 
 struct ListSpec {
   ListRunner runner = ListRunner::host;
-  schedule::Purpose purpose{};  ///< any rank's; `ranks` of them
+  schedule::Purpose purpose{};  ///< of any rank; `ranks` is the number of members
   std::uint64_t block_bytes = 0;
   std::vector<std::uint32_t> members;  ///< ranks of the network, by rank of the list
   ListCosts costs{};
-  /// nic: an eager buffer holds one block, so that a message of n blocks is n messages (C4). The
-  /// source's buffers have a size of their own, which it does not print.
+  /// nic: an eager buffer holds one block, so a message of n blocks is n messages [Inozemtsev12]
+  /// 4.1. Its buffer size is not printed.
   bool buffer_per_block = false;
 };
 
-/// What was carried out by whom, all ranks and calls together.
+/// Work of hosts and interfaces, over all ranks and calls.
 struct ListCounts {
-  std::uint64_t host_messages = 0;  ///< that a host sent
-  std::uint64_t nic_messages = 0;   ///< that an interface sent
+  std::uint64_t host_messages = 0;  ///< messages that hosts sent
+  std::uint64_t nic_messages = 0;   ///< messages that interfaces sent
   std::uint64_t nic_waits = 0;      ///< waits and enables
   std::uint64_t looks = 0;
 };
 
 class ListRun {
  public:
-  /// Refused where the algorithm cannot be built, has no lowered form, or its messages are longer
-  /// than eager ones, the only ones that are lowered here.
+  /// Error: the algorithm cannot be built, has no lowered form, or has messages above the eager
+  /// limit, which the lowering here does not support.
   static Result<std::unique_ptr<ListRun>> create(sim::EventQueue& queue, MessageNetwork& network,
                                                  RankWaker& waker, ListSpec spec);
 
-  /// A rank calls, at `now`, its last call being over. Returns when its host is free again.
+  /// Begins a rank's call at `now`; its last call must be over. Returns when its host is free
+  /// again.
   sim::Picoseconds begin(std::uint32_t rank, sim::Picoseconds now);
-  /// Whether a look would find anything.
+  /// Whether a poll would find anything.
   bool has_news(std::uint32_t rank) const;
-  /// The host looks. Returns when it is free again.
+  /// Polls. Returns when the host is free again.
   sim::Picoseconds look(std::uint32_t rank, sim::Picoseconds now);
-  /// Whether the rank's call is over, as its host knows.
+  /// Whether the rank's call is over, as far as its host knows.
   bool done(std::uint32_t rank) const { return at(rank).done; }
 
-  /// Of messages that `send` was called for here.
+  /// Called for each message that was sent with `send`.
   void delivered(const NetworkMessage& message, sim::Picoseconds now);
   void left(const NetworkMessage& message, sim::Picoseconds now);
-  /// Handles an event; false where it belongs to somebody else.
+  /// Handles an event; false if it is of another kind.
   bool handle(const sim::Event& event);
   const ListCounts& counts() const { return counts_; }
 
  private:
   struct Participant {
-    std::uint32_t rank = 0;  ///< of the network
+    std::uint32_t rank = 0;  ///< rank of the network
     schedule::Schedule schedule;
     std::vector<schedule::FilledTask> filled;
-    std::vector<schedule::TaskIndex> managed;  ///< the management queue's entries
+    std::vector<schedule::TaskIndex> managed;  ///< entries of the management queue
     std::size_t managed_done = 0;
-    sim::Picoseconds posting{};  ///< of the host, for a call: tasks, copies before any message
+    sim::Picoseconds
+        posting{};  ///< host time of a call for posting tasks and for copies before any message
     schedule::TaskBoard board;
     std::array<std::vector<bool>, 2> arrived;  ///< by parity of the call, then by task
-    std::vector<schedule::TaskIndex> seen;     ///< host: receives to take
-    std::vector<schedule::TaskIndex> copies;   ///< nic: that the host has to do
+    std::vector<schedule::TaskIndex> seen;     ///< host: messages to receive
+    std::vector<schedule::TaskIndex> copies;   ///< nic: copies left to the host
     std::uint32_t calls = 0;
-    bool reported = false;  ///< nic: the host's completion is on its way
-    bool over = false;      ///< nic: it is there
+    bool reported = false;  ///< nic: the host's completion is in flight
+    bool over = false;      ///< nic: the completion is visible
     bool done = false;
   };
 
@@ -134,7 +136,7 @@ class ListRun {
   ListSpec spec_;
   sim::WireSpeed copy_;
   std::vector<Participant> participants_;
-  std::vector<std::uint32_t> number_;       ///< by rank of the network: in participants_
+  std::vector<std::uint32_t> number_;       ///< by rank of the network: index into participants_
   std::vector<sim::Picoseconds> nic_free_;  ///< by host
   ListCounts counts_;
 };

@@ -10,9 +10,9 @@ using sim::Picoseconds;
 
 namespace {
 
-constexpr EventKind kPosted = EventKind{16};  // a message (target) has come to its interface
+constexpr EventKind kPosted = EventKind{16};  // a message (target) has reached its interface
 constexpr EventKind kLeft = EventKind{17};  // a packet (argument: cookie) has left a host (target)
-constexpr EventKind kPassed = EventKind{18};  // it has come through the interface of its own host
+constexpr EventKind kPassed = EventKind{18};  // a message within a host has passed the interface
 
 std::uint64_t cookie_of(std::uint32_t record, bool last) {
   return std::uint64_t{record} << 1 | (last ? 1 : 0);
@@ -84,7 +84,7 @@ void MessageNetwork::pump(std::uint32_t host) {
   }
 }
 
-/// One packet of a message; true: the last.
+/// Sends one packet of a message; returns true if it was the last.
 bool MessageNetwork::send_packet(std::uint32_t at) {
   Record& record = messages_[at];
   const std::uint64_t rest = (--record.to_send) * settings_.mtu_bytes;
@@ -140,7 +140,7 @@ void MessageNetwork::deliver(std::uint32_t at, Picoseconds when) {
   sink_.delivered(message, when);
 }
 
-/// A record is free once its message has left and has come; on a short cable either may be first.
+/// Frees a record once its message has left and arrived; with short cables either may come first.
 void MessageNetwork::release(std::uint32_t at) {
   if (messages_[at].has_left && messages_[at].to_arrive == 0) free_.push_back(at);
 }

@@ -1,8 +1,7 @@
-// Messages between ranks, several of them on a host, packet by packet on the simulated fabric.
+// Messages between ranks, several a host, packet by packet on the simulated fabric.
 //
-// Ranks of one host share its port: messages take turns there, some packets each. What they send to
-// each other never leaves the interface: it goes through it at the links' rate, one message after
-// the other.
+// Ranks of one host share its port, where messages take turns of some packets each. Messages within
+// a host pass only the interface, one after the other at the rate of a link.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +18,17 @@ struct NetworkMessage {
   std::uint32_t from = 0;  ///< rank
   std::uint32_t to = 0;
   std::uint64_t bytes = 0;
-  std::uint32_t call = 0;  ///< this and the next three are the sender's own
+  std::uint32_t call = 0;  ///< this and the next three are free for the sender
   std::uint32_t slot = 0;
   std::uint32_t task = 0;
   std::uint64_t keys = 0;
 };
 
-/// Who hears of messages.
+/// Receives notifications of messages.
 class MessageSink {
  public:
   virtual ~MessageSink() = default;
-  /// The last byte has come to the interface of `message.to`.
+  /// The last byte has reached the interface of `message.to`.
   virtual void delivered(const NetworkMessage& message, sim::Picoseconds at) = 0;
   /// The last byte has left the interface of `message.from`.
   virtual void left(const NetworkMessage& message, sim::Picoseconds at) = 0;
@@ -37,22 +36,22 @@ class MessageSink {
 
 struct MessageNetworkSettings {
   std::uint32_t ranks_per_host = 1;
-  std::uint32_t mtu_bytes = 4096;   ///< payload of a packet
-  std::uint32_t header_bytes = 26;  ///< of each packet on the wire
-  std::uint32_t burst_packets = 4;  ///< that one message sends before the next's turn
-  std::uint32_t posted_ahead = 4;   ///< packets that wait for a port's link
+  std::uint32_t mtu_bytes = 4096;   ///< payload of a packet, in bytes
+  std::uint32_t header_bytes = 26;  ///< header of each packet on the wire, in bytes
+  std::uint32_t burst_packets = 4;  ///< packets that a message sends per turn
+  std::uint32_t posted_ahead = 4;   ///< packets queued at a port's link
   sim::FabricSettings fabric{};
 };
 
 class MessageNetwork final : public sim::Sink {
  public:
-  /// Rank r is on host r / ranks_per_host of `topology`. All references outlive the network.
+  /// Rank r is on host r / ranks_per_host of `topology`. The network keeps all references.
   MessageNetwork(sim::EventQueue& queue, const sim::Topology& topology,
                  const MessageNetworkSettings& settings, MessageSink& sink);
 
-  /// Hands a message to its sender's interface at `at`, now or later.
+  /// Gives a message to its sender's interface at `at`, which is now or later.
   void send(sim::Picoseconds at, const NetworkMessage& message);
-  /// Handles an event; false where it belongs to somebody else.
+  /// Handles an event; false if it is of another kind.
   bool handle(const sim::Event& event);
 
   std::uint32_t host_of(std::uint32_t rank) const { return rank / settings_.ranks_per_host; }
@@ -67,15 +66,15 @@ class MessageNetwork final : public sim::Sink {
   struct Record {
     NetworkMessage message;
     std::uint64_t unsent_bytes = 0;
-    std::uint64_t to_send = 0;  ///< packets
+    std::uint64_t to_send = 0;  ///< packets still to send
     std::uint64_t to_arrive = 0;
     bool has_left = false;
   };
 
   struct Port {
-    std::deque<std::uint32_t> open;  ///< messages, the first one's turn
-    std::uint32_t burst = 0;         ///< packets of this turn
-    std::uint32_t posted = 0;        ///< that have not left
+    std::deque<std::uint32_t> open;  ///< messages being sent; the first has the turn
+    std::uint32_t burst = 0;         ///< packets sent in this turn
+    std::uint32_t posted = 0;        ///< packets that have not left
   };
 
   void take_up(std::uint32_t at);
@@ -92,8 +91,9 @@ class MessageNetwork final : public sim::Sink {
   MessageSink& sink_;
   sim::Fabric fabric_;
   sim::WireSpeed speed_;
-  std::vector<Port> ports_;                    ///< by host
-  std::vector<sim::Picoseconds> within_free_;  ///< by host: when the next such message may begin
+  std::vector<Port> ports_;  ///< by host
+  std::vector<sim::Picoseconds>
+      within_free_;  ///< by host: when the next message within the host may begin
   std::vector<Record> messages_;
   std::vector<std::uint32_t> free_;
   std::uint64_t sent_ = 0;

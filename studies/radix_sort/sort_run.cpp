@@ -14,16 +14,16 @@ using sim::Picoseconds;
 
 namespace {
 
-constexpr EventKind kStep = EventKind{24};  // a rank (target) goes on
+constexpr EventKind kStep = EventKind{24};  // a rank (target) continues
 constexpr std::uint64_t kBytesOfCount = 4;
 
-/// Where a rank is in its pass.
+/// The stage of a rank within its pass.
 enum class Stage : std::uint8_t {
   count,
   call,   ///< begins the Allgather; hierarchical: leaves its counts in the host's memory
-  lead,   ///< hierarchical, a leader: waits for the others' counts, then begins
-  local,  ///< puts keys in order
-  test,   ///< looks at the Allgather between two slices
+  lead,   ///< hierarchical, leader: waits for the counts of the host's ranks, then begins
+  local,  ///< orders its keys
+  test,   ///< polls the Allgather between two slices
   wait,   ///< for the Allgather
   route,
   exchange,
@@ -33,18 +33,18 @@ enum class Stage : std::uint8_t {
 
 struct Sorter {
   Stage stage = Stage::count;
-  bool waiting = false;  ///< for a wake
+  bool waiting = false;  ///< whether it waits for a wake-up
   std::uint32_t pass = 0;
-  std::uint64_t unordered = 0;  ///< keys of this pass
+  std::uint64_t unordered = 0;  ///< keys of this pass still to order
   std::uint64_t arrived = 0;
-  Picoseconds since{};  ///< the end of what `phases` tell of
+  Picoseconds since{};  ///< end of the time already added to `phases`
   std::array<Picoseconds, kSortPhases> phases{};
 };
 
-/// Where a host's ranks meet.
+/// Shared memory of a host's ranks.
 struct Meeting {
-  std::uint32_t left = 0;    ///< ranks whose counts lie there
-  std::uint32_t shared = 0;  ///< Allgathers that the leader has shared
+  std::uint32_t left = 0;    ///< ranks that have left their counts
+  std::uint32_t shared = 0;  ///< Allgathers whose result the leader has shared
 };
 
 class SortRun final : public MessageSink, public RankWaker {
@@ -146,7 +146,7 @@ Result<SortReport> SortRun::report() const {
   for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
     const Sorter& sorter = sorters_[rank];
     if (sorter.stage != Stage::over) {
-      return failure(Code::internal, "rank {} waits for ever in pass {}, stage {}", rank,
+      return failure(Code::internal, "rank {} waits forever in pass {}, stage {}", rank,
                      sorter.pass, static_cast<int>(sorter.stage));
     }
     report.time = std::max(report.time, sorter.since);
@@ -219,7 +219,7 @@ void SortRun::step(std::uint32_t rank) {
 void SortRun::call(std::uint32_t rank) {
   if (!spec_.hierarchical) return begin(rank);
   const Picoseconds end = now() + message_time() + copy_.time_of(block_bytes());
-  // The leader's own counts are there; the others' are at the end, when the last wakes it.
+  // The leader's own counts are ready; the last of the other ranks wakes it.
   if (leads(rank)) ++meeting_of(rank).left;
   go_on(rank, Stage::lead, end);
 }
@@ -244,7 +244,7 @@ void SortRun::begin(std::uint32_t rank) {
   go_on(rank, spec_.overlapped ? Stage::local : Stage::wait, free);
 }
 
-/// A slice of the keys, or all where nobody has to look at anything meanwhile.
+/// Orders a slice of the keys, or all keys if no polling is needed in between.
 void SortRun::order(std::uint32_t rank) {
   Sorter& sorter = sorters_[rank];
   const bool looks = spec_.overlapped && spec_.runner == ListRunner::host;
@@ -264,7 +264,7 @@ void SortRun::wait(std::uint32_t rank) {
   sorters_[rank].waiting = true;
 }
 
-/// A rank that does not lead: until its leader shares what it heard.
+/// A rank that is not the leader waits until its leader shares the result.
 void SortRun::look_in_memory(std::uint32_t rank) {
   if (meeting_of(rank).shared > sorters_[rank].pass) return take_histograms(rank);
   sorters_[rank].waiting = true;
@@ -318,7 +318,7 @@ void SortRun::arrive(std::uint32_t rank) {
   go_on(rank, ++sorter.pass < passes_ ? Stage::count : Stage::over, end);
 }
 
-/// Keys lie where they belong at once; their owner hears of it a completion later.
+/// Keys arrive directly at their place; the owner sees a completion later.
 void SortRun::delivered(const NetworkMessage& message, Picoseconds when) {
   if (message.keys == 0) return lists_->delivered(message, when);
   Sorter& sorter = sorters_[message.to];
@@ -330,15 +330,16 @@ void SortRun::delivered(const NetworkMessage& message, Picoseconds when) {
 Status check(const SortSpec& spec) {
   const std::uint64_t ranks = std::uint64_t{spec.hosts} * spec.ranks_per_host;
   if (ranks < 2 || ranks > 1u << 14 || spec.hosts < 1) {
-    return failure(Code::invalid_argument, "{} hosts of {} ranks: 2 to 16384 ranks in all",
+    return failure(Code::invalid_argument, "{} hosts of {} ranks: use 2 to 16384 ranks in all",
                    spec.hosts, spec.ranks_per_host);
   }
   if (spec.radix < 2 || spec.radix > 65536 || spec.keys < 1 || spec.slice_keys < 1) {
-    return failure(Code::invalid_argument, "radix {}, {} keys: radices 2 to 65536, a key at least",
-                   spec.radix, spec.keys);
+    return failure(Code::invalid_argument,
+                   "radix {}, {} keys: use a radix of 2 to 65536 and at least one key", spec.radix,
+                   spec.keys);
   }
   if (spec.key_bits != 32 && spec.key_bits != 64) {
-    return failure(Code::invalid_argument, "keys of {} bits: 32 or 64", spec.key_bits);
+    return failure(Code::invalid_argument, "keys of {} bits: use 32 or 64", spec.key_bits);
   }
   return {};
 }
@@ -354,7 +355,7 @@ std::vector<SortPart> sort_parts(std::uint32_t from, std::uint32_t ranks, std::u
                                  std::uint32_t radix) {
   std::vector<SortPart> parts;
   for (std::uint64_t digit = 0; digit < radix; ++digit) {
-    const std::uint64_t below = digit * keys / radix;  // keys of smaller digits, of each rank
+    const std::uint64_t below = digit * keys / radix;  // keys of each rank with smaller digits
     std::uint64_t rest = (digit + 1) * keys / radix - below;
     std::uint64_t place = below * ranks + from * rest;
     while (rest > 0) {

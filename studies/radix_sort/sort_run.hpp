@@ -1,11 +1,11 @@
-// The radix sort of row C9 in virtual time: for each digit the keys are counted, the histograms
-// gathered, the keys put in the order of the digit within each rank, and sent to their owners. The
-// Allgather is the library's task lists, carried out by the hosts or by interfaces with wait and
-// enable; a sort waits for it at once, or puts its keys in order meanwhile.
+// The radix sort of [Inozemtsev12] 5, 6.8 in virtual time. For each digit, keys are counted, the
+// histograms gathered, the keys ordered within each rank and sent to their owners. Hosts, or
+// interfaces with wait and enable, carry out the Allgather by the library's task lists; the sort
+// waits for it at once, or orders its keys meanwhile.
 //
-// Keys are uniform: each rank has as many of each digit as of any other. They go to their owners as
-// in the source, by one-sided transfers, one for each run of keys between two ranks. What work of
-// its own costs a rank is the caller's to say: it is measured, or a machine's that one has in mind.
+// Keys are uniform: each rank has equally many of each digit. As in [Inozemtsev12] they reach their
+// owners by one-sided transfers, one for each run of keys between two ranks. The caller gives the
+// cost of a rank's own work.
 #pragma once
 
 #include <array>
@@ -18,22 +18,22 @@
 
 namespace tutti::simulation {
 
-/// A rank's own work, which takes the same time on all.
+/// A rank's own work, which takes equally long on all ranks.
 struct SortWork {
-  sim::Picoseconds count{};  ///< of a key, into the histogram
-  sim::Picoseconds local{};  ///< of a key, to its place in the order of the digit
-  sim::Picoseconds route{};  ///< of a count, of all ranks' histograms
+  sim::Picoseconds count{};  ///< counting one key
+  sim::Picoseconds local{};  ///< moving one key to its place in the order of the digit
+  sim::Picoseconds route{};  ///< processing one count of all ranks' histograms
 };
 
 struct SortSpec {
   std::uint32_t hosts = 16;
   std::uint32_t ranks_per_host = 8;
-  /// The ranks of a host meet in its memory, and one of them speaks for them (C6). What overlaps is
-  /// what passes between the hosts.
+  /// The ranks of a host exchange through its memory, and one of them communicates for all
+  /// [Inozemtsev12] 4.2. Only the communication between hosts overlaps.
   bool hierarchical = false;
   std::uint32_t radix = 2;
   std::uint32_t key_bits = 32;
-  std::uint64_t keys = 4096;  ///< of a rank
+  std::uint64_t keys = 4096;  ///< keys of a rank
   bool overlapped = false;
   SortWork work{};
   ListRunner runner = ListRunner::host;
@@ -41,9 +41,10 @@ struct SortSpec {
   std::uint32_t ports = 1;
   ListCosts costs{};
   bool buffer_per_block = false;  ///< see ListSpec
-  /// host: keys put in order between two looks at the Allgather, as apps/radix_sort does it.
+  /// host: keys ordered between two polls of the Allgather, as in apps/radix_sort.
   std::uint64_t slice_keys = 32768;
-  std::uint64_t bits_per_second = 32'000'000'000;  ///< the source's: four lanes, quad data rate
+  std::uint64_t bits_per_second =
+      32'000'000'000;  ///< as in [Inozemtsev12]: four lanes, quad data rate
 };
 
 enum class SortPhase : std::uint8_t { count, allgather, local, routes, exchange };
@@ -51,27 +52,27 @@ inline constexpr std::size_t kSortPhases = 5;
 const char* to_string(SortPhase phase);
 
 struct SortReport {
-  sim::Picoseconds time;  ///< to the last rank's end
-  /// The mean of the ranks. allgather: calling it and waiting for it, local work apart.
+  sim::Picoseconds time;  ///< time to the last rank's end
+  /// Mean of the ranks. allgather: starting and awaiting it, without local work.
   std::array<sim::Picoseconds, kSortPhases> phases{};
   std::uint32_t passes = 0;
   ListCounts lists{};
   std::uint64_t key_messages = 0;
-  std::uint64_t keys_moved = 0;  ///< to another rank, all passes together
+  std::uint64_t keys_moved = 0;  ///< keys sent to another rank, over all passes
   std::uint64_t events = 0;
   std::uint64_t digest = 0;
 };
 
-/// Keys that go from one rank to another in one pass; in the order of their places there.
+/// Keys that go from one rank to another in one pass, in the order of their places there.
 struct SortPart {
   std::uint32_t to = 0;
   std::uint64_t keys = 0;
 };
-/// What rank `from` of `ranks` sends, itself included.
+/// The keys that rank `from` of `ranks` sends, to itself included.
 std::vector<SortPart> sort_parts(std::uint32_t from, std::uint32_t ranks, std::uint64_t keys,
                                  std::uint32_t radix);
 
-/// Refused where the numbers make no sort, or the algorithm does not serve so many ranks.
+/// Error: the numbers are invalid, or the algorithm does not serve that many ranks.
 Result<SortReport> run_sort(const SortSpec& spec);
 
 }  // namespace tutti::simulation

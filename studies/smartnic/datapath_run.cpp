@@ -23,15 +23,15 @@ namespace {
 
 constexpr EventKind kSend = EventKind{16};      // the link is free
 constexpr EventKind kArrive = EventKind{17};    // a completion is visible to a thread
-constexpr EventKind kAccess = EventKind{18};    // a thread goes on after a memory access
+constexpr EventKind kAccess = EventKind{18};    // a thread continues after a memory access
 constexpr EventKind kCopied = EventKind{19};    // a staging place is free
-constexpr EventKind kCredit = EventKind{20};    // the client may send one chunk more
+constexpr EventKind kCredit = EventKind{20};    // the client may send another chunk
 constexpr std::uint32_t kDatagramHeader = 76;   // LRH 8, GRH 40, BTH 12, DETH 8, immediate 4, CRC 4
 constexpr std::uint32_t kConnectedHeader = 84;  // the same with RETH 16 for DETH
-constexpr std::uint64_t kMemory = 1;            // purpose of draws
+constexpr std::uint64_t kMemory = 1;            // purpose of random draws
 constexpr std::uint32_t kEpoch = 1;
 
-/// What every byte of the buffer must be in the end.
+/// Fills in the final content of the buffer.
 void fill_expected(std::vector<std::byte>& bytes) {
   for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
     const std::uint64_t word = mix(at);
@@ -43,12 +43,12 @@ Picoseconds of_cycles(double cycles, double hertz) {
   return {static_cast<std::int64_t>(cycles / hertz * 1e12 + 0.5)};
 }
 
-/// A connection's queue pair as its thread sees it: completions one at a time.
+/// A connection's queue pair as its thread sees it: one completion at a time.
 class OffloadedPair final : public device::MulticastQueuePair {
  public:
   struct Arrived {
     std::uint32_t psn = 0;
-    std::uint32_t place = 0;  ///< in staging
+    std::uint32_t place = 0;  ///< index of its staging place
     std::span<const std::byte> bytes{};
   };
   struct Copy {
@@ -64,7 +64,7 @@ class OffloadedPair final : public device::MulticastQueuePair {
     for (std::uint32_t place = places; place-- > 0;) free_.push_back(place);
   }
 
-  /// The interface has received a chunk: into a posted place, or where it belongs.
+  /// The interface has received a chunk, into a posted place or straight to its destination.
   void arrive(std::uint32_t psn, std::span<const std::byte> bytes, std::byte* destination) {
     std::uint32_t place = 0;
     if (staging_) {
@@ -90,7 +90,7 @@ class OffloadedPair final : public device::MulticastQueuePair {
     chunks[0] = {.epoch = kEpoch, .psn = one.psn, .source = source_, .payload = one.bytes};
     return 1;
   }
-  /// The interface's CRC has held. Posts the copy, where there is one to be made.
+  /// The interface has checked the CRC. Posts the copy, if one is needed.
   bool copy_and_verify(const device::ReceivedChunk&, std::byte* destination) override {
     if (staging_) copies.push_back({completions.front().place, destination});
     return true;
@@ -101,7 +101,7 @@ class OffloadedPair final : public device::MulticastQueuePair {
   Status post_probe(std::uint32_t) override { return {}; }
 
   std::deque<Arrived> completions{};
-  std::deque<Copy> copies{};  ///< posted, in the order in which they will be done
+  std::deque<Copy> copies{};  ///< posted copies in order of execution
   std::uint32_t most_used = 0;
 
  private:
@@ -122,10 +122,10 @@ class DatapathRun {
   struct Thread {
     std::unique_ptr<OffloadedPair> pair;
     std::unique_ptr<engine::ReceiveWorker> worker;
-    std::uint32_t next_psn = 0;  ///< for the client to send
+    std::uint32_t next_psn = 0;  ///< next chunk that the client sends
     std::uint32_t window = 0;    ///< chunks that the client may still send
     std::uint32_t accesses_left = 0;
-    Picoseconds busy{};  ///< handling completions
+    Picoseconds busy{};  ///< time spent on completions
     Picoseconds began{};
     std::uint64_t handled = 0;
   };
@@ -159,10 +159,10 @@ class DatapathRun {
   sim::WireSpeed link_;
 
   std::uint32_t accesses_ = 1;
-  Picoseconds issue_{};    ///< between two memory accesses
-  Picoseconds latency_{};  ///< the same
+  Picoseconds issue_{};    ///< issue time between two memory accesses
+  Picoseconds latency_{};  ///< latency between two memory accesses
   Picoseconds doorbell_{};
-  double memory_ps_ = 0;  ///< mean
+  double memory_ps_ = 0;  ///< mean time of a memory access, in picoseconds
   std::uint64_t draws_ = 0;
   Picoseconds doorbell_free_{};
   std::uint32_t turn_ = 0;
@@ -171,7 +171,7 @@ class DatapathRun {
   Picoseconds last_{};
 };
 
-/// The buffer as blocks, one a thread, of whole chunks.
+/// The buffer as blocks of whole chunks, one a thread.
 protocol::BlockLayout make_layout(const DatapathSpec& spec) {
   protocol::BlockLayout layout(spec.chunk_bytes, 1, spec.buffer_bytes);
   const std::uint64_t chunks = (spec.buffer_bytes + spec.chunk_bytes - 1) / spec.chunk_bytes;
@@ -213,7 +213,7 @@ DatapathRun::DatapathRun(const DatapathSpec& spec)
   cost_completions();
 }
 
-/// Cuts a completion's cycles into what is shared and what is waited for.
+/// Divides a completion's cycles into shared and waiting time.
 void DatapathRun::cost_completions() {
   const sim::CompletionWork& work = work_of(spec_);
   const sim::ThreadedProcessor& processor = spec_.processor;
@@ -234,7 +234,7 @@ bool DatapathRun::eligible(std::uint32_t thread) const {
   return one.window > 0 && one.next_psn < layout_.blocks()[thread].psns.last;
 }
 
-/// The client: one chunk to the next connection in turn that has room.
+/// The client sends one chunk to the next connection in turn that has room.
 void DatapathRun::send(Picoseconds now) {
   link_busy_ = false;
   for (std::uint32_t tried = 0; tried < spec_.threads; ++tried) {
@@ -251,7 +251,7 @@ void DatapathRun::send(Picoseconds now) {
     const Picoseconds left = now + link_.time_of(bytes + std::uint64_t{packets} * header);
     const Picoseconds arrived = left + spec_.link_latency;
     if (first_.count < 0) first_ = now + spec_.link_latency;
-    // What is not staged goes over the bus at once; its completion does not.
+    // Without staging the data passes the bus at once; its completion does not.
     if (!spec_.staging) last_ = std::max(last_, bus_.delivered(arrived, bytes, false));
     push(arrived + spec_.bus.local_latency, kArrive, t, psn);
     push(left, kSend, 0);
@@ -275,8 +275,8 @@ void DatapathRun::arrive(const Event& event) {
   access(t, event.time);
 }
 
-/// A thread issues instructions up to its next memory access, makes it and waits; after the last it
-/// rings the doorbell.
+/// A thread issues instructions up to its next memory access, makes it and waits. After the last
+/// access it rings the doorbell.
 void DatapathRun::access(std::uint32_t t, Picoseconds now) {
   Thread& thread = threads_[t];
   if (thread.accesses_left == 0) return finish(t, now);
@@ -295,7 +295,7 @@ void DatapathRun::access(std::uint32_t t, Picoseconds now) {
   push(next, kAccess, t);
 }
 
-/// A completion's time is over: the kernel runs, and what it has posted begins.
+/// The time of a completion is over: the kernel runs, and the work that it posted begins.
 void DatapathRun::finish(std::uint32_t t, Picoseconds now) {
   Thread& thread = threads_[t];
   const std::size_t copies = thread.pair->copies.size();
@@ -364,12 +364,11 @@ const sim::CompletionWork& work_of(const DatapathSpec& spec) {
 Result<DatapathReport> run_datapath(const DatapathSpec& spec) {
   const std::uint32_t most = spec.processor.cores * spec.processor.threads_per_core;
   if (spec.threads < 1 || spec.threads > most) {
-    return failure(Code::invalid_argument, "{} threads: the processor has 1 to {}", spec.threads,
-                   most);
+    return failure(Code::invalid_argument, "{} threads: use 1 to {}", spec.threads, most);
   }
   if (spec.chunk_bytes == 0 || spec.buffer_bytes / spec.chunk_bytes < spec.threads) {
     return failure(Code::invalid_argument,
-                   "{} bytes in chunks of {}: each of the {} threads needs a chunk at least",
+                   "{} bytes in chunks of {}: each of the {} threads needs at least one chunk",
                    spec.buffer_bytes, spec.chunk_bytes, spec.threads);
   }
   if (spec.staging && spec.chunk_bytes > spec.packet_bytes) {

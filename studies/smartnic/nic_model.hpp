@@ -1,9 +1,8 @@
-// How long a host or its network interface takes for what the fabric delivers: threads that share a
-// core's issue slot and memory path, a processor that copies, and a PCIe bus between.
+// The time that a host or its network interface takes to process arrivals: threads that share a
+// core's issue slot and memory path, a processor that copies, and a PCIe bus between them.
 //
-// Pure arithmetic on virtual time: a datapath kernel is run by its own code, its time comes from
-// here. The figures are those of rows K13 and K17; what is calibrated and what is assumed is said
-// beside each.
+// Pure arithmetic on virtual time; the code of a datapath kernel runs elsewhere. The figures are
+// those of [Khalilov24] 6.3 and fig. 5. Each constant says whether it is calibrated or assumed.
 #pragma once
 
 #include <cstdint>
@@ -13,60 +12,58 @@
 
 namespace tutti::sim {
 
-/// What one completion costs a datapath thread.
+/// The cost of one completion to a datapath thread.
 struct CompletionWork {
-  double instructions = 0;    ///< issued, of which `memory_share` access memory
-  double printed_cycles = 0;  ///< as the source prints them
+  double instructions = 0;    ///< instructions issued; `memory_share` of them access memory
+  double printed_cycles = 0;  ///< as printed in [Khalilov24] table I
   double cycles = 0;          ///< from completion to completion on an idle core
 };
 
-/// Table I of the source, one thread, 8 MiB in chunks of 4 KiB: 11.9 and 5.2. The table says GiB/s,
-/// the authors' program prints bytes by 10^9, and as GiB/s the first would be more than 598 cycles
-/// at 1.8 GHz allow (11.48). Read as GB/s, their printed 598 cycles leave 24.5 us of an operation
-/// for its begin and end as the client times it. A datagram's `cycles` are calibrated: the printed
-/// 1084 are without the loop's look at the copies' completions.
+/// [Khalilov24] table I: 11.9 (UC) and 5.2 (UD) for one thread, 8 MiB in chunks of 4 KiB. The table's
+/// unit is GiB/s, but 598 cycles at 1.8 GHz allow only 11.48 GiB/s and the authors' program prints
+/// multiples of 10^9 bytes, so the figures are read as GB/s. A datagram's `cycles` are calibrated,
+/// because the printed 1084 omit the polling of the copies' completions.
 constexpr CompletionWork kUnreliableConnected{
     .instructions = 66, .printed_cycles = 598, .cycles = 598};
 constexpr CompletionWork kUnreliableDatagram{
     .instructions = 113, .printed_cycles = 1084, .cycles = 1396};
-/// What an operation takes beside its completions: 8 MiB / 11.9 GB/s - 2048 * 598 cycles.
+/// Time of an operation beside its completions: 8 MiB / 11.9 GB/s - 2048 * 598 cycles.
 constexpr Picoseconds kOperationCost = nanoseconds(24'500);
 
-/// A processor whose hardware threads hide each other's latency (row K13).
+/// A processor whose hardware threads hide each other's latency [Khalilov24] 6.3.
 struct ThreadedProcessor {
   std::uint32_t cores = 16;
   std::uint32_t threads_per_core = 16;
   double hertz = 1.8e9;
-  double issue_per_cycle = 1;  ///< shared by a core's threads
-  /// Assumed: a third of the instructions access memory, and each occupies the core's path to the
-  /// memory and the doorbells for three cycles.
+  double issue_per_cycle = 1;  ///< issue slots shared by a core's threads
+  /// Assumed: a third of the instructions access memory, and each occupies the core's path to
+  /// memory and doorbells for three cycles.
   double memory_share = 1.0 / 3;
   double memory_cycles = 3;
-  /// Assumed: what the interface takes of re-posted receives and copies from all cores together.
+  /// Assumed: rate at which the interface accepts re-posted receives and copies from all cores.
   double doorbells_per_second = 200e6;
 };
 
-/// Threads that handle completions, filled core by core.
+/// Threads that handle completions, assigned core by core.
 ///
 /// Each completion passes its core's issue slot and memory path and the interface's doorbells,
-/// where threads queue for each other, and otherwise waits for latencies, which overlap freely.
-/// Throughput is that of this closed network by mean value analysis (Bard, Schweitzer); one thread
-/// alone takes exactly `cycles`.
+/// where threads queue for each other; its other latencies overlap freely. Throughput is that of
+/// this closed network by mean value analysis (Bard, Schweitzer); one thread alone takes exactly
+/// `cycles`.
 class DatapathModel {
  public:
   DatapathModel(const ThreadedProcessor& processor, const CompletionWork& work)
       : processor_(processor), work_(work) {}
 
-  /// Of all threads together; `threads` up to cores * threads_per_core.
+  /// Rate of all threads together; `threads` is at most cores * threads_per_core.
   double completions_per_second(std::uint32_t threads) const;
-  /// From taking a completion to being ready for the next, when so many threads are busy.
+  /// Time from taking a completion to being ready for the next, with this many busy threads.
   Picoseconds time_per_completion(std::uint32_t threads) const;
-  /// Payload rate when each completion stands for `bytes` (a chunk, or a UC message of many
-  /// packets).
+  /// Payload rate if each completion stands for `bytes` (a chunk, or a UC message of many packets).
   double bytes_per_second(std::uint32_t threads, std::uint64_t bytes) const {
     return completions_per_second(threads) * static_cast<double>(bytes);
   }
-  /// The fewest threads, among powers of two, that keep up with a payload rate; 0 where none do.
+  /// The smallest power of two of threads that keeps up with a payload rate; 0 if none does.
   std::uint32_t threads_for(double bits_per_second, std::uint64_t bytes) const;
 
  private:
@@ -74,7 +71,8 @@ class DatapathModel {
   CompletionWork work_;
 };
 
-/// A host core that polls, copies from staging and re-posts (row K17): 100 to 133 Gbit/s in 4 KiB.
+/// A host core that polls, copies from staging and re-posts: 100 to 133 Gbit/s in chunks of 4 KiB
+/// ([Khalilov24] fig. 5).
 struct HostCore {
   Picoseconds per_completion = nanoseconds(120);
   double copy_bytes_per_second = 25e9;
@@ -88,12 +86,12 @@ struct HostCore {
   }
 };
 
-/// Workers that each handle one completion after the other.
+/// Workers that each handle one completion at a time.
 class WorkerPool {
  public:
   explicit WorkerPool(std::uint32_t workers) : free_at_(workers) {}
 
-  /// A completion is seen at `seen` and takes `time`; returns when it has been handled.
+  /// Handles a completion visible at `seen`, which takes `time`; returns when it is done.
   Picoseconds handle(std::uint32_t worker, Picoseconds seen, Picoseconds time) {
     Picoseconds& free_at = free_at_[worker];
     free_at = (seen < free_at ? free_at : seen) + time;
@@ -108,25 +106,26 @@ class WorkerPool {
 
 /// The bus between memory and interface.
 struct BusSettings {
-  Picoseconds latency = nanoseconds(350);           ///< one way, PCIe switch and root included
-  std::uint64_t bits_per_second = 252'000'000'000;  ///< each way: PCIe 4.0 x16
-  std::uint32_t completion_bytes = 64;              ///< written behind the data
-  std::uint32_t descriptor_bytes = 64;              ///< read per post, if not inline
+  Picoseconds latency = nanoseconds(350);           ///< one way, including PCIe switch and root
+  std::uint64_t bits_per_second = 252'000'000'000;  ///< in each direction: PCIe 4.0 x16
+  std::uint32_t completion_bytes = 64;              ///< written after the data
+  std::uint32_t descriptor_bytes = 64;              ///< read for each post that is not inline
   bool inline_descriptor = true;                    ///< the doorbell carries the descriptor
-  bool completions_stay = false;  ///< the datapath runs on the interface: no bus to its completions
-  Picoseconds local_latency = nanoseconds(100);  ///< from arrival to a thread there
+  bool completions_stay =
+      false;  ///< the datapath runs on the interface, so completions do not pass the bus
+  Picoseconds local_latency = nanoseconds(100);  ///< from arrival to a thread on the interface
 };
 
-/// An interface's two directions, each busy with one transfer after the other.
+/// The two directions of an interface, each serving one transfer at a time.
 class NicModel {
  public:
   explicit NicModel(const BusSettings& settings)
       : settings_(settings), speed_(settings.bits_per_second) {}
 
-  /// A send is posted at `posted`; returns when its payload is in the interface and may leave.
+  /// A send is posted at `posted`; returns when the interface has its payload.
   Picoseconds fetched(Picoseconds posted, std::uint64_t bytes);
-  /// A packet has arrived at `arrived`; returns when software sees its completion, the payload
-  /// being where it belongs by then. `completes`: false for the inner packets of a message (K10).
+  /// A packet has arrived at `arrived`; returns when software sees its completion, by which time
+  /// the payload is in place. `completes` is false for all packets of a message but the last.
   Picoseconds delivered(Picoseconds arrived, std::uint64_t bytes, bool completes = true);
 
  private:

@@ -8,7 +8,7 @@ namespace {
 
 constexpr MessageIndex kNoMessage = 0xffff'ffffu;
 
-/// Part `at` of `parts` of a whole, whose parts differ by a byte at most.
+/// Size of part `at` of `parts` of a whole; sizes differ by at most a byte.
 std::uint64_t part_bytes(std::uint64_t bytes, std::uint64_t at, std::uint64_t parts) {
   return (at + 1) * bytes / parts - at * bytes / parts;
 }
@@ -22,7 +22,7 @@ struct Edge {
   std::uint32_t child;
 };
 
-/// Down a tree in segments. Edges of a parent are in its order, and behind the one that leads to
+/// Sends segments down a tree. The edges of a parent are in its order, after the edge that leads to
 /// it.
 MessagePlan down_a_tree(std::uint32_t ranks, std::uint64_t bytes, std::uint32_t segments,
                         const std::vector<Edge>& edges) {
@@ -40,12 +40,12 @@ MessagePlan down_a_tree(std::uint32_t ranks, std::uint64_t bytes, std::uint32_t 
   return plan;
 }
 
-/// In which everybody sends only what depends on all that it has received so far.
+/// A plan in which each rank's sends depend on all that it has received so far.
 class AllReceived {
  public:
   explicit AllReceived(MessagePlan& plan) : plan_(plan), received_(plan.ranks()) {}
   void add(const Message& message) { pending_.push_back(message); }
-  /// Ends a round: its messages go out together and are received then.
+  /// Ends a round: its messages go out together and have arrived after it.
   void end_round() {
     std::vector<MessageIndex> added;
     for (const Message& message : pending_) {

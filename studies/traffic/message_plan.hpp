@@ -1,8 +1,8 @@
-// A collective as the messages that it consists of: who sends how much to whom, and what it must
-// have received before. What an algorithm puts on the links and how long it takes follow from that.
+// A collective as messages: sender, receiver, size, and the messages that the sender must have
+// received before. Link traffic and time follow from them.
 //
-// These are the algorithms that others run, as comparisons need them; the engine's own schedules
-// become plans by their tasks.
+// The plans here are the algorithms of other libraries, for comparison; schedule_plan.hpp converts
+// the engine's own schedules.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace tutti::sim {
 
-/// Counts messages of a plan in the order in which they were added.
+/// The index of a message in its plan, in order of addition.
 using MessageIndex = std::uint32_t;
 
-/// To all ranks but the sender, by multicast.
+/// All ranks but the sender, by multicast.
 inline constexpr std::uint32_t kAllRanks = 0xffff'ffffu;
 
 struct Message {
   std::uint32_t from = 0;
   std::uint32_t to = 0;  ///< rank, or kAllRanks
   std::uint64_t bytes = 0;
-  /// A contribution: the switches add up those of all ranks but `to`, which each send one of the
-  /// same length, and `to` receives one.
+  /// A contribution: the switches add those of all ranks but `to`, each of which sends one of this
+  /// length, and `to` receives the sum.
   bool reduced = false;
 };
 
@@ -30,9 +30,9 @@ class MessagePlan {
  public:
   explicit MessagePlan(std::uint32_t ranks) : ranks_(ranks), first_needs_(1) {}
 
-  /// Adds a message that its sender sends once the messages of `needs`, all to itself and added
-  /// before, are there in full. Of messages that may go at the same time, those added first do.
-  /// A multicast or a contribution is nobody's need.
+  /// Adds a message that its sender sends after it has received all messages of `needs`, which are
+  /// addressed to it and were added before. Of several sendable messages, those added first go
+  /// first. Multicasts and contributions cannot be needs.
   MessageIndex add(const Message& message, std::span<const MessageIndex> needs = {});
 
   std::uint32_t ranks() const { return ranks_; }
@@ -70,35 +70,34 @@ MessagePlan plan_broadcast_multicast(std::uint32_t ranks, std::uint64_t bytes);
 
 MessagePlan plan_allgather_ring(std::uint32_t ranks, std::uint64_t bytes);
 MessagePlan plan_allgather_linear(std::uint32_t ranks, std::uint64_t bytes);
-/// P not a power of two, 2^n + x: of the first 2x ranks the odd ones leave the work to the even
-/// ones.
+/// P = 2^n + x, not a power of two: of the first 2x ranks the even ones act for the odd ones.
 MessagePlan plan_allgather_recursive_doubling(std::uint32_t ranks, std::uint64_t bytes);
 MessagePlan plan_allgather_bruck(std::uint32_t ranks, std::uint64_t bytes);
-/// Every rank multicasts its block; `chains` ranks at a time, each activating the next of its chain
-/// by a message without payload (row K7).
+/// Every rank multicasts its block, `chains` ranks at a time. Each activates the next in its chain
+/// by a message without payload [Khalilov24] 4.1.
 MessagePlan plan_allgather_multicast(std::uint32_t ranks, std::uint64_t bytes,
                                      std::uint32_t chains);
 
 // ---- Reduce-Scatter, alone and beside an Allgather ----------------------------------------------
 // Each result has `bytes` per rank. Additions take no time.
 
-/// Each partial result once around the ring: the messages of a ring Allgather.
+/// Each partial result travels once around the ring: the messages of a ring Allgather.
 MessagePlan plan_reduce_scatter_ring(std::uint32_t ranks, std::uint64_t bytes);
-/// Every rank contributes to every other's result, in the order of the results.
+/// Every rank contributes to each other rank's result, in the order of the results.
 MessagePlan plan_reduce_scatter_in_network(std::uint32_t ranks, std::uint64_t bytes);
 /// Ring Allgather and ring Reduce-Scatter at the same time, step by step in turn.
 MessagePlan plan_rings_together(std::uint32_t ranks, std::uint64_t bytes);
-/// Multicast Allgather and in-network Reduce-Scatter at the same time, P turns: in turn r rank r
-/// multicasts its block while all others contribute to r's result. So every host sends and receives
-/// one block a turn, and no two packets want one link.
+/// Multicast Allgather and in-network Reduce-Scatter at the same time, in P turns. In turn r rank r
+/// multicasts its block while all others contribute to its result. Every host sends and receives
+/// one block a turn, and no two packets compete for a link.
 MessagePlan plan_offloaded_together(std::uint32_t ranks, std::uint64_t bytes);
 
-// ---- Fig. 2 of the source as its authors computed it ----
+// ---- [Khalilov24] fig. 2 as its authors computed it ----
 
-/// Links that the authors' script charges a plan with, in units of `block_bytes`, on a tree of 16
-/// hosts a leaf and two leaves a pod. Two of its habits differ from routing: the distance between
-/// two ranks is taken with its sign, so that whatever goes to a lower rank stays within a leaf, and
-/// a multicast also descends into the pod that it came from.
+/// Link uses that the authors' script counts for a plan, in units of `block_bytes`, on a tree of 16
+/// hosts a leaf and two leaves a pod. It differs from routing in two ways. The distance of two
+/// ranks is signed, so a message to a lower rank stays within a leaf; and a multicast also descends
+/// into the pod that it came from.
 std::uint64_t paper_link_units(const MessagePlan& plan, std::uint64_t block_bytes);
 
 }  // namespace tutti::sim

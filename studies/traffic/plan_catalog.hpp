@@ -1,4 +1,4 @@
-// Message plans by name: what the command line, the report and the tests ask for.
+// Message plans by name, for the command line, the report and the tests.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace tutti::sim {
 
-/// A plan that has a name.
+/// A plan with a name.
 struct NamedPlan {
   std::string_view name;  ///< "allgather_ring"
-  /// `bytes`: of a rank's block, a rank's result, or the whole message of a broadcast.
+  /// `bytes` is the size of a rank's block, a rank's result, or the message of a Broadcast.
   MessagePlan (*make)(std::uint32_t ranks, std::uint64_t bytes);
 };
 
-/// All of them.
+/// All named plans.
 std::span<const NamedPlan> plan_catalog();
-/// Refused (invalid_argument) where the name is not in the catalogue; the message lists it.
+/// Error invalid_argument: the name is not in the catalogue, which the error lists.
 Result<MessagePlan> plan_by_name(std::string_view name, std::uint32_t ranks, std::uint64_t bytes);
 
 }  // namespace tutti::sim

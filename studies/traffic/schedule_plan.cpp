@@ -17,7 +17,7 @@ using schedule::Task;
 using schedule::TaskIndex;
 using schedule::TaskKind;
 
-/// A message while its place in the plan is not known: numbered by rank, then by task.
+/// A message before its position in the plan is known, numbered by rank and task.
 using Draft = std::uint32_t;
 
 struct Drafted {
@@ -89,18 +89,19 @@ class Planner {
     return {};
   }
 
-  /// The message that a receive takes, or that a key names.
+  /// Records the message that a receive takes or that a key names.
   Status take(const Schedule& in, TaskIndex at, std::uint32_t source, std::uint32_t slot,
               std::vector<Draft>& needs) const {
     const auto found = by_name_.find({source, index(in.rank()), slot});
     if (found == by_name_.end()) {
-      return failure(Code::invalid_argument, "nobody sends what {} waits for", describe(in, at));
+      return failure(Code::invalid_argument, "no task sends the message that {} waits for",
+                     describe(in, at));
     }
     needs.push_back(found->second);
     return {};
   }
 
-  /// What each task needs to be complete; receives of its own included.
+  /// Computes the needs of each task, its own receives included.
   Status find_needs(const Schedule& in) {
     const std::span<const Task> tasks = in.tasks();
     std::vector<std::vector<Draft>> complete(tasks.size());
@@ -133,7 +134,7 @@ class Planner {
     return {};
   }
 
-  /// Adds messages as they become possible, those of a rank in the order of its list.
+  /// Adds messages as they become sendable, those of a rank in the order of its list.
   Result<sim::MessagePlan> in_order() {
     sim::MessagePlan plan(static_cast<std::uint32_t>(schedules_.size()));
     std::deque<Draft> possible;
@@ -154,7 +155,7 @@ class Planner {
       }
     }
     if (added == drafts_.size()) return plan;
-    return failure(Code::invalid_argument, "{} of {} messages wait for each other in a circle",
+    return failure(Code::invalid_argument, "{} of {} messages wait for each other in a cycle",
                    drafts_.size() - added, drafts_.size());
   }
 

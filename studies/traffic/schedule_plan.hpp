@@ -1,5 +1,5 @@
-// The engine's schedules as message plans: what an algorithm puts on the links, and how long that
-// takes, from the very task lists that the engine runs.
+// Converts the engine's schedules to message plans, which give the link traffic and the time of the
+// very task lists that the engine runs.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,12 @@
 namespace tutti::traffic {
 
 /// The messages of one collective. `schedules` are those of all ranks, by rank; every block has
-/// `block_bytes`. A message goes once all that its task waits for, directly or through copies and
-/// reductions, has been received; these take no time themselves, nor does waiting for one's own
-/// sends. Messages without payload (signals) count as messages.
+/// `block_bytes`. A message is sent after everything that its task depends on, directly or through
+/// copies and reductions, has been received. Copies, reductions and waiting for own sends take no
+/// time. Messages without payload (signals) count as messages.
 ///
-/// Refused (unsupported): queues that are held or in order, one-sided tasks, and tasks that wait
-/// for a multicast to be collected. Refused (invalid_argument): messages that nobody receives, or
-/// that wait for each other in a circle.
+/// Errors: unsupported (held or ordered queues, one-sided tasks, tasks that wait for a collect),
+/// invalid_argument (messages without a receiver, or that wait for each other in a cycle).
 Result<sim::MessagePlan> plan_of(std::span<const schedule::Schedule> schedules,
                                  std::uint64_t block_bytes);
 

@@ -1,5 +1,5 @@
-// A message plan on a simulated network: what the peers' algorithms put on the links and how long
-// they take, beside run_experiment() with the library's own protocol.
+// A message plan on a simulated network: link traffic and time of other libraries' algorithms, as
+// run_experiment() gives them for the library's own protocol.
 #pragma once
 
 #include <array>
@@ -23,37 +23,38 @@ struct TrafficSpec {
   std::string algorithm = "allgather_ring";  ///< a name of sim::plan_catalog()
   std::uint32_t ranks = 8;
   std::uint64_t bytes = 64 * 1024;
-  std::uint32_t iterations = 1;  ///< each on an idle network, with background of its own
-  std::uint64_t seed = 1;        ///< of placement, routes and background
+  std::uint32_t iterations = 1;  ///< each on an idle network, with its own background traffic
+  std::uint64_t seed = 1;        ///< seed of placement, routes and background
   TopologySpec place{};
   std::string
-      topology_text;  ///< in Topology::parse's format; not empty: instead of `place`'s shape
+      topology_text;  ///< in the format of Topology::parse; if not empty, it replaces the shape of `place`
   sim::TrafficSettings traffic{.trains = true, .posted_ahead = 4};
   bool lossless = true;
   bool leaf_groups = true;
   sim::Routing routing = sim::Routing::ecmp;
-  /// None where it has no streams; its seed is drawn. Beside it packets go one by one, no trains:
-  /// whoever sends there too shares the port packet by packet.
+  /// Disabled without streams; its seed is drawn. With background traffic, packets are sent singly
+  /// instead of in trains, so that other senders share the port packet by packet.
   sim::BackgroundSettings background{};
-  observe::Trace* trace = nullptr;  ///< of the first iteration; null: none
+  observe::Trace* trace = nullptr;  ///< of the first iteration; may be null
 };
 
 inline constexpr std::size_t kCountingRules = 5;
 
 struct TrafficReport {
   std::vector<sim::HostId> hosts;        ///< by rank
-  std::vector<sim::Picoseconds> times;   ///< by iteration, to the last rank
-  std::vector<sim::Picoseconds> finish;  ///< by rank, of the first iteration
-  // Of the first iteration:
+  std::vector<sim::Picoseconds> times;   ///< by iteration: time to the last rank's end
+  std::vector<sim::Picoseconds> finish;  ///< by rank, first iteration
+  // Counts of the first iteration:
   std::array<sim::TrafficCount, sim::kLinkClasses> classes{};
   std::array<sim::TrafficCount, kCountingRules> rules{};  ///< by sim::CountingRule
   sim::FabricCounters fabric{};                           ///< sums over all iterations
   std::uint64_t events = 0;
   std::uint64_t digest = 0;
-  std::uint64_t paper_units = 0;  ///< what the authors' script for fig. 2 counts, in blocks
+  std::uint64_t paper_units =
+      0;  ///< count of the authors' script for [Khalilov24] fig. 2, in blocks
 };
 
-/// Refused where the name, the ranks or the network do not fit.
+/// Error: the name, the ranks or the network are invalid.
 Result<TrafficReport> run_traffic(const TrafficSpec& spec);
 
 }  // namespace tutti::simulation

@@ -10,8 +10,8 @@ namespace {
 
 /// Detail of an event: a packet or train has left a rank's host.
 constexpr std::uint32_t kLeft = 1;
-/// The last packets of a multicast go one by one: an activation behind them is short, so that it
-/// overtakes them on its way, and must find the ports as they are packet by packet.
+/// The last packets of a multicast are sent singly. A short activation that follows may overtake
+/// them and must find the ports in the state that single packets leave.
 constexpr std::uint64_t kTrainTail = 4;
 
 std::uint32_t packets_of(std::uint64_t bytes, std::uint32_t mtu_bytes) {
@@ -74,7 +74,8 @@ Status TrafficRun::check_plan(const Fabric& fabric) const {
       const Message& needed = plan_.messages()[need];
       if (needed.to != plan_.messages()[m].from || needed.reduced) {
         return failure(Code::invalid_argument,
-                       "message {} needs message {}, which is not for its sender alone", m, need);
+                       "message {} needs message {}, which is not addressed to its sender alone", m,
+                       need);
       }
     }
   }
@@ -87,7 +88,7 @@ Status TrafficRun::check_plan(const Fabric& fabric) const {
   return {};
 }
 
-/// Makes the group of all ranks where the plan needs one.
+/// Creates the group of all ranks if the plan needs one.
 Status TrafficRun::join_group(Fabric& fabric, TreeChoice tree) {
   const auto by_tree = [](const Message& one) { return one.to == kAllRanks || one.reduced; };
   const std::span<const Message> messages = plan_.messages();
@@ -112,7 +113,7 @@ Status TrafficRun::begin(Fabric& fabric, Picoseconds start, TreeChoice tree) {
   for (const Message& message : plan_.messages()) {
     const std::uint32_t packets = packets_of(message.bytes, settings_.mtu_bytes);
     missing_packets_.push_back(packets);
-    // Of contributions that become one, the first rank's counts.
+    // Contributions that are added up count once, for the first rank.
     std::uint64_t receivers = message.to == kAllRanks ? plan_.ranks() - 1 : 1;
     if (message.reduced && message.from != (message.to == 0 ? 1 : 0)) receivers = 0;
     undelivered_ += packets * receivers;
@@ -129,7 +130,7 @@ void TrafficRun::send(MessageIndex at, Picoseconds now) {
   pump(rank, now);
 }
 
-/// The next packet or train of the message that a port is at.
+/// The next packet or train of the port's current message.
 Packet TrafficRun::next_packet(Port& port, bool& last) const {
   const MessageIndex at = port.waiting[port.next];
   const Message& message = plan_.messages()[at];
@@ -200,7 +201,7 @@ void TrafficRun::arrived(const Arrival& arrival, HostId at, const Packet& packet
   queue_.push({ready, event_key(EventKind::traffic, message), 0});
 }
 
-/// Of a multicast to all hosts of a leaf only the last is of interest, once for all of them.
+/// Of a multicast to all hosts of a leaf only the last packet matters, once for all hosts.
 void TrafficRun::arrived_on_leaf(const Arrival& arrival, HostId first, std::uint64_t hosts,
                                  const Packet& packet) {
   if (!packet.multicast) return Sink::arrived_on_leaf(arrival, first, hosts, packet);
@@ -213,7 +214,7 @@ void TrafficRun::arrived_on_leaf(const Arrival& arrival, HostId first, std::uint
   group.last = std::max(group.last, arrival.last());
 }
 
-/// Gives each of the hosts what they got together.
+/// Splits shared progress into the progress of single hosts.
 void TrafficRun::part(std::uint32_t first_host) {
   Together& group = together_[first_host];
   for (std::uint64_t rest = group.hosts; rest != 0; rest &= rest - 1) {

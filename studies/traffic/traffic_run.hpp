@@ -1,4 +1,5 @@
-// Runs a message plan over a fabric: what goes over which link, and when everybody has everything.
+// Runs a message plan over a fabric: the traffic of each link, and the time at which each rank has
+// received everything.
 #pragma once
 
 #include <cstdint>
@@ -15,50 +16,50 @@
 namespace tutti::sim {
 
 struct TrafficSettings {
-  std::uint32_t mtu_bytes = 4096;             ///< payload of a packet at most
-  std::uint32_t unicast_header_bytes = 26;    ///< what a packet adds on the wire (LRH to ICRC)
-  std::uint32_t multicast_header_bytes = 76;  ///< datagrams carry GRH and DETH too
+  std::uint32_t mtu_bytes = 4096;             ///< largest payload of a packet, in bytes
+  std::uint32_t unicast_header_bytes = 26;    ///< header of a packet on the wire (LRH to ICRC)
+  std::uint32_t multicast_header_bytes = 76;  ///< header of a datagram, with GRH and DETH
   Picoseconds message_overhead{};  ///< from the last byte received to the next message posted
-  bool trains = false;  ///< full packets of a message as one train: the same where no two meet
-  /// Packets or trains that a host's port is given ahead of time; 0: all that may go. From 2 on
-  /// times are the same, and memory no longer grows with what is still to be sent.
+  bool trains =
+      false;  ///< sends full packets of a message as one train, which is exact if no two trains meet
+  /// Packets or trains given to a host's port ahead of time; 0: all. From 2 on the times are equal,
+  /// and memory no longer grows with the data still to be sent.
   std::uint32_t posted_ahead = 0;
 };
 
-/// Which ports "all switch ports" counts: the rule stands beside every ratio.
+/// The ports that "all switch ports" counts; every ratio names its rule.
 enum class CountingRule : std::uint8_t {
   link,    ///< every directed link once, host links included
   rx_tx,   ///< received and transmitted at all switch ports
-  tx,      ///< transmitted by switch ports: host to leaf is not seen
-  rx,      ///< received by switch ports: leaf to host is not seen
+  tx,      ///< transmitted by switch ports: traffic from host to leaf is not counted
+  rx,      ///< received by switch ports: traffic from leaf to host is not counted
   fabric,  ///< links between switches only
 };
 /// "LINK", "RXTX", "TX", "RX", "FAB".
 const char* to_string(CountingRule rule);
-/// What a fabric's links carried so far by a rule.
+/// The traffic of a fabric's links so far, by a rule.
 TrafficCount count_traffic(const Fabric& fabric, CountingRule rule);
 
-/// One collective on one fabric. It is the fabric's sink; losses are not repaired here, they show
-/// as an error.
+/// One collective on one fabric, whose sink it is. Losses are not repaired; they are reported as an
+/// error.
 class TrafficRun : public Sink {
  public:
-  /// `hosts[rank]` is where a rank runs. Needs outlive the run.
+  /// `hosts[rank]` is the host of a rank. The referenced objects must outlive the run.
   TrafficRun(EventQueue& queue, const MessagePlan& plan, std::vector<HostId> hosts,
              const TrafficSettings& settings);
 
-  /// Makes the multicast group if the plan needs one, and starts at `start`.
+  /// Creates the multicast group if the plan needs one, and starts at `start`.
   Status begin(Fabric& fabric, Picoseconds start, TreeChoice tree = {});
   /// Handles events of kind `traffic`.
   void handle(const Event& event);
-  /// Takes events until the queue is empty, other kinds but the fabric's, this one's and those of
-  /// `background` ignored; `background`, which may be null, is stopped when everything is there.
-  /// Refused where messages did not arrive: lost packets, or a plan that waits for itself.
+  /// Handles events until the queue is empty, ignoring kinds other than those of the fabric, this
+  /// class and `background`. `background`, which may be null, is stopped once all messages have
+  /// arrived. Error: messages did not arrive, through lost packets or a plan with a cycle.
   Status run(BackgroundTraffic* background = nullptr);
 
-  /// After `run`: when a rank had everything that was sent to it; 0 where nothing was.
+  /// After `run`: when a rank had received everything; 0 if it receives nothing.
   Picoseconds finish_time(std::uint32_t rank) const { return finish_[rank]; }
   Picoseconds finish_time() const;
-  std::uint64_t undelivered() const { return undelivered_; }
 
   void arrived(const Arrival& arrival, HostId at, const Packet& packet) override;
   void arrived_on_leaf(const Arrival& arrival, HostId first, std::uint64_t hosts,
@@ -66,16 +67,16 @@ class TrafficRun : public Sink {
   void departed(Picoseconds when, HostId from, const Packet& packet) override;
 
  private:
-  /// What a rank has to send, in this order.
+  /// The messages that a rank sends, in order.
   struct Port {
     std::vector<MessageIndex> waiting;
-    std::size_t next = 0;          ///< in `waiting`
-    std::uint64_t sent_bytes = 0;  ///< of the message at `next`
+    std::size_t next = 0;          ///< index in `waiting`
+    std::uint64_t sent_bytes = 0;  ///< bytes sent of the message at `next`
     std::uint32_t sent_packets = 0;
-    std::uint32_t posted = 0;  ///< that have not left
+    std::uint32_t posted = 0;  ///< packets that have not left
   };
 
-  /// What hosts next to each other got together, all of them at the same times.
+  /// Arrivals that are equal, also in time, at neighbouring hosts.
   struct Together {
     std::uint64_t hosts = 0;
     Picoseconds last{};
@@ -102,9 +103,9 @@ class TrafficRun : public Sink {
   std::vector<std::uint32_t> missing_packets_;  ///< by message to one rank
   std::vector<std::uint32_t> first_dependents_;
   std::vector<MessageIndex> dependents_;
-  std::vector<Picoseconds> finish_;  ///< but for what is in together_
-  std::vector<Together> together_;   ///< by their first host
-  std::uint64_t undelivered_ = 0;    ///< packets times receivers
+  std::vector<Picoseconds> finish_;  ///< without the arrivals in together_
+  std::vector<Together> together_;   ///< by first host
+  std::uint64_t undelivered_ = 0;    ///< packets times receivers that are outstanding
 };
 
 }  // namespace tutti::sim
