@@ -409,7 +409,7 @@ TEST_F(TriggerUnitTest, WhatCannotBeRightFailsTheSequenceAndSaysWhy) {
     s.name(kLeft, 0);
   });
   EXPECT_EQ(length.code(), Code::invalid_argument);
-  EXPECT_NE(length.message().find("job 5 node 2 port 4 step 0 has 4 bytes, not 8"),
+  EXPECT_NE(length.message().find("job 5 node 2 port 4 step 0 has 4 bytes instead of 8"),
             std::string::npos)
       << length.message();
   const Status memory = failure_of([&](SequenceBuilder& s) {

@@ -148,8 +148,8 @@ class Tune(unittest.TestCase):
             self.assertIn(expected, done.stderr)
 
     def test_a_wrong_table_is_refused(self):
-        for text, expected in (("when:ranks=four", "ranks is 'four'"), ("when:device=tin", "there are ip, host"),
-                               ("when:moon=full", "ranks, hosts and device"), ("allgather=best", "ring")):
+        for text, expected in (("when:ranks=four", "ranks is 'four'"), ("when:device=tin", "use one of ip, host"),
+                               ("when:moon=full", "ranks, hosts or device"), ("allgather=best", "ring")):
             self.table.write_text(text + "\n")
             done = job("bench", "barrier", "-n", "1", ranks=1, TUTTI_ALGORITHM_FILE=str(self.table))
             self.assertNotEqual(done.returncode, 0)

@@ -86,7 +86,7 @@ TEST(DatapathRun, WhatCannotBeIsRefused) {
   };
   EXPECT_NE(refusal({.threads = 257}).find("1 to 256"), std::string::npos);
   EXPECT_NE(refusal({.threads = 0}).find("1 to 256"), std::string::npos);
-  EXPECT_NE(refusal({.threads = 8, .buffer_bytes = 4096 * 7}).find("a chunk at least"),
+  EXPECT_NE(refusal({.threads = 8, .buffer_bytes = 4096 * 7}).find("at least one chunk"),
             std::string::npos);
   EXPECT_NE(refusal({.staging = true, .chunk_bytes = 8192}).find("does not fit a packet"),
             std::string::npos);

@@ -216,7 +216,7 @@ TEST(SortRun, WhatMakesNoSortIsRefused) {
   spec.hosts = 3;
   EXPECT_NE(refusal(spec).find("power"), std::string::npos) << refusal(spec);
   spec = small(1, ListRunner::nic, true);
-  EXPECT_NE(refusal(spec).find("radices 2 to 65536"), std::string::npos) << refusal(spec);
+  EXPECT_NE(refusal(spec).find("a radix of 2 to 65536"), std::string::npos) << refusal(spec);
   spec = small(65536, ListRunner::nic, true);
   EXPECT_NE(refusal(spec).find("eager lists only"), std::string::npos) << refusal(spec);
   spec.runner = ListRunner::host;

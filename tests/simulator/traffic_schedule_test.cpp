@@ -140,7 +140,8 @@ TEST(TrafficOfSchedules, WhatHasNoPlanIsRefused) {
   (*schedules)[2] = schedule::Schedule::make(silent).value();
   const auto lacking = plan_of(*schedules, 100);
   ASSERT_FALSE(lacking);
-  EXPECT_NE(lacking.status().message().find("nobody sends what rank 3"), std::string::npos)
+  EXPECT_NE(lacking.status().message().find("no task sends the message that rank 3"),
+            std::string::npos)
       << lacking.status().message();
 }
 

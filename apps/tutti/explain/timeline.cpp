@@ -49,7 +49,7 @@ class Forecast {
     }
     for (std::uint32_t r = 0; r < schedules_.size(); ++r) {
       if (!boards_[r].done())
-        return failure(Code::internal, "rank {} waits for ever: --check says why", r);
+        return failure(Code::internal, "rank {} waits forever: --check says why", r);
     }
     timeline_.end_s = now_s_;
     return std::move(timeline_);
