@@ -1,4 +1,4 @@
-// Who sends a block into a queue: what it does when the queue is full, and while it drains.
+// The sender of a block: full queues, and queues that drain.
 #include "engine/multicast/block_sender.hpp"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ class Sending : public testing::Test {
     layout_.add(rank_of(0), 0, std::uint64_t{kBlockChunks} * kChunk);
     sender_ = std::make_unique<BlockSender>(layout_, 0, std::span(data_), 1, endpoint_, counters_);
   }
-  /// Sends until nothing more goes, as one poll of the operation does.
+  /// Sends until the queue accepts no more, as one poll of the operation does.
   void round() {
     sender_->begin_round();
     while (sender_->send(kNow, kBlockChunks)) {
@@ -57,7 +57,7 @@ class Sending : public testing::Test {
   std::unique_ptr<BlockSender> sender_;
 };
 
-TEST_F(Sending, AFullQueueBlocksUntilTheNextRound) {
+TEST_F(Sending, FullQueueBlocksUntilTheNextRound) {
   queue().room = 100;
   round();
   EXPECT_EQ(queue().posted, 100u);
@@ -72,9 +72,8 @@ TEST_F(Sending, AFullQueueBlocksUntilTheNextRound) {
   EXPECT_FALSE(sender_->retry_after().has_value());
 }
 
-// A queue with room for more says at once that it has some, again and again: an aggregator whose
-// results drained into the network asked its socket 10,000 times a second.
-TEST_F(Sending, WaitingForAQueueToDrainIsNoReasonToWatchForRoom) {
+// A queue with room reports that room on every poll, so watching for it would busy-poll the socket.
+TEST_F(Sending, DrainingQueueIsNotWatchedForRoom) {
   queue().room = kBlockChunks;
   round();
   ASSERT_TRUE(sender_->posted_all());
@@ -86,7 +85,7 @@ TEST_F(Sending, WaitingForAQueueToDrainIsNoReasonToWatchForRoom) {
   EXPECT_FALSE(sender_->retry_after().has_value());
 }
 
-TEST_F(Sending, ADrainingQueueIsLookedAtSoonHoweverSlowTheLink) {
+TEST_F(Sending, DrainingQueueIsPolledSoonOnASlowLink) {
   sender_->drain(Nanoseconds(1'000'000'000));
   ASSERT_TRUE(sender_->retry_after().has_value());
   EXPECT_LE(*sender_->retry_after(), Nanoseconds(200'000));

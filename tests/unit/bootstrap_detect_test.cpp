@@ -1,4 +1,4 @@
-// Which bootstrap the environment leads to, and what half-set environments are told.
+// The bootstrap that the environment selects, and the errors for half-set environments.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -26,7 +26,7 @@ std::string winner(const Variables& variables) {
   return made.ok() ? (*made)->description() : made.status().to_string();
 }
 
-/// The message of an environment that must be refused as unusable.
+/// The error message of an environment that must be refused.
 std::string refusal(const Variables& variables) {
   const auto made = detected(variables);
   if (made.ok()) return "accepted: " + (*made)->description();
@@ -47,7 +47,7 @@ TEST(BootstrapDetect, OneProcessWithoutALauncherIsAJob) {
   EXPECT_EQ((*made)->allgather(bytes_of("x"), kShort)->at(0), bytes_of("x"));
 }
 
-TEST(BootstrapDetect, TakesTheFirstInOrder) {
+TEST(BootstrapDetect, FirstLauncherInOrderWins) {
   const Variables env = {{"RANK", "0"}, {"WORLD_SIZE", "1"}};
   const Variables open_mpi = {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}};
   const Variables slurm = {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_ID", "0"}};
@@ -64,7 +64,7 @@ TEST(BootstrapDetect, TakesTheFirstInOrder) {
       winner(with({{"TUTTI_BOOTSTRAP", "slurm://"}}, with(env, slurm))).starts_with("slurm://"));
 }
 
-TEST(BootstrapDetect, ABatchScriptIsOneProcess) {
+TEST(BootstrapDetect, BatchScriptOutsideAStepIsOneProcess) {
   EXPECT_EQ(winner({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "16"}, {"SLURM_JOB_ID", "7"}}),
             "single process (no launcher found)");
 }
@@ -121,7 +121,7 @@ TEST(BootstrapDetect, RefusesUnknownRequests) {
   EXPECT_TRUE(names(refusal(nameless), {"TUTTI_RUN_ID"}));
 }
 
-TEST(BootstrapDetect, TheTimeoutCanBeGivenInTheEnvironment) {
+TEST(BootstrapDetect, TimeoutIsReadFromTheEnvironment) {
   const auto made = detect(kLong, environment_of({{"RANK", "1"},
                                                   {"WORLD_SIZE", "2"},
                                                   {"MASTER_ADDR", "127.0.0.1"},
@@ -140,7 +140,7 @@ TEST(BootstrapDetect, ConnectsAtARequestedAddress) {
             }));
 }
 
-TEST(BootstrapDetect, MeetsInARequestedDirectory) {
+TEST(BootstrapDetect, ExchangesInARequestedDirectory) {
   const std::string directory = "/tmp/tutti-detect-" + random_hex(8);
   EXPECT_EQ(no_problems(3), exchange_problems(3, [&](std::uint32_t rank) {
               return detect(kLong, environment_of({{"TUTTI_BOOTSTRAP", "file://" + directory},
@@ -166,7 +166,7 @@ TEST(BootstrapDetect, JobsWithDifferentRunIdsDoNotMix) {
   EXPECT_TRUE(names(messages[1], {"another job", "TUTTI_RUN_ID"})) << messages[1];
 }
 
-TEST(BootstrapEnv, LeavesTorchItsPort) {
+TEST(BootstrapEnv, TorchAgentStoreKeepsItsPort) {
   Variables torch = {
       {"MASTER_ADDR", "h"}, {"MASTER_PORT", "29500"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}};
   EXPECT_EQ(read_master(environment_of(torch))->port, 29501);
@@ -191,7 +191,7 @@ TEST(BootstrapSocket, ReadsAndWritesAddresses) {
   }
 }
 
-TEST(BootstrapSlurm, TakesTheFirstHostOfAList) {
+TEST(BootstrapSlurm, FirstHostOfAListIsTheMaster) {
   const auto first = [](const char* list) { return first_slurm_host(list).value(); };
   EXPECT_EQ(first("node1"), "node1");
   EXPECT_EQ(first("node1,node2"), "node1");
@@ -203,7 +203,7 @@ TEST(BootstrapSlurm, TakesTheFirstHostOfAList) {
   }
 }
 
-TEST(BootstrapSlurm, RanksOfAStepMeet) {
+TEST(BootstrapSlurm, RanksOfAStepExchange) {
   const std::string job = std::to_string(free_port());  // any number that others do not use now
   EXPECT_EQ(no_problems(3), exchange_problems(3, [&](std::uint32_t rank) {
               return detect(kLong, environment_of({{"SLURM_PROCID", std::to_string(rank)},
@@ -214,7 +214,7 @@ TEST(BootstrapSlurm, RanksOfAStepMeet) {
             }));
 }
 
-/// A PMI-1 launcher for the ranks of one test: answers each rank in a thread of its own.
+/// A PMI-1 launcher for the ranks of one test, which serves each rank in its own thread.
 class Launcher {
  public:
   explicit Launcher(std::uint32_t size) : barrier_(make_barrier(size)) {
@@ -300,7 +300,7 @@ class Launcher {
   std::vector<std::thread> threads_;
 };
 
-TEST(BootstrapPmi, RanksMeetThroughTheLauncher) {
+TEST(BootstrapPmi, RanksExchangeThroughTheLauncher) {
   Launcher launcher(4);
   EXPECT_EQ(no_problems(4), exchange_problems(4, [&](std::uint32_t rank) {
               return detect(kLong, environment_of(launcher.variables(rank)));
@@ -308,7 +308,7 @@ TEST(BootstrapPmi, RanksMeetThroughTheLauncher) {
   EXPECT_EQ(launcher.finished(), 4u);
 }
 
-TEST(BootstrapPmi, SaysWhatTheLauncherDidWrong) {
+TEST(BootstrapPmi, LauncherErrorsAreNamed) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const Socket ours(ends[0]);
@@ -336,7 +336,7 @@ TEST(BootstrapPmi, SaysWhatTheLauncherDidWrong) {
   EXPECT_FALSE(made.ok());
 }
 
-TEST(BootstrapPmi, RefusesAClosedDescriptor) {
+TEST(BootstrapPmi, ClosedDescriptorIsRefused) {
   EXPECT_TRUE(
       names(detected({{"PMI_FD", "999"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}).status().message(),
             {"PMI_FD=999 is not open"}));

@@ -1,4 +1,4 @@
-// Bytes that no rank of ours would send: at the decoder, at a live store, at a rank.
+// Bytes that no rank sends: to the decoder, to a running store, to a rank.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/socket.h>
@@ -32,7 +32,7 @@ Code decode(const Bytes& frame, std::size_t max_payload_bytes = 1024) {
   return decoder.take().status().code();
 }
 
-TEST(BootstrapFrame, TakesFramesFromAnyPieces) {
+TEST(BootstrapFrame, FramesInPiecesAreReassembled) {
   Bytes stream = encode(hello_of(3, 8));
   const Bytes second = encode_gather(7, 100, bytes_of("part"));
   stream.insert(stream.end(), second.begin(), second.end());
@@ -50,7 +50,7 @@ TEST(BootstrapFrame, TakesFramesFromAnyPieces) {
   EXPECT_EQ(decode_gather(frames[1].payload)->bytes, bytes_of("part"));
 }
 
-TEST(BootstrapFrame, RefusesForeignHeaders) {
+TEST(BootstrapFrame, ForeignHeadersAreRefused) {
   const Bytes good = encode(hello_of(0, 1));
   EXPECT_EQ(decode(good), Code::ok);
   EXPECT_EQ(decode(with_byte(good, 0, 'X')), Code::invalid_argument);    // magic
@@ -62,7 +62,7 @@ TEST(BootstrapFrame, RefusesForeignHeaders) {
   EXPECT_EQ(decode(good, Hello::kBytes - 1), Code::invalid_argument);
 }
 
-TEST(BootstrapFrame, RefusesPayloadsOfAnotherShape) {
+TEST(BootstrapFrame, MalformedPayloadsAreRefused) {
   EXPECT_FALSE(decode_hello(Bytes(Hello::kBytes - 1)).ok());
   EXPECT_FALSE(decode_hello(Bytes(Hello::kBytes + 1)).ok());
   EXPECT_FALSE(decode_gather(Bytes(Gather::kPrefixBytes - 1)).ok());
@@ -77,7 +77,7 @@ TEST(BootstrapFrame, RefusesPayloadsOfAnotherShape) {
   EXPECT_FALSE(decode_result(with_byte(payload, 7, 0xff), 5, 2).ok());
 }
 
-TEST(BootstrapFrame, AFailureIsNeverReadAsSuccess) {
+TEST(BootstrapFrame, DamagedFailureIsNotReadAsSuccess) {
   EXPECT_EQ(decode_failed(Bytes()).code(), Code::internal);
   EXPECT_EQ(decode_failed(Bytes(1)).code(), Code::internal);
   EXPECT_EQ(decode_failed(Bytes(1, std::byte{200})).code(), Code::internal);
@@ -86,10 +86,10 @@ TEST(BootstrapFrame, AFailureIsNeverReadAsSuccess) {
   EXPECT_EQ(status.to_string(), "timeout: rank?3");
 }
 
-TEST(BootstrapFrame, RandomBytesNeverMakeAFrame) {
+TEST(BootstrapFrame, RandomBytesMakeNoFrame) {
   std::mt19937 random(1);
   for (int run = 0; run < 2000; ++run) {
-    // Keep the header plausible in every other run, so that the payload is reached.
+    // Every other run keeps the header plausible, so that the payload is reached.
     Bytes frame = encode_gather(run, 0, Bytes(random() % 64));
     const std::size_t from = run % 2 == 0 ? 0 : 8;
     for (std::size_t i = from; i < frame.size(); ++i) frame[i] = static_cast<std::byte>(random());
@@ -119,11 +119,11 @@ TEST(BootstrapRendezvous, CompletesExchangesInOrder) {
   EXPECT_EQ(job.next_deadline(), Deadline::max());
 }
 
-TEST(BootstrapRendezvous, EndsTheJobWhenARankIsOutOfStep) {
+TEST(BootstrapRendezvous, RankOutOfStepEndsTheJob) {
   const Deadline now = SteadyClock::now();
   Rendezvous job("here", kToken, kOwner, 2);
   EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
-  EXPECT_EQ(job.contribute(0, {0, 1000, {}}, now).code(), Code::internal);  // before all have come
+  EXPECT_EQ(job.contribute(0, {0, 1000, {}}, now).code(), Code::internal);  // rank 1 is missing
   EXPECT_EQ(job.hello(hello_of(1, 2), now).admission, Rendezvous::Admission::refused);
 
   Rendezvous other("here", kToken, kOwner, 2);
@@ -132,10 +132,10 @@ TEST(BootstrapRendezvous, EndsTheJobWhenARankIsOutOfStep) {
   EXPECT_EQ(other.take_messages().size(), 2u);
   EXPECT_TRUE(other.contribute(0, {0, 1000, {}}, now).ok());
   EXPECT_EQ(other.contribute(1, {1, 1000, {}}, now).code(), Code::internal);  // one ahead
-  EXPECT_EQ(other.take_messages().size(), 1u);                                // rank 0 is told
+  EXPECT_EQ(other.take_messages().size(), 1u);  // rank 0 gets the failure
 }
 
-TEST(BootstrapRendezvous, RefusesImpossiblePlaces) {
+TEST(BootstrapRendezvous, ImpossibleRanksAndSizesAreRefused) {
   const Deadline now = SteadyClock::now();
   Rendezvous job("here", kToken, kOwner, std::nullopt);
   for (const auto& [rank, size] :
@@ -233,7 +233,7 @@ TEST(BootstrapRendezvous, Rank0sTimeOut_namesTheRanksThatGaveUp_whereAllCame) {
             "all ranks the same time-out");
 }
 
-/// A live store of `size` ranks, and connections to it that say what they like.
+/// A running store of `size` ranks, and raw connections to it.
 class LiveStore : public testing::Test {
  protected:
   void SetUp() override {
@@ -246,7 +246,7 @@ class LiveStore : public testing::Test {
     server_ = std::move(*server);
   }
 
-  /// Sends bytes and returns what comes back until the store closes.
+  /// Sends bytes and returns the answer until the store closes.
   Bytes answer_to(std::span<const std::byte> bytes) {
     const Deadline deadline = deadline_after(kLong);
     auto socket = connect_once({"127.0.0.1", server_->port()}, deadline);
@@ -288,7 +288,7 @@ class LiveStore : public testing::Test {
   std::unique_ptr<BootstrapServer> server_;
 };
 
-TEST_F(LiveStore, DropsStrangersWithoutAWord) {
+TEST_F(LiveStore, StrangersAreDroppedWithoutAnAnswer) {
   EXPECT_EQ(answer_to(bytes_of("GET / HTTP/1.1\r\nHost: x\r\n\r\n")), Bytes());
   EXPECT_EQ(answer_to(Bytes(100000, std::byte{0xff})), Bytes());
   EXPECT_EQ(answer_to(encode_gather(0, 0, Bytes(16))), Bytes());
@@ -296,13 +296,13 @@ TEST_F(LiveStore, DropsStrangersWithoutAWord) {
   EXPECT_EQ(answer_to(encode_frame(FrameKind::hello, Bytes(3))), Bytes());
 }
 
-TEST_F(LiveStore, DropsThoseWhoNeverSayWhoTheyAre) {
+TEST_F(LiveStore, ConnectionsWithoutAHelloAreDropped) {
   EXPECT_EQ(answer_to({}), Bytes());
   const Bytes hello = encode(hello_of(0, 2));
   EXPECT_EQ(answer_to(std::span(hello).first(20)), Bytes());
 }
 
-TEST_F(LiveStore, TellsRanksWhatIsWrong) {
+TEST_F(LiveStore, RefusedRanksGetTheReason) {
   Hello stranger = hello_of(0, 2);
   stranger.token = make_job_token("another job");
   EXPECT_NE(failure_in(answer_to(encode(stranger))).message().find("another job"),
@@ -311,7 +311,7 @@ TEST_F(LiveStore, TellsRanksWhatIsWrong) {
             std::string::npos);
 }
 
-TEST_F(LiveStore, AMemberThatClaimsTooMuchIsToldAndDropped) {
+TEST_F(LiveStore, OversizedContributionIsRefusedAndDropped) {
   Bytes bytes = encode(hello_of(1, 2));
   const Bytes huge = with_byte(encode_gather(0, 0, {}), 11, 0x7f);
   bytes.insert(bytes.end(), huge.begin(), huge.end());
@@ -344,7 +344,7 @@ TEST_F(LiveStore, Hello_asRank0FromOutside_doesNotEndTheJob) {
   EXPECT_EQ(no_problems(2), problems_of_the_job());
 }
 
-TEST(BootstrapRank, SaysThatWhatAnswersIsNoStore) {
+TEST(BootstrapRank, ServerThatIsNoStoreIsReported) {
   const auto listener = listen_on({"127.0.0.1", 0});
   ASSERT_TRUE(listener.ok());
   const std::uint16_t port = *bound_port(*listener);
@@ -366,8 +366,8 @@ TEST(BootstrapRank, SaysThatWhatAnswersIsNoStore) {
       << made.status().message();
 }
 
-/// A server that was told to stop between two looks of its own waited for ever.
-TEST(BootstrapServerStop, EndsWheneverItComes) {
+/// A stop that came between two polls of the server used to be lost.
+TEST(BootstrapServerStop, StopAtAnyInstantEndsTheServer) {
   for (int round = 0; round < 3000; ++round) {
     auto server =
         BootstrapServer::start({.endpoint = {"127.0.0.1", 0}, .name = "a store", .size = 2});

@@ -17,9 +17,9 @@ using Made = Result<std::unique_ptr<Bootstrap>>;
 using Variables = std::map<std::string, std::string>;
 
 inline constexpr Nanoseconds kLong = std::chrono::seconds(60);
-/// Long enough for all threads of a test to reach the same point, on a busy host too.
+/// Long enough for all threads of a test to reach the same point, also on a busy host.
 inline constexpr Nanoseconds kPatience = std::chrono::seconds(2);
-/// For what will not happen however long one waits.
+/// For events that do not happen at all.
 inline constexpr Nanoseconds kShort = std::chrono::milliseconds(300);
 
 inline Environment environment_of(Variables variables) {
@@ -46,7 +46,7 @@ inline Bytes bytes_of(std::string_view text) {
   return Bytes(bytes.begin(), bytes.end());
 }
 
-/// Three exchanges with parts of different lengths; "" or what went wrong.
+/// Three exchanges with parts of different lengths; returns "" or the problem.
 inline std::string exchange_problem(Bootstrap& bootstrap, std::uint32_t rank, std::uint32_t size) {
   if (index(bootstrap.rank()) != rank || bootstrap.size() != size) return "another place";
   for (std::uint32_t round = 0; round < 3; ++round) {

@@ -1,4 +1,4 @@
-// Every kind of bootstrap with 1 to 8 ranks, and what each says when ranks are missing.
+// Every kind of bootstrap with 1 to 8 ranks, and its errors when ranks are missing.
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -152,14 +152,14 @@ TEST(BootstrapStore, RankWithAShortTimeOut_failsAlone_andTheOthersNameTheMissing
   }
 }
 
-TEST(BootstrapStore, SaysThatRank0CannotBeReached) {
+TEST(BootstrapStore, UnreachableRank0IsReported) {
   const auto made = connect_store(store_options(free_port(), 1, 2, kShort));
   EXPECT_EQ(made.status().code(), Code::timeout);
   EXPECT_NE(made.status().message().find("rank 1 could not join rank 0"), std::string::npos)
       << made.status().message();
 }
 
-TEST(BootstrapStore, LetsRank0ComeLast) {
+TEST(BootstrapStore, Rank0MayComeLast) {
   const std::uint16_t port = free_port();
   EXPECT_EQ(no_problems(3), exchange_problems(3, [&](std::uint32_t rank) {
               if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -178,7 +178,7 @@ TEST(BootstrapStore, WorksOverIpv6) {
             }));
 }
 
-TEST(BootstrapStore, SaysThatThePortIsTaken) {
+TEST(BootstrapStore, TakenPortIsReported) {
   const auto taken = listen_on({"127.0.0.1", 0});
   ASSERT_TRUE(taken.ok());
   const auto made = connect_store(store_options(*bound_port(*taken), 0, 2));
@@ -197,7 +197,7 @@ TEST(BootstrapStore, NamesTheRankThatMissesAnExchange) {
   for (const Status& status : joined) ASSERT_TRUE(status.ok()) << status.to_string();
   auto failures = on_ranks(
       2, [&](std::uint32_t rank) { return ranks[rank]->allgather({}, kPatience).status(); });
-  // Rank 2 comes too late and hears why nobody waits for it.
+  // Rank 2 comes too late and gets the reason.
   failures.push_back(ranks[2]->allgather({}, kLong).status());
   for (const Status& status : failures) {
     EXPECT_EQ(status.code(), Code::timeout);
@@ -280,7 +280,7 @@ TEST(BootstrapStore, CarriesLargeContributions) {
   EXPECT_EQ(sizes, std::vector<std::size_t>(3, std::size_t{4} << 20));
 }
 
-TEST(BootstrapStore, RefusesPlacesThatCannotBe) {
+TEST(BootstrapStore, ImpossibleRanksAndSizesAreRefused) {
   EXPECT_EQ(connect_store(store_options(1, 2, 2)).status().code(), Code::invalid_argument);
   EXPECT_EQ(connect_store(store_options(1, 0, 0)).status().code(), Code::invalid_argument);
   EXPECT_EQ(connect_store(store_options(1, 0, kMaxBootstrapRanks + 1)).status().code(),
@@ -297,7 +297,7 @@ TEST(BootstrapUniqueId, IsPrintableAndSurvivesText) {
   discard_unique_id(*id);
 }
 
-TEST(BootstrapUniqueId, RefusesWhatIsNoId) {
+TEST(BootstrapUniqueId, DamagedIdIsRefused) {
   UniqueId id = *make_unique_id("127.0.0.1");
   discard_unique_id(id);
   for (const std::size_t position : {0u, 7u + 32u, 127u}) {

@@ -1,4 +1,4 @@
-// What came early is kept by collective, also where the collectives' numbers wrap.
+// Early items are kept by epoch, also where the epochs wrap.
 #include "engine/core/by_epoch.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace tutti::engine {
 namespace {
 
-TEST(ByEpoch, GivesEachCollectiveItsOwnInOrderOfArrival) {
+TEST(ByEpoch, EachEpochGetsItsItemsInOrderOfArrival) {
   ByEpoch<int> kept;
   for (int i = 0; i < 6; ++i) kept.keep(7 + static_cast<std::uint32_t>(i % 2), i);
   EXPECT_EQ(kept.size(), 6u);
@@ -19,7 +19,7 @@ TEST(ByEpoch, GivesEachCollectiveItsOwnInOrderOfArrival) {
   EXPECT_TRUE(kept.empty());
 }
 
-TEST(ByEpoch, TakesWhatIsOverAlsoWhereTheNumbersWrap) {
+TEST(ByEpoch, EarlierEpochsAreTakenAlsoWhereTheyWrap) {
   ByEpoch<std::unique_ptr<int>> kept;
   for (const std::uint32_t epoch : {UINT32_MAX - 1, UINT32_MAX, 0u, 1u}) {
     kept.keep(epoch, std::make_unique<int>(static_cast<int>(epoch)));

@@ -1,4 +1,5 @@
-// Which algorithm a situation gets: the table that we ship, what is put before it, and for whom.
+// The algorithm that a situation gets: the default table, preferences before it, and their
+// conditions.
 #include "collectives/choice.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ ChoiceTable preferring(std::string_view text) {
   return table;
 }
 
-TEST(Choice, TheFirstPreferenceThatFitsDecides) {
+TEST(Choice, FirstFittingPreferenceDecides) {
   const ChoiceTable table = preferring("allgather[20000]=linear,allgather[40000]=bruck:ports=3");
   EXPECT_EQ(table.choose(allgather(20'000)).algorithm, "linear");
   EXPECT_EQ(to_string(table.choose(allgather(20'001))), "bruck:ports=3");
@@ -32,7 +33,7 @@ TEST(Choice, TheFirstPreferenceThatFitsDecides) {
   EXPECT_TRUE(table.prefers_anywhere());
 }
 
-TEST(Choice, APlaceLimitsWhatFollowsIt) {
+TEST(Choice, WhenClauseLimitsThePreferencesAfterIt) {
   const ChoiceTable table = preferring(
       "when:ranks=4:hosts=1:device=host,allgather=ring,when:ranks=3,allgather=linear,when,"
       "allgather[64]=bruck");
@@ -46,7 +47,7 @@ TEST(Choice, APlaceLimitsWhatFollowsIt) {
   EXPECT_TRUE(table.prefers_anywhere());
 }
 
-TEST(Choice, AutomaticLeavesItToTheTableThatWeShip) {
+TEST(Choice, AutomaticUsesTheDefaultTable) {
   const ChoiceTable table =
       preferring("when:ranks=4,allgather[20000]=automatic,allgather=ring,when,allgather=linear");
   EXPECT_EQ(table.choose(allgather(20'000)).algorithm, "multicast");
@@ -69,14 +70,14 @@ TEST(Choice, ShortCallsUseTheSlotExchange) {
   EXPECT_EQ(table.choose(allgather(65'537, 16, "host")).algorithm, "multicast");
 }
 
-TEST(Choice, ShortAllgathersAmongManyGoByMulticast) {
+TEST(Choice, ShortAllgathersOfManyRanksUseMulticast) {
   const ChoiceTable table = ChoiceTable::defaults();
   EXPECT_EQ(table.choose(allgather(16'000, 2)).algorithm, "linear");
   EXPECT_EQ(table.choose(allgather(65'536, 2)).algorithm, "multicast");
   EXPECT_EQ(table.choose(allgather(8, 17)).algorithm, "multicast");
 }
 
-/// What a caller that asks only now and then may rely on.
+/// A caller may keep a choice up to this size without asking again.
 TEST(Choice, IsConstantUpToTheNextRulesSize) {
   const ChoiceTable table = preferring("allgather[5]=ring,allgather[7]=bruck,barrier[3]=linear");
   EXPECT_EQ(table.constant_up_to(Collective::allgather, 0), 5u);
@@ -86,7 +87,7 @@ TEST(Choice, IsConstantUpToTheNextRulesSize) {
   EXPECT_EQ(table.constant_up_to(Collective::barrier, 4), ChoiceRule::kAnyBytes);
 }
 
-TEST(Choice, SaysForWhomItsPreferencesAre) {
+TEST(Choice, PreferencesForOtherPlacesAreListed) {
   const ChoiceTable table = preferring(
       "when:ranks=4:device=ip,allgather=ring,barrier=dissemination,when:ranks=8,allgather=ring");
   EXPECT_EQ(table.misplaced(allgather(1)), "");
@@ -95,13 +96,13 @@ TEST(Choice, SaysForWhomItsPreferencesAre) {
   EXPECT_EQ(ChoiceTable::defaults().misplaced(allgather(1)), "");
 }
 
-TEST(Choice, RanksAgreeOnTheWholeText) {
+TEST(Choice, WholeTextIsKeptForComparisonBetweenRanks) {
   ChoiceTable table = preferring("when:ranks=4,allgather=ring");
   ASSERT_TRUE(table.prefer("barrier=recursive_doubling").ok());
   EXPECT_EQ(table.preferred(), "barrier=recursive_doubling,when:ranks=4,allgather=ring");
 }
 
-TEST(Choice, WhatCannotBeReadIsNamed) {
+TEST(Choice, UnreadableTextIsNamed) {
   for (const auto& [text, named] :
        {std::pair("when:ranks=x,allgather=ring", "ranks is 'x'"),
         std::pair("when:device=tin", "'tin'"), std::pair("when:depth=3", "'depth'"),

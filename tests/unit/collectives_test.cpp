@@ -1,5 +1,5 @@
 // Every algorithm of every collective over the real network stack, with the ranks as threads of
-// this process: the bits that come out, and by the counters which path they took.
+// this process: the resulting bits, and by the counters the path that they took.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 using namespace test;
 
-/// With a barrier at the end: none leaves before all have got what they wait for.
+/// Ends with a barrier, so that no rank leaves before all have received their data.
 void on_ranks(std::uint32_t size, const RankBody& body,
               const CommunicatorOptions& options = patient()) {
   test::on_ranks(size, options, [&](Communicator& communicator) {
@@ -28,7 +28,7 @@ void on_ranks(std::uint32_t size, const RankBody& body,
   });
 }
 
-/// One call with its data, and what must come out of it.
+/// One call with its data and its expected result.
 class Trial {
  public:
   Trial(Communicator& communicator, const collectives::AlgorithmEntry& entry, std::size_t block,
@@ -152,7 +152,7 @@ class Trial {
     call.send = place;
   }
 
-  /// The sum of all ranks' contributions, of so many bytes each, as 8-bit integers.
+  /// The sum of all ranks' contributions of this many bytes, as 8-bit integers.
   Bytes sum(std::size_t bytes) const {
     Bytes total(bytes);
     for (std::uint32_t r = 0; r < ranks_; ++r) {
@@ -231,7 +231,7 @@ class EveryAlgorithm : public testing::TestWithParam<std::uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Collectives, EveryAlgorithm, testing::Range(1u, 17u),
                          [](const auto& one) { return "P" + std::to_string(one.param); });
 
-TEST_P(EveryAlgorithm, GivesTheRightBits) {
+TEST_P(EveryAlgorithm, ResultHasTheRightBits) {
   on_ranks(GetParam(), [](Communicator& communicator) {
     const std::uint32_t ranks = communicator.size();
     for (const collectives::AlgorithmEntry& entry : collectives::algorithms()) {
@@ -250,7 +250,7 @@ TEST_P(EveryAlgorithm, GivesTheRightBits) {
   });
 }
 
-TEST(Collectives, ParametersAreHeeded) {
+TEST(Collectives, ParametersAreApplied) {
   on_ranks(9, [](Communicator& communicator) {
     for (const collectives::AlgorithmEntry& entry : collectives::algorithms()) {
       if ((entry.heeds & collectives::kPorts) != 0) {
@@ -266,7 +266,7 @@ TEST(Collectives, ParametersAreHeeded) {
   });
 }
 
-TEST(Collectives, LongMessagesGoByRendezvousAndShortOnesEagerly) {
+TEST(Collectives, LongMessagesUseRendezvousAndShortOnesEager) {
   on_ranks(2, [](Communicator& communicator) {
     const auto* entry = collectives::find_algorithm(Collective::allgather, "ring").value();
     const auto messages = [&](std::size_t block) {
@@ -281,8 +281,8 @@ TEST(Collectives, LongMessagesGoByRendezvousAndShortOnesEagerly) {
   });
 }
 
-// Nobody waits for the place of a rank's own block, so its copy does not hold up the transfers.
-TEST(Collectives, ALongBlockOfOnesOwnIsPlacedBesideTheTransfers) {
+// No task waits for the copy of a rank's own block, so the copy does not delay the transfers.
+TEST(Collectives, LongOwnBlockIsCopiedDuringTheTransfers) {
   on_ranks(3, [](Communicator& communicator) {
     const auto copies = [&](const char* algorithm, std::size_t block, bool in_place) {
       const auto* entry = collectives::find_algorithm(Collective::allgather, algorithm).value();
@@ -294,14 +294,14 @@ TEST(Collectives, ALongBlockOfOnesOwnIsPlacedBesideTheTransfers) {
     EXPECT_EQ(copies("ring", 64 * 1024 + 1, false), 1u);
     EXPECT_EQ(copies("ring", 1'000'003, false), 1u);
     EXPECT_EQ(copies("ring", 1'000'003, true), 0u) << "it is where it belongs";
-    // What is sent on from the place that it is copied to has to be there first.
+    // A copy whose destination is sent from must end before the send.
     const std::uint64_t in_order = index(communicator.rank()) == 0 ? 1 : 2;
     EXPECT_EQ(copies("bruck", 1'000'003, false), in_order) << "what puts the blocks in order does";
   });
 }
 
-// A root that runs ahead of ranks that call late is held back by a ready barrier now and then.
-TEST(Collectives, AFastRootDoesNotOverrunALateRank) {
+// A ready barrier now and then stops a root that runs ahead of late ranks.
+TEST(Collectives, FastRootDoesNotOverrunALateRank) {
   on_ranks(3, [](Communicator& communicator) {
     const auto* entry = collectives::find_algorithm(Collective::broadcast, "binomial").value();
     std::vector<Bytes> buffers(3000, pattern(8'000, 5));
@@ -321,7 +321,7 @@ TEST(Collectives, AFastRootDoesNotOverrunALateRank) {
   });
 }
 
-// The root is thousands ahead of ranks that forward, and each waits for its own calls only.
+// The root is thousands of calls ahead of forwarding ranks, and each waits for its own calls only.
 TEST(Collectives, ShortBroadcastsBackToBack) {
   on_ranks(4, [](Communicator& communicator) {
     for (std::uint32_t call = 0; call < 10'000; ++call) {
@@ -337,8 +337,8 @@ TEST(Collectives, ShortBroadcastsBackToBack) {
   });
 }
 
-// Chunks of the next collective come right behind the last ones of the one before, often in the
-// same batch: they go where they belong, without being kept and copied.
+// Chunks of the next collective follow the last ones of the previous one, often in the same batch:
+// they are placed directly, without being kept and copied.
 TEST(Collectives, ChunksOfACollectiveThatCanBeginAreNotKept) {
   std::barrier queued(3);
   on_ranks(3, [&queued](Communicator& communicator) {
@@ -360,8 +360,8 @@ TEST(Collectives, ChunksOfACollectiveThatCanBeginAreNotKept) {
   });
 }
 
-// More messages than a send queue holds go to a rank that does not listen yet; those of the
-// protocol (the ready barrier of the multicast behind them) must not be lost for that.
+// A rank that does not poll yet gets more messages than a send queue holds. The protocol messages
+// behind them, of the ready barrier, must not be lost.
 TEST(Collectives, ProtocolMessagesWaitBehindAFullSendQueue) {
   on_ranks(2, [](Communicator& communicator) {
     if (index(communicator.rank()) == 1)
@@ -381,7 +381,7 @@ TEST(Collectives, ProtocolMessagesWaitBehindAFullSendQueue) {
   });
 }
 
-TEST(Collectives, AverageAndPremultipliedSumAreWhatTheReducerSays) {
+TEST(Collectives, AverageAndPremultipliedSumEqualTheReducers) {
   on_ranks(5, [](Communicator& communicator) {
     constexpr std::size_t kCount = 7'001;
     const std::uint32_t me = index(communicator.rank());
@@ -413,7 +413,7 @@ TEST(Collectives, AverageAndPremultipliedSumAreWhatTheReducerSays) {
       for (const bool in_place : {false, true}) {
         std::vector<float> own = contribution(me);
         std::vector<float> result = in_place ? own : std::vector<float>(kCount);
-        // Reduce in rank order, whose bits do not depend on the schedule's shape.
+        // Reduces in rank order: these bits do not depend on the shape of the schedule.
         auto request = communicator.reduce(
             std::as_bytes(std::span(in_place && me == 0 ? result : own)),
             me == 0 ? std::as_writable_bytes(std::span(result)) : std::span<std::byte>(), Rank{0},
@@ -431,7 +431,7 @@ TEST(Collectives, AverageAndPremultipliedSumAreWhatTheReducerSays) {
   });
 }
 
-TEST(Collectives, APreparedCallRunsAgainAndAgain) {
+TEST(Collectives, PreparedCallRunsRepeatedly) {
   on_ranks(4, [](Communicator& communicator) {
     std::vector<std::uint32_t> values(100);
     auto prepared = communicator.prepare({.collective = Collective::allreduce,
@@ -452,7 +452,7 @@ TEST(Collectives, APreparedCallRunsAgainAndAgain) {
   });
 }
 
-/// What came of a call at each of two ranks.
+/// The outcome of a call at each of two ranks.
 std::vector<std::string> said_by_two(
     const std::function<std::string(Communicator&, std::uint32_t rank)>& call) {
   auto bootstraps = runtime::make_local_bootstraps(2);
@@ -478,7 +478,7 @@ void expect_both_heard(const std::vector<std::string>& said) {
   for (const std::string& one : said) EXPECT_EQ(one.find("timeout"), std::string::npos) << one;
 }
 
-TEST(Collectives, RanksThatCallDifferentlyAllHearOfIt) {
+TEST(Collectives, DifferentCallsFailAtEveryRank) {
   for (const auto& [first, second] : {std::pair("multicast", "ring"), {"ring", "multicast"}}) {
     const auto said = said_by_two(
         [&, one = first, other = second](Communicator& communicator, std::uint32_t rank) {
@@ -496,7 +496,7 @@ TEST(Collectives, MulticastOfDifferentSizesFailsAtItsReceiver) {
   constexpr std::size_t kPlace = 100'000;
   struct Case {
     Collective collective;
-    std::vector<std::uint64_t> sizes[2];  ///< as each rank gives them
+    std::vector<std::uint64_t> sizes[2];  ///< arguments of each rank
   };
   const std::vector<Case> cases = {
       {Collective::allgather, {{50'000, 50'000}, {60'000, 60'000}}},
@@ -535,7 +535,7 @@ TEST(Collectives, MulticastOfDifferentSizesFailsAtItsReceiver) {
   }
 }
 
-TEST(Collectives, CallsThatCannotBeAreRefusedByName) {
+TEST(Collectives, ImpossibleCallsAreRefusedByName) {
   on_ranks(2, [](Communicator& communicator) {
     Bytes large(100);
     Bytes small(33);

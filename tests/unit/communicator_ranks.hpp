@@ -1,4 +1,4 @@
-// Ranks of a communicator as threads of this process, with patience and data that tell apart.
+// Ranks of a communicator as threads of this process, with long timeouts and distinguishable data.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ inline constexpr Nanoseconds kLong = std::chrono::seconds(60);
 using Bytes = std::vector<std::byte>;
 using Counters = std::map<std::string, std::uint64_t>;
 
-/// Bytes that no other seed has.
+/// Bytes that differ for every seed.
 inline Bytes pattern(std::size_t size, std::uint64_t seed) {
   Bytes bytes(size);
   for (std::size_t i = 0; i < size; ++i)
@@ -30,12 +30,12 @@ inline Bytes pattern(std::size_t size, std::uint64_t seed) {
   return bytes;
 }
 
-/// A busy machine is no dead peer.
+/// Options with long timeouts: a busy machine is not a dead peer.
 inline CommunicatorOptions patient() {
   CommunicatorOptions options;
   options.peer_timeout = kLong;
   options.create_timeout = kLong;
-  options.segment_bytes = 1440;  // where chunks travel by UC, as on an Ethernet
+  options.segment_bytes = 1440;  // an Ethernet frame's, where chunks travel by UC
   return options;
 }
 
@@ -44,7 +44,7 @@ inline Counters counters_of(const Communicator& communicator) {
   return {list.begin(), list.end()};
 }
 
-/// How much a counter has grown between two looks.
+/// The growth of a counter between two readings.
 inline std::uint64_t grown(const Counters& before, const Counters& after, const char* name) {
   return after.at(name) - before.at(name);
 }
@@ -56,13 +56,13 @@ inline void finish(Result<Request> request) {
   ASSERT_TRUE(status.ok()) << status.to_string();
 }
 
-/// What an option or, where it is empty, the environment asks for.
+/// The value of an option, or of the environment where the option is empty.
 inline std::string asked_for(const std::string& option, const char* variable) {
   const char* text = std::getenv(variable);
   return !option.empty() || text == nullptr ? option : text;
 }
 
-/// Tests run again by other environments: each must go the way that its environment names.
+/// Checks that a test that runs again with another environment uses the device it names.
 inline void check_way(const Communicator& communicator, const CommunicatorOptions& options) {
   const std::string device = asked_for(options.device_name, "TUTTI_DEVICE");
   if (options.device || communicator.size() == 1 || (device != "ip" && device != "host")) return;
@@ -75,7 +75,7 @@ inline void check_way(const Communicator& communicator, const CommunicatorOption
 
 using RankBody = std::function<void(Communicator&)>;
 
-/// Creates a communicator of `size` ranks, each with a thread, and runs `body` on each.
+/// Creates a communicator of `size` ranks, one thread each, and runs `body` on each.
 inline void on_ranks(std::uint32_t size, const CommunicatorOptions& options, const RankBody& body) {
   auto bootstraps = runtime::make_local_bootstraps(size);
   std::vector<std::thread> threads;

@@ -22,7 +22,7 @@ using namespace test;
 
 constexpr std::array kAlgorithms{Algorithm::multicast, Algorithm::ring};
 
-/// Where two buffers differ first; a million differences need no million lines.
+/// The first difference of two buffers: a million differences need no million lines.
 std::size_t first_difference(std::span<const std::byte> a, std::span<const std::byte> b) {
   return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first -
                                   a.begin());
@@ -164,7 +164,7 @@ TEST(Communicator, Ipv6) {
   });
 }
 
-TEST(Communicator, CallbackComesOnceWithTheEnd) {
+TEST(Communicator, CallbackRunsOnceAtTheEnd) {
   on_ranks(3, patient(), [](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());
     std::atomic<int> calls{0};
@@ -180,13 +180,13 @@ TEST(Communicator, CallbackComesOnceWithTheEnd) {
     ASSERT_TRUE(status.ok()) << status.to_string();
     leave(communicator);
     EXPECT_EQ(calls, 1);
-    // Too late to be told by the engine: at once.
+    // A callback that is registered after the end runs at once.
     ASSERT_TRUE(communicator.on_completion(*request, count).ok());
     EXPECT_EQ(calls, 2);
   });
 }
 
-TEST(Communicator, ACallbackMayCallButNotWait) {
+TEST(Communicator, CallbackMayCallButNotWait) {
   on_ranks(3, patient(), [](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());
     Bytes first = rank == 0 ? pattern(70'001, 1) : Bytes(70'001);
@@ -240,7 +240,7 @@ TEST(Communicator, WaitForTimesOutThenCompletes) {
   on_ranks(3, patient(), [&](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());
     Bytes buffer = rank == 0 ? pattern(5'003, 9) : Bytes(5'003);
-    if (rank == 0) {  // the root comes last, when the others have given up waiting once
+    if (rank == 0) {  // the root comes last, after one timeout of the others
       while (others->load() < 2) others->wait(others->load());
     }
     auto request = communicator.broadcast(buffer, rank_of(0));
@@ -267,7 +267,7 @@ TEST(Communicator, ProgressOfATaskListCountsItsTasks) {
     const std::uint32_t rank = index(communicator.rank());
     const Bytes own = pattern(4'000, rank);
     Bytes all(own.size() * 3);
-    if (rank == 0) {  // comes when the others have looked
+    if (rank == 0) {  // comes after the others have read their progress
       while (others->load() < 2) others->wait(others->load());
     }
     auto request = communicator.allgather(own, all, {.algorithm = Algorithm("ring")});
@@ -275,7 +275,7 @@ TEST(Communicator, ProgressOfATaskListCountsItsTasks) {
     const std::uint64_t tasks = request->progress().chunks_total;
     EXPECT_GE(tasks, 2u * 2) << "sends and receives of two rounds";
     if (rank != 0) {
-      // What it sends first needs nobody else.
+      // The first message of a rank depends on no other rank.
       while (request->progress().chunks_present == 0) {
         EXPECT_EQ(request->wait_for(std::chrono::milliseconds(1)).code(), Code::timeout);
       }
@@ -294,7 +294,7 @@ TEST(Communicator, ProgressOfATaskListCountsItsTasks) {
   });
 }
 
-TEST(Communicator, TestLoopDrives) {
+TEST(Communicator, TestLoopMakesProgress) {
   on_ranks(3, patient(), [](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());
     const Bytes own = pattern(20'011, rank);
@@ -372,8 +372,6 @@ TEST(Communicator, EightDuplicatesFromEightThreads) {
   eight_duplicates_from_eight_threads(patient());
 }
 
-// ---- receive workers ----------------------------------------------------------------------------
-
 std::uint64_t counter(const Communicator& communicator, const std::string& name) {
   for (const auto& [one, value] : communicator.counters()) {
     if (one == name) return value;
@@ -411,7 +409,7 @@ TEST_P(Workers, ReceiveEverything) {
     EXPECT_NE(communicator.describe().find(std::to_string(GetParam().workers) + " receive worker"),
               std::string::npos)
         << communicator.describe();
-    leave(communicator);  // before that, a chunk may have come before the workers did
+    leave(communicator);  // an earlier chunk may have come before the workers did
     for (const std::size_t size : {0u, 1u, 1499u, 131'071u, (1u << 20) - 1}) {
       for (std::uint32_t root = 0; root < 3; ++root) {
         check_broadcast(communicator, size, root, Algorithm::multicast);
@@ -431,8 +429,8 @@ TEST_P(Workers, ReceiveEverything) {
 TEST_P(Workers, ServeEightDuplicates) { eight_duplicates_from_eight_threads(options()); }
 
 TEST_P(Workers, GiveAnAbortedBufferBack) {
-  // The root sends for as long as the others have not given up; their buffers are then freed at
-  // once, which the sanitizers watch.
+  // The root sends until the others have aborted. Their buffers are then freed at once, and a
+  // sanitizer sees any later write.
   on_ranks(3, options(), [&](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());
     for (std::uint32_t i = 0; i < 20; ++i) {
@@ -457,7 +455,7 @@ TEST_P(Workers, GiveAnAbortedBufferBack) {
   });
 }
 
-TEST(Workers, OfOneRankOrOfADeviceWithoutThemAreNone) {
+TEST(Workers, OneRankOrADeviceWithoutSocketsHasNone) {
   CommunicatorOptions options = patient();
   options.receive_workers = 2;
   on_ranks(1, options, [](Communicator& communicator) {
@@ -466,7 +464,7 @@ TEST(Workers, OfOneRankOrOfADeviceWithoutThemAreNone) {
   });
 }
 
-TEST(Workers, DriverReceivesWhereNobodyAskedForThem) {
+TEST(Workers, OwnerReceivesWithoutWorkers) {
   on_ranks(2, patient(), [](Communicator& communicator) {
     check_allgather(communicator, 100'003, Algorithm::multicast, false);
     leave(communicator);
@@ -475,7 +473,7 @@ TEST(Workers, DriverReceivesWhereNobodyAskedForThem) {
   });
 }
 
-TEST(WorkersByEnvironment, AreAsManyAsItSays) {
+TEST(WorkersByEnvironment, CountIsReadFromTheEnvironment) {
   ASSERT_EQ(setenv("TUTTI_RECEIVE_WORKERS", "2", 1), 0);
   CommunicatorOptions options = patient();
   options.subgroups = 2;
@@ -515,7 +513,7 @@ TEST(Communicator, WrongArgumentsAreRefusedAndHarmNothing) {
   });
 }
 
-/// Two ranks, of which the second has other options, are told of `option`.
+/// Expects an error about `option` at two ranks of which the second has other options.
 void expect_disagreement(const std::string& option,
                          const std::function<void(CommunicatorOptions&)>& change) {
   auto bootstraps = runtime::make_local_bootstraps(2);
@@ -534,7 +532,7 @@ void expect_disagreement(const std::string& option,
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(Communicator, RanksThatDisagreeAreToldOnWhat) {
+TEST(Communicator, DisagreementIsNamedAtEveryRank) {
   expect_disagreement("subgroups", [](auto& options) { options.subgroups = 2; });
   expect_disagreement("retain_bytes", [](auto& options) { options.retain_bytes = 1000; });
   expect_disagreement("always_barrier", [](auto& options) { options.always_barrier = true; });
@@ -565,7 +563,7 @@ TEST(Communicator, UcIsAgreedOnAndUnknownNamesAreRefused) {
       << unknown.status().to_string();
 }
 
-TEST(Communicator, AChunkByUcIsLongerThanADatagram) {
+TEST(Communicator, UcChunkIsLongerThanADatagram) {
   CommunicatorOptions options = patient();
   options.device_name = "ip";
   options.multicast = "uc";
@@ -577,7 +575,8 @@ TEST(Communicator, AChunkByUcIsLongerThanADatagram) {
       check_allgather(communicator, kBytes, Algorithm::multicast, false);
       leave(communicator);
       const std::uint64_t messages = 2 * ((kBytes + chunk - 1) / chunk);
-      // A slow machine may lose some, which are fetched; whatever came by multicast came by UC.
+      // A slow machine may lose chunks, which are fetched; the ones that came by multicast came by
+      // UC.
       const std::uint64_t received = counter(communicator, "chunks_received");
       EXPECT_GT(received, 0u);
       EXPECT_GE(counter(communicator, "device_uc_messages_completed"), received);
@@ -615,7 +614,7 @@ TEST(Communicator, AbortEndsThePeersWithAnErrorThatNamesTheRank) {
   });
 }
 
-TEST(Communicator, FlightRecordAndDescriptionTellOfTheCommunicator) {
+TEST(Communicator, FlightRecordAndDescriptionCoverTheCommunicator) {
   on_ranks(2, patient(), [](Communicator& communicator) {
     check_broadcast(communicator, 1'003, 0, Algorithm::multicast);
     leave(communicator);

@@ -1,4 +1,4 @@
-// An endpoint of nothing but multicast queue pairs, which a test brings along.
+// An endpoint that has only multicast queue pairs, whose type the test supplies.
 #pragma once
 
 #include <vector>

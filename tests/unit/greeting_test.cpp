@@ -1,5 +1,5 @@
-// What a rank says of itself, and rank 0 of the aggregators, comes through a bootstrap that anybody
-// may have written to.
+// Peer options and the aggregation plan of rank 0, both decoded from bytes that any process may
+// have written.
 #include "runtime/communicator/greeting.hpp"
 
 #include <gtest/gtest.h>
@@ -30,10 +30,10 @@ Packed pack(const Json& json) {
   return {first, first + packed.size()};
 }
 
-/// Values that no count of ours may have: a JSON library would round, wrap, or do worse.
+/// Values that no count has: a JSON library would round or wrap them.
 const Json kNoCounts[] = {1.5, 1e300, -1, "1", nullptr, Json::array({1})};
 
-TEST(PeerOptions, ANumberThatItsMemberDoesNotHoldIsDamage) {
+TEST(PeerOptions, NumberOutsideItsMembersRangeIsRefused) {
   const Json valid = unpack(runtime::make_greeting({}, 3).encode());
   ASSERT_TRUE(runtime::PeerOptions::decode(pack(valid)).ok());
   for (const char* member : {"protocol", "process", "subgroups", "chains", "chunk_bytes",
@@ -57,7 +57,7 @@ TEST(PeerOptions, ANumberThatItsMemberDoesNotHoldIsDamage) {
   }
 }
 
-TEST(AggregationPlan, ANumberThatItsMemberDoesNotHoldIsDamage) {
+TEST(AggregationPlan, NumberOutsideItsMembersRangeIsRefused) {
   runtime::AggregationPlan plan;
   plan.sides.push_back({.address = "10.0.0.1:7600", .unique_id = "id", .terms = {}});
   const Json valid = unpack(encode(plan));

@@ -1,5 +1,5 @@
-// Plans of hierarchical collectives (C6), carried out on plain memory in many orders: every rank
-// ends with what the collective promises, whatever is slow.
+// Plans of hierarchical collectives, carried out on plain memory in many orders: the result at
+// every rank is right whichever rank is slow.
 #include "runtime/hierarchy/hierarchy_plan.hpp"
 
 #include <fmt/format.h>
@@ -46,7 +46,7 @@ class Job {
     }
   }
 
-  /// Carries out side calls, in an order that follows from the seed, until none can be any more.
+  /// Carries out side calls, in an order drawn from the seed, until no more can start.
   void run(std::uint32_t seed) {
     std::mt19937 random(seed);
     std::vector<std::vector<std::uint32_t>> sides;
@@ -101,7 +101,7 @@ class Job {
     return made;
   }
 
-  /// A member's next stage on a side, where what it waits for is over.
+  /// The next stage of a member on a side, if the stage that it waits for is over.
   static std::size_t next(const Member& member, HierarchySide side) {
     for (std::size_t i = 0; i < member.stages.size(); ++i) {
       const HierarchyStage& stage = member.stages[i];
@@ -112,7 +112,7 @@ class Job {
     return HierarchyStage::kNone;
   }
 
-  /// One call of all members, if all have come to it.
+  /// Carries out one call of all members, if all have reached it.
   bool carry_out(const std::vector<std::uint32_t>& ranks, HierarchySide side) {
     std::vector<const HierarchyStage*> stages;
     std::vector<std::size_t> at;
@@ -161,7 +161,7 @@ class Job {
   std::vector<Member> members_;
 };
 
-// Shorter than a segment, one, a host's blocks together several, a block several and a bit.
+// Less than a segment, one segment, and blocks that reach beyond one.
 constexpr std::size_t kSizes[] = {0, 1, 5000, 256 * 1024, 300'001};
 
 struct Shape {
@@ -171,7 +171,7 @@ struct Shape {
 
 class HierarchyPlan : public testing::TestWithParam<Shape> {};
 
-TEST_P(HierarchyPlan, AllgatherLeavesEveryBlockEverywhere) {
+TEST_P(HierarchyPlan, AllgatherDeliversEveryBlockToEveryRank) {
   const auto [layout, groups] = GetParam();
   for (const std::size_t block : kSizes) {
     Bytes expected;
@@ -190,7 +190,7 @@ TEST_P(HierarchyPlan, AllgatherLeavesEveryBlockEverywhere) {
   }
 }
 
-TEST_P(HierarchyPlan, BroadcastLeavesTheRootsBytesEverywhere) {
+TEST_P(HierarchyPlan, BroadcastDeliversTheRootsBytesToEveryRank) {
   const auto [layout, groups] = GetParam();
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{256 * 1024}, std::size_t{700'001}}) {
     for (std::uint32_t root = 0; root < layout.ranks(); ++root) {
@@ -204,7 +204,7 @@ TEST_P(HierarchyPlan, BroadcastLeavesTheRootsBytesEverywhere) {
   }
 }
 
-TEST_P(HierarchyPlan, ABarrierEnds) {
+TEST_P(HierarchyPlan, BarrierEnds) {
   const auto [layout, groups] = GetParam();
   Job job(layout, groups, Collective::barrier, 0, 0);
   job.run(7);
@@ -224,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, HierarchyPlan,
                                               one.param.groups ? "Groups" : "");
                          });
 
-TEST(HierarchyPlanWays, GroupsExchangeLongBlocksAtEveryRankAndLeadersAtOne) {
+TEST(HierarchyPlanWays, GroupsUseEveryRankForLongBlocksAndLeadersOne) {
   const HostLayout layout{2, 4};
   constexpr std::size_t kBlock = 600'000;  // three segments; the host's blocks are ten
   const Job by_leaders(layout, false, Collective::allgather, kBlock, 0);
@@ -237,7 +237,7 @@ TEST(HierarchyPlanWays, GroupsExchangeLongBlocksAtEveryRankAndLeadersAtOne) {
   EXPECT_EQ(is_short.calls(HierarchySide::across, Collective::allgather), 2u);
 }
 
-TEST(HierarchyPlanWays, ABroadcastOfOneSegmentIsCutFiner) {
+TEST(HierarchyPlanWays, BroadcastOfOneSegmentIsCutFiner) {
   const auto shared = [](std::size_t bytes) {
     const Job job({2, 4}, false, Collective::broadcast, bytes, 0);
     return job.calls(HierarchySide::host, Collective::broadcast) / 8;
@@ -251,13 +251,13 @@ TEST(HierarchyPlanWays, ABroadcastOfOneSegmentIsCutFiner) {
   EXPECT_EQ(shared(16 * 4 * k64 + 1), 9u);
 }
 
-TEST(HierarchyPlanWays, PairsOfRanksAreFlatForWhatIsLong) {
+TEST(HierarchyPlanWays, PairsOfRanksUseNoHierarchyForLongCalls) {
   const Bytes some(64);
   Bytes buffer(2 * 1024 * 1024 + 1);
   CollectiveCall call{.collective = Collective::broadcast, .send = some, .receive = buffer};
   EXPECT_FALSE(better_by_hosts(call, {4, 2}));
   EXPECT_TRUE(better_by_hosts(call, {4, 3}));
-  // Two that share a leader, of four on their host, are no pair.
+  // Two ranks that share a leader on a host of four ranks are no pair.
   EXPECT_TRUE(better_by_hosts(call, HostLayout{4, 4}.divided(2)));
   call.receive = std::span(buffer).first(buffer.size() - 1);
   EXPECT_TRUE(better_by_hosts(call, {4, 2}));

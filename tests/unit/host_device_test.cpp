@@ -1,5 +1,5 @@
-// The `host` device by itself: its rings against a plain queue, and endpoints of one process that
-// send, write, read, multicast, push back, sleep and wake.
+// The `host` device by itself: its rings compared with a plain queue, and endpoints of one process
+// that send, write, read, multicast, apply backpressure, sleep and wake.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -28,8 +28,6 @@ Bytes pattern(std::size_t size, std::uint64_t seed) {
   return bytes;
 }
 
-// ---- the ring of frames
-
 struct Ring {
   explicit Ring(std::size_t capacity)
       : memory(frame_ring_bytes(capacity) / sizeof(SharedCount) + 1),
@@ -43,7 +41,7 @@ struct Ring {
   FrameReader reader;
 };
 
-TEST(FrameRing, IsAQueueWhateverTheSizesAndWhereverItWraps) {
+TEST(FrameRing, BehavesAsAQueueForAllSizesAndWraps) {
   Ring ring(1024);
   std::deque<Bytes> queue;
   std::uint64_t refused = 0;
@@ -72,14 +70,14 @@ TEST(FrameRing, IsAQueueWhateverTheSizesAndWhereverItWraps) {
   EXPECT_GT(refused, 100u);
 }
 
-TEST(FrameRing, NothingIsSeenBeforeItIsCommitted) {
+TEST(FrameRing, FrameIsInvisibleBeforeItIsCommitted) {
   Ring ring(1024);
   ASSERT_NE(ring.writer.reserve(100), nullptr);
   EXPECT_TRUE(ring.reader.empty());
   EXPECT_TRUE(ring.reader.front().empty());
 }
 
-TEST(FrameRing, ALyingWriterIsFoundOut) {
+TEST(FrameRing, ImpossibleLengthBreaksTheRing) {
   for (const std::uint64_t length : {std::uint64_t{0}, std::uint64_t{2000}, kSkip - 1}) {
     Ring ring(1024);
     ASSERT_NE(ring.writer.reserve(100), nullptr);
@@ -89,8 +87,6 @@ TEST(FrameRing, ALyingWriterIsFoundOut) {
     EXPECT_TRUE(ring.reader.broken()) << length;
   }
 }
-
-// ---- endpoints
 
 class Host : public testing::Test {
  protected:
@@ -125,7 +121,7 @@ class Host : public testing::Test {
     Bytes payload;
   };
 
-  /// Polls all, in virtual time, until nobody has anything left to do.
+  /// Polls all endpoints, in virtual time, until none has work left.
   void settle() {
     int idle = 0;
     while (idle < 8) {
@@ -169,7 +165,7 @@ TEST_F(Host, MessagesArriveInOrder) {
     ASSERT_EQ(one.payload, sent[i]);
     i += 2;
   }
-  // Far more than the ring takes at once, and nothing was lost.
+  // More than the ring holds, and still no loss.
   EXPECT_EQ(at(0).counters().reliable_frames_resent, 0u);
 }
 
@@ -214,7 +210,7 @@ TEST_F(Host, WritesAndReadsReachRegisteredMemoryOnly) {
   EXPECT_NE(arrived_[0].back().completion.code, Code::ok);
 }
 
-TEST_F(Host, AMulticastReachesAllOthersOnceAndAFullRingPushesBack) {
+TEST_F(Host, MulticastReachesAllOnceUnderBackpressure) {
   open(3, 2);
   const std::uint32_t chunk = at(0).capabilities().max_chunk_bytes;
   const Bytes data = pattern(100 * std::size_t{chunk} + 5, 3);
@@ -235,7 +231,7 @@ TEST_F(Host, AMulticastReachesAllOthersOnceAndAFullRingPushesBack) {
       posted += *accepted;
     }
     for (const std::uint32_t r : {1u, 2u}) {
-      // The slower rank holds the sender back.
+      // The slower rank limits the sender.
       if (r == 2 && draw(8, refused) % 3 == 0) continue;
       std::array<ReceivedChunk, 7> received;
       const std::size_t count = at(r).multicast(1).poll(received);
@@ -257,7 +253,7 @@ TEST_F(Host, AMulticastReachesAllOthersOnceAndAFullRingPushesBack) {
   EXPECT_EQ(at(1).counters().multicast_bytes_received, data.size());
 }
 
-TEST_F(Host, ProbesAreHeardByAllOthers) {
+TEST_F(Host, ProbeReachesAllOtherRanks) {
   open(3);
   ASSERT_TRUE(at(1).multicast(0).post_probe(0).ok());
   for (const std::uint32_t r : {0u, 2u}) {
@@ -274,13 +270,13 @@ bool rings(Endpoint& endpoint, int timeout_ms) {
   return ::poll(&bell, 1, timeout_ms) == 1;
 }
 
-TEST_F(Host, OnlyARankThatSleepsIsWoken) {
+TEST_F(Host, OnlySleepingRanksAreWoken) {
   open(2);
   Bytes message = pattern(10, 1);
   ASSERT_TRUE(at(0).post(now_, {.peer = rank_of(1), .local = message}).ok());
   poll(0);
   EXPECT_FALSE(rings(at(1), 0));
-  // What is there already keeps it from sleeping.
+  // A message that is already there prevents sleep.
   EXPECT_FALSE(at(1).prepare_wait());
   poll(1);
   EXPECT_EQ(arrived_[1].size(), 1u);
@@ -294,7 +290,7 @@ TEST_F(Host, OnlyARankThatSleepsIsWoken) {
   EXPECT_FALSE(rings(at(1), 0)) << "a poll silences the bell";
 }
 
-TEST_F(Host, AnAcknowledgementAloneWakesOnlyWhoWaitsForACompletion) {
+TEST_F(Host, AckAloneWakesOnlyARankThatAwaitsACompletion) {
   open(2);
   Bytes region(100);
   Bytes data = pattern(100, 1);
@@ -326,8 +322,8 @@ TEST_F(Host, AnAcknowledgementAloneWakesOnlyWhoWaitsForACompletion) {
   EXPECT_EQ(arrived_[0][0].completion.code, Code::ok);
 }
 
-// Broadcasts back to back outrun the window, and whoever calls them sleeps with frames in hand.
-TEST_F(Host, AnAcknowledgementWakesWhoseWindowIsFull) {
+// Back-to-back broadcasts outrun the window, and their caller sleeps with frames still queued.
+TEST_F(Host, AckWakesARankWithAFullWindow) {
   open(2);
   constexpr std::size_t kMessages = 200;
   Bytes message = pattern(8, 1);
@@ -346,7 +342,7 @@ TEST_F(Host, AnAcknowledgementWakesWhoseWindowIsFull) {
   }
 }
 
-TEST_F(Host, AReaderThatMakesRoomWakesTheSender) {
+TEST_F(Host, ReaderThatMakesRoomWakesTheSender) {
   open(2);
   const std::uint32_t chunk = at(0).capabilities().max_chunk_bytes;
   const Bytes data(40 * std::size_t{chunk});
@@ -362,8 +358,8 @@ TEST_F(Host, AReaderThatMakesRoomWakesTheSender) {
   EXPECT_TRUE(rings(at(0), 5000));
 }
 
-// Ranks whose rings are full would wake each other for as long as one of them is slow.
-TEST_F(Host, WhoFindsItsRingFullWakesNobody) {
+// Ranks with full rings would wake each other for as long as one of them is slow.
+TEST_F(Host, RankWithAFullRingWakesNoReader) {
   open(3);
   const std::uint32_t chunk = at(0).capabilities().max_chunk_bytes;
   const Bytes data(40 * std::size_t{chunk});
@@ -380,14 +376,14 @@ TEST_F(Host, WhoFindsItsRingFullWakesNobody) {
   EXPECT_EQ(*refused, 0u);
   EXPECT_FALSE(rings(at(1), 0));
   EXPECT_EQ(at(0).counters().send_calls, 0u);
-  // Room that the slow one makes is worth a look, and what is sent then is.
+  // Room made by the slow rank justifies a poll, and data sent into it justifies a wake.
   ASSERT_EQ(at(2).multicast(0).poll(received), *accepted);
   at(2).multicast(0).release();
   ASSERT_GT(at(0).multicast(0).post(run).value(), 0u);
   EXPECT_TRUE(rings(at(1), 5000));
 }
 
-TEST_F(Host, ASilentPeerIsReportedLost) {
+TEST_F(Host, SilentPeerIsReportedLost) {
   open(2);
   at(0).watch(Rank{1}, true);
   for (int i = 0; i < 100 && arrived_[0].empty(); ++i) {
@@ -399,7 +395,7 @@ TEST_F(Host, ASilentPeerIsReportedLost) {
   EXPECT_EQ(arrived_[0][0].completion.peer, Rank{1});
 }
 
-TEST(HostDevice, ARankWhoseMemoryCannotBeOpenedIsNamedWithTheRemedy) {
+TEST(HostDevice, UnreadableMemoryOfARankIsNamedWithTheRemedy) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);

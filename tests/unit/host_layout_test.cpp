@@ -1,4 +1,4 @@
-// Which ranks are taken for one host's (C6).
+// The ranks that count as ranks of one host.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -10,7 +10,7 @@
 namespace tutti::runtime {
 namespace {
 
-/// One rank a character: the host that it is on.
+/// One character a rank: its host.
 std::vector<PeerOptions> ranks_on(const std::string& hosts) {
   std::vector<PeerOptions> greetings;
   for (const char host : hosts) {
@@ -31,14 +31,14 @@ TEST(HostLayout, HostsOfEqualRunsOfRanks) {
   EXPECT_EQ(layout.place_of(Rank{5}), 2u);
 }
 
-TEST(HostLayout, WhatIsNotSoIsFlat) {
+TEST(HostLayout, OtherLayoutsAreFlat) {
   for (const char* hosts :
        {"a", "aaaa", "abcd", "aabbb", "abab", "aabbaa", "aab", "abb", "aabbab"}) {
     EXPECT_FALSE(HostLayout::of(ranks_on(hosts)).hierarchical()) << hosts;
   }
 }
 
-TEST(HostLayout, AHostIsDividedOnlyWhereAllRanksKeepCompany) {
+TEST(HostLayout, HostIsDividedOnlyIntoPartsOfTwoOrMoreRanks) {
   const HostLayout layout{2, 6};
   EXPECT_EQ(layout.divided(1).hosts, 2u);
   EXPECT_EQ(layout.divided(2).hosts, 4u);
@@ -55,13 +55,13 @@ TEST(HostLayout, RanksThatShareANetworkButNoMemoryAreFlat) {
   EXPECT_FALSE(HostLayout::of(greetings).hierarchical());
 }
 
-TEST(SubsetBootstrap, ExchangesWithinThePartAndSitsOutTheRest) {
+TEST(SubsetBootstrap, OnlyMembersExchange) {
   auto whole = make_local_bootstraps(5);
   std::vector<std::thread> threads;
   for (std::uint32_t r = 0; r < 5; ++r) {
     threads.emplace_back([&, r] {
       constexpr Nanoseconds kLong = std::chrono::seconds(60);
-      // Ranks 1 and 3 meet; the others have no part.
+      // Ranks 1 and 3 exchange; the others take no part.
       SubsetBootstrap part(*whole[r], {Rank{1}, Rank{3}});
       EXPECT_EQ(part.size(), 2u);
       if (r == 1 || r == 3) {

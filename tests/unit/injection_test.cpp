@@ -1,4 +1,4 @@
-// Reliable connections of a process hold back while its multicast waits for the same interface.
+// Reliable connections of a process yield to its multicast that waits for the same interface.
 #include "device/ip/egress_priority.hpp"
 
 #include <gtest/gtest.h>
@@ -14,13 +14,13 @@
 namespace tutti::device::ip {
 namespace {
 
-TEST(EgressPriority, EachInterfaceHasItsOwn) {
+TEST(EgressPriority, EachInterfaceHasItsOwnPriority) {
   const auto first = EgressPriority::of(1);
   EXPECT_EQ(first, EgressPriority::of(1));
   EXPECT_NE(first, EgressPriority::of(2));
 }
 
-TEST(EgressPriority, MulticastWaitsAsLongAsAnyQueuePairDoes) {
+TEST(EgressPriority, MulticastWaitsWhileAnyQueuePairWaits) {
   const auto injection = EgressPriority::of(1'000);
   EgressClaim one(injection);
   {
@@ -81,7 +81,7 @@ class TwoEndpoints : public testing::Test {
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
 };
 
-TEST_F(TwoEndpoints, AFewFramesLeaveWhileMulticastWaitsAndAWindowAfterwards) {
+TEST_F(TwoEndpoints, WaitingMulticastLimitsTheFramesOfARound) {
   EgressClaim turn(EgressPriority::of(if_nametoindex("lo")));
   turn.waits(true);
   for (int i = 0; i < 3; ++i) poll(0);
@@ -93,7 +93,7 @@ TEST_F(TwoEndpoints, AFewFramesLeaveWhileMulticastWaitsAndAWindowAfterwards) {
   EXPECT_EQ(rounds_held_back(), 3u);
 }
 
-TEST_F(TwoEndpoints, WhatIsHeldBackGoesOnAllTheSame) {
+TEST_F(TwoEndpoints, HeldBackTransferStillCompletes) {
   EgressClaim turn(EgressPriority::of(if_nametoindex("lo")));
   turn.waits(true);
   std::size_t done = 0;

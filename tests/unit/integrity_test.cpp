@@ -53,8 +53,6 @@ std::vector<Integrity> all_implementations(const Integrity& integrity) {
   return all;
 }
 
-// ---- the construction once more, slowly, from libcrypto's parts --------------------------------
-
 Bytes derive_with_libcrypto(const Bytes& secret, std::uint64_t context, std::size_t size) {
   std::string info = "tutti datagram tag 1";
   for (int byte = 0; byte < 8; ++byte) info.push_back(static_cast<char>(context >> (8 * byte)));
@@ -195,7 +193,7 @@ TEST(IntegrityKeyed, EqualsTheConstructionBuiltFromLibcrypto) {
   }
 }
 
-// Sums of words that are all zero or all one, where a lost carry would show soonest.
+// Sums of words that are all zero or all one reveal a lost carry first.
 TEST(IntegrityKeyed, EqualsTheConstructionForExtremePayloads) {
   const Bytes secret = random_bytes(32, 41);
   const Integrity integrity = Integrity::keyed(secret, 0).value();
@@ -208,7 +206,7 @@ TEST(IntegrityKeyed, EqualsTheConstructionForExtremePayloads) {
   }
 }
 
-// The wire form must not drift: ranks of different builds would silently drop each other's
+// The wire form must not change: ranks of different builds would silently drop each other's
 // datagrams.
 TEST(IntegrityKeyed, KeepsItsKnownTags) {
   Bytes secret(16);
@@ -225,7 +223,7 @@ TEST(IntegrityKeyed, KeepsItsKnownTags) {
 
 /// A header after which the CRC register is all ones again, as at a message's start.
 Header neutral_header() {
-  std::uint32_t before = ~std::uint32_t{0};  // what the last four bytes, mixed in, must leave
+  std::uint32_t before = ~std::uint32_t{0};  // remainder that the last four bytes must give
   for (int bit = 0; bit < 32; ++bit) {
     const bool reduced = (before >> 31) != 0;
     before = reduced ? ((before ^ 0x82f63b78u) << 1 | 1u) : before << 1;
@@ -323,7 +321,7 @@ void expect_exact_copy(const Integrity& integrity, std::size_t size, std::size_t
   constexpr std::byte kUntouched{0xa5};
   const Bytes source = random_bytes(size + source_shift, 5);
   const Header header = header_of(6);
-  // The payload ends where its allocation ends, so that a sanitizer sees a read too far.
+  // The payload ends at the end of its allocation, so that a sanitizer sees any read beyond it.
   const std::span<const std::byte> payload(source.data() + source_shift, size);
   Bytes destination(kGuard + destination_shift + size + kGuard, kUntouched);
   std::byte* const target = destination.data() + kGuard + destination_shift;
@@ -361,8 +359,8 @@ TEST_P(IntegrityOfKind, EverySingleBitMatters) {
         words.insert(each.tag(header.data(), payload));
         byte ^= std::byte{1} << (bit % 8);
       }
-      // All differ, from the original and from each other: CRC-32C finds two flipped bits at this
-      // size.
+      // All words differ from the original's and from each other: at this size CRC-32C detects two
+      // flipped bits.
       EXPECT_EQ(words.size(), bits + 1) << each.implementation() << " at " << size;
     }
   }
@@ -432,7 +430,7 @@ TEST(IntegrityCrc, FitsInThirtyTwoBits) {
   }
 }
 
-// A copy outlives what it was copied from, and threads share one object.
+// A copy outlives its original, and threads share one object.
 TEST(IntegrityKeyed, CopiesAreUsableFromManyThreads) {
   auto original = std::make_unique<Integrity>(keyed_with(17));
   const Header header = header_of(18);

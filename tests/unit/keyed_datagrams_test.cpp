@@ -1,5 +1,5 @@
-// Two queue pairs of one group that disagree on the integrity word: no datagram of one counts at
-// the other, though each is whole by its sender's own check. For UC, see uc_queue_pair_test.cpp.
+// Two queue pairs of one group with different integrity words: neither accepts a datagram of the
+// other, though each datagram passes its sender's own check. For UC, see uc_queue_pair_test.cpp.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <unistd.h>
@@ -55,7 +55,7 @@ class KeyedDatagrams : public testing::Test {
     return std::move(*pair);
   }
 
-  /// Chunks of rank 1 that count at rank 0, and how many it refused for their integrity word.
+  /// The chunks of rank 1 that count at rank 0, and the number refused for their integrity word.
   struct Outcome {
     std::uint32_t counted = 0;
     std::uint64_t refused = 0;

@@ -1,5 +1,4 @@
-// A copy beside other work: slice by slice, for a quarter of the time, or as fast as it goes where
-// there is nothing else to do.
+// A copy in slices: a quarter of the time while there is other work, full speed otherwise.
 #include "engine/schedule/paced_copy.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +27,7 @@ class PacedCopyOf : public testing::Test {
     target_.assign(bytes, std::byte{0});
     copy_.begin(source_, target_);
   }
-  /// Whether so much has come, and no more: the pattern has no slice of zeros.
+  /// Whether exactly the first `bytes` are copied: the pattern has no slice of zeros.
   bool has_come(std::size_t bytes) const {
     const auto end = static_cast<std::ptrdiff_t>(bytes);
     return std::equal(source_.begin(), source_.begin() + end, target_.begin()) &&
@@ -42,7 +41,7 @@ class PacedCopyOf : public testing::Test {
   Instant now_{1'000'000};
 };
 
-TEST_F(PacedCopyOf, GoesOnForAQuarterOfTheTimeBesideOtherWork) {
+TEST_F(PacedCopyOf, OtherWorkLimitsTheCopyToAQuarterOfTheTime) {
   begin(4 * kSlice);
   for (std::size_t slice = 1; slice <= 4; ++slice) {
     ASSERT_TRUE(copy_.go_on(now_, true)) << slice;
@@ -60,7 +59,7 @@ TEST_F(PacedCopyOf, GoesOnForAQuarterOfTheTimeBesideOtherWork) {
   EXPECT_EQ(target_, source_);
 }
 
-TEST_F(PacedCopyOf, DoesNotWaitWhereThereIsNothingElseToDo) {
+TEST_F(PacedCopyOf, CopyWithoutOtherWorkDoesNotWait) {
   begin(2 * kSlice + 5);
   ASSERT_TRUE(copy_.go_on(now_, true));
   now_ = now_ + kSliceTime;
@@ -70,7 +69,7 @@ TEST_F(PacedCopyOf, DoesNotWaitWhereThereIsNothingElseToDo) {
   EXPECT_EQ(target_, source_);
 }
 
-TEST_F(PacedCopyOf, TakesAnother) {
+TEST_F(PacedCopyOf, SecondCopyStartsAfterTheFirst) {
   begin(kSlice + 1);
   while (copy_.pending()) copy_.go_on(now_, false);
   begin(3);

@@ -1,4 +1,4 @@
-// Who goes before all does so for its share of the time, and for a limit at once.
+// The CPU budget of real-time priority: a share of the time, with a limit on one stretch.
 #include "runtime/progress/realtime_budget.hpp"
 
 #include <gtest/gtest.h>
@@ -28,22 +28,22 @@ class Budget : public testing::Test {
   bool begun_ = false;
 };
 
-TEST_F(Budget, LastsForWhoTakesNoMoreThanItsShare) {
+TEST_F(Budget, WorkWithinTheShareNeverEndsIt) {
   for (int i = 0; i < 1000; ++i) {
     ASSERT_TRUE(work(kStep)) << i;
     ASSERT_TRUE(sleep(kStep * 3)) << i;
   }
 }
 
-TEST_F(Budget, EndsForWhoWorksOn) {
+TEST_F(Budget, ContinuousWorkEndsIt) {
   Nanoseconds worked{0};
   while (work(kStep)) {
     worked += kStep;
     ASSERT_LT(worked, kMost * 2);
   }
-  // A quarter of it is saved again meanwhile.
+  // A quarter of the spent time is saved again meanwhile.
   EXPECT_GE(worked + kStep, kMost * 4 / 3);
-  // Back once half of the limit is saved: that takes four times as long.
+  // The budget returns once half of the limit is saved, which takes four times as long.
   Nanoseconds slept{0};
   while (!sleep(kStep)) {
     slept += kStep;
@@ -53,13 +53,13 @@ TEST_F(Budget, EndsForWhoWorksOn) {
   EXPECT_TRUE(work(kStep));
 }
 
-TEST_F(Budget, IsNotSavedWithoutLimit) {
+TEST_F(Budget, SavingsAreLimited) {
   ASSERT_TRUE(sleep(kMost * 1000));
   EXPECT_TRUE(work(kMost));
   EXPECT_FALSE(work(kMost));
 }
 
-TEST_F(Budget, OfNothingIsSpentAtOnce) {
+TEST_F(Budget, ZeroBudgetIsSpentAtOnce) {
   RealtimeBudget none(0, Nanoseconds(0));
   const Instant now{1'000'000'000};
   none.pass(now, false);

@@ -1,5 +1,5 @@
-// Sharing the engine between threads: one that waits in a collective stands aside for one that
-// wants to look or to abort. Where that is broken these tests do not end.
+// Threads that share the engine: a thread that waits in a collective yields to one that reads
+// counters or aborts. These tests hang if it does not.
 #include "runtime/progress/progress.hpp"
 
 #include <gtest/gtest.h>
@@ -41,14 +41,14 @@ class HalfABarrier {
   }
 
   Communicator& first() { return *first_; }
-  /// Enters the barrier at the second rank, too, and returns what both say.
+  /// Enters the barrier at the second rank, too, and returns the status of both.
   std::pair<Status, Status> finish() {
     const Status second = call(*second_);
     waiter_.join();
     return {first_status_, second};
   }
 
-  /// Another barrier at the second rank alone.
+  /// Enters another barrier at the second rank alone.
   Status call_second() { return call(*second_); }
 
   static std::map<std::string, std::uint64_t> counters_of(const Communicator& communicator) {
@@ -94,7 +94,7 @@ TEST(Progress, AbortEndsTheWaitOfAnotherThread) {
   auto [first, second] = barrier.finish();
   EXPECT_EQ(first.code(), Code::aborted) << first.to_string();
   EXPECT_NE(first.message().find("the operator asked for it"), std::string::npos);
-  // It had entered, which is all that a barrier tells.
+  // The rank had entered, and a barrier promises no more.
   if (second) second = barrier.call_second();
   EXPECT_FALSE(second) << "the peer must hear of it";
   EXPECT_NE(second.message().find("rank 0"), std::string::npos) << second.to_string();

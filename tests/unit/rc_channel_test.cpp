@@ -15,7 +15,7 @@ using namespace test;  // NOLINT: the harness is written for this file
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-TEST(RcChannel, RefusesSettingsItCannotWorkWith) {
+TEST(RcChannel, UnusableSettingsAreRefused) {
   EXPECT_TRUE(check(RcConfig{}).ok());
   RcConfig tiny;
   tiny.max_frame_bytes = 100;
@@ -28,7 +28,7 @@ TEST(RcChannel, RefusesSettingsItCannotWorkWith) {
   EXPECT_EQ(check(hasty).code(), Code::invalid_argument);
 }
 
-TEST(RcChannel, RefusesWorkThatCannotBeDone) {
+TEST(RcChannel, ImpossibleWorkIsRefused) {
   RcConfig config;
   config.max_queued_requests = 3;
   Pair pair(1, {}, config);
@@ -44,7 +44,7 @@ TEST(RcChannel, RefusesWorkThatCannotBeDone) {
   EXPECT_TRUE(pair.post(0, send_of(message)).ok());
 }
 
-TEST(RcChannel, ShortSendsAreTheCallersAgainAtOnceAndLongOnesAreNotCopied) {
+TEST(RcChannel, ShortSendsAreCopiedAndLongOnesAreNot) {
   Pair pair(2);
   Bytes brief(kInlineSendBytes, std::byte{1});
   Bytes large(kInlineSendBytes + 1, std::byte{1});
@@ -58,8 +58,8 @@ TEST(RcChannel, ShortSendsAreTheCallersAgainAtOnceAndLongOnesAreNotCopied) {
   EXPECT_EQ(frame.payload.data(), large.data());
 }
 
-// Everything at once, both ways: messages, writes, immediates, reads, checked against what was
-// meant.
+// All operations at once in both directions: messages, writes, immediates and reads, compared with
+// the expected data.
 class Traffic {
  public:
   Traffic(Pair& pair, std::size_t end, std::size_t requests) : pair_(pair), end_(end) {
@@ -179,7 +179,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Weather{"reordered", 0, 0.1, 200, 200}, Weather{"storm", 0.3, 0.3, 300, 1000}),
     [](const auto& weather) { return std::string(weather.param.name); });
 
-TEST(RcChannel, NothingIsSentAgainOnAGoodLink) {
+TEST(RcChannel, GoodLinkCausesNoRetransmission) {
   Pair pair(3);
   Traffic there(pair, 0, 400);
   Traffic back(pair, 1, 400);
@@ -215,7 +215,7 @@ TEST_P(RcLength, WritesAndReadsOfAnyLength) {
   EXPECT_EQ(pair[1].counters.read_bytes_served, GetParam());
 }
 
-// Around the data of one frame (1400 for writes, 1416 for answers) and up to 1 MiB.
+// Sizes around the data of one frame (1400 for writes, 1416 for answers) and up to 1 MiB.
 INSTANTIATE_TEST_SUITE_P(Lengths, RcLength,
                          testing::Values(0, 1, 1391, 1392, 1393, 1399, 1400, 1401, 1416, 1417, 2800,
                                          65536, 1 << 20));
@@ -253,7 +253,7 @@ TEST(RcChannel, ReadsPostedTogetherShareRequestFrames) {
     return true;
   };
   Bytes local(region.size());
-  // More than may be open at once: the rest waits and follows.
+  // More than may be open at once: the rest waits.
   for (std::uint64_t i = 0; i < 400; ++i) {
     const auto part = std::span(local).subspan(i * 64, 64);
     ASSERT_TRUE(pair.post(0, one_sided(Opcode::read, part, key, i * 64, i)).ok());
@@ -285,7 +285,7 @@ TEST(RcChannel, BadKeysAndRangesFailTheRequestAndNothingElse) {
       one_sided(Opcode::write, std::span(local).first(10), key, 0, 7),
   };
   for (WorkRequest request : requests) {
-    request.signaled = request.work_id >= 6;  // failures complete all the same
+    request.signaled = request.work_id >= 6;  // failures complete in any case
     ASSERT_TRUE(pair.post(0, request).ok());
   }
   ASSERT_TRUE(pair.run_until_quiet());
@@ -341,7 +341,7 @@ TEST(RcChannel, DeregistrationInTheMiddleRefusesTheRest) {
     pair.run_for(microseconds(200));
     ASSERT_TRUE(pair[0].completions.empty());
     ASSERT_TRUE(pair[1].memory.remove(key));
-    region.reset();  // a use of it from here on is a use after free
+    region.reset();  // a later use is a use after free
     ASSERT_TRUE(pair.run_until_quiet());
     ASSERT_EQ(pair[0].completions.size(), 1u);
     EXPECT_EQ(pair[0].completions[0].completion.code, Code::invalid_argument);
@@ -349,7 +349,7 @@ TEST(RcChannel, DeregistrationInTheMiddleRefusesTheRest) {
   }
 }
 
-TEST(RcChannel, AbandonedWorkLeavesTheCallersMemoryAloneAndShortMessagesStillGoOut) {
+TEST(RcChannel, AbandonedWorkFreesMemoryAndShortMessagesStillLeave) {
   for (const std::uint64_t begun_us : {0, 30, 200, 2000}) {
     for (const Opcode opcode : {Opcode::write_immediate, Opcode::read, Opcode::send}) {
       LinkOptions options;
@@ -369,7 +369,7 @@ TEST(RcChannel, AbandonedWorkLeavesTheCallersMemoryAloneAndShortMessagesStillGoO
         ASSERT_LT(complete, 3u) << "nothing is left to abandon";
       }
       pair.channel(0).abandon();
-      local.reset();  // a use of it from here on is a use after free
+      local.reset();  // a later use is a use after free
       Bytes message(100, std::byte{5});
       ASSERT_TRUE(pair.post(0, send_of(message)).ok());
       ASSERT_TRUE(pair.run_until_quiet());
@@ -383,7 +383,7 @@ TEST(RcChannel, AbandonedWorkLeavesTheCallersMemoryAloneAndShortMessagesStillGoO
   }
 }
 
-TEST(RcChannel, AnImmediateThatCameEarlyIsNotRaisedWhenItsWriteIsRefused) {
+TEST(RcChannel, EarlyImmediateIsNotRaisedWhenItsWriteIsRefused) {
   Pair pair(22);
   Bytes region(2000);
   const MemoryKey key = pair[1].memory.add(region).value();
@@ -397,7 +397,7 @@ TEST(RcChannel, AnImmediateThatCameEarlyIsNotRaisedWhenItsWriteIsRefused) {
   Bytes message(1);
   ASSERT_TRUE(pair.post(0, one_sided(Opcode::write_immediate, local, key)).ok());
   ASSERT_TRUE(pair.post(0, send_of(message)).ok());
-  pair.run_for(microseconds(40));  // the second frame, with the immediate, is there
+  pair.run_for(microseconds(40));  // the second frame, with the immediate, has arrived
   ASSERT_TRUE(dropped);
   ASSERT_EQ(region.back(), std::byte{1});
   ASSERT_TRUE(pair[1].memory.remove(key));
@@ -408,7 +408,7 @@ TEST(RcChannel, AnImmediateThatCameEarlyIsNotRaisedWhenItsWriteIsRefused) {
   EXPECT_EQ(pair[1].completions[0].payload, message);
 }
 
-TEST(RcChannel, AnAcknowledgementToldLateDoesNotTimeTheRoundTrip) {
+TEST(RcChannel, DelayedAckDoesNotTimeTheRoundTrip) {
   Pair pair(23);
   Bytes message(1);
   ASSERT_TRUE(pair.post(0, send_of(message)).ok());
@@ -426,7 +426,7 @@ TEST(RcChannel, AnAcknowledgementToldLateDoesNotTimeTheRoundTrip) {
   EXPECT_LT(pair.channel(0).smoothed_round_trip(), microseconds(45));
 }
 
-TEST(RcChannel, TheLastOfOverlappingWritesStaysOnTop) {
+TEST(RcChannel, LastOfOverlappingWritesWins) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     LinkOptions options;
     options.loss = 0.2;
@@ -449,7 +449,7 @@ TEST(RcChannel, TheLastOfOverlappingWritesStaysOnTop) {
   }
 }
 
-TEST(RcChannel, AtOnePercentLossFewerThanThreePercentAreSentAgain) {
+TEST(RcChannel, OnePercentLossRetransmitsLessThanThreePercent) {
   LinkOptions options;
   options.loss = 0.01;
   Pair pair(8, options);
@@ -464,11 +464,11 @@ TEST(RcChannel, AtOnePercentLossFewerThanThreePercentAreSentAgain) {
   const auto& counters = pair[0].counters;
   EXPECT_GT(counters.frames_resent, 0u);
   EXPECT_LT(counters.frames_resent * 100, counters.frames_sent * 3);
-  // 20 MiB take 17.6 ms at line rate; a stall of a few ms per loss would take seconds.
+  // The transfer takes 17.6 ms at line rate; a stall at every loss would take seconds.
   EXPECT_LT((pair.now() - start).count(), 120'000'000);
 }
 
-TEST(RcChannel, TheLossOfTheLastFrameIsRepairedWithinTwoTimeouts) {
+TEST(RcChannel, LostLastFrameIsRepairedWithinTwoTimeouts) {
   for (const RcKind lost : {RcKind::send, RcKind::read_request, RcKind::read_response}) {
     Pair pair(9);
     Bytes region(10);
@@ -490,7 +490,7 @@ TEST(RcChannel, TheLossOfTheLastFrameIsRepairedWithinTwoTimeouts) {
   }
 }
 
-TEST(RcChannel, ALossInTheMiddleIsRepairedWithoutATimeout) {
+TEST(RcChannel, LossInTheMiddleIsRepairedWithoutATimeout) {
   Pair pair(10);
   Bytes region(100'000);
   const MemoryKey key = pair[1].memory.add(region).value();
@@ -505,7 +505,7 @@ TEST(RcChannel, ALossInTheMiddleIsRepairedWithoutATimeout) {
   EXPECT_EQ(pair[0].counters.timeouts, 0u);
 }
 
-TEST(RcChannel, TheWholeWindowLostIsRepairedAfterOneTimeout) {
+TEST(RcChannel, LostWindowIsRepairedAfterOneTimeout) {
   Pair pair(11);
   Bytes region(100'000);
   const MemoryKey key = pair[1].memory.add(region).value();
@@ -519,7 +519,7 @@ TEST(RcChannel, TheWholeWindowLostIsRepairedAfterOneTimeout) {
   EXPECT_LT(pair.now() - start, 2 * RcConfig{}.rto_min);
 }
 
-TEST(RcChannel, TheWindowBoundsWhatIsOnItsWayAndShrinksOnLoss) {
+TEST(RcChannel, WindowBoundsFramesInFlightAndShrinksOnLoss) {
   RcConfig config;
   config.window_bytes = 20 * config.max_frame_bytes;
   Pair pair(12, {}, config);
@@ -538,8 +538,8 @@ TEST(RcChannel, TheWindowBoundsWhatIsOnItsWayAndShrinksOnLoss) {
   EXPECT_EQ(pair.channel(0).window_frames(), 20u) << "grown again, no farther than configured";
 }
 
-// A process without a core looks like a network that lost everything, until it answers.
-TEST(RcChannel, AReceiverThatStandsStillCostsOneFrameAndNotTheWindow) {
+// A process without a core looks like a network that lost every frame, until it answers.
+TEST(RcChannel, PausedReceiverCostsOneFrameAndNotTheWindow) {
   Pair pair(24);
   Bytes region(4 << 20);
   const MemoryKey key = pair[1].memory.add(region).value();
@@ -554,7 +554,8 @@ TEST(RcChannel, AReceiverThatStandsStillCostsOneFrameAndNotTheWindow) {
   };
   pair.run_for(milliseconds(5));
   EXPECT_GE(waiting.size(), window / 2);
-  // It takes the oldest frame first: what it says then answers that, not the one sent again.
+  // The receiver takes the oldest frame first: its answer acknowledges that one, not the
+  // retransmission.
   pair.inject(1, waiting.front());
   pair.run_for(milliseconds(1));
   for (std::size_t i = 1; i < waiting.size(); ++i) pair.inject(1, std::move(waiting[i]));
@@ -566,7 +567,7 @@ TEST(RcChannel, AReceiverThatStandsStillCostsOneFrameAndNotTheWindow) {
   EXPECT_EQ(pair.channel(0).window_frames(), window);
 }
 
-TEST(RcChannel, FramesTakenBackAreGivenAgainAndAreNoLoss) {
+TEST(RcChannel, FramesTakenBackAreSentLaterAndAreNoLoss) {
   Pair pair(13);
   Bytes message(1000, std::byte{1});
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(pair.post(0, send_of(message)).ok());
@@ -574,7 +575,7 @@ TEST(RcChannel, FramesTakenBackAreGivenAgainAndAreNoLoss) {
   for (OutgoingFrame& frame : frames) ASSERT_TRUE(pair.channel(0).next_frame(pair.now(), frame));
   EXPECT_EQ(pair[0].counters.frames_sent, 5u);
   for (const OutgoingFrame& frame : frames) pair.channel(0).take_back(frame);
-  pair.channel(0).take_back(frames[0]);  // once more changes nothing
+  pair.channel(0).take_back(frames[0]);  // a second time changes nothing
   EXPECT_EQ(pair[0].counters.frames_sent, 0u);
   EXPECT_EQ(pair[0].counters.bytes_sent, 0u);
   EXPECT_TRUE(pair.channel(0).has_output(pair.now()));
@@ -595,9 +596,9 @@ TEST(RcChannel, AcknowledgementsOfSilentReceiversAreDelayedAndFew) {
   EXPECT_EQ(pair[1].counters.acks_sent, pair[1].counters.frames_sent);
 }
 
-// Numbers that come along with the peer's own messages let frames go a few at a time: the last of
-// each few, which the window holds up, must not be answered by a datagram of its own.
-TEST(RcChannel, AWindowThatOpensByBitsIsNotAskedForAtEveryBit) {
+// ACKs on the peer's own messages open the window a few frames at a time. The last frame of each
+// few, at the edge of the window, must not ask for a datagram of its own.
+TEST(RcChannel, WindowThatOpensInSmallStepsIsNotAskedForAtEachStep) {
   RcConfig config;
   config.max_frame_bytes = 8900;
   Pair pair(15, {.bytes_per_nanosecond = 0.125}, config);
@@ -616,7 +617,7 @@ TEST(RcChannel, AWindowThatOpensByBitsIsNotAskedForAtEveryBit) {
   EXPECT_EQ(pair[0].counters.frames_resent, 0u);
 }
 
-TEST(RcChannel, AFrameNobodyAsksAboutIsAcknowledgedAfterTheDelay) {
+TEST(RcChannel, FrameWithoutAnAckRequestIsAcknowledgedAfterTheDelay) {
   Pair pair(15);
   RcFrame write;
   write.kind = RcKind::write;
@@ -636,7 +637,7 @@ TEST(RcChannel, AFrameNobodyAsksAboutIsAcknowledgedAfterTheDelay) {
   EXPECT_EQ(receiver.next_deadline(), kNever);
 }
 
-TEST(RcChannel, ADeadPeerIsReportedWithinTheTimeoutAndPendingWorkFails) {
+TEST(RcChannel, DeadPeerIsReportedWithinTheTimeoutAndPendingWorkFails) {
   RcConfig config;
   config.peer_timeout = milliseconds(300);
   Pair pair(16, {}, config);
@@ -667,7 +668,7 @@ TEST(RcChannel, ADeadPeerIsReportedWithinTheTimeoutAndPendingWorkFails) {
   EXPECT_FALSE(pair.channel(0).has_output(pair.now()));
 }
 
-TEST(RcChannel, AReadWhoseAnswerNeverComesFailsAlthoughItsRequestWasAcknowledged) {
+TEST(RcChannel, ReadWithoutAnswerFailsThoughItsRequestWasAcknowledged) {
   RcConfig config;
   config.peer_timeout = milliseconds(100);
   Pair pair(17, {}, config);
@@ -676,7 +677,7 @@ TEST(RcChannel, AReadWhoseAnswerNeverComesFailsAlthoughItsRequestWasAcknowledged
   const MemoryKey key = pair[1].memory.add(region).value();
   bool answered = false;
   pair.filter = [&](std::size_t from, const Bytes& bytes) {
-    // The answer and all that follows is lost; what acknowledges the request gets through.
+    // The answer and later frames are lost; the ACK of the request arrives.
     answered |= kind_of(bytes) == RcKind::read_response;
     return from == 0 || !answered;
   };
@@ -692,7 +693,7 @@ TEST(RcChannel, PingsKeepAWatchedIdleLinkAlive) {
   options.loss = 0.1;
   Pair pair(18, options, config);
   pair.run_for(milliseconds(1000));
-  EXPECT_EQ(pair[0].counters.frames_sent, 0u) << "nobody watches, nothing is sent";
+  EXPECT_EQ(pair[0].counters.frames_sent, 0u) << "nothing is sent without a watch";
   pair.channel(0).watch(true, pair.now());
   pair.run_for(milliseconds(1000));
   EXPECT_FALSE(pair.channel(0).failed());
@@ -714,7 +715,7 @@ TEST(RcChannel, WatchingStartsTheClock) {
   Bytes message(1);
   ASSERT_TRUE(pair.post(0, send_of(message)).ok());
   ASSERT_TRUE(pair.run_until_quiet());
-  pair.run_for(milliseconds(5000));  // long silence while nobody watches
+  pair.run_for(milliseconds(5000));  // long silence without a watch
   pair.channel(0).watch(true, pair.now());
   pair.channel(0).on_timer(pair.now(), pair[0]);
   EXPECT_FALSE(pair.channel(0).failed());
@@ -739,7 +740,7 @@ TEST(RcChannel, FramesOfAnotherIncarnationAreDroppedAndCounted) {
   EXPECT_FALSE(pair.channel(1).has_output(pair.now()));
 }
 
-TEST(RcChannel, AnAcknowledgementOfWhatWasNeverSentIsRejected) {
+TEST(RcChannel, AckOfUnsentFramesIsRejected) {
   Pair pair(21);
   Bytes message(1000);
   ASSERT_TRUE(pair.post(0, send_of(message)).ok());
@@ -760,7 +761,7 @@ TEST(RcChannel, MutatedFramesNeverReachBeyondRegisteredMemory) {
     RcConfig config;
     config.peer_timeout = milliseconds(500);
     Pair pair(seed, {}, config);
-    // Guards on both sides of all memory that frames may name.
+    // Guards on both sides of all memory that frames may address.
     constexpr std::size_t kGuard = 4096;
     Bytes arena(3 * kGuard, std::byte{0x5a});
     const std::span<std::byte> region = std::span(arena).subspan(kGuard, kGuard);
@@ -771,7 +772,7 @@ TEST(RcChannel, MutatedFramesNeverReachBeyondRegisteredMemory) {
       Bytes mutated = bytes;
       const std::size_t flips = 1 + pair.random()() % 4;
       for (std::size_t i = 0; i < flips; ++i) {
-        // The incarnations stay: what fails them is dropped at once.
+        // The incarnations stay: a frame with a wrong one is dropped at once.
         const std::size_t at = pair.random()() % mutated.size();
         if (at < 4 || at >= 12) mutated[at] ^= static_cast<std::byte>(1u << pair.random()() % 8);
       }

@@ -1,5 +1,5 @@
-// The frames of the reliable connection: what is written is read back, what contradicts itself is
-// not.
+// The frames of the reliable connection: valid frames decode as encoded, contradictory ones are
+// refused.
 #include "device/rc/rc_frame.hpp"
 
 #include <gtest/gtest.h>
@@ -105,7 +105,7 @@ TEST(RcFrame, WordsAndRangesAreReadBackAsWritten) {
   }
 }
 
-TEST(RcFrame, TheLayoutIsTheDocumentedOne) {
+TEST(RcFrame, LayoutIsTheDocumentedOne) {
   RcFrame write = sample(RcKind::write);
   write.acknowledge_now = true;
   write.operation = 0x01020304;
@@ -167,7 +167,7 @@ TEST(RcFrame, ContradictionsAreRefused) {
   EXPECT_FALSE(decode_rc(flags)) << "unknown flag";
 }
 
-TEST(RcFrame, PrintsWhatMatters) {
+TEST(RcFrame, TextFormNamesTheRelevantFields) {
   RcFrame write = sample(RcKind::write);
   write.operation = 3;
   write.offset = 4096;

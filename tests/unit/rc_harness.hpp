@@ -1,4 +1,4 @@
-// Two reliable channels and a bad link between them, in virtual time and by seed.
+// Two reliable channels and a lossy link between them, in virtual time, reproducible by seed.
 #pragma once
 
 #include <cstddef>
@@ -37,23 +37,23 @@ inline WorkRequest one_sided(Opcode opcode, std::span<std::byte> local, MemoryKe
 
 inline RcKind kind_of(const Bytes& bytes) { return static_cast<RcKind>(bytes[0]); }
 
-/// How a link treats datagrams; the same in both directions.
+/// The faults of a link, the same in both directions.
 struct LinkOptions {
   double loss = 0;
   double duplication = 0;
   Nanoseconds latency{20'000};
-  Nanoseconds jitter{0};               ///< up to so much more, per datagram: reorders
+  Nanoseconds jitter{0};               ///< greatest additional delay of a datagram; reorders
   double bytes_per_nanosecond = 1.25;  ///< 10 Gbit/s
 };
 
-/// A completion with a payload of its own.
+/// A completion that owns its payload.
 struct Recorded {
   Completion completion;
   Bytes payload;
   Instant at;
 };
 
-/// One end: channel, memory and everything that completed.
+/// One end: channel, memory and completions so far.
 struct End : CompletionSink {
   RcCounters counters;
   MemoryTable memory;
@@ -127,7 +127,7 @@ class Pair {
   bool run_until_quiet() {
     return run([this] { return channel(0).quiet() && channel(1).quiet(); });
   }
-  /// Puts bytes on the wire to `end`, due now.
+  /// Puts bytes on the wire to `end`, due at once.
   void inject(std::size_t end, Bytes bytes) {
     flying_.emplace(now_, Flight{end, std::move(bytes)});
   }

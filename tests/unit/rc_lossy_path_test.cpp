@@ -1,4 +1,4 @@
-// What a reliable channel does once its path has lost something: last frames leave twice.
+// A reliable channel whose path has lost a frame sends the last frame of a burst twice.
 #include <gtest/gtest.h>
 
 #include "device/rc/rc_channel.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 using namespace test;  // NOLINT: the harness is written for this
 
-/// A pair whose end 0 wrote to end 1, with one frame lost in the middle.
+/// A pair in which end 0 wrote to end 1, and one frame in the middle was lost.
 class LossyPath : public testing::Test {
  protected:
   LossyPath() : region_(4 << 20), local_(region_.size()) {
@@ -32,7 +32,7 @@ class LossyPath : public testing::Test {
     ASSERT_TRUE(pair.run_until_quiet());
   }
   void post_message(std::size_t from) { ASSERT_TRUE(pair.post(from, send_of(message_)).ok()); }
-  /// Last frames that `end` has sent twice since the loss was mended.
+  /// Tail probes that `end` has sent since the loss was repaired.
   std::uint64_t repeated(std::size_t end) { return pair[end].counters.tail_probes - before_[end]; }
 
   Pair pair{30};
@@ -45,7 +45,7 @@ class LossyPath : public testing::Test {
   std::uint64_t before_[2] = {};
 };
 
-TEST_F(LossyPath, ALostMessageCostsNoTimeoutInEitherDirection) {
+TEST_F(LossyPath, LostMessageCostsNoTimeoutInEitherDirection) {
   for (std::size_t from : {0, 1}) {
     bool dropped = false;
     pair.filter = [&](std::size_t, const Bytes& bytes) {
@@ -65,19 +65,19 @@ TEST_F(LossyPath, ALostMessageCostsNoTimeoutInEitherDirection) {
   }
 }
 
-TEST_F(LossyPath, OnlyTheLastFrameOfWhatThereIsToSendLeavesTwice) {
+TEST_F(LossyPath, OnlyTheLastFrameOfABurstIsRepeated) {
   for (int i = 0; i < 10; ++i) post_message(0);
   ASSERT_TRUE(pair.run_until_quiet());
   EXPECT_EQ(repeated(0), 1u);
   EXPECT_EQ(pair[1].of(Opcode::receive).size(), 10u);
 }
 
-TEST_F(LossyPath, AFrameThatFillsTheWindowIsNotTheLast) {
+TEST_F(LossyPath, FrameThatFillsTheWindowIsNotTheLast) {
   write(1 << 20);  // four windows
   EXPECT_EQ(repeated(0), 1u);
 }
 
-TEST_F(LossyPath, TheLossIsForgottenAfterAThousandFrames) {
+TEST_F(LossyPath, LossIsForgottenAfterAThousandFrames) {
   write(2 << 20);
   const std::uint64_t then = repeated(0);
   post_message(0);
@@ -85,7 +85,7 @@ TEST_F(LossyPath, TheLossIsForgottenAfterAThousandFrames) {
   EXPECT_EQ(repeated(0), then);
 }
 
-TEST_F(LossyPath, ARepeatedFrameThatCouldNotBeSentIsNotMissed) {
+TEST_F(LossyPath, UnsentTailProbeDelaysNothing) {
   post_message(0);
   OutgoingFrame first;
   OutgoingFrame second;
@@ -104,7 +104,7 @@ TEST_F(LossyPath, ARepeatedFrameThatCouldNotBeSentIsNotMissed) {
   EXPECT_EQ(pair[0].counters.timeouts, 0u);
 }
 
-TEST(GoodPath, NothingLeavesTwice) {
+TEST(GoodPath, NoFrameIsRepeated) {
   Pair pair(31);
   Bytes message(100);
   for (int i = 0; i < 50; ++i) {

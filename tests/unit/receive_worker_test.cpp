@@ -1,5 +1,5 @@
-// A receive worker and the driver's side of it, step by step: what happens in the middle of a batch
-// is done from within `place`, where another thread would be.
+// A receive worker and the owner's side of it, step by step: `place` runs the actions of another
+// thread in the middle of a batch.
 #include "engine/receive/receive_worker.hpp"
 
 #include <gtest/gtest.h>
@@ -116,7 +116,7 @@ class Receiving : public testing::Test {
   std::vector<std::byte> buffer_;
 };
 
-TEST_F(Receiving, PlacesMarksAndCounts) {
+TEST_F(Receiving, ValidChunksArePlacedMarkedAndCounted) {
   team_.publish(view());
   first_.arrive(kEpoch, 5, 0, std::byte{5});
   first_.arrive(kEpoch, 5, 0, std::byte{6});                 // a duplicate
@@ -151,7 +151,7 @@ TEST_F(Receiving, PlacesMarksAndCounts) {
   EXPECT_EQ(fold().chunks_received, 0u) << "folded twice";
 }
 
-TEST_F(Receiving, WakesTheDriverForWhatCannotWait) {
+TEST_F(Receiving, UrgentChunksWakeTheOwner) {
   team_.publish(view());
   first_.arrive(kEpoch, 1, 0, std::byte{1});
   worker_.poll(kNow);
@@ -164,7 +164,7 @@ TEST_F(Receiving, WakesTheDriverForWhatCannotWait) {
   worker_.poll(kNow);
   EXPECT_EQ(driver_wakes_, 2);
   team_.set_eager(false);
-  // Everything but chunk 10, which then comes last.
+  // All chunks but number 10, which then comes last.
   for (std::uint32_t b = 0; b < 2; ++b) map_->mark_run(b, {b * 300 + 11, b * 300 + 300});
   map_->mark_run(1, {300, 311});
   map_->mark_run(0, {0, 10});
@@ -174,7 +174,7 @@ TEST_F(Receiving, WakesTheDriverForWhatCannotWait) {
   EXPECT_EQ(driver_wakes_, 3);
 }
 
-TEST_F(Receiving, KeepsOffWhatIsBeingRead) {
+TEST_F(Receiving, ReadLockedChunkIsNotPlaced) {
   team_.publish(view());
   read_locked_.set_atomic(8);
   EXPECT_TRUE(team_.passed(team_.grace())) << "wait-free where no batch is under way";
@@ -189,7 +189,7 @@ TEST_F(Receiving, KeepsOffWhatIsBeingRead) {
   EXPECT_EQ(at(8), std::byte{8});
 }
 
-TEST_F(Receiving, AReadWaitsForTheBatchThatMayPlaceTheSameChunk) {
+TEST_F(Receiving, ReadWaitsForTheBatchThatMayPlaceTheSameChunk) {
   team_.publish(view());
   ReceiveTeam::GracePeriod grace;
   first_.in_place = [&] {
@@ -207,7 +207,7 @@ TEST_F(Receiving, AReadWaitsForTheBatchThatMayPlaceTheSameChunk) {
   EXPECT_TRUE(map_->has(0, 8)) << "so the read is not needed any more";
 }
 
-TEST_F(Receiving, SaysWhereMessagesBelongThatPlaceThemselves) {
+TEST_F(Receiving, PlacementOfUcMessagesIsResolved) {
   using Where = device::Placement::Where;
   team_.publish(view());
   map_->mark_run(0, {5, 6});
@@ -236,10 +236,10 @@ TEST_F(Receiving, SaysWhereMessagesBelongThatPlaceThemselves) {
     EXPECT_EQ(counters.chunks_stale, begins ? 1u : 0u);
   }
   EXPECT_EQ(first_.guide->landing({kEpoch, 4, rank_of(0), kChunk}, true).where, Where::nowhere)
-      << "nobody holds the view now";
+      << "the view is free now";
 }
 
-TEST_F(Receiving, APlaceIsHeldUntilTheEndOfThePollThatAskedForIt) {
+TEST_F(Receiving, PlacementIsHeldUntilTheEndOfItsPoll) {
   team_.publish(view());
   first_.in_poll = [&] { EXPECT_TRUE(team_.passed(team_.grace())) << "nothing was asked"; };
   worker_.poll(kNow);
@@ -260,7 +260,7 @@ TEST_F(Receiving, APlaceIsHeldUntilTheEndOfThePollThatAskedForIt) {
   worker_.poll(kNow);
 }
 
-TEST_F(Receiving, ADamagedChunkIsNotMarkedAndMayComeAgain) {
+TEST_F(Receiving, DamagedChunkIsNotMarkedAndMayComeAgain) {
   team_.publish(view());
   first_.in_place = [] { return false; };
   first_.arrive(kEpoch, 8, 0, std::byte{0xbd});
@@ -274,7 +274,7 @@ TEST_F(Receiving, ADamagedChunkIsNotMarkedAndMayComeAgain) {
   EXPECT_EQ(fold().chunks_damaged, 1u);
 }
 
-TEST_F(Receiving, AFailedCollectivesBufferIsGivenBackAfterTheBatch) {
+TEST_F(Receiving, FailedCollectiveReleasesItsBufferAfterTheBatch) {
   team_.publish(view());
   ReceiveTeam::GracePeriod grace;
   first_.in_place = [&] {
@@ -289,12 +289,12 @@ TEST_F(Receiving, AFailedCollectivesBufferIsGivenBackAfterTheBatch) {
   first_.in_place = [] { return true; };
   first_.arrive(kEpoch, 2, 0, std::byte{2});
   first_.arrive(kEpoch + 1, 2, 0, std::byte{2});
-  EXPECT_TRUE(worker_.poll(kNow)) << "what nobody reads would keep its thread awake";
+  EXPECT_TRUE(worker_.poll(kNow)) << "an unread datagram would keep its thread awake";
   EXPECT_EQ(at(2), std::byte{0});
   EXPECT_FALSE(worker_.holds_unexpected());
 }
 
-TEST_F(Receiving, WhatViewsPointToLivesAsLongAsABatch) {
+TEST_F(Receiving, RetiredOperationLivesUntilTheEndOfTheBatch) {
   team_.publish(view());
   auto operation = std::make_shared<int>(1);
   const std::weak_ptr<int> alive = operation;
@@ -315,7 +315,7 @@ TEST_F(Receiving, WhatViewsPointToLivesAsLongAsABatch) {
   EXPECT_EQ(fold().chunks_stale, 1u);
 }
 
-TEST_F(Receiving, EarlyChunksArePlacedWhenTheirCollectiveBegins) {
+TEST_F(Receiving, UnexpectedChunksArePlacedWhenTheirCollectiveBegins) {
   first_.arrive(kEpoch, 4, 0, std::byte{4});
   first_.arrive(kEpoch + 1, 4, 0, std::byte{5});
   worker_.poll(kNow);
@@ -339,7 +339,7 @@ TEST_F(Receiving, EarlyChunksArePlacedWhenTheirCollectiveBegins) {
   EXPECT_EQ(counters.chunks_stale, 1u) << "one that began and ended unseen";
 }
 
-TEST_F(Receiving, NoMoreEarlyChunksAreKeptThanAllowed) {
+TEST_F(Receiving, UnexpectedChunksAreLimited) {
   for (std::uint32_t psn = 0; psn < 12; ++psn) first_.arrive(kEpoch, psn, 0, std::byte{1});
   worker_.poll(kNow);
   const observe::Counters counters = fold();
@@ -347,7 +347,7 @@ TEST_F(Receiving, NoMoreEarlyChunksAreKeptThanAllowed) {
   EXPECT_EQ(counters.chunks_unexpected_dropped, 2u);
 }
 
-TEST_F(Receiving, ALookIsAnsweredWhenNothingIsLeft) {
+TEST_F(Receiving, DrainRequestIsAnsweredWhenNothingIsLeft) {
   team_.publish(view());
   worker_.poll(kNow);
   first_.arrive(kEpoch, 1, 0, std::byte{1});
@@ -365,7 +365,7 @@ TEST_F(Receiving, ALookIsAnsweredWhenNothingIsLeft) {
   EXPECT_FALSE(worker_.due());
 }
 
-TEST_F(Receiving, ALookAskedForDuringABatchIsNotAnsweredByIt) {
+TEST_F(Receiving, DrainRequestDuringABatchIsNotAnsweredByIt) {
   team_.publish(view());
   std::uint64_t look = 0;
   first_.in_place = [&] {
@@ -380,8 +380,8 @@ TEST_F(Receiving, ALookAskedForDuringABatchIsNotAnsweredByIt) {
   EXPECT_TRUE(team_.looked(look));
 }
 
-// A run that a worker is filling must not look empty: what lies behind it would count as here.
-TEST(SharedBits, ARunThatIsFilledMeanwhileIsNotTakenForNone) {
+// A run that a worker is filling must not look empty: the rest behind it would count as present.
+TEST(SharedBits, RunFilledConcurrentlyIsNotEmpty) {
   constexpr std::uint32_t kBits = 1 << 16;
   for (int round = 0; round < 20; ++round) {
     SharedBitmap bits(kBits);
@@ -421,7 +421,7 @@ class TwoReceiving : public Receiving {
   TwoReceiving() : Receiving(2) {}
 };
 
-TEST_F(TwoReceiving, ALookIsEveryWorkersToAnswer) {
+TEST_F(TwoReceiving, DrainRequestNeedsEveryWorker) {
   team_.publish(view());
   const std::uint64_t look = team_.request_drain();
   team_.worker(1).poll(kNow);

@@ -1,4 +1,4 @@
-// Multicast in shared memory, where nothing is lost: no slow path, no handshake, and no rank waits
+// Multicast in shared memory, which loses nothing: no slow path, no handshake, and no rank waits
 // for another that has its data.
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ void expect_no_slow_path(const Counters& counters) {
   }
 }
 
-TEST(SharedMemoryMulticast, ABroadcastTakesNoMessage) {
+TEST(SharedMemoryMulticast, BroadcastTakesNoMessage) {
   on_ranks(4, on_host(), [](Communicator& communicator) {
     const Counters before = counters_of(communicator);
     for (std::uint32_t i = 0; i < 12; ++i) broadcast(communicator, kBlock, i % 4, i);
@@ -60,7 +60,7 @@ TEST(SharedMemoryMulticast, ABroadcastTakesNoMessage) {
   });
 }
 
-TEST(SharedMemoryMulticast, AnAllgatherTakesNoMessage) {
+TEST(SharedMemoryMulticast, AllgatherTakesNoMessage) {
   on_ranks(4, on_host(), [](Communicator& communicator) {
     const Counters before = counters_of(communicator);
     for (std::uint32_t i = 0; i < 12; ++i) allgather(communicator, kBlock, 100 * i);
@@ -71,7 +71,7 @@ TEST(SharedMemoryMulticast, AnAllgatherTakesNoMessage) {
   });
 }
 
-TEST(SharedMemoryMulticast, LongBlocksGoThroughAFullRing) {
+TEST(SharedMemoryMulticast, LongBlocksPassAFullRing) {
   on_ranks(3, on_host(), [](Communicator& communicator) {
     for (std::uint32_t i = 0; i < 3; ++i) {
       broadcast(communicator, 20'000'000, i, i);
@@ -83,7 +83,7 @@ TEST(SharedMemoryMulticast, LongBlocksGoThroughAFullRing) {
   });
 }
 
-TEST(SharedMemoryMulticast, ARootThatIsLateIsNotAskedForWhatItHasNotSent) {
+TEST(SharedMemoryMulticast, LateRootIsNotAskedForUnsentChunks) {
   on_ranks(3, on_host(), [](Communicator& communicator) {
     broadcast(communicator, kBlock, 0, 1);
     if (index(communicator.rank()) == 0) std::this_thread::sleep_for(milliseconds(300));
@@ -93,7 +93,7 @@ TEST(SharedMemoryMulticast, ARootThatIsLateIsNotAskedForWhatItHasNotSent) {
   });
 }
 
-TEST(SharedMemoryMulticast, ARootMayGoBeforeTheOthersCome) {
+TEST(SharedMemoryMulticast, RootMayCloseBeforeTheOthersBegin) {
   std::barrier<> root_is_gone(3);
   on_ranks(3, on_host(), [&](Communicator& communicator) {
     if (index(communicator.rank()) == 0) {
@@ -116,7 +116,7 @@ TEST(SharedMemoryMulticast, ChunksOfAnotherCollectiveAreAnError) {
     ASSERT_TRUE(request.ok());
     const Status status = request->wait_for(kLong);
     if (root) return;
-    // Who calls when another rank has found it already is told that the communicator has failed.
+    // A rank that calls after another has found the error gets the failure of the communicator.
     EXPECT_TRUE(status.code() == Code::peer_failed || status.code() == Code::aborted)
         << status.to_string();
     if (status.message().find("same collectives") != std::string::npos) ++named;

@@ -1,6 +1,6 @@
-// Short collectives at a device's board: one meeting each, whoever comes first, whoever runs ahead,
-// and whatever else is under way; in shared memory without a message, by multicast with those that
-// lost entries take.
+// Short collectives by slot exchange: one exchange each in any order of arrival, with ranks that
+// run ahead and other collectives under way. Shared memory takes no message; multicast takes one a
+// rank, and more only for lost entries.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -23,7 +23,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What a rank may be ahead of those who read (device/host/shared_board.hpp, device/ip/board.hpp).
+// How many exchanges a rank may be ahead of its readers.
 constexpr std::uint32_t kSlots = 8;
 
 /// The longest block.
@@ -76,7 +76,7 @@ using Place = std::tuple<const char*, std::uint32_t>;  // device, ranks
 
 class SlotsOfRanks : public testing::TestWithParam<Place> {};
 
-TEST_P(SlotsOfRanks, AShortCollectiveIsOneMeeting) {
+TEST_P(SlotsOfRanks, ShortCollectiveIsOneExchange) {
   const std::string device = std::get<0>(GetParam());
   on_ranks(std::get<1>(GetParam()), on(device), [&](Communicator& communicator) {
     const std::uint32_t ranks = communicator.size();
@@ -122,7 +122,7 @@ class SlotExchange : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Device, SlotExchange, testing::Values("host", "ip"),
                          [](const auto& one) { return std::string(one.param); });
 
-TEST(SharedSlots, IsWhatWeChooseForShortBlocksOnly) {
+TEST(SharedSlots, DefaultChoiceIsForShortBlocksOnly) {
   on_ranks(2, on("host"), [](Communicator& communicator) {
     Bytes buffer(longest("host") + 1);
     const auto algorithm_of = [&](std::size_t bytes) {
@@ -139,7 +139,7 @@ TEST(SharedSlots, IsWhatWeChooseForShortBlocksOnly) {
   });
 }
 
-TEST_P(SlotExchange, WhatDoesNotFitGoesByMessages) {
+TEST_P(SlotExchange, LongBlocksUseMessages) {
   on_ranks(3, options(), [&](Communicator& communicator) {
     const Counters before = counters_of(communicator);
     broadcast(communicator, longest(GetParam()) + 1, 1, 5);
@@ -151,7 +151,7 @@ TEST_P(SlotExchange, WhatDoesNotFitGoesByMessages) {
   });
 }
 
-/// A root, and by Gather the others, may be so many meetings ahead of who reads, and no more.
+/// A root, and in a Gather the other ranks, may be this many exchanges ahead of their readers.
 void run_ahead(Collective collective, const CommunicatorOptions& options) {
   constexpr std::uint32_t kMeetings = 3 * kSlots;
   constexpr std::size_t kBytes = 700;
@@ -192,18 +192,18 @@ void run_ahead(Collective collective, const CommunicatorOptions& options) {
   });
 }
 
-TEST_P(SlotExchange, ARootIsAtMostAsFarAheadAsThereArePlaces) {
+TEST_P(SlotExchange, RootAheadOfReadersIsLimitedByTheSlots) {
   run_ahead(Collective::broadcast, options());
 }
 
-TEST_P(SlotExchange, WhoIsGatheredIsAtMostAsFarAheadAsThereArePlaces) {
+TEST_P(SlotExchange, GatheredRankAheadOfTheRootIsLimitedByTheSlots) {
   run_ahead(Collective::gather, options());
 }
 
-TEST_P(SlotExchange, EndsWhileTheApplicationLooksElsewhere) {
+TEST_P(SlotExchange, CallEndsWithoutAWaitingThread) {
   on_ranks(3, options(), [](Communicator& communicator) {
     for (std::uint32_t i = 0; i < 20; ++i) {
-      // In turn each rank is late, so that the others' requests wait for it.
+      // Each rank in turn is late, so that the others' requests wait for it.
       if (i % 3 == index(communicator.rank())) std::this_thread::sleep_for(milliseconds(3));
       auto request = communicator.barrier(by_slots());
       ASSERT_TRUE(request.ok());
@@ -213,7 +213,7 @@ TEST_P(SlotExchange, EndsWhileTheApplicationLooksElsewhere) {
   });
 }
 
-TEST_P(SlotExchange, TellsWhoAsksToBeCalled) {
+TEST_P(SlotExchange, CallbackRunsOnceForEachCall) {
   on_ranks(3, options(), [](Communicator& communicator) {
     std::atomic<int> called{0};
     for (int i = 0; i < 50; ++i) {
@@ -228,7 +228,7 @@ TEST_P(SlotExchange, TellsWhoAsksToBeCalled) {
   });
 }
 
-TEST_P(SlotExchange, KeepsTheOrderAmongOtherCollectives) {
+TEST_P(SlotExchange, OrderAmongOtherCollectivesIsKept) {
   constexpr std::size_t kLongBlock = 300'000;
   constexpr std::size_t kMessage = 40'000;
   on_ranks(4, options(), [](Communicator& communicator) {
@@ -257,7 +257,7 @@ TEST_P(SlotExchange, KeepsTheOrderAmongOtherCollectives) {
   });
 }
 
-TEST_P(SlotExchange, CallsThatDifferAreAnErrorThatNamesBoth) {
+TEST_P(SlotExchange, DifferentCallsFailWithBothNames) {
   std::atomic<int> named{0};
   on_ranks(3, options(), [&](Communicator& communicator) {
     Bytes buffer(index(communicator.rank()) == 2 ? 24 : 8);
@@ -277,7 +277,7 @@ TEST_P(SlotExchange, CallsThatDifferAreAnErrorThatNamesBoth) {
   EXPECT_EQ(named, 1);
 }
 
-TEST(SlotExchangeBetweenHosts, WaitingForARankThatHasClosedIsAnErrorThatNamesIt) {
+TEST(SlotExchangeBetweenHosts, ClosedRankIsNamedInTheError) {
   std::atomic<int> named{0};
   on_ranks(3, on("ip"), [&](Communicator& communicator) {
     finish(communicator.barrier(by_slots()));
@@ -297,8 +297,8 @@ TEST(SlotExchangeBetweenHosts, WaitingForARankThatHasClosedIsAnErrorThatNamesIt)
   EXPECT_GE(named, 1);
 }
 
-/// Between hosts somebody may have lost its entry; in shared memory it lies where all see it.
-TEST_P(SlotExchange, ARootThatClosesWaitsForWhoMayMissItsEntry) {
+/// Between hosts a rank may have lost the entry; in shared memory it stays readable.
+TEST_P(SlotExchange, ClosingRootWaitsForRanksThatMayMissItsEntry) {
   const bool may_be_lost = GetParam() == std::string("ip");
   std::atomic<bool> gone{false};
   on_ranks(3, options(), [&](Communicator& communicator) {
@@ -320,7 +320,7 @@ TEST_P(SlotExchange, ARootThatClosesWaitsForWhoMayMissItsEntry) {
   EXPECT_TRUE(gone);
 }
 
-TEST_P(SlotExchange, ARankThatGoesIsMissedByName) {
+TEST_P(SlotExchange, LeavingRankIsNamedInTheError) {
   CommunicatorOptions hasty = options();
   hasty.peer_timeout = milliseconds(300);
   on_ranks(3, hasty, [](Communicator& communicator) {
@@ -334,7 +334,7 @@ TEST_P(SlotExchange, ARankThatGoesIsMissedByName) {
   });
 }
 
-TEST(SharedSlots, APeerThatLiesAboutItsBlockIsNotReadBeyondItsPlace) {
+TEST(SharedSlots, FalseBlockLengthIsNotReadBeyondTheSlot) {
   device::host::HostDevice device;
   std::vector<std::unique_ptr<device::Endpoint>> endpoints;
   std::vector<std::vector<std::byte>> addresses;
@@ -359,9 +359,8 @@ TEST(SharedSlots, APeerThatLiesAboutItsBlockIsNotReadBeyondItsPlace) {
   EXPECT_EQ(entries[0].block.size(), longest("host"));
 }
 
-// ---- entries that get lost on the way
-
-/// The network of a few boards: hands each chunk to all others, but those that `lost` says.
+/// The network of a few slot exchanges: delivers each chunk to all others, except where `lost`
+/// drops it.
 struct LossyNetwork {
   struct Chunk {
     std::uint32_t epoch;
@@ -427,7 +426,7 @@ struct SlotExchanges {
     }
   }
 
-  /// What the layer above does: asks for what is missing, says what was left.
+  /// Does the part of the layer above: sends NAKs for missing entries and their answers.
   void repair() {
     for (std::uint32_t r = 0; r < slot_exchanges.size(); ++r) {
       for (const Rank missing : slot_exchanges[r]->missing()) {
@@ -449,7 +448,7 @@ device::ExchangeHeader all_to_all(std::size_t bytes) {
   return {.purpose = 2, .block_bytes = bytes};
 }
 
-TEST(LossySlotExchange, EveryEntryComesInTheEndWhateverIsLost) {
+TEST(LossySlotExchange, EveryEntryArrivesDespiteLosses) {
   constexpr std::uint32_t kRanks = 4;
   SlotExchanges job(kRanks);
   std::uint64_t step = 0;
@@ -485,7 +484,7 @@ TEST(LossySlotExchange, EveryEntryComesInTheEndWhateverIsLost) {
   EXPECT_GT(job.again, 20u);
 }
 
-TEST(LossySlotExchange, WhatOneRankReadsIsSentToItAlone) {
+TEST(LossySlotExchange, GatheredEntriesAreSentToTheRootAlone) {
   SlotExchanges job(3);
   const Bytes block = pattern(250, 1);
   const device::ExchangeHeader gather{.flow = device::ExchangeHeader::Flow::all_to_root,
@@ -498,7 +497,7 @@ TEST(LossySlotExchange, WhatOneRankReadsIsSentToItAlone) {
   EXPECT_EQ(job.slot_exchanges[1]->collect().size(), 2u);
 }
 
-TEST(LossySlotExchange, AnEntryIsAnsweredForAsLongAsSomebodyMayMissIt) {
+TEST(LossySlotExchange, EntryIsResentUntilEveryReaderHasIt) {
   SlotExchanges job(3);
   const Bytes block = pattern(250, 1);
   const device::ExchangeHeader broadcast{.flow = device::ExchangeHeader::Flow::root_to_all,
@@ -513,7 +512,7 @@ TEST(LossySlotExchange, AnEntryIsAnsweredForAsLongAsSomebodyMayMissIt) {
     EXPECT_TRUE(job.slot_exchanges[0]->complete());
     job.slot_exchanges[0]->leave();
   }
-  // Nobody has said that he has left the first.
+  // No rank has acknowledged the first exchange.
   job.slot_exchanges[0]->enter(broadcast, block);
   EXPECT_TRUE(job.slot_exchanges[0]->slot_busy());
   EXPECT_EQ(job.slot_exchanges[0]->unacked().size(), 2u);
@@ -533,7 +532,7 @@ TEST(LossySlotExchange, AnEntryIsAnsweredForAsLongAsSomebodyMayMissIt) {
   EXPECT_FALSE(job.slot_exchanges[0]->slot_busy());
 }
 
-TEST(LossySlotExchange, ChunksThatAreNoneOfAnEntryAreDropped) {
+TEST(LossySlotExchange, ChunksOutsideAnyEntryAreDropped) {
   SlotExchanges job(2);
   const Bytes block = pattern(250, 1);
   const auto send = [&](std::uint32_t epoch, std::uint32_t psn, Bytes payload) {
@@ -544,7 +543,7 @@ TEST(LossySlotExchange, ChunksThatAreNoneOfAnEntryAreDropped) {
     device::ip::encode(meeting, payload.data());
     return payload;
   };
-  send(1, 0, Bytes(3));                                         // no head
+  send(1, 0, Bytes(3));                                         // no header
   send(1, 3, framed(all_to_all(250), 50));                      // a piece too many
   send(1, 0, framed(all_to_all(250), 99));                      // a piece too short
   send(1, 0, framed(all_to_all(std::uint64_t{1} << 60), 100));  // a block too long

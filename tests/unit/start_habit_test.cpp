@@ -1,4 +1,4 @@
-// Whether an application goes on to compute after a start is told by what it did last.
+// Predicts from the last calls whether an application computes after it starts a collective.
 #include "runtime/progress/overlap_predictor.hpp"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace tutti::runtime {
 namespace {
 
-TEST(OverlapPredictor, WhoBeginsOneAndWaitsComputes) {
+TEST(OverlapPredictor, OneStartAndAWaitPredictsComputation) {
   OverlapPredictor habit;
   for (int call = 0; call < 3; ++call) {
     EXPECT_TRUE(habit.begun());
@@ -14,7 +14,7 @@ TEST(OverlapPredictor, WhoBeginsOneAndWaitsComputes) {
   }
 }
 
-TEST(OverlapPredictor, WhoBeganTwoBeginsTwo) {
+TEST(OverlapPredictor, TwoStartsPredictTwoStarts) {
   OverlapPredictor habit;
   EXPECT_TRUE(habit.begun()) << "nothing is known yet";
   EXPECT_FALSE(habit.begun());
@@ -26,7 +26,7 @@ TEST(OverlapPredictor, WhoBeganTwoBeginsTwo) {
   }
 }
 
-TEST(OverlapPredictor, IsUnlearned) {
+TEST(OverlapPredictor, PatternIsUnlearned) {
   OverlapPredictor habit;
   habit.begun();
   habit.begun();
@@ -36,13 +36,13 @@ TEST(OverlapPredictor, IsUnlearned) {
   EXPECT_TRUE(habit.begun());
 }
 
-TEST(OverlapPredictor, WhoNeverWaitsIsTakenToBeginMore) {
+TEST(OverlapPredictor, StartsWithoutAWaitPredictMoreStarts) {
   OverlapPredictor habit;
   habit.begun();
   for (int call = 0; call < 3; ++call) EXPECT_FALSE(habit.begun());
 }
 
-TEST(OverlapPredictor, AWaitForAnEarlierOneTellsNothing) {
+TEST(OverlapPredictor, WaitForAnEarlierRequestPredictsNothing) {
   OverlapPredictor habit;
   habit.begun();
   habit.begun();

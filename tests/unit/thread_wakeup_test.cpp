@@ -1,5 +1,5 @@
-// What threads of ours ask of the scheduler: they go before threads that compute where the process
-// may say so, as the counters tell; a nice value by name is heeded, or refused by name.
+// The priority of progress threads: it is raised above computing threads if the process may do so,
+// and the counters report it; a nice value in the environment is applied, or refused by name.
 #include "runtime/progress/thread_priority.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using runtime::set_realtime;
 
 constexpr const char* kVariable = "TUTTI_PROGRESS_NICE";
 
-/// Runs `work` on a thread of its own: whoever has a nice value cannot lower it again.
+/// Runs `work` on its own thread, because a raised nice value cannot be lowered again.
 template <typename Work>
 void apart(Work&& work) {
   std::thread(work).join();
@@ -42,7 +42,7 @@ bool may_go_first() {
 
 int policy_of_this_thread() { return ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK; }
 
-/// A control group may have no time for it whatever the process may.
+/// A control group may grant no real-time budget even to a privileged process.
 bool may_go_before_all() {
   bool may = false;
   apart([&] {
@@ -52,7 +52,7 @@ bool may_go_before_all() {
   return may && nice_of_this_thread() == 0;
 }
 
-/// Takes the right to go first from the calling thread; false: it cannot be taken here.
+/// Takes the right to raise priority from the calling thread; false if that is impossible here.
 bool loses_its_right() {
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   __user_cap_data_struct sets[2]{};
@@ -71,7 +71,7 @@ class ThreadWakeup : public testing::Test {
   void TearDown() override { ::unsetenv(kVariable); }
 };
 
-TEST_F(ThreadWakeup, AValueThatIsNoNiceValueIsNamed) {
+TEST_F(ThreadWakeup, InvalidNiceValueIsNamed) {
   for (const char* value : {"", "x", "-21", "20", "-10 ", "+3", "99999999999"}) {
     ::setenv(kVariable, value, 1);
     const auto precedence = progress_priority();
@@ -82,7 +82,7 @@ TEST_F(ThreadWakeup, AValueThatIsNoNiceValueIsNamed) {
   }
 }
 
-TEST_F(ThreadWakeup, AThreadGoesFirstWhereTheProcessMaySaySo) {
+TEST_F(ThreadWakeup, NiceValueIsRaisedWhenAllowed) {
   if (!may_go_first()) return test::skip_without("priority", "no negative nice values here");
   apart([] {
     const auto precedence = progress_priority();
@@ -94,7 +94,7 @@ TEST_F(ThreadWakeup, AThreadGoesFirstWhereTheProcessMaySaySo) {
     EXPECT_EQ(granted->nice, *precedence->nice);
     EXPECT_LT(granted->nice, 0);
     EXPECT_EQ(nice_of_this_thread(), granted->nice);
-    // What a completion callback starts there is the application's.
+    // A thread that a completion callback starts has the application's priority.
     apart([] { EXPECT_EQ(nice_of_this_thread(), 0); });
   });
   EXPECT_EQ(nice_of_this_thread(), 0);
@@ -106,7 +106,7 @@ std::size_t occurrences(const std::string& text, const std::string& of) {
   return count;
 }
 
-/// What two threads of this process write to the standard error stream as their priority is raised.
+/// The standard error output of two threads of this process as their priority is raised.
 std::string notices_of_two_threads(const PriorityRequest& request) {
   testing::internal::CaptureStderr();
   for (int thread = 0; thread < 2; ++thread) apart([&] { (void)apply_priority(request); });
@@ -130,7 +130,7 @@ TEST_F(ThreadWakeup, NiceValueAloneWritesNoNotice) {
   EXPECT_EQ(notices_of_two_threads({.nice = 5}), "");
 }
 
-TEST_F(ThreadWakeup, AThreadGoesBeforeAllAndStepsBack) {
+TEST_F(ThreadWakeup, RealTimePriorityIsTakenAndGivenBack) {
   if (!may_go_before_all())
     return test::skip_without("priority", "no round-robin scheduling here, or a nice value");
   apart([] {
@@ -149,7 +149,7 @@ TEST_F(ThreadWakeup, AThreadGoesBeforeAllAndStepsBack) {
   });
 }
 
-TEST_F(ThreadWakeup, WhoGaveTheProcessANiceValueKnowsBetter) {
+TEST_F(ThreadWakeup, ProcessWithANiceValueKeepsIt) {
   apart([] {
     ASSERT_EQ(::setpriority(PRIO_PROCESS, 0, 7), 0);
     const auto precedence = progress_priority();
@@ -162,7 +162,7 @@ TEST_F(ThreadWakeup, WhoGaveTheProcessANiceValueKnowsBetter) {
   });
 }
 
-TEST_F(ThreadWakeup, ARefusalIsAnErrorOnlyWhereTheValueWasDemanded) {
+TEST_F(ThreadWakeup, RefusalIsAnErrorOnlyForADemandedValue) {
   apart([] {
     if (!loses_its_right())
       return test::skip_without("nicelimit", "RLIMIT_NICE allows negative nice values");
@@ -179,22 +179,22 @@ TEST_F(ThreadWakeup, ARefusalIsAnErrorOnlyWhereTheValueWasDemanded) {
   });
 }
 
-TEST_F(ThreadWakeup, ACommunicatorsBackgroundGoesFirstOnceSomebodyComputesBesideIt) {
+TEST_F(ThreadWakeup, BackgroundThreadGetsPriorityOnceAThreadComputes) {
   if (!may_go_first()) return test::skip_without("priority", "no negative nice values here");
   const Bytes own = pattern(128 * 1024, 1);
   on_ranks(2, patient(), [&](Communicator& communicator) {
     finish(communicator.barrier({.will_wait = true}));
     EXPECT_EQ(priority_of(communicator), 0u);
-    // Too long for a board, where a collective may be over before anybody computes.
+    // Too long for a slot exchange, which may end before any thread computes.
     Bytes all(2 * own.size());
     finish(communicator.allgather(own, all));
-    // The background thread asks when it drives next.
+    // The background thread raises its priority when it next owns the engine.
     while (priority_of(communicator) == 0) std::this_thread::yield();
     EXPECT_EQ(priority_of(communicator), 10u);
   });
 }
 
-TEST_F(ThreadWakeup, WhoIsAloneOnItsHostGoesBeforeAll) {
+TEST_F(ThreadWakeup, OnlyRankOfAHostGetsRealTimePriority) {
   if (!may_go_before_all())
     return test::skip_without("priority", "no round-robin scheduling here, or a nice value");
   const Bytes own = pattern(128 * 1024, 1);
@@ -206,7 +206,7 @@ TEST_F(ThreadWakeup, WhoIsAloneOnItsHostGoesBeforeAll) {
   });
 }
 
-TEST_F(ThreadWakeup, ACommunicatorHeedsTheNiceValueThatItIsGiven) {
+TEST_F(ThreadWakeup, CommunicatorAppliesTheNiceValueOfTheEnvironment) {
   if (may_go_first()) {
     ::setenv(kVariable, "-4", 1);
     on_ranks(2, patient(), [](Communicator& communicator) {

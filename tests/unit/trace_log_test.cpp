@@ -1,4 +1,4 @@
-// Spans of a rank: kept within bounds, put on tracks on which nothing overlaps.
+// Spans of a rank: limited in number, and put on tracks in which none overlap.
 #include "observe/trace_log.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TraceSpan span(std::int64_t begin, std::int64_t end, TraceKind kind = TraceKind:
   return made;
 }
 
-/// What a viewer shows: by track, the names and times in microseconds, in order.
+/// The content that a viewer shows: by track, names and times in microseconds, in order.
 using Shown = std::map<std::string, std::vector<std::tuple<double, double, std::string>>>;
 
 Shown show(const TraceLog& log, const TraceClock& clock = {}) {
@@ -55,7 +55,7 @@ Shown show(const TraceLog& log, const TraceClock& clock = {}) {
   return shown;
 }
 
-TEST(TraceLog, KeepsTheLatestAndCountsWhatMadeRoom) {
+TEST(TraceLog, FullLogKeepsTheLatestAndCountsTheRest) {
   TraceLog log("tasks", 4, hand_clock);
   for (int i = 0; i < 11; ++i) log.add(span(i, i + 1));
   const TraceLog::Content content = log.content();
@@ -64,7 +64,7 @@ TEST(TraceLog, KeepsTheLatestAndCountsWhatMadeRoom) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(content.spans[i].begin.nanoseconds, 7 + i);
 }
 
-TEST(TraceLog, NamesPeersAsTheJobDoes) {
+TEST(TraceLog, PeersHaveTheRanksOfTheJob) {
   TraceLog log("tasks", 4, hand_clock);
   CommunicatorTrace leaders(log, 0x4001, {Rank{0}, Rank{4}});
   leaders.add(span(0, 1));
@@ -77,7 +77,7 @@ TEST(TraceLog, NamesPeersAsTheJobDoes) {
   EXPECT_EQ(spans[1].peer, kNoRank);
 }
 
-TEST(TraceLog, JoinsRoundsThatFoundWork) {
+TEST(TraceLog, RoundsWithWorkAreJoined) {
   TraceLog log("driver", 8, hand_clock);
   {
     BusyTrace busy(&log, TraceKind::drive, "driver: application thread");
@@ -94,7 +94,7 @@ TEST(TraceLog, JoinsRoundsThatFoundWork) {
   EXPECT_EQ((spans[1].end - spans[1].begin).count(), 5);
 }
 
-TEST(TraceExport, PutsWhatOverlapsIntoRowsBesideEachOther) {
+TEST(TraceExport, OverlappingSpansGetSeparateRows) {
   TraceLog log("tasks", 16, hand_clock);
   log.add(span(0, 3'000, TraceKind::receive));
   log.add(span(1'000, 2'000, TraceKind::receive));
@@ -110,7 +110,7 @@ TEST(TraceExport, PutsWhatOverlapsIntoRowsBesideEachOther) {
   }
 }
 
-TEST(TraceExport, CountsTimesFromTheOriginOfRankZero) {
+TEST(TraceExport, TimesCountFromTheOriginOfRankZero) {
   TraceLog log("tasks", 4, hand_clock);
   log.add(span(1'000'000, 1'500'000));
   const Shown shown =
@@ -118,7 +118,7 @@ TEST(TraceExport, CountsTimesFromTheOriginOfRankZero) {
   EXPECT_EQ(shown.at("sends"), (Shown::mapped_type{{-100.0, 400.0, "send to 1"}}));
 }
 
-TEST(FlightRecorder, TracesPhasesWithinTheirCollectivesThoughTheseOverlap) {
+TEST(FlightRecorder, PhasesStayWithinOverlappingCollectives) {
   TraceLog log("tasks", 32, hand_clock);
   CommunicatorTrace trace(log, 0, {});
   FlightRecorder recorder;

@@ -1,5 +1,5 @@
-// UC multicast on loopback, segment by segment: what is missing, late, repeated, damaged or forged
-// never counts, and never touches what does.
+// UC multicast on loopback, fragment by fragment: missing, late, repeated, damaged and forged
+// fragments never count, and never change chunks that count.
 #include "device/ip/uc/uc_queue_pair.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ constexpr std::uint16_t kCommunicator = 3;
 constexpr std::uint32_t kRanks = 20;
 constexpr std::uint32_t kEpoch = 7;
 constexpr std::uint32_t kSegment = 128;
-constexpr std::uint32_t kChunk = 5 * kSegment + 32;  // six segments, the last one short
+constexpr std::uint32_t kChunk = 5 * kSegment + 32;  // six fragments, the last one short
 constexpr std::uint32_t kChunks = 24;
 constexpr std::byte kUntouched{0xee};
 
@@ -35,7 +35,7 @@ Bytes pattern(std::size_t size, std::uint64_t seed) {
 
 wire::Integrity integrity() { return *wire::Integrity::keyed(pattern(32, 1), kCommunicator); }
 
-/// Where the chunks of one collective belong, and which of them count.
+/// The placement of the chunks of one collective, and the set of those that count.
 class Place final : public PlacementResolver {
  public:
   std::uint32_t epoch = kEpoch;
@@ -61,7 +61,7 @@ class Place final : public PlacementResolver {
   }
 };
 
-/// A queue pair of rank 0, and a plain socket that sends to its group whatever it is told.
+/// A queue pair of rank 0, and a plain socket that sends any bytes to its group.
 class Uc : public testing::Test {
  protected:
   void SetUp() override {
@@ -99,7 +99,7 @@ class Uc : public testing::Test {
 
   static Bytes bytes_of(std::uint32_t psn) { return pattern(kChunk, 100 + psn); }
 
-  /// The segments of a message; `forged`: by somebody without the secret.
+  /// The fragments of a message; `forged`: made without the secret.
   static std::vector<Bytes> segments(std::uint32_t source, std::uint32_t psn, const Bytes& payload,
                                      bool forged = false, std::uint32_t step = kSegment) {
     wire::Segment segment{.message = {.kind = wire::PacketKind::message,
@@ -131,7 +131,8 @@ class Uc : public testing::Test {
       ASSERT_EQ(::send(raw_.get(), one.data(), one.size(), 0), static_cast<ssize_t>(one.size()));
     }
   }
-  /// As one segmented send, which arrives as one message; all but the last are equally long.
+  /// Sends one segmented datagram, which arrives as one message; all fragments but the last are
+  /// equally long.
   void send_together(const std::vector<Bytes>& datagrams) {
     Bytes all;
     for (const Bytes& one : datagrams) all.insert(all.end(), one.begin(), one.end());
@@ -145,7 +146,7 @@ class Uc : public testing::Test {
     together ? send_together(datagrams) : send(datagrams);
   }
 
-  /// Takes what is there as the engine does; returns how many chunks count now that did not.
+  /// Receives as the engine does; returns the number of chunks that newly count.
   std::uint32_t receive() {
     std::uint32_t fresh = 0;
     for (;;) {
@@ -191,7 +192,7 @@ std::vector<Bytes> joined(std::vector<Bytes> all, const std::vector<Bytes>& more
   return all;
 }
 
-TEST_F(Uc, APostedRunLandsWhereItBelongsAndEachMessageCompletesOnce) {
+TEST_F(Uc, PostedRunIsPlacedAndEachMessageCompletesOnce) {
   const auto sender = open(1);
   Bytes data;
   for (std::uint32_t psn = 2; psn < 12; ++psn) {
@@ -211,7 +212,7 @@ TEST_F(Uc, APostedRunLandsWhereItBelongsAndEachMessageCompletesOnce) {
   EXPECT_EQ(place_.began, 10u);
 }
 
-TEST_F(Uc, ARunWhoseChunksAreNoMessagesIsRefused) {
+TEST_F(Uc, RunWithImpossibleChunkSizeIsRefused) {
   const Bytes data(2 * 65536);
   for (const std::uint32_t chunk_bytes : {0u, message_bytes_for_segment(kSegment) + 1, 65536u}) {
     const auto posted = receiver_->post(
@@ -249,19 +250,19 @@ INSTANTIATE_TEST_SUITE_P(Arrival, UcBothWays, testing::Bool(), [](const auto& ar
   return arrival.param ? "AsOneMessage" : "OneByOne";
 });
 
-TEST_P(UcBothWays, AWholeMessageCounts) {
+TEST_P(UcBothWays, WholeMessageCounts) {
   send(segments(1, 4), together());
   EXPECT_EQ(receive(), 1u);
   EXPECT_EQ(counters().uc_segments_direct, together() ? 6u : 0u);
 }
 
-TEST_P(UcBothWays, AGapAnywhereVoidsTheMessageAndItCountsWhenItComesAgain) {
+TEST_P(UcBothWays, GapVoidsTheMessageUntilItComesAgain) {
   for (std::uint32_t psn = 0; psn < 6; ++psn) {
     send(without(segments(1, psn), psn), together());
     send(segments(2, psn + 10), together());
     EXPECT_EQ(receive(), 1u) << "the other source's";
     EXPECT_FALSE(place_.counted.contains(psn));
-    // The last segment is missed when the source's next message comes.
+    // The loss of the last fragment shows when the source's next message arrives.
     send(segments(1, psn), together());
     EXPECT_EQ(receive(), 1u);
     EXPECT_EQ(counters().uc_messages_gapped, psn == 5 ? 5u : psn + 1);
@@ -269,7 +270,7 @@ TEST_P(UcBothWays, AGapAnywhereVoidsTheMessageAndItCountsWhenItComesAgain) {
   }
 }
 
-TEST_P(UcBothWays, AnUnfinishedMessageIsVoidedByTheNextOfItsSource) {
+TEST_P(UcBothWays, NextMessageOfASourceVoidsAnUnfinishedOne) {
   send(without(segments(1, 0), 5), together());
   send(segments(1, 1), together());
   EXPECT_EQ(receive(), 1u);
@@ -297,7 +298,7 @@ TEST_P(UcBothWays, RepeatedSegmentsChangeNothing) {
   EXPECT_EQ(counters().uc_messages_gapped, 0u);
 }
 
-TEST_P(UcBothWays, WhatCountsIsNeverOverwritten) {
+TEST_P(UcBothWays, CountedChunkIsNeverOverwritten) {
   send(segments(1, 3), together());
   EXPECT_EQ(receive(), 1u);
   send(segments(1, 3), together());
@@ -307,7 +308,7 @@ TEST_P(UcBothWays, WhatCountsIsNeverOverwritten) {
   expect_counted_unchanged();
 }
 
-TEST_P(UcBothWays, ADamagedMessageDoesNotCountUntilItComesWhole) {
+TEST_P(UcBothWays, DamagedMessageDoesNotCountUntilItComesWhole) {
   for (std::uint32_t at = 0; at < 6; ++at) {
     auto all = segments(1, at);
     all[at][wire::kSegmentHeaderBytes + at] ^= std::byte{0x10};
@@ -319,7 +320,7 @@ TEST_P(UcBothWays, ADamagedMessageDoesNotCountUntilItComesWhole) {
   }
 }
 
-TEST_P(UcBothWays, AForgedMessageBeforeTheRealOneDoesNoHarm) {
+TEST_P(UcBothWays, ForgedMessageBeforeTheRealOneDoesNoHarm) {
   send(segments(1, 3, pattern(kChunk, 9), true), together());
   EXPECT_EQ(receive(), 0u);
   EXPECT_EQ(counters().rejected_integrity, 1u);
@@ -327,8 +328,8 @@ TEST_P(UcBothWays, AForgedMessageBeforeTheRealOneDoesNoHarm) {
   EXPECT_EQ(receive(), 1u);
 }
 
-TEST_P(UcBothWays, WhatIsAboutToCountIsNotOverwrittenEither) {
-  // All wait when the first is handed out, before anybody has marked it.
+TEST_P(UcBothWays, PendingChunkIsNotOverwritten) {
+  // All three wait when the first is handed out, before it is marked.
   send(segments(1, 3), together());
   send(segments(1, 3, pattern(kChunk, 9), true), together());
   send(segments(1, 3), together());
@@ -337,7 +338,7 @@ TEST_P(UcBothWays, WhatIsAboutToCountIsNotOverwrittenEither) {
   EXPECT_EQ(counters().uc_messages_completed, 1u);
 }
 
-TEST_P(UcBothWays, AForgedSegmentInTheMiddleVoidsAtMostThatMessage) {
+TEST_P(UcBothWays, ForgedSegmentInTheMiddleVoidsAtMostThatMessage) {
   const auto forged = segments(1, 3, pattern(kChunk, 9), true);
   for (std::size_t at = 1; at < 6; ++at) {
     auto all = segments(1, 3);
@@ -351,7 +352,7 @@ TEST_P(UcBothWays, AForgedSegmentInTheMiddleVoidsAtMostThatMessage) {
   EXPECT_EQ(receive(), 1u);
 }
 
-TEST_P(UcBothWays, ASegmentWithTheRightHeaderAndWrongBytesFailsTheTag) {
+TEST_P(UcBothWays, WrongBytesUnderTheRightHeaderFailTheTag) {
   auto all = segments(1, 3);
   auto copy = all[2];
   copy[wire::kSegmentHeaderBytes] ^= std::byte{1};
@@ -363,7 +364,7 @@ TEST_P(UcBothWays, ASegmentWithTheRightHeaderAndWrongBytesFailsTheTag) {
 }
 
 TEST_P(UcBothWays, MessageAfterMessage) {
-  // Four segments each, so that they may be one send.
+  // Four fragments each, so that they can be one send.
   std::vector<Bytes> all;
   for (std::uint32_t psn = 0; psn < 8; ++psn) {
     all = joined(all, segments(1, psn, bytes_of(psn), false, kChunk / 4));
@@ -373,7 +374,7 @@ TEST_P(UcBothWays, MessageAfterMessage) {
   EXPECT_EQ(counters().uc_messages_gapped, 0u);
 }
 
-TEST_P(UcBothWays, AMessageAfterAGapIsFoundWhereverItLanded) {
+TEST_P(UcBothWays, MessageAfterAGapIsFoundInThePreviousPlacement) {
   const std::uint32_t step = kChunk / 4;
   for (std::uint32_t lost = 0; lost < 4; ++lost) {
     const std::uint32_t psn = 2 * lost;
@@ -386,7 +387,7 @@ TEST_P(UcBothWays, AMessageAfterAGapIsFoundWhereverItLanded) {
   EXPECT_EQ(counters().uc_messages_gapped, 4u);
 }
 
-TEST_P(UcBothWays, EarlyMessagesWaitInTheDevice) {
+TEST_P(UcBothWays, UnexpectedMessagesWaitInTheDevice) {
   place_.begun = false;
   send(segments(1, 3), together());
   send(segments(2, 4), together());
@@ -402,7 +403,7 @@ TEST_P(UcBothWays, EarlyMessagesWaitInTheDevice) {
   EXPECT_TRUE(place_.untouched(3) && place_.untouched(4));
 }
 
-TEST_F(Uc, AMessageThatBeganEarlyGoesOnInStaging) {
+TEST_F(Uc, MessageThatBeganUnexpectedContinuesInStaging) {
   place_.begun = false;
   const auto all = segments(1, 3);
   send({all[0], all[1]});
@@ -416,7 +417,7 @@ TEST_F(Uc, AMessageThatBeganEarlyGoesOnInStaging) {
   EXPECT_TRUE(mark(chunks[0]));
 }
 
-TEST_F(Uc, MoreEarlyMessagesAtOnceThanThereIsRoomForLoseTheOldest) {
+TEST_F(Uc, TooManyUnexpectedMessagesDropTheOldest) {
   place_.begun = false;
   for (std::uint32_t source = 1; source < kRanks; ++source) {
     const auto all = segments(source, source);
@@ -439,7 +440,7 @@ TEST_F(Uc, MoreEarlyMessagesAtOnceThanThereIsRoomForLoseTheOldest) {
   EXPECT_FALSE(whole.contains(1) || whole.contains(2) || whole.contains(3));
 }
 
-TEST_F(Uc, NothingIsWrittenOnceThePlaceIsTakenAway) {
+TEST_F(Uc, WithdrawnPlacementIsNotWritten) {
   const auto all = segments(1, 3);
   send({all[0], all[1]});
   EXPECT_EQ(receive(), 0u);
@@ -462,7 +463,7 @@ TEST_F(Uc, SourcesDoNotDisturbEachOther) {
   EXPECT_EQ(receive(), 8u);
 }
 
-TEST_F(Uc, LyingHeadersAreRejected) {
+TEST_F(Uc, FalseHeadersAreRejected) {
   const auto tell = [&](auto&& change) {
     wire::Segment segment{.message = {.kind = wire::PacketKind::message,
                                       .communicator = kCommunicator,
@@ -489,9 +490,9 @@ TEST_F(Uc, LyingHeadersAreRejected) {
   EXPECT_EQ(place_.memory, Bytes(place_.memory.size(), kUntouched));
 }
 
-// Whatever comes, in whatever order and pieces: what counts is right and stays as it is, and no
-// byte outside the place that was named is touched.
-TEST_F(Uc, NoTrafficHarmsWhatCounts) {
+// Random traffic in any order and pieces: counted chunks are right and stay unchanged, and no byte
+// outside the resolved placement is written.
+TEST_F(Uc, RandomTrafficLeavesCountedChunksUnchanged) {
   std::uint64_t counted = 0;
   for (std::uint64_t round = 0; round < 60; ++round) {
     place_.counted.clear();
@@ -536,7 +537,7 @@ TEST_F(Uc, NoTrafficHarmsWhatCounts) {
   EXPECT_GT(counted, 300u) << "much of it was right";
 }
 
-TEST(MessageAssembly, AdmitsTheFirstSegmentAgainUntilItIsPlaced) {
+TEST(MessageAssembly, FirstSegmentIsAdmittedAgainUntilPlaced) {
   using enum MessageAssembly::Verdict;
   wire::Segment segment{
       .message = {.kind = wire::PacketKind::message, .psn = 1}, .bytes = 10, .message_bytes = 25};
