@@ -96,7 +96,7 @@ TEST(BlockLayout, EmptyBlocksHaveNoChunks) {
   EXPECT_EQ(layout.block_of(1), 1u);
 }
 
-TEST(BlockLayout, RefusesMoreChunksThanPsnsCanName) {
+TEST(BlockLayout, MoreChunksThanPsnsAreRefused) {
   BlockLayout layout(1, 1, 1);
   EXPECT_TRUE(layout.add(rank_of(0), 0, 0xffff'fff0u));
   EXPECT_FALSE(layout.add(rank_of(1), 0xffff'fff0u, 0x10));

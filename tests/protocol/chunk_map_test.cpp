@@ -25,7 +25,7 @@ bool mark(ChunkMap& map, std::uint32_t psn) {
   return map.mark(map.layout().blocks()[b], b, psn);
 }
 
-TEST(ChunkMap, CountsEachChunkOnceInAnyOrder) {
+TEST(ChunkMap, EachChunkCountsOnceInAnyOrder) {
   for (const std::uint32_t subgroups : {1u, 3u}) {
     const BlockLayout layout = layout_of(3, 321, subgroups);
     ChunkMap map(layout);
@@ -55,7 +55,7 @@ TEST(ChunkMap, RunsAreMarkedAndCountedAsTheirChunks) {
   EXPECT_EQ(map.marked(), 210u);
 }
 
-TEST(ChunkMap, FindsEveryMissingRunInWordsAndAcrossThem) {
+TEST(ChunkMap, MissingRunsAreFoundWithinAndAcrossWords) {
   const BlockLayout layout = layout_of(2, 300);
   ChunkMap map(layout);
   map.mark_run(1, layout.blocks()[1].psns);
@@ -89,12 +89,12 @@ TEST(ChunkMap, HorizonsAreKeptByBlockAndSubgroup) {
   EXPECT_EQ(map.horizon(1, 1), 256u + 131);
   mark(map, 256 + 129);
   EXPECT_EQ(map.horizon(1, 1), 256u + 131);
-  map.mark_run(1, {256, 300});  // read by ourselves: not what a sender has reached
+  map.mark_run(1, {256, 300});  // read by this rank: no evidence of what the sender has reached
   EXPECT_EQ(map.horizon(1, 0), 256u);
 }
 
-TEST(ChunkMap, WorkersOfDifferentSubgroupsMayMarkAtTheSameTime) {
-  // Blocks of a length that is no multiple of a word, so that a shared word would be found here.
+TEST(ChunkMap, WorkersOfDifferentSubgroupsMarkConcurrently) {
+  // Block lengths that are no multiple of a word reveal a word shared by two subgroups.
   const BlockLayout layout = layout_of(5, 1000, 4);
   ChunkMap map(layout);
   std::vector<std::thread> workers;

@@ -9,16 +9,16 @@ namespace {
 
 constexpr Instant at(std::int64_t nanoseconds) { return {nanoseconds}; }
 
-TEST(ClockBounds, TakesTheMiddleOfOneExchange) {
+TEST(ClockBounds, OneExchangeGivesTheMiddle) {
   ClockBounds bounds;
-  bounds.add(at(1'000), at(51'100), at(1'200));  // the other shows 50'000 more, half-way
+  bounds.add(at(1'000), at(51'100), at(1'200));  // the other clock is 50'000 ahead
   EXPECT_EQ(bounds.exchanges(), 1u);
   EXPECT_EQ(bounds.offset(), Nanoseconds(50'000));
   EXPECT_EQ(bounds.error(), Nanoseconds(100));
   EXPECT_FALSE(bounds.may_be_equal());
 }
 
-TEST(ClockBounds, SlowExchangesDoNotWidenWhatQuickOnesKnow) {
+TEST(ClockBounds, SlowExchangesDoNotWidenTheBounds) {
   ClockBounds bounds;
   bounds.add(at(0), at(70), at(100));
   bounds.add(at(1'000), at(9'000), at(10'000));
@@ -26,9 +26,9 @@ TEST(ClockBounds, SlowExchangesDoNotWidenWhatQuickOnesKnow) {
   EXPECT_TRUE(bounds.may_be_equal());
 }
 
-TEST(ClockBounds, ExchangesThatAreSlowOnOneWayEachNarrowTheBoundsTogether) {
-  // The first says that the other is not more than 10 ahead, the second that it is not more than 10
-  // behind, though both took a thousand.
+TEST(ClockBounds, ExchangesSlowInOneDirectionEachNarrowTheBounds) {
+  // The first shows that the other clock is at most 10 ahead, the second that it is at most 10
+  // behind, though each took a thousand.
   ClockBounds bounds;
   bounds.add(at(0), at(10), at(1'000));
   bounds.add(at(2'000), at(2'990), at(3'000));
@@ -36,7 +36,7 @@ TEST(ClockBounds, ExchangesThatAreSlowOnOneWayEachNarrowTheBoundsTogether) {
   EXPECT_EQ(bounds.error(), Nanoseconds(10));
 }
 
-TEST(ClockBounds, HoldTheTruthWhateverTheWaysTake) {
+TEST(ClockBounds, TrueOffsetLiesWithinTheBounds) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const std::int64_t truth = static_cast<std::int64_t>(draw(seed, 0) % 2'000'001) - 1'000'000;
     ClockBounds bounds;

@@ -23,8 +23,8 @@ BlockLayout gather(std::uint32_t ranks, std::uint32_t chunks) {
   return layout;
 }
 
-/// An Allgather's senders and receivers with their credits. Each receiver has a queue of what was
-/// multicast and that it has not looked at; the queue must never be longer than the window.
+/// An Allgather's senders and receivers with their credits. Each receiver has a queue of arrived
+/// and unread chunks, which must never be longer than the window.
 class Stream {
  public:
   Stream(std::uint32_t size, std::uint32_t chains, std::uint32_t chunks, std::uint32_t window,
@@ -43,7 +43,7 @@ class Stream {
     }
   }
 
-  /// Random steps until every chunk is consumed everywhere; false where nobody can go on.
+  /// Takes random steps until every chunk is consumed everywhere; false if no rank can continue.
   bool run() {
     for (std::uint32_t r = 0; r < size_; ++r) consume(r);
     while (!finished()) {
@@ -51,7 +51,7 @@ class Stream {
     }
     return true;
   }
-  /// At each step a rank takes everything that is missing for lost, with this chance.
+  /// Makes a rank declare all missing chunks lost, with this chance at each step.
   void false_cutoffs(std::uint32_t ppm) { false_cutoff_ppm_ = ppm; }
   std::uint32_t longest_queue() const { return longest_queue_; }
   bool needed() const { return nodes_[0]->credits.needed(); }
@@ -68,10 +68,10 @@ class Stream {
     ChunkMap map;
     FetchRing fetch;
     CreditWindow credits;
-    std::uint32_t cursor = 0;  ///< next to send
+    std::uint32_t cursor = 0;  ///< next chunk to send
     bool active = false;
-    std::deque<std::uint32_t> queue;  ///< arrived, not looked at
-    std::vector<std::uint32_t> lost;  ///< never arrived, not declared yet
+    std::deque<std::uint32_t> queue;  ///< arrived chunks, not yet polled
+    std::vector<std::uint32_t> lost;  ///< chunks that never arrived, not yet declared lost
   };
 
   bool can_send(std::uint32_t r) const {
@@ -88,7 +88,7 @@ class Stream {
     }
     return true;
   }
-  /// One random thing that can happen; false where nothing can.
+  /// Takes one random possible step; false if there is none.
   bool step() {
     std::vector<std::uint32_t> senders;
     std::vector<std::uint32_t> readers;
@@ -101,7 +101,7 @@ class Stream {
     const auto pick = [&](const std::vector<std::uint32_t>& from) {
       return from[pump_.random().below(from.size())];
     };
-    // Senders are eager, so that a credit too many would show.
+    // Senders are eager, so that an excess credit would show.
     if (pump_.random().chance_ppm(false_cutoff_ppm_)) {
       declare_all(static_cast<std::uint32_t>(pump_.random().below(size_)));
     } else if (!senders.empty() && pump_.random().chance_ppm(600'000)) {
@@ -149,7 +149,7 @@ class Stream {
     nodes_[r]->map.mark(layout_.blocks()[b], b, psn);
     consume(r);
   }
-  /// All wait: whoever has sent something repeats its last chunk. False where that is no news.
+  /// All ranks wait: every sender repeats its last chunk. False if that changes nothing.
   bool send_tail_probes() {
     bool news = false;
     for (std::uint32_t r = 0; r < size_; ++r) {
@@ -163,7 +163,7 @@ class Stream {
     }
     return news;
   }
-  /// A cutoff that fires too early: takes for lost what may not have been sent at all.
+  /// A cutoff that fires too early: declares chunks lost that may not have been sent at all.
   void declare_all(std::uint32_t r) {
     for (std::uint32_t b = 0; b < size_; ++b) {
       if (b != r) nodes_[r]->fetch.lost({b, layout_.blocks()[b].psns, false});
@@ -204,11 +204,11 @@ class Stream {
   std::uint32_t longest_queue_ = 0;
 };
 
-TEST(CreditWindow, NeverMoreThanTheWindowWaitsAndNothingSticks) {
+TEST(CreditWindow, QueueStaysWithinTheWindowAndAllChunksArrive) {
   for (std::uint32_t size = 2; size <= 17; ++size) {
     for (std::uint32_t chains = 1; chains <= size; ++chains) {
       for (const std::uint32_t loss_ppm : {0u, 100'000u}) {
-        // A window that holds a batch of one chunk and more for every chain.
+        // The window holds a credit batch of one chunk and more for every chain.
         const std::uint32_t window = kPulsesInFlight * chains + size;
         SCOPED_TRACE(testing::Message()
                      << size << " ranks, " << chains << " chains, loss " << loss_ppm);
@@ -220,7 +220,7 @@ TEST(CreditWindow, NeverMoreThanTheWindowWaitsAndNothingSticks) {
   }
 }
 
-TEST(CreditWindow, HoldsForManyInterleavingsAndWindows) {
+TEST(CreditWindow, WindowHoldsForManyInterleavings) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     for (const std::uint32_t window : {16u, 24u, 40u}) {
       const auto chains = static_cast<std::uint32_t>(1 + seed % 4);
@@ -233,7 +233,7 @@ TEST(CreditWindow, HoldsForManyInterleavingsAndWindows) {
   }
 }
 
-TEST(CreditWindow, HoldsThoughWhatWasNotSentIsTakenForLost) {
+TEST(CreditWindow, WindowHoldsWithFalseCutoffs) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Stream stream(5, static_cast<std::uint32_t>(1 + seed % 3), 31, 24, 200'000, seed);
     stream.false_cutoffs(30'000);
@@ -242,7 +242,7 @@ TEST(CreditWindow, HoldsThoughWhatWasNotSentIsTakenForLost) {
   }
 }
 
-TEST(CreditWindow, HoldsForTheSmallestWindows) {
+TEST(CreditWindow, SmallestWindowsHold) {
   for (const std::uint32_t chains : {1u, 3u, 5u}) {
     for (std::uint32_t window = chains; window < 6 * chains; ++window) {
       Stream stream(5, chains, 31, window, 0, window);
@@ -252,14 +252,14 @@ TEST(CreditWindow, HoldsForTheSmallestWindows) {
   }
 }
 
-TEST(CreditWindow, AStreamThatFitsNeedsNoCredits) {
+TEST(CreditWindow, StreamWithinTheWindowNeedsNoCredits) {
   Stream stream(6, 2, 10, 60, 0, 1);
   EXPECT_FALSE(stream.needed());
   EXPECT_TRUE(stream.run());
   EXPECT_EQ(stream.credits(), 0u);
 }
 
-TEST(CreditWindow, ABroadcastIsLimitedTooAndGrantedByItsReceivers) {
+TEST(CreditWindow, BroadcastIsLimitedAndGrantedByItsReceivers) {
   BlockLayout layout(1, 1, 100);
   ASSERT_TRUE(layout.add(rank_of(1), 0, 100));
   std::vector<std::unique_ptr<ChunkMap>> maps;
@@ -293,16 +293,16 @@ TEST(CreditWindow, ABroadcastIsLimitedTooAndGrantedByItsReceivers) {
   EXPECT_EQ(credits[1]->limit(0), 50u);
 }
 
-TEST(CreditWindow, RefusesLies) {
+TEST(CreditWindow, FalseReportsAreRefused) {
   const BlockLayout layout = gather(8, 100);
   const ChunkMap map(layout);
   CreditWindow credits(rank_of(0), 8, kEpoch, map, 1, 40, 4);
   Outbox outbox;
   EXPECT_FALSE(credits.on_credit(rank_of(1), std::uint64_t{1} << 32, outbox)) << "no such chain";
   EXPECT_FALSE(credits.on_credit(rank_of(1), 80, outbox)) << "no such batch";
-  EXPECT_FALSE(credits.on_credit(rank_of(1), 79, outbox)) << "nobody waits for the last batches";
+  EXPECT_FALSE(credits.on_credit(rank_of(1), 79, outbox)) << "no rank waits for the last batches";
   EXPECT_FALSE(credits.on_credit(rank_of(3), 0, outbox)) << "rank 3 is rank 2's child";
-  EXPECT_FALSE(credits.on_credit(rank_of(0), 0, outbox)) << "nobody is its own child";
+  EXPECT_FALSE(credits.on_credit(rank_of(0), 0, outbox)) << "a rank is not its own child";
   EXPECT_FALSE(credits.on_grant(std::uint64_t{7} << 32));
   EXPECT_FALSE(credits.on_grant(80));
   EXPECT_TRUE(outbox.empty());

@@ -17,14 +17,14 @@ Cutoff with_silence_timeout(std::int64_t timeout_ms) {
   return Cutoff(settings, Jitter());
 }
 
-TEST(Cutoff, NeverFiresUnarmed) {
+TEST(Cutoff, UnarmedCutoffNeverFires) {
   Cutoff cutoff = with_silence_timeout(2);
   EXPECT_FALSE(cutoff.armed());
   EXPECT_EQ(cutoff.deadline(), kNever);
   EXPECT_FALSE(cutoff.expired(at(1'000'000)));
 }
 
-TEST(Cutoff, WaitsForTheExpectedTimeAndAlpha) {
+TEST(Cutoff, FiresAfterTheExpectedTimeAndTheSilenceTimeout) {
   Cutoff cutoff = with_silence_timeout(2);
   cutoff.arm(at(100), milliseconds(50));
   EXPECT_EQ(cutoff.deadline(), at(152));
@@ -32,7 +32,7 @@ TEST(Cutoff, WaitsForTheExpectedTimeAndAlpha) {
   EXPECT_TRUE(cutoff.expired(at(152)));
 }
 
-TEST(Cutoff, ProgressPutsItOff) {
+TEST(Cutoff, RestartsOnProgress) {
   Cutoff cutoff = with_silence_timeout(2);
   cutoff.arm(at(0), milliseconds(10));
   cutoff.progress(at(5));
@@ -44,7 +44,7 @@ TEST(Cutoff, ProgressPutsItOff) {
   EXPECT_TRUE(cutoff.expired(at(13)));
 }
 
-TEST(Cutoff, EachFiringPutsTheNextOffByAlpha) {
+TEST(Cutoff, NextFiringComesASilenceTimeoutLater) {
   Cutoff cutoff = with_silence_timeout(4);
   cutoff.arm(at(0), milliseconds(0));
   EXPECT_TRUE(cutoff.expired(at(4)));
@@ -53,7 +53,7 @@ TEST(Cutoff, EachFiringPutsTheNextOffByAlpha) {
   EXPECT_TRUE(cutoff.expired(at(8)));
 }
 
-TEST(Cutoff, AlphaFollowsTheJitterWithinItsBounds) {
+TEST(Cutoff, SilenceTimeoutFollowsTheJitterWithinItsBounds) {
   Cutoff::Settings settings;
   settings.silence_timeout_floor = milliseconds(2);
   settings.silence_timeout_ceiling = milliseconds(50);
@@ -76,7 +76,7 @@ TEST(Jitter, RisesFastAndFallsSlowly) {
   EXPECT_LT(jitter.smoothed(), Nanoseconds(10));
 }
 
-TEST(Cutoff, SaysWhyItFired) {
+TEST(Cutoff, ReasonsHaveNames) {
   EXPECT_EQ(std::string(to_string(CutoffReason::silence)), "silence");
   EXPECT_EQ(std::string(to_string(CutoffReason::neighbour_finished)), "neighbour finished");
   EXPECT_EQ(std::string(to_string(CutoffReason::none)), "none");

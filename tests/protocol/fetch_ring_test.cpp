@@ -27,7 +27,7 @@ BlockLayout gather(std::uint32_t ranks, std::uint32_t chunks) {
   return layout;
 }
 
-/// One rank's map and ring.
+/// One rank's chunk map and fetch ring.
 struct Node {
   Node(Rank me, std::uint32_t size, const BlockLayout& layout, const FetchRing::Settings& settings)
       : map(layout), ring(me, size, kEpoch, map, settings) {}
@@ -45,11 +45,9 @@ Message message(MessageKind kind, std::vector<Range> ranges, std::uint64_t argum
   return made;
 }
 
-// ---- one rank, message by message ---------------------------------------------------------------
-
 class FetchRingTest : public testing::Test {
  protected:
-  /// Rank 2 of 5, with ten chunks a block; has its own block.
+  /// Rank 2 of 5, with ten chunks a block, which has only its own block.
   FetchRingTest() : layout_(gather(5, 10)), node_(rank_of(2), 5, layout_, {}) {
     node_.map.mark_run(2, {20, 30});
   }
@@ -65,7 +63,7 @@ class FetchRingTest : public testing::Test {
     node_.ring.on_read_end(order, true,
                            layout_.bytes_of(layout_.blocks()[order.block_index], order.psns));
   }
-  /// Takes the only message that was sent.
+  /// Returns the only message that was sent.
   Outbox::Item sent() {
     EXPECT_EQ(outbox_.items().size(), 1u);
     const Outbox::Item item = outbox_.empty() ? Outbox::Item{} : outbox_.items()[0];
@@ -84,10 +82,10 @@ class FetchRingTest : public testing::Test {
 
 using Ranges = std::vector<Range>;
 
-TEST_F(FetchRingTest, AsksTheLeftNeighbourOnceForEverythingThatIsLost) {
+TEST_F(FetchRingTest, LeftNeighbourIsAskedOnceForAllLosses) {
   node_.ring.lost({0, {3, 5}});
   node_.ring.lost({4, {40, 50}});
-  node_.ring.lost({0, {4, 6}});  // overlaps what is asked for already
+  node_.ring.lost({0, {4, 6}});  // overlaps an earlier request
   EXPECT_FALSE(node_.ring.idle());
   EXPECT_LE(node_.ring.next_deadline(), now_);
   poll(now_);
@@ -103,7 +101,7 @@ TEST_F(FetchRingTest, AsksTheLeftNeighbourOnceForEverythingThatIsLost) {
   EXPECT_FALSE(node_.ring.proven(6));
 }
 
-TEST_F(FetchRingTest, ManyRangesTakeAsFewMessagesAsFit) {
+TEST_F(FetchRingTest, ManyRangesTakeTheFewestMessages) {
   for (std::uint32_t i = 0; i < 10; i += 2) {
     for (const std::uint32_t block : {0u, 1u, 3u, 4u}) {
       node_.ring.lost({block, {block * 10 + i, block * 10 + i + 1}});
@@ -119,7 +117,7 @@ TEST_F(FetchRingTest, ManyRangesTakeAsFewMessagesAsFit) {
   EXPECT_EQ(sent().message.range_count, 20u);
 }
 
-TEST_F(FetchRingTest, ReadsWhatIsReadyAndIsIdleThen) {
+TEST_F(FetchRingTest, ReadyRangesAreReadAndTheRingIsIdle) {
   node_.ring.lost({1, {12, 15}});
   poll(now_);
   outbox_.clear();
@@ -137,7 +135,7 @@ TEST_F(FetchRingTest, ReadsWhatIsReadyAndIsIdleThen) {
   EXPECT_EQ(node_.ring.counters().bytes_read, 30u);
 }
 
-TEST_F(FetchRingTest, ReadsNothingTwice) {
+TEST_F(FetchRingTest, NoChunkIsReadTwice) {
   node_.ring.lost({1, {10, 20}});
   poll(now_);
   outbox_.clear();
@@ -152,7 +150,7 @@ TEST_F(FetchRingTest, ReadsNothingTwice) {
   EXPECT_TRUE(answer(rank_of(1), message(MessageKind::fetch_ready, {{10, 20}})).empty());
 }
 
-TEST_F(FetchRingTest, WhatCameByItselfIsNotRead) {
+TEST_F(FetchRingTest, ChunksThatArrivedMeanwhileAreNotRead) {
   node_.ring.lost({1, {10, 14}});
   poll(now_);
   outbox_.clear();
@@ -166,7 +164,7 @@ TEST_F(FetchRingTest, WhatCameByItselfIsNotRead) {
   EXPECT_TRUE(node_.ring.idle());
 }
 
-TEST_F(FetchRingTest, AFailedReadIsAskedForAtTheNextRank) {
+TEST_F(FetchRingTest, FailedReadIsRetriedAtTheNextRank) {
   node_.ring.lost({4, {40, 42}});
   poll(now_);
   outbox_.clear();
@@ -180,7 +178,7 @@ TEST_F(FetchRingTest, AFailedReadIsAskedForAtTheNextRank) {
       << "what failed may be read again";
 }
 
-TEST_F(FetchRingTest, ASilentNeighbourIsSkippedLeftwardsToTheRootAndRoundAgain) {
+TEST_F(FetchRingTest, SilentNeighboursAreSkippedToTheRootAndRoundAgain) {
   const FetchRing::Settings settings;
   node_.ring.lost({3, {30, 31}});  // rank 3's block: left neighbours are 1, 0, 4, then the root 3
   for (const std::uint32_t target : {1u, 0u, 4u, 3u, 1u, 0u}) {
@@ -194,7 +192,7 @@ TEST_F(FetchRingTest, ASilentNeighbourIsSkippedLeftwardsToTheRootAndRoundAgain) 
   EXPECT_EQ(node_.ring.counters().targets_skipped, 5u);
 }
 
-TEST_F(FetchRingTest, ANeighbourThatAnswersLaterIsGivenTimeAgain) {
+TEST_F(FetchRingTest, PendingAnswerRestartsThePatience) {
   const FetchRing::Settings settings;
   node_.ring.lost({0, {0, 1}});
   poll(now_);
@@ -208,7 +206,7 @@ TEST_F(FetchRingTest, ANeighbourThatAnswersLaterIsGivenTimeAgain) {
   EXPECT_EQ(sent().to, rank_of(0));
 }
 
-TEST_F(FetchRingTest, ASharedLossIsReportedToItsRoot) {
+TEST_F(FetchRingTest, SharedLossIsReportedToItsRoot) {
   node_.ring.lost({0, {2, 4}});
   node_.ring.lost({4, {40, 41}});
   node_.ring.lost({4, {44, 45}});
@@ -223,7 +221,7 @@ TEST_F(FetchRingTest, ASharedLossIsReportedToItsRoot) {
   EXPECT_EQ(ranges(outbox_.items()[1].message), (Ranges{{40, 41}, {44, 45}}));
 }
 
-TEST_F(FetchRingTest, ANeighbourThatIsGoneIsLeftAtOnce) {
+TEST_F(FetchRingTest, ExpiredNeighbourIsSkippedAtOnce) {
   node_.ring.lost({4, {40, 42}});
   node_.ring.lost({0, {0, 1}});
   poll(now_);
@@ -252,7 +250,7 @@ TEST_F(FetchRingTest, AnswersOutOfBoundsAreRefused) {
   EXPECT_FALSE(node_.ring.has_deferred());
 }
 
-TEST_F(FetchRingTest, ARequestIsSplitIntoWhatIsReadyLaterAndLost) {
+TEST_F(FetchRingTest, RequestIsSplitIntoReadyPendingAndLost) {
   node_.map.mark_run(0, {0, 4});
   node_.map.mark_run(0, {8, 10});
   node_.ring.lost({0, {4, 6}});
@@ -265,14 +263,15 @@ TEST_F(FetchRingTest, ARequestIsSplitIntoWhatIsReadyLaterAndLost) {
   EXPECT_EQ(ranges(items[0].message), (Ranges{{1, 4}, {8, 10}}));
   EXPECT_EQ(items[1].message.kind, MessageKind::fetch_pending);
   EXPECT_EQ(items[2].message.kind, MessageKind::fetch_lost);
-  // Lost and late chunks are told apart, so that no hint is sent for what is on its way.
+  // Lost and late chunks are distinguished, so that no retransmit request goes out for chunks under
+  // way.
   EXPECT_EQ(ranges(items[1].message), (Ranges{{6, 8}, {12, 13}}));
   EXPECT_EQ(ranges(items[2].message), (Ranges{{4, 6}}));
   for (const auto& item : items) EXPECT_EQ(item.to, rank_of(3));
   EXPECT_TRUE(node_.ring.has_deferred());
 }
 
-TEST_F(FetchRingTest, LaterBecomesLackWhenTheLossIsFoundHereToo) {
+TEST_F(FetchRingTest, PendingBecomesLostWhenTheLossIsFoundHereToo) {
   node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{0, 6}}), 55, outbox_);
   EXPECT_EQ(sent().message.kind, MessageKind::fetch_pending);
   node_.ring.lost({0, {2, 4}});
@@ -296,7 +295,7 @@ TEST_F(FetchRingTest, LaterBecomesLackWhenTheLossIsFoundHereToo) {
   EXPECT_EQ(ready, (Ranges{{0, 2}, {2, 4}, {4, 5}, {5, 6}}));
 }
 
-TEST_F(FetchRingTest, ASuspicionIsAskedForButIsNoSharedLossBeforeItIsProven) {
+TEST_F(FetchRingTest, SuspectedLossIsRequestedAndNotYetShared) {
   node_.ring.lost({0, {2, 4}, false});
   EXPECT_FALSE(node_.ring.proven(2));
   poll(now_);
@@ -312,7 +311,7 @@ TEST_F(FetchRingTest, ASuspicionIsAskedForButIsNoSharedLossBeforeItIsProven) {
   EXPECT_EQ(node_.ring.counters().chunks_lost, 2u);
 }
 
-TEST_F(FetchRingTest, WhatWasDeferredIsPushedWhenItHasCome) {
+TEST_F(FetchRingTest, DeferredRangesAreAnsweredOnArrival) {
   node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{0, 2}, {5, 6}}), 55,
                         outbox_);
   outbox_.clear();
@@ -331,7 +330,7 @@ TEST_F(FetchRingTest, WhatWasDeferredIsPushedWhenItHasCome) {
   EXPECT_FALSE(node_.ring.has_deferred());
 }
 
-TEST_F(FetchRingTest, OwnChunksThatWereNotSentYetComeByMulticast) {
+TEST_F(FetchRingTest, OwnUnsentChunksComeByMulticast) {
   node_.ring.withhold({25, 30});
   node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{23, 27}}), 1, outbox_);
   ASSERT_EQ(outbox_.items().size(), 2u);
@@ -339,7 +338,7 @@ TEST_F(FetchRingTest, OwnChunksThatWereNotSentYetComeByMulticast) {
   EXPECT_EQ(outbox_.items()[1].message.kind, MessageKind::fetch_pending);
   EXPECT_EQ(ranges(outbox_.items()[1].message), (Ranges{{25, 27}}));
   outbox_.clear();
-  // A hint cannot make them come earlier: they would be sent twice.
+  // A retransmit request cannot make them come earlier: they would be sent twice.
   std::vector<Range> again;
   EXPECT_TRUE(node_.ring.on_retransmit_request(
       now_, message(MessageKind::retransmit_request, {{23, 27}}), again));
@@ -349,7 +348,7 @@ TEST_F(FetchRingTest, OwnChunksThatWereNotSentYetComeByMulticast) {
   EXPECT_EQ(ranges(sent().message), (Ranges{{25, 27}}));
 }
 
-TEST_F(FetchRingTest, TheRootMulticastsAgainOnceWithinTheLingerTime) {
+TEST_F(FetchRingTest, RootRetransmitsOnceWithinTheLingerTime) {
   const FetchRing::Settings settings;
   std::vector<Range> again;
   EXPECT_TRUE(node_.ring.on_retransmit_request(
@@ -366,16 +365,14 @@ TEST_F(FetchRingTest, TheRootMulticastsAgainOnceWithinTheLingerTime) {
   EXPECT_EQ(again, (Ranges{{21, 22}})) << "the repeat was lost too";
 }
 
-TEST_F(FetchRingTest, OnlyARootIsToldToMulticastAgain) {
+TEST_F(FetchRingTest, RetransmitRequestToANonRootIsRefused) {
   std::vector<Range> again;
   EXPECT_FALSE(node_.ring.on_retransmit_request(
       now_, message(MessageKind::retransmit_request, {{10, 11}}), again));
   EXPECT_TRUE(again.empty());
 }
 
-// ---- all ranks together -------------------------------------------------------------------------
-
-/// P ranks that recover by messages and reads alone; time passes where nothing else happens.
+/// P ranks that recover by messages and READs alone; time passes only when nothing else can happen.
 class Rings {
  public:
   Rings(std::uint32_t size, std::uint32_t chunks, std::uint64_t seed)
@@ -385,7 +382,7 @@ class Rings {
     }
   }
 
-  /// Every rank gets every chunk but the share that it loses.
+  /// Gives every rank every chunk but a random share that it loses.
   void deliver(std::uint32_t loss_ppm) {
     for (std::uint32_t psn = 0; psn < layout_.chunk_count(); ++psn) {
       const std::uint32_t b = layout_.block_of(psn);
@@ -410,14 +407,14 @@ class Rings {
       }
     }
   }
-  /// What is multicast again reaches each rank with this chance.
+  /// Each retransmitted chunk reaches each rank with this chance.
   void repeats_arrive(std::uint32_t ppm) { repeat_ppm_ = ppm; }
-  /// A rank that answers nobody until everybody else can do no more.
+  /// Silences a rank until no other rank can make progress.
   void mute(Rank rank) { muted_ = rank; }
-  /// Reads fail with this chance.
+  /// Each READ fails with this chance.
   void reads_fail(std::uint32_t ppm) { read_failure_ppm_ = ppm; }
 
-  /// Runs until all have everything; false where that does not happen within `limit` of time.
+  /// Runs until all ranks have all chunks; false if that takes longer than `limit`.
   bool run(Nanoseconds limit) {
     const Instant end = now_ + limit;
     while (!complete()) {
@@ -540,7 +537,7 @@ class Rings {
   int stuck_rounds_ = 0;
 };
 
-TEST(FetchRings, RecoverIndependentLossAtTheCostOfWhatWasLost) {
+TEST(FetchRings, IndependentLossCostsNoMoreThanTheLoss) {
   for (const std::uint32_t size : {2u, 3u, 5u, 8u, 13u}) {
     for (const std::uint32_t ppm : {1'000u, 10'000u, 100'000u, 500'000u}) {
       Rings rings(size, 50, size * 7 + ppm);
@@ -555,7 +552,7 @@ TEST(FetchRings, RecoverIndependentLossAtTheCostOfWhatWasLost) {
   }
 }
 
-TEST(FetchRings, RecoverEvenIfEveryRankLostEverythingAndRepeatsAreLostToo) {
+TEST(FetchRings, TotalLossWithLostRepeatsIsRecovered) {
   for (const std::uint32_t size : {2u, 3u, 4u, 7u, 12u}) {
     Rings rings(size, 20, size);
     rings.deliver(1'000'000);
@@ -569,18 +566,18 @@ TEST(FetchRings, RecoverEvenIfEveryRankLostEverythingAndRepeatsAreLostToo) {
   }
 }
 
-TEST(FetchRings, RepeatSharedLossByMulticastInsteadOfReadingIt) {
+TEST(FetchRings, SharedLossIsRetransmittedByMulticast) {
   Rings rings(12, 20, 5);
   rings.deliver(1'000'000);
   rings.declare_all();
   rings.repeats_arrive(1'000'000);
   ASSERT_TRUE(rings.run(milliseconds(90)));
   EXPECT_LE(rings.repeated_chunks(), 12u * 20u) << "each chunk is repeated once at most";
-  // Only a root's right neighbour can be served before the repeat, by a ready of the root itself.
+  // Before the repeat only a root's right neighbour can be served, by the root's own ready message.
   EXPECT_LT(rings.read_bytes() * 2, rings.lost_bytes());
 }
 
-TEST(FetchRings, GetRoundASilentRank) {
+TEST(FetchRings, SilentRankIsSkipped) {
   for (const std::uint32_t size : {3u, 5u, 9u}) {
     Rings rings(size, 20, size);
     rings.deliver(200'000);
@@ -592,7 +589,7 @@ TEST(FetchRings, GetRoundASilentRank) {
   }
 }
 
-TEST(FetchRings, GetOverFailedReads) {
+TEST(FetchRings, FailedReadsAreRetried) {
   for (const std::uint32_t size : {2u, 4u, 9u}) {
     Rings rings(size, 20, size);
     rings.deliver(300'000);

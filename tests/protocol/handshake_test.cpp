@@ -9,7 +9,7 @@
 namespace tutti::protocol {
 namespace {
 
-TEST(Handshake, ALoneRankNeedsNobody) {
+TEST(Handshake, SingleRankIsDoneAtOnce) {
   Handshake one(rank_of(0), 1, 3);
   Outbox outbox;
   EXPECT_FALSE(one.done());
@@ -18,7 +18,7 @@ TEST(Handshake, ALoneRankNeedsNobody) {
   EXPECT_TRUE(outbox.empty());
 }
 
-TEST(Handshake, TellsTheLeftOnceAndHearsTheRight) {
+TEST(Handshake, LeftIsNotifiedOnceAndRightIsAwaited) {
   Handshake one(rank_of(2), 5, 3);
   Outbox outbox;
   one.finish(outbox);
@@ -35,7 +35,7 @@ TEST(Handshake, TellsTheLeftOnceAndHearsTheRight) {
   EXPECT_TRUE(one.done());
 }
 
-TEST(Handshake, NobodyLeavesWhileItsRightNeighbourStillMayRead) {
+TEST(Handshake, RankStaysWhileItsRightNeighbourMayRead) {
   for (std::uint32_t size = 2; size <= 17; ++size) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       MessagePump pump(seed);

@@ -45,7 +45,7 @@ class LossScannerTest : public testing::Test {
 
 using Ranges = std::vector<Range>;
 
-TEST_F(LossScannerTest, AChunkIsLostOneTickAfterLaterOnesCame) {
+TEST_F(LossScannerTest, ChunkIsLostOneTickAfterLaterArrivals) {
   build(1, 10);
   arrive(0, 3);
   arrive(5, 7);
@@ -63,13 +63,13 @@ TEST_F(LossScannerTest, ReorderingWithinATickIsForgiven) {
   EXPECT_EQ(tick(), Ranges{});
 }
 
-TEST_F(LossScannerTest, WhatHasNotBeenReachedIsNotLost) {
+TEST_F(LossScannerTest, UnreachedChunksAreNotLost) {
   build(2, 10);
   arrive(0, 5);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(tick(), Ranges{});
 }
 
-TEST_F(LossScannerTest, TheTailIsLostOnceItsBlockHasEnded) {
+TEST_F(LossScannerTest, TailIsLostAfterTheEndOfItsBlock) {
   build(2, 10);
   arrive(0, 5);
   scanner_->ended(0);
@@ -78,14 +78,14 @@ TEST_F(LossScannerTest, TheTailIsLostOnceItsBlockHasEnded) {
   EXPECT_EQ(tick(), Ranges{});
 }
 
-TEST_F(LossScannerTest, ABlockOfWhichNothingCameIsLostOnceEnded) {
+TEST_F(LossScannerTest, BlockWithoutArrivalsIsLostAfterItsEnd) {
   build(3, 100);
   scanner_->ended(1);
   EXPECT_EQ(tick(), Ranges{});
   EXPECT_EQ(tick(), (Ranges{{100, 200}}));
 }
 
-TEST_F(LossScannerTest, SubgroupsAreStreamsOfTheirOwn) {
+TEST_F(LossScannerTest, SubgroupsAreSeparateStreams) {
   build(1, 256, 2);  // slices of 128
   arrive(128, 256);  // the second subgroup runs ahead: nothing of the first is lost by that
   EXPECT_EQ(tick(), Ranges{});
@@ -96,7 +96,7 @@ TEST_F(LossScannerTest, SubgroupsAreStreamsOfTheirOwn) {
   EXPECT_EQ(tick(), (Ranges{{10, 12}}));
 }
 
-TEST_F(LossScannerTest, FindsARandomSetOfLossesOnceEach) {
+TEST_F(LossScannerTest, RandomLossesAreEachFoundOnce) {
   for (const std::uint32_t subgroups : {1u, 2u, 3u}) {
     for (std::uint64_t seed = 0; seed < 30; ++seed) {
       build(3, 1000, subgroups);

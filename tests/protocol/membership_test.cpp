@@ -7,9 +7,9 @@
 namespace tutti::protocol {
 namespace {
 
-TEST(Membership, ALoneRankIsComplete) { EXPECT_TRUE(Membership(rank_of(0), 1, 4).complete()); }
+TEST(Membership, SingleRankIsComplete) { EXPECT_TRUE(Membership(rank_of(0), 1, 4).complete()); }
 
-TEST(Membership, IsCompleteWhenEverybodyWasHeardOnEverySubgroup) {
+TEST(Membership, ProbesOfAllRanksOnAllSubgroupsCompleteIt) {
   Membership membership(rank_of(1), 4, 2);
   for (const std::uint32_t rank : {0u, 2u, 3u}) {
     EXPECT_FALSE(membership.complete());
@@ -22,7 +22,7 @@ TEST(Membership, IsCompleteWhenEverybodyWasHeardOnEverySubgroup) {
   EXPECT_TRUE(membership.missing().empty());
 }
 
-TEST(Membership, NamesTheRanksThatAreMissingOnAnySubgroup) {
+TEST(Membership, RanksMissingOnAnySubgroupAreNamed) {
   Membership membership(rank_of(0), 70, 3);
   for (std::uint32_t rank = 0; rank < 70; ++rank) {
     for (std::uint32_t s = 0; s < 3; ++s) {
@@ -33,7 +33,7 @@ TEST(Membership, NamesTheRanksThatAreMissingOnAnySubgroup) {
   EXPECT_EQ(membership.missing(), (std::vector<Rank>{rank_of(42), rank_of(69)}));
 }
 
-TEST(Membership, IgnoresWhatIsOutOfRange) {
+TEST(Membership, ProbesOutOfRangeAreIgnored) {
   Membership membership(rank_of(0), 2, 1);
   membership.on_probe(rank_of(0), 0);
   membership.on_probe(rank_of(2), 0);

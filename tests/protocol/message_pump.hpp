@@ -1,5 +1,5 @@
-// Carries messages between machines of many ranks in one thread: in order from one rank to another,
-// as the reliable connections do, and otherwise in an order drawn from a seed.
+// Carries messages between the state machines of many ranks in one thread: in order between each
+// pair of ranks, as reliable connections do, and otherwise in an order drawn from a seed.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class MessagePump {
 
   explicit MessagePump(std::uint64_t seed) : random_(seed) {}
 
-  /// Takes what a rank wants sent.
+  /// Collects the messages that a rank sends.
   void collect(Rank from, Outbox& outbox) {
     for (const Outbox::Item& item : outbox.items()) {
       queues_[{from, item.to}].push_back(item.message);
@@ -34,7 +34,7 @@ class MessagePump {
     }
     outbox.clear();
   }
-  /// The oldest message of a connection chosen at random; nothing where none is under way.
+  /// The oldest message of a randomly chosen connection, or nothing if none is under way.
   std::optional<Delivery> next() {
     if (pending_ == 0) return std::nullopt;
     std::vector<std::pair<Rank, Rank>> ready;

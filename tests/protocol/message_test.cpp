@@ -21,7 +21,7 @@ Message sample(std::uint32_t ranges) {
   return message;
 }
 
-TEST(Message, SurvivesEncodingWithAnyNumberOfRanges) {
+TEST(Message, DecodesAsEncodedWithAnyNumberOfRanges) {
   for (std::uint32_t ranges = 0; ranges <= kMaxRanges; ++ranges) {
     Bytes bytes;
     const Message message = sample(ranges);
@@ -37,13 +37,13 @@ TEST(Message, SurvivesEncodingWithAnyNumberOfRanges) {
   }
 }
 
-TEST(Message, TakesNoMoreRangesThanItHasRoomFor) {
+TEST(Message, ExcessRangesAreRefused) {
   Message message = sample(kMaxRanges);
   EXPECT_FALSE(message.add({1, 2}));
   EXPECT_EQ(message.range_count, kMaxRanges);
 }
 
-TEST(Message, EveryKindHasANameAndIsRead) {
+TEST(Message, EveryKindHasANameAndDecodes) {
   for (std::uint8_t kind = 1; kind <= static_cast<std::uint8_t>(MessageKind::last_kind); ++kind) {
     Message message;
     message.kind = static_cast<MessageKind>(kind);
@@ -55,7 +55,7 @@ TEST(Message, EveryKindHasANameAndIsRead) {
   }
 }
 
-TEST(Message, RefusesEveryOtherLength) {
+TEST(Message, OtherLengthsAreRefused) {
   Bytes bytes;
   const std::size_t size = encode(sample(3), bytes.data());
   for (std::size_t n = 0; n <= bytes.size(); ++n) {
@@ -63,7 +63,7 @@ TEST(Message, RefusesEveryOtherLength) {
   }
 }
 
-TEST(Message, RefusesUnknownKindsTooManyRangesAndEmptyOnes) {
+TEST(Message, UnknownKindsAndBadRangesAreRefused) {
   Bytes bytes;
   const std::size_t size = encode(sample(2), bytes.data());
   const auto with = [&](std::size_t at, std::uint8_t value) {
@@ -81,7 +81,7 @@ TEST(Message, RefusesUnknownKindsTooManyRangesAndEmptyOnes) {
   EXPECT_FALSE(with(16, 200)) << "a range that ends before it begins";
 }
 
-TEST(Message, RandomBytesAreRefusedOrReadBackToTheSame) {
+TEST(Message, RandomBytesAreRefusedOrReencodeTheSame) {
   Random random(3);
   int read = 0;
   for (int i = 0; i < 20'000; ++i) {
@@ -102,7 +102,7 @@ TEST(Message, RandomBytesAreRefusedOrReadBackToTheSame) {
   EXPECT_GT(read, 100);
 }
 
-TEST(Outbox, KeepsOrderAndForgetsOldContents) {
+TEST(Outbox, OrderIsKeptAndClearEmptiesIt) {
   Outbox outbox;
   outbox.send(rank_of(1), sample(5));
   outbox.send(rank_of(2), MessageKind::grant, 7, 9);

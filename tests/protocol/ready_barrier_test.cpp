@@ -17,7 +17,7 @@ RateVote vote_of(std::uint32_t rank, std::uint32_t lossy_rank) {
   return {.rate_kib = 1'000'000 - rank, .link_bound = rank == 1, .lossy = rank == lossy_rank};
 }
 
-/// All ranks of a barrier, and the order in which they start.
+/// All ranks of a barrier, started in a given order.
 class Ranks {
  public:
   Ranks(std::uint32_t size, std::uint64_t seed) : pump_(seed) {
@@ -71,7 +71,7 @@ class Ranks {
   Outbox outbox_;
 };
 
-TEST(ReadyBarrier, NobodyIsDoneBeforeAllHaveStartedAndThenAllAre) {
+TEST(ReadyBarrier, AllRanksAreDoneOnceTheLastHasStarted) {
   for (std::uint32_t size = 1; size <= 40; ++size) {
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
       SCOPED_TRACE(testing::Message() << "size " << size << " seed " << seed);
@@ -83,7 +83,7 @@ TEST(ReadyBarrier, NobodyIsDoneBeforeAllHaveStartedAndThenAllAre) {
   }
 }
 
-TEST(ReadyBarrier, CostsOneMessageARankAndRoundAndTwoForEachFoldedRank) {
+TEST(ReadyBarrier, OneMessageARankAndRoundAndTwoAFoldedRank) {
   for (std::uint32_t size = 1; size <= 40; ++size) {
     Ranks ranks(size, size);
     ranks.run();
@@ -94,7 +94,7 @@ TEST(ReadyBarrier, CostsOneMessageARankAndRoundAndTwoForEachFoldedRank) {
   }
 }
 
-TEST(ReadyBarrier, EverybodyLearnsTheCombinedVote) {
+TEST(ReadyBarrier, EveryRankGetsTheCombinedVote) {
   for (std::uint32_t size = 1; size <= 40; ++size) {
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       Ranks ranks(size, seed);
@@ -108,7 +108,7 @@ TEST(ReadyBarrier, EverybodyLearnsTheCombinedVote) {
   }
 }
 
-/// Explores every order of starts and deliveries of a few ranks; a state is the history of each.
+/// Explores every order of starts and deliveries of a few ranks; a state is each rank's history.
 class EveryOrder {
  public:
   explicit EveryOrder(std::uint32_t size) : size_(size) {}
@@ -119,13 +119,13 @@ class EveryOrder {
  private:
   struct Event {
     std::uint32_t to;
-    std::uint32_t from;  ///< equal to `to`: it starts
+    std::uint32_t from;  ///< equal to `to`: the rank starts
     std::uint64_t argument;
     friend auto operator<=>(const Event&, const Event&) = default;
   };
   using History = std::vector<Event>;
 
-  /// What matters of a history: what each rank has seen, in its own order.
+  /// The relevant part of a history: the events of each rank, in its own order.
   static std::vector<History> views(const History& history, std::uint32_t size) {
     std::vector<History> all(size);
     for (const Event& event : history) all[event.to].push_back(event);
@@ -178,7 +178,7 @@ class EveryOrder {
   std::set<std::vector<History>> seen_;
 };
 
-TEST(ReadyBarrier, HoldsForEveryOrderOfUpToFourRanks) {
+TEST(ReadyBarrier, EveryOrderOfUpToFourRanksCompletes) {
   for (std::uint32_t size = 1; size <= 4; ++size) {
     EveryOrder orders(size);
     orders.explore();
@@ -186,7 +186,7 @@ TEST(ReadyBarrier, HoldsForEveryOrderOfUpToFourRanks) {
   }
 }
 
-TEST(ReadyBarrier, RefusesWhatNobodyMaySay) {
+TEST(ReadyBarrier, ImpossibleMessagesAreRefused) {
   Outbox outbox;
   ReadyBarrier zero(rank_of(0), 6, 1);
   EXPECT_FALSE(zero.on_message(rank_of(2), 0, outbox));   // round 0 is rank 1's

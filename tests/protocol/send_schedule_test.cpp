@@ -9,15 +9,15 @@ constexpr std::uint64_t kPlanned = 120'000'000;
 constexpr Nanoseconds kShort{16'000'000};
 constexpr Nanoseconds kLong{240'000'000};
 
-TEST(LearnedRate, RisesToWhatWasMeasured) {
+TEST(LearnedRate, RateRisesToTheMeasuredRate) {
   EXPECT_EQ(learned_rate(kPlanned, kPlanned + 5, kShort, false), kPlanned + 5);
 }
 
-TEST(LearnedRate, ForgivesAMomentOfABusyHost) {
+TEST(LearnedRate, ShortSlownessOfTheHostIsForgiven) {
   EXPECT_EQ(learned_rate(kPlanned, kPlanned * 95 / 100, kShort, false), kPlanned);
 }
 
-TEST(LearnedRate, FollowsASlowerNetworkStepByStep) {
+TEST(LearnedRate, SlowerNetworkIsFollowedInSteps) {
   std::uint64_t rate = kPlanned;
   std::uint64_t before = 0;
   for (int vote = 0; vote < 40; ++vote) {
@@ -30,13 +30,13 @@ TEST(LearnedRate, FollowsASlowerNetworkStepByStep) {
   EXPECT_LT(rate, 80'500'000u);
 }
 
-TEST(LearnedRate, TakesALossAtItsWord) {
+TEST(LearnedRate, LossLowersTheRateAtOnce) {
   EXPECT_EQ(learned_rate(kPlanned, 90'000'000, kShort, true), 90'000'000u);
 }
 
 constexpr std::uint64_t kBytes = 8 << 20;
 
-TEST(SendSchedule, TakesTurnsUntilAVoteKnowsTheLinks) {
+TEST(SendSchedule, TurnsLastUntilTheFirstVote) {
   SendSchedule turns;
   EXPECT_FALSE(turns.next(kBytes).at_once);
   EXPECT_FALSE(turns.votes(kBytes)) << "nothing was measured before the first";
@@ -48,7 +48,7 @@ TEST(SendSchedule, TakesTurnsUntilAVoteKnowsTheLinks) {
   EXPECT_EQ(plan.bytes_per_second, 1024'000u);
 }
 
-TEST(SendSchedule, LossBringsTheTurnsBack) {
+TEST(SendSchedule, LossRestoresTheTurns) {
   SendSchedule turns;
   turns.next(kBytes);
   turns.adopt({.rate_kib = 1000, .link_bound = true, .lossy = false});
@@ -66,14 +66,14 @@ TEST(SendSchedule, FastLinksAreNotPaced) {
   EXPECT_EQ(plan.bytes_per_second, 0u);
 }
 
-TEST(SendSchedule, SmallOnesGoAtOnceAndDoNotCount) {
+TEST(SendSchedule, SmallBlocksAreSentAtOnceAndDoNotCount) {
   SendSchedule turns;
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(turns.next(SendSchedule::kSmallBytes).at_once);
   EXPECT_FALSE(turns.votes(SendSchedule::kSmallBytes));
   EXPECT_FALSE(turns.next(kBytes).at_once) << "the first that counts";
 }
 
-TEST(RateVote, IsTheWorstOfAllAndFitsItsBits) {
+TEST(RateVote, VoteIsTheMinimumAndFitsItsBits) {
   const RateVote one{.rate_kib = 5, .link_bound = false, .lossy = true};
   const RateVote other{.rate_kib = 9, .link_bound = true, .lossy = false};
   const RateVote both = RateVote::unpack(one.combined(other).pack());

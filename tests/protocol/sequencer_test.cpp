@@ -7,7 +7,7 @@
 namespace tutti::protocol {
 namespace {
 
-TEST(Sequencer, FollowsTheFormulaForEverySizeAndNumberOfChains) {
+TEST(Sequencer, StepsFollowTheFormula) {
   for (std::uint32_t size = 1; size <= 64; ++size) {
     for (std::uint32_t chains = 1; chains <= size; ++chains) {
       SCOPED_TRACE(testing::Message() << size << " ranks in " << chains << " chains");
@@ -27,7 +27,7 @@ TEST(Sequencer, FollowsTheFormulaForEverySizeAndNumberOfChains) {
   }
 }
 
-TEST(Sequencer, ChainsPartitionTheRanksAndAreWalkedInOrder) {
+TEST(Sequencer, ChainsPartitionTheRanksInOrder) {
   for (std::uint32_t size = 1; size <= 64; ++size) {
     for (std::uint32_t chains = 1; chains <= size; ++chains) {
       SCOPED_TRACE(testing::Message() << size << " ranks in " << chains << " chains");
@@ -51,7 +51,7 @@ TEST(Sequencer, ChainsPartitionTheRanksAndAreWalkedInOrder) {
   }
 }
 
-TEST(Sequencer, TakesMoreChainsThanRanksForOneEach) {
+TEST(Sequencer, ExcessChainsAreLimitedToOneARank) {
   const Sequencer sequencer(5, 9);
   EXPECT_EQ(sequencer.chains(), 5u);
   EXPECT_EQ(sequencer.steps(), 1u);

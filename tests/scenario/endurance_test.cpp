@@ -1,4 +1,4 @@
-// Many small collectives back to back on a network that misbehaves in every way at once.
+// Many small collectives back to back on a network with every kind of fault at once.
 #include <gtest/gtest.h>
 
 #include <string>

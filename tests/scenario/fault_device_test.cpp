@@ -21,9 +21,7 @@ FaultPlan plan(const std::string& text) {
   return parsed ? *parsed : FaultPlan{};
 }
 
-// ---- the text form ------------------------------------------------------------------------------
-
-TEST(FaultPlan, ReadsEveryCondition) {
+TEST(FaultPlan, EveryConditionIsParsed) {
   const FaultPlan read = plan(
       "seed=9;  drop receiver chunk rate=1.25% epoch=3 psn=5-9 source=4 ranks=0,2 occurrences=2\n"
       "reorder receiver chunk distance=7 by=250us;");
@@ -43,7 +41,7 @@ TEST(FaultPlan, ReadsEveryCondition) {
   EXPECT_EQ(read.rules[1].by, Nanoseconds(250'000));
 }
 
-TEST(FaultPlan, PrintsWhatItReads) {
+TEST(FaultPlan, TextFormRoundTrips) {
   for (const char* text :
        {"seed=1", "seed=7; drop receiver chunk rate=1%",
         "seed=1; drop sender chunk psn=17 occurrences=1",
@@ -59,7 +57,7 @@ TEST(FaultPlan, PrintsWhatItReads) {
             "seed=1; drop receiver chunk rate=0.5% ranks=1");
 }
 
-TEST(FaultPlan, RefusesWhatItCannotCarryOutAndNamesIt) {
+TEST(FaultPlan, UnusableRulesAreRefusedByName) {
   for (const char* text : {"lose receiver chunk",
                            "drop everywhere chunk",
                            "drop receiver",
@@ -97,8 +95,6 @@ TEST(FaultPlan, RefusesWhatItCannotCarryOutAndNamesIt) {
   }
 }
 
-// ---- decisions ----------------------------------------------------------------------------------
-
 std::set<std::uint32_t> struck(const FaultPlan& by, std::uint32_t receiver, std::uint32_t count) {
   std::set<std::uint32_t> psns;
   for (std::uint32_t psn = 0; psn < count; ++psn) {
@@ -109,7 +105,7 @@ std::set<std::uint32_t> struck(const FaultPlan& by, std::uint32_t receiver, std:
   return psns;
 }
 
-TEST(FaultDecision, FollowsTheRateAndTheSeed) {
+TEST(FaultDecision, DecisionsFollowTheRateAndTheSeed) {
   const auto one = struck(plan("seed=1; drop receiver chunk rate=10%"), 1, 100'000);
   EXPECT_NEAR(static_cast<double>(one.size()), 10'000, 400);
   EXPECT_EQ(one, struck(plan("seed=1; drop receiver chunk rate=10%"), 1, 100'000));
@@ -118,7 +114,7 @@ TEST(FaultDecision, FollowsTheRateAndTheSeed) {
       << "receivers lose independently";
 }
 
-TEST(FaultDecision, OneRuleNeverShiftsAnothersDraws) {
+TEST(FaultDecision, RuleDoesNotShiftTheDrawsOfAnother) {
   const auto alone = struck(plan("drop receiver chunk rate=10%"), 1, 1000);
   const auto second =
       struck(plan("drop receiver chunk rate=10%; drop receiver chunk psn=5"), 1, 1000);
@@ -127,7 +123,7 @@ TEST(FaultDecision, OneRuleNeverShiftsAnothersDraws) {
   EXPECT_EQ(second, expected);
 }
 
-TEST(FaultDecision, MeetsEveryConditionOfARule) {
+TEST(FaultDecision, RuleStrikesWhenAllConditionsHold) {
   const FaultPlan by =
       plan("drop receiver chunk epoch=3-4 psn=5-9 source=4 ranks=0,2 occurrences=2");
   const Subject meets{
@@ -148,7 +144,7 @@ TEST(FaultDecision, MeetsEveryConditionOfARule) {
   EXPECT_FALSE(with([](Subject& s) { s.occurrence = 2; }));
 }
 
-TEST(OccurrenceCounter, CountsCopiesOfAChunkAndForgetsOldOnesOnly) {
+TEST(OccurrenceCounter, CopiesAreCountedAndOnlyOldChunksForgotten) {
   OccurrenceCounter counter;
   EXPECT_EQ(counter.of(1, 2, rank_of(3)), 0u);
   counter.count(1, 2, rank_of(3));
@@ -162,9 +158,7 @@ TEST(OccurrenceCounter, CountsCopiesOfAChunkAndForgetsOldOnesOnly) {
   EXPECT_EQ(counter.of(2, (1u << 18) + 9, rank_of(0)), 1u);
 }
 
-// ---- the queue pair -----------------------------------------------------------------------------
-
-/// A network of one: what arrives is put in by the test, what is posted is remembered.
+/// A network of one: the test injects the arrivals and reads the posted chunks.
 class FakeQueuePair final : public MulticastQueuePair {
  public:
   Result<std::uint32_t> post(const ChunkRun& run) override {
@@ -199,7 +193,7 @@ class FakeQueuePair final : public MulticastQueuePair {
            });
   }
   void release() override {
-    // Staging is written over, as a device would.
+    // Overwrites its staging memory, as a device would.
     for (auto& bytes : current) std::fill(bytes.begin(), bytes.end(), std::byte{0xee});
     current.clear();
   }
@@ -239,7 +233,7 @@ class FaultQueuePairTest : public testing::Test {
     EXPECT_TRUE(accepted.ok());
     return *accepted;
   }
-  /// PSNs that a poll returns; all must be intact but those in `damaged_`.
+  /// Polls and returns the PSNs; all must be intact but those in `damaged_`.
   std::vector<std::uint32_t> poll() {
     std::vector<std::uint32_t> psns;
     const std::size_t count = pair_->poll(chunks_);
@@ -262,7 +256,7 @@ class FaultQueuePairTest : public testing::Test {
   Psns damaged_;
 };
 
-TEST_F(FaultQueuePairTest, PassesARunOnInOnePieceWhereNothingStrikes) {
+TEST_F(FaultQueuePairTest, RunWithoutFaultsIsPassedOnWhole) {
   decorate("drop sender chunk psn=100");
   EXPECT_EQ(post(5, 35), 4u);
   EXPECT_EQ(inner_.posts, 1);
@@ -270,7 +264,7 @@ TEST_F(FaultQueuePairTest, PassesARunOnInOnePieceWhereNothingStrikes) {
   EXPECT_EQ(pair_->unsent_bytes(), 12u);
 }
 
-TEST_F(FaultQueuePairTest, SplitsARunAroundWhatIsLost) {
+TEST_F(FaultQueuePairTest, RunIsSplitAroundDroppedChunks) {
   decorate("drop sender chunk psn=6-7; drop sender chunk psn=9; drop sender chunk psn=11");
   EXPECT_EQ(post(5, 65), 7u) << "what is lost was accepted";
   EXPECT_EQ(inner_.posted, (Psns{5, 8, 10}));
@@ -280,7 +274,7 @@ TEST_F(FaultQueuePairTest, SplitsARunAroundWhatIsLost) {
   EXPECT_EQ(injected().bytes_dropped_at_sender, 35u) << "the last chunk has five bytes";
 }
 
-TEST_F(FaultQueuePairTest, AcceptsNoMoreThanTheDeviceAndCountsNothingTwice) {
+TEST_F(FaultQueuePairTest, PartialPostsCountNothingTwice) {
   decorate("drop sender chunk psn=7 occurrences=1");
   inner_.room = 1;
   EXPECT_EQ(post(5, 50), 1u);
@@ -294,21 +288,21 @@ TEST_F(FaultQueuePairTest, AcceptsNoMoreThanTheDeviceAndCountsNothingTwice) {
   EXPECT_EQ(injected().chunks_dropped_at_sender, 1u);
 }
 
-TEST_F(FaultQueuePairTest, RepeatsAtTheSender) {
+TEST_F(FaultQueuePairTest, SenderDuplicates) {
   decorate("duplicate sender chunk psn=6");
   EXPECT_EQ(post(5, 30), 3u);
   EXPECT_EQ(inner_.posted, (Psns{5, 6, 6, 7}));
   EXPECT_EQ(injected().chunks_duplicated, 1u);
 }
 
-TEST_F(FaultQueuePairTest, LosesProbesAtTheSender) {
+TEST_F(FaultQueuePairTest, SenderDropsProbes) {
   decorate("drop sender probe occurrences=2");
   for (std::uint32_t i = 0; i < 5; ++i) EXPECT_TRUE(pair_->post_probe(i).ok());
   EXPECT_EQ(inner_.probes, 3);
   EXPECT_EQ(injected().probes_dropped, 2u);
 }
 
-TEST_F(FaultQueuePairTest, LosesAtTheReceiverByRank) {
+TEST_F(FaultQueuePairTest, ReceiverDropsByRank) {
   decorate("drop receiver chunk psn=2-3 ranks=1; drop receiver chunk psn=4 ranks=2");
   for (std::uint32_t psn = 0; psn < 6; ++psn) inner_.arrive(psn);
   EXPECT_EQ(poll(), (Psns{0, 1, 4, 5}));
@@ -317,7 +311,7 @@ TEST_F(FaultQueuePairTest, LosesAtTheReceiverByRank) {
   EXPECT_TRUE(damaged_.empty());
 }
 
-TEST_F(FaultQueuePairTest, LooksFurtherWhereAWholeBatchIsLost) {
+TEST_F(FaultQueuePairTest, PollContinuesAfterADroppedBatch) {
   decorate("drop receiver chunk psn=0-8");
   inner_.batch = 3;
   for (std::uint32_t psn = 0; psn < 12; ++psn) inner_.arrive(psn);
@@ -325,7 +319,7 @@ TEST_F(FaultQueuePairTest, LooksFurtherWhereAWholeBatchIsLost) {
   EXPECT_EQ(poll(), Psns{});
 }
 
-TEST_F(FaultQueuePairTest, HoldsBackUntilItIsTime) {
+TEST_F(FaultQueuePairTest, DelayedChunksArriveInTime) {
   decorate("delay receiver chunk psn=1 by=500us");
   EXPECT_EQ(pair_->next_due(), kNever);
   at(1000);
@@ -341,7 +335,7 @@ TEST_F(FaultQueuePairTest, HoldsBackUntilItIsTime) {
   EXPECT_TRUE(damaged_.empty()) << "what is held back keeps its own bytes";
 }
 
-TEST_F(FaultQueuePairTest, ReordersByOvertakingOrByTime) {
+TEST_F(FaultQueuePairTest, ReorderedChunksArriveByCountOrByTime) {
   decorate("reorder receiver chunk psn=1 distance=2 by=500us");
   at(0);
   for (std::uint32_t psn = 0; psn < 3; ++psn) inner_.arrive(psn);
@@ -358,7 +352,7 @@ TEST_F(FaultQueuePairTest, ReordersByOvertakingOrByTime) {
   EXPECT_TRUE(damaged_.empty());
 }
 
-TEST_F(FaultQueuePairTest, RepeatsAtTheReceiver) {
+TEST_F(FaultQueuePairTest, ReceiverDuplicates) {
   decorate("duplicate receiver chunk psn=1 by=500us");
   inner_.arrive(1);
   EXPECT_EQ(poll(), (Psns{1}));
@@ -369,7 +363,7 @@ TEST_F(FaultQueuePairTest, RepeatsAtTheReceiver) {
   EXPECT_TRUE(damaged_.empty());
 }
 
-TEST_F(FaultQueuePairTest, DamagesOneBitOfACopy) {
+TEST_F(FaultQueuePairTest, OneBitOfACopyIsDamaged) {
   decorate("corrupt receiver chunk psn=1-200");
   chunks_.resize(300);
   for (std::uint32_t psn = 0; psn < 202; ++psn) inner_.arrive(psn);
@@ -380,7 +374,7 @@ TEST_F(FaultQueuePairTest, DamagesOneBitOfACopy) {
   EXPECT_EQ(injected().chunks_corrupted, 200u);
 }
 
-TEST(PlannedFrameTap, LosesAndRepeatsByConnection) {
+TEST(PlannedFrameTap, FramesAreDroppedAndRepeatedByConnection) {
   const auto counters = std::make_shared<InjectedCounters>();
   PlannedFrameTap tap(plan("drop sender reliable source=0 ranks=1 occurrences=2;"
                            "duplicate sender reliable source=2"),
@@ -394,7 +388,7 @@ TEST(PlannedFrameTap, LosesAndRepeatsByConnection) {
   EXPECT_EQ(counters->snapshot().frames_duplicated, 1u);
 }
 
-TEST(FaultDevice, RefusesToOpenWithNothingToDecorate) {
+TEST(FaultDevice, OpenWithoutAnInnerDeviceIsRefused) {
   FaultDevice device(plan(""));
   EndpointOptions options;
   options.rank = rank_of(0);

@@ -20,15 +20,15 @@ namespace tutti::scenario {
 namespace {
 
 constexpr Nanoseconds kPatience = std::chrono::seconds(100);
-constexpr std::uint32_t kSegmentBytes = 256;  // by UC: a small chunk has several
+constexpr std::uint32_t kSegmentBytes = 256;  // with UC a small chunk has several fragments
 
-/// Whether chunks are to travel by UC, as the environment says it for every job.
+/// Whether chunks travel by UC, which the environment selects for every job.
 bool by_uc() {
   const char* multicast = std::getenv("TUTTI_MULTICAST");
   return multicast != nullptr && std::string(multicast) == "uc";
 }
 
-/// The device of all ranks of a job.
+/// The device that all ranks of a job share.
 std::shared_ptr<device::fault::FaultDevice> faulty_network(const JobSpec& spec) {
   auto plan = device::fault::FaultPlan::parse(spec.faults);
   EXPECT_TRUE(plan.ok()) << plan.status().to_string();
@@ -80,13 +80,13 @@ std::uint64_t Outcome::recovered_bytes() const {
 std::uint64_t Outcome::given_up_bytes() const { return of("cutoff_silence") * longest_call_bytes; }
 
 std::uint64_t Outcome::most_tails() const {
-  // Twice at once on a network that loses, then seven intervals from about 1 ms to 100 ms.
+  // Two at once on a network that loses, then seven at intervals that double up to the limit.
   constexpr std::uint64_t kEach = 2 + 7;
   const auto longest_intervals = static_cast<std::uint64_t>(duration.count() / 100'000'000);
   return subgroups * (of("collectives_completed") * kEach + size * longest_intervals);
 }
 
-/// What came by multicast after it had been fetched, where a sender was given up for its silence.
+/// Bytes that came by multicast after they were fetched, when a silent sender was given up.
 std::uint64_t Outcome::late_bytes() const {
   const std::uint64_t repeated =
       of("tail_probes") * (size - 1) + injected.chunks_duplicated * (size - 1);

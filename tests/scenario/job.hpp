@@ -1,4 +1,4 @@
-// A job whose ranks are threads of this process, on a network that misbehaves by plan.
+// A job whose ranks are threads of this process, on a network with planned faults.
 #pragma once
 
 #include <algorithm>
@@ -21,48 +21,47 @@ using Counters = std::map<std::string, std::uint64_t>;
 
 struct JobSpec {
   std::uint32_t size = 3;
-  std::string faults{};                     ///< a FaultPlan's text
-  std::shared_ptr<device::FrameTap> tap{};  ///< instead of the plan's rules about reliable frames
-  /// Puts a device of the test's own around the job's.
+  std::string faults{};                     ///< text of a FaultPlan
+  std::shared_ptr<device::FrameTap> tap{};  ///< replaces the plan's rules about reliable frames
+  /// Wraps the job's device in one of the test.
   std::function<std::shared_ptr<device::Device>(std::shared_ptr<device::Device>)> wrap{};
   CommunicatorOptions options{};
-  /// All ranks have finished before the first closes; false: each closes when it is done.
+  /// True: no rank closes before all have finished; false: each closes when it has finished.
   bool close_together = true;
 };
 
-/// What a job's ranks did together.
+/// The outcome of all ranks of a job.
 struct Outcome {
   std::uint32_t size = 0;
-  std::uint64_t chunk_bytes = 0;         ///< as the options asked
-  std::uint32_t subgroups = 1;           ///< as the options asked
-  std::uint64_t longest_call_bytes = 0;  ///< that one rank received in one collective, at most
+  std::uint64_t chunk_bytes = 0;         ///< configured size
+  std::uint32_t subgroups = 1;           ///< configured number
+  std::uint64_t longest_call_bytes = 0;  ///< the most that one rank received in one collective
   Nanoseconds duration{};                ///< from the first call to the last
   Counters total{};
   std::vector<Counters> by_rank{};
   device::fault::Injected injected{};
 
   std::uint64_t of(const std::string& counter) const;
-  /// Bytes that the plan took from receivers: what all lost counts once for each of them.
+  /// Bytes that the plan took from receivers: a chunk lost at all counts once for each.
   std::uint64_t lost_bytes() const;
-  /// Bytes that recovery moved, without the tails that senders repeat on suspicion, and without
-  /// what was fetched in vain from a sender that the machine had stopped: it was late, not lost.
+  /// Bytes that recovery moved, without tail probes and without chunks fetched from a sender that
+  /// the machine had paused, which were late, not lost.
   std::uint64_t recovered_bytes() const;
-  /// Bytes that recovery moved in all, but for repeated tails.
+  /// All bytes that recovery moved, without tail probes.
   std::uint64_t moved_bytes() const;
-  /// What ranks may fetch in vain: each cutoff for silence gives up one collective's senders, which
-  /// the machine may only have held up.
+  /// Upper bound of bytes fetched though they were only late: each cutoff for silence gives up one
+  /// collective's senders, which the machine may have paused.
   std::uint64_t given_up_bytes() const;
-  /// Tails that senders may repeat: in each collective a few, at intervals that double up to 100
-  /// ms.
+  /// Upper bound of tail probes: a few in each collective, at intervals that double up to 100 ms.
   std::uint64_t most_tails() const;
-  /// The counters of recovery, for messages.
+  /// The recovery counters as text, for failure messages.
   std::string describe() const;
 
  private:
   std::uint64_t late_bytes() const;
 };
 
-/// One rank's hands on the job.
+/// One rank's access to the job.
 class Member {
  public:
   explicit Member(Communicator& communicator) : communicator_(&communicator) {}
@@ -71,13 +70,13 @@ class Member {
   std::uint32_t rank() const { return index(communicator_->rank()); }
   std::uint32_t size() const { return communicator_->size(); }
 
-  /// Runs a collective and checks every byte of the result. False, with a failed expectation, where
-  /// it does not end well.
+  /// Runs a collective and checks every byte of the result; false, with a failed expectation, on
+  /// error.
   bool allgather(std::size_t block_bytes, std::uint64_t seed);
-  /// Blocks of `sizes_bytes`, by rank, with gaps between them that must stay as they are.
+  /// Blocks of `sizes_bytes`, by rank, with gaps between them that must stay unchanged.
   bool allgatherv(const std::vector<std::uint64_t>& sizes_bytes, std::uint64_t seed);
   bool broadcast(std::size_t bytes, std::uint32_t root, std::uint64_t seed);
-  /// The most that this rank has received in one collective.
+  /// The most bytes that this rank has received in one collective.
   std::uint64_t longest_call_bytes() const { return longest_call_bytes_; }
 
  private:
@@ -91,14 +90,14 @@ class Member {
   std::uint64_t longest_call_bytes_ = 0;
 };
 
-/// Bytes that follow from a seed.
+/// Bytes that are derived from a seed.
 Bytes pattern(std::size_t size, std::uint64_t seed);
 
-/// Options of most scenarios: small chunks, no turn learning, what is lost is fetched along the
-/// ring, and no rank is dead for being slow.
+/// Options of most scenarios: small chunks, no learned turns, recovery along the ring, and a long
+/// peer timeout.
 CommunicatorOptions small_chunks();
 
-/// Runs `body` on every rank, and collects the counters when all have come back.
+/// Runs `body` on every rank, and collects the counters after all have returned.
 Outcome run_job(const JobSpec& spec, const std::function<void(Member&)>& body);
 
 }  // namespace tutti::scenario

@@ -1,8 +1,8 @@
-// The slow path against a rank that falls silent and comes back (K5, K6): whoever skipped it goes
-// on, what it answers late changes nothing, and who reads from a rank that is past the collective
+// The slow path with a rank that falls silent and returns, after [Khalilov24] 3.3: a rank that
+// skipped it completes, its late answer changes nothing, and a READ from a rank past the collective
 // is refused.
-//
-// Four ranks, rank 0 the root of a Broadcast, of which rank 3 alone loses one chunk in the middle:
+// Of four ranks, rank 3 alone loses one chunk of a Broadcast by rank 0: it asks rank 2, then 1,
+// then 0. Events of the ranks, never the time, mute and open connections.
 // it asks rank 2, then 1, then 0. Connections are muted and opened by what the ranks did, never by
 // the time.
 #include <fmt/format.h>
@@ -24,14 +24,14 @@ namespace tutti::scenario {
 namespace {
 
 constexpr std::uint32_t kSize = 4;
-constexpr std::uint32_t kEpoch = 3;   // a barrier and a Broadcast come first
+constexpr std::uint32_t kEpoch = 3;   // after a barrier and a Broadcast
 constexpr std::uint32_t kReader = 3;  // the rank that loses a chunk
 constexpr std::size_t kChunk = 1024;
 constexpr std::size_t kBytes = 8 * kChunk;
 constexpr auto kScribble = std::byte{0x5a};
 
-/// Reliable connections that can be muted, each way for itself: what is sent meanwhile is lost, and
-/// sent again when it is open.
+/// Reliable connections that can be muted in each direction: frames sent meanwhile are lost, and
+/// retransmitted once it is open.
 class Connections final : public device::FrameTap {
  public:
   unsigned copies(Rank from, Rank to) override { return muted_[index(from)][index(to)] ? 0 : 1; }
@@ -48,7 +48,7 @@ class Connections final : public device::FrameTap {
   std::array<std::array<std::atomic<bool>, kSize>, kSize> muted_{};
 };
 
-/// Looks again and again, while the ranks' own threads drive them. False: not in a long time.
+/// Polls a condition while the ranks' own threads make progress; false if it never holds.
 bool eventually(const std::function<bool()>& holds) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(100);
   while (!holds()) {
@@ -58,7 +58,7 @@ bool eventually(const std::function<bool()>& holds) {
   return true;
 }
 
-/// One rank's Broadcast, and what it needs to tell how it went.
+/// One rank's Broadcast, with its state.
 class Story {
  public:
   Story(Member& member, std::uint64_t seed)
@@ -81,7 +81,7 @@ class Story {
                              << member_->communicator().flight_record();
     EXPECT_TRUE(buffer_ == expected_) << "rank " << rank() << " has wrong bytes";
   }
-  /// The buffer is the caller's again, who writes to it.
+  /// Writes to the buffer, which belongs to the caller again.
   void scribble() { std::fill(buffer_.begin(), buffer_.end(), kScribble); }
   bool untouched() const { return buffer_ == Bytes(kBytes, kScribble); }
 
@@ -96,8 +96,8 @@ class LateAnswer : public testing::Test {
  protected:
   LateAnswer() : everybody_(kSize), connections_(std::make_shared<Connections>()) {}
 
-  /// Runs `act` on every rank, between a Broadcast that proves all buffers ready, and an Allgather
-  /// behind which nothing of the story can still be on its way.
+  /// Runs `act` on every rank, between a Broadcast that proves all buffers ready and an Allgather
+  /// after which no message of the Broadcast can be under way.
   void run(const std::function<void(Story&)>& act) {
     JobSpec spec{
         .size = kSize,
@@ -129,12 +129,12 @@ class LateAnswer : public testing::Test {
 
   std::barrier<> everybody_;
   std::shared_ptr<Connections> connections_;
-  // What ranks posted for the Broadcast: the reader to others, by their rank, and they to it.
+  // Requests that ranks posted for the Broadcast: the reader's by target, and the answers to it.
   std::array<std::atomic<std::uint32_t>, kSize> asked_{};
   std::array<std::atomic<std::uint32_t>, kSize> read_{};
   std::array<std::atomic<std::uint32_t>, kSize> ready_{};
   std::array<std::atomic<std::uint32_t>, kSize> gone_{};
-  /// Called before the reader's first READ from a rank leaves.
+  /// Runs before the reader's first READ from a rank leaves.
   std::function<void(std::uint32_t from)> on_read_ = [](std::uint32_t) {};
   Outcome outcome_;
 
@@ -154,23 +154,23 @@ class LateAnswer : public testing::Test {
   }
 };
 
-TEST_F(LateAnswer, OfASkippedNeighbourChangesNothingAfterTheEnd) {
+TEST_F(LateAnswer, SkippedNeighboursAnswerChangesNothingAfterTheEnd) {
   run([&](Story& story) {
     if (story.rank() == kReader) connections_->mute_all_from(2);
     everybody_.arrive_and_wait();
     story.call();
-    story.end();  // of the reader first: the others wait for what rank 2 says
+    story.end();  // the reader's first: the others wait for rank 2
     story.scribble();
     if (story.rank() == kReader) connections_->open_all_from(2);
   });
   EXPECT_GE(of(kReader, "fetch_targets_skipped"), 1u) << outcome_.describe();
-  // It came before what rank 2 said to the reader in the Allgather.
+  // It arrived before rank 2's part of the Allgather.
   EXPECT_GE(ready_[2], 1u);
   EXPECT_EQ(read_[2], 0u);
   EXPECT_EQ(served_by(0) + served_by(1), kChunk);
 }
 
-TEST_F(LateAnswer, ToAReadKeepsTheCollectiveOpen) {
+TEST_F(LateAnswer, UnansweredReadKeepsTheCollectiveOpen) {
   on_read_ = [&](std::uint32_t from) {
     if (from != 2) return;
     connections_->mute_all_from(2);
@@ -186,7 +186,7 @@ TEST_F(LateAnswer, ToAReadKeepsTheCollectiveOpen) {
     everybody_.arrive_and_wait();
     story.call();
     if (story.rank() == kReader) {
-      // Rank 1 has the chunk and says so; nothing comes of it, and rank 0 is asked.
+      // Rank 1 answers that it has the chunk; the READ stays unanswered, and rank 0 is asked.
       EXPECT_TRUE(eventually([&] { return ready_[1] > 0 && asked_[0] > 0; }));
       EXPECT_FALSE(story.over()) << "rank 2's bytes may still come";
       connections_->open_all_from(2);
@@ -199,7 +199,7 @@ TEST_F(LateAnswer, ToAReadKeepsTheCollectiveOpen) {
   EXPECT_EQ(served_by(2), kChunk);
 }
 
-TEST_F(LateAnswer, RanksPastTheCollectiveSayThatTheyAreGone) {
+TEST_F(LateAnswer, RanksPastTheCollectiveAnswerExpired) {
   std::atomic<bool> past[2]{};
   run([&](Story& story) {
     if (story.rank() == kReader) {
@@ -222,7 +222,7 @@ TEST_F(LateAnswer, RanksPastTheCollectiveSayThatTheyAreGone) {
     story.scribble();
     if (story.rank() >= 2) return;
     past[story.rank()] = true;
-    // Looking at the engine all the time must not keep the background thread from driving it.
+    // Polling the engine continuously must not keep the background thread from making progress.
     EXPECT_TRUE(eventually([&] { return story.looks() && gone_[story.rank()] > 0; }));
   });
   EXPECT_GE(of(kReader, "fetch_targets_skipped"), 3u) << "2, 1 and 0\n" << outcome_.describe();
@@ -230,7 +230,7 @@ TEST_F(LateAnswer, RanksPastTheCollectiveSayThatTheyAreGone) {
   EXPECT_EQ(served_by(2), kChunk);
 }
 
-TEST_F(LateAnswer, AReadFromARankPastTheCollectiveIsRefused) {
+TEST_F(LateAnswer, ReadFromARankPastTheCollectiveIsRefused) {
   on_read_ = [&](std::uint32_t from) {
     if (from == 1) connections_->mute(kReader, 1);
   };

@@ -1,5 +1,5 @@
-// Receive workers (K8, K9, K12) over a network that misbehaves: the stories of recovery, received
-// by threads of their own. The counters say that they did it; the sanitizers say that nobody met.
+// Receive workers on a network with faults: the recovery scenarios, received by worker threads.
+// Counters prove that the workers did it, and sanitizers that they raced with no other thread.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ class Workers : public testing::TestWithParam<Shape> {
     return spec;
   }
 
-  /// Runs `body` once all ranks have their workers: what comes before is the driver's.
+  /// Runs `body` once all ranks have their workers: the owner receives before that.
   static Outcome run(const JobSpec& spec, const std::function<void(Member&)>& body) {
     return run_job(spec, [&](Member& member) {
       auto request = member.communicator().barrier({.will_wait = true});
@@ -50,7 +50,7 @@ class Workers : public testing::TestWithParam<Shape> {
     });
   }
 
-  /// All came, each chunk counted once, by the workers or by the fetch ring.
+  /// All chunks arrived, each counted once, by the workers or by the fetch ring.
   static void expect_received(const Outcome& outcome, std::uint64_t chunks) {
     EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"), chunks)
         << outcome.describe();
@@ -75,18 +75,18 @@ INSTANTIATE_TEST_SUITE_P(Scenario, Workers,
                            return fmt::format("W{}S{}", one.param.workers, one.param.subgroups);
                          });
 
-TEST_P(Workers, RecoverNothingWhereNothingIsLost) {
+TEST_P(Workers, NoLossMeansNoRecovery) {
   const std::size_t block = 300 * kChunk + 17;
   const Outcome outcome = allgathers(job(3, ""), block, 10);
   expect_received(outcome, 10 * received_by_all(3, block));
-  // A sender that is held up longer than the cutoff waits is asked for.
+  // A sender that is paused longer than the cutoff is asked for its chunks.
   if (outcome.of("cutoff_silence") == 0) {
     EXPECT_EQ(outcome.of("bytes_fetched"), 0u) << outcome.describe();
   }
   EXPECT_EQ(outcome.of("chunks_retransmitted"), outcome.of("tail_probes"));
 }
 
-TEST_P(Workers, BroadcastsWhoseRootKeepsACopyAreRepaired) {
+TEST_P(Workers, BroadcastsOfRetainedBlocksAreRepaired) {
   constexpr std::uint32_t kCount = 24;
   JobSpec spec = job(4, "drop receiver chunk rate=3%; drop sender chunk rate=2%");
   spec.options.retain_bytes = 20 * kChunk;
@@ -100,7 +100,7 @@ TEST_P(Workers, BroadcastsWhoseRootKeepsACopyAreRepaired) {
   EXPECT_GT(outcome.of("retained_ranges_served"), 0u);
 }
 
-TEST_P(Workers, RecoverWhatIsLost) {
+TEST_P(Workers, LostChunksAreRecovered) {
   for (const char* faults : {"seed=11; drop receiver chunk rate=3%; drop sender chunk rate=1%",
                              "seed=12; drop receiver chunk rate=10%"}) {
     const std::size_t block = 300 * kChunk;
@@ -112,7 +112,7 @@ TEST_P(Workers, RecoverWhatIsLost) {
   }
 }
 
-TEST_P(Workers, RecoverUnderCredits) {
+TEST_P(Workers, LossUnderCreditsIsRecovered) {
   JobSpec spec = job(4, "drop receiver chunk rate=2%; drop sender chunk rate=1%");
   spec.options.window_bytes = 64 * kChunk;
   const std::size_t block = 300 * kChunk;
@@ -122,7 +122,7 @@ TEST_P(Workers, RecoverUnderCredits) {
   EXPECT_GT(outcome.of("credit_stalls"), 0u);
 }
 
-TEST_P(Workers, RecoverBroadcastsFromEveryRoot) {
+TEST_P(Workers, BroadcastsFromEveryRootAreRecovered) {
   const JobSpec spec = job(4, "drop receiver chunk rate=5%; drop sender chunk rate=2%");
   const Outcome outcome = run(spec, [&](Member& member) {
     for (std::uint32_t root = 0; root < 4; ++root) {
@@ -133,8 +133,8 @@ TEST_P(Workers, RecoverBroadcastsFromEveryRoot) {
   expect_thrifty(outcome);
 }
 
-TEST_P(Workers, RecoverTheLastChunkOfEveryBlock) {
-  // Nothing that comes later shows the loss: the cutoff or the neighbour's end does.
+TEST_P(Workers, LastChunkOfEveryBlockIsRecovered) {
+  // No later chunk shows the loss: the cutoff does, or the neighbour's end.
   const JobSpec spec = job(3,
                            "drop receiver chunk psn=19 occurrences=1; drop receiver chunk "
                            "psn=39 occurrences=1; drop receiver chunk psn=59 occurrences=1");
@@ -143,11 +143,11 @@ TEST_P(Workers, RecoverTheLastChunkOfEveryBlock) {
   EXPECT_EQ(outcome.injected.chunks_dropped_at_receiver, 10u * 6);
 }
 
-TEST_P(Workers, CountDuplicatesAndStaleChunks) {
+TEST_P(Workers, DuplicatesAndStaleChunksAreCounted) {
   const JobSpec spec = job(3, "duplicate receiver chunk rate=20%; duplicate sender chunk rate=10%");
   const Outcome outcome = allgathers(spec, 100 * kChunk, 10);
   expect_received(outcome, 10 * received_by_all(3, 100 * kChunk));
-  // A sender that is held up longer than the cutoff waits is asked for.
+  // A sender that is paused longer than the cutoff is asked for its chunks.
   if (outcome.of("cutoff_silence") == 0) {
     EXPECT_EQ(outcome.of("bytes_fetched"), 0u) << outcome.describe();
   }
@@ -155,7 +155,7 @@ TEST_P(Workers, CountDuplicatesAndStaleChunks) {
   EXPECT_GT(outcome.of("chunks_duplicate") + outcome.of("chunks_stale"), 0u);
 }
 
-TEST_P(Workers, ForgiveReordering) {
+TEST_P(Workers, ReorderingIsForgiven) {
   const Outcome outcome =
       allgathers(job(3, "reorder receiver chunk rate=20% distance=5 by=300us"), 100 * kChunk, 3);
   expect_received(outcome, 3 * received_by_all(3, 100 * kChunk));
@@ -163,7 +163,7 @@ TEST_P(Workers, ForgiveReordering) {
   EXPECT_GT(outcome.of("chunks_out_of_order"), 0u);
 }
 
-TEST_P(Workers, RepairDamage) {
+TEST_P(Workers, DamageIsRepaired) {
   for (const bool authenticate : {false, true}) {
     JobSpec spec = job(3, "corrupt receiver chunk rate=5%");
     spec.options.authenticate = authenticate;
@@ -175,8 +175,9 @@ TEST_P(Workers, RepairDamage) {
   }
 }
 
-TEST_P(Workers, MeetReadsOfTheSameChunks) {
-  // Chunks come, some of them damaged, while they are read: half of what is asked for is late only.
+TEST_P(Workers, ChunksArriveDuringReadsOfThem) {
+  // Chunks arrive, some of them damaged, while they are being read: half of the requested ones are
+  // only late.
   const JobSpec spec = job(3,
                            "seed=7; delay receiver chunk rate=15% by=4ms; corrupt receiver "
                            "chunk rate=5%; duplicate receiver chunk rate=10% by=5ms");
@@ -186,7 +187,7 @@ TEST_P(Workers, MeetReadsOfTheSameChunks) {
   EXPECT_GT(outcome.of("chunks_fetched"), 0u);
 }
 
-TEST_P(Workers, GoBackToBackWithEveryFault) {
+TEST_P(Workers, BackToBackCollectivesSurviveEveryFault) {
   constexpr std::uint32_t kCollectives = 2000;
   JobSpec spec = job(3,
                      "seed=3; drop receiver chunk rate=0.5%; drop sender chunk rate=0.5%;"

@@ -1,5 +1,5 @@
-// Reliable multicast over a network that loses, repeats, reorders and damages: all data arrive, by
-// the path that they should take, and recovery costs no more than what was lost.
+// Reliable multicast over a network that loses, repeats, reorders and damages: all data arrive by
+// the expected path, and recovery costs no more than the loss.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +19,7 @@ constexpr std::uint32_t kFirstEpoch = 2;  // the first is the barrier that confi
 constexpr std::size_t kBlock = 5 * kChunk + 100;
 constexpr std::uint32_t kBlockChunks = 6;
 
-/// What holds after every run: all chunks came, each was counted once, and recovery was not
-/// wasteful.
+/// Invariants of every run: all chunks arrived, each was counted once, and recovery wasted nothing.
 void expect_recovered(const Outcome& outcome, std::uint64_t chunks_to_receive) {
   EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"), chunks_to_receive)
       << outcome.describe();
@@ -37,8 +36,8 @@ void expect_recovered(const Outcome& outcome, std::uint64_t chunks_to_receive) {
 }
 
 void expect_nothing_recovered(const Outcome& outcome) {
-  // A sender that the machine holds up longer than the cutoff waits is given up, and others that
-  // have its chunks serve them; it sends nothing twice.
+  // A sender that the machine pauses longer than the cutoff is given up, and other ranks serve its
+  // chunks; no chunk is sent twice.
   EXPECT_LE(outcome.of("chunks_lost") * outcome.chunk_bytes, outcome.given_up_bytes())
       << outcome.describe();
   EXPECT_LE(outcome.of("bytes_fetched"), outcome.given_up_bytes()) << outcome.describe();
@@ -63,7 +62,7 @@ JobSpec job(std::uint32_t size, const std::string& faults) {
   return {.size = size, .faults = faults, .options = small_chunks()};
 }
 
-TEST(Recovery, NothingIsRecoveredWhereNothingIsLost) {
+TEST(Recovery, NoLossMeansNoRecovery) {
   for (const std::uint32_t size : {2u, 3u, 5u}) {
     const Outcome outcome = allgathers(job(size, ""), 30 * kChunk, 20);
     expect_recovered(outcome, 20 * received_by_all(size, 30 * kChunk));
@@ -71,7 +70,7 @@ TEST(Recovery, NothingIsRecoveredWhereNothingIsLost) {
   }
 }
 
-/// A rule for every chunk of every block, each in a collective of its own.
+/// A rule for every chunk of every block, each in its own collective.
 struct Cases {
   std::string faults;
   std::uint32_t count = 0;
@@ -102,7 +101,7 @@ TEST_P(EachChunk, LostAloneAtOneReceiverIsFetchedOnce) {
   const Outcome outcome = allgathers(spec, kBlock, cases.count);
   expect_recovered(outcome, cases.count * received_by_all(3, kBlock));
   EXPECT_EQ(outcome.injected.chunks_dropped_at_receiver, cases.count);
-  // A block's last chunk may come by the sender's repeat before it is asked for.
+  // A tail probe may deliver a block's last chunk before it is requested.
   EXPECT_LE(outcome.of("chunks_fetched"), cases.count);
   EXPECT_GE(outcome.of("chunks_fetched") + outcome.of("tail_probes"), cases.count);
   EXPECT_GE(outcome.of("chunks_fetched"), cases.count * (kBlockChunks - 1) / kBlockChunks);
@@ -126,7 +125,7 @@ TEST_P(EachChunk, LostAtEveryReceiverIsRepairedByItsRoot) {
 INSTANTIATE_TEST_SUITE_P(Chains, EachChunk, testing::Values(1u, 2u, 4u),
                          [](const auto& one) { return fmt::format("{}", one.param); });
 
-/// Allgatherv: ranks without a block pass the turn on, and what is lost before them is missed.
+/// Allgatherv: ranks without a block pass the turn on, and losses before them are found.
 class SomeEmpty : public testing::TestWithParam<std::tuple<std::uint32_t, std::uint32_t>> {};
 
 TEST_P(SomeEmpty, BlocksOfAnySizeAreRecovered) {
@@ -211,8 +210,8 @@ INSTANTIATE_TEST_SUITE_P(
         Named{"EverythingBeforeTheNetwork", "drop sender chunk occurrences=1"}),
     [](const auto& one) { return std::string(one.param.name); });
 
-TEST(Recovery, ABlockThatNeverArrivesAnywhereIsReadAlongTheRing) {
-  // Every copy is lost, the repeats too: only the root's own repair by reads is left.
+TEST(Recovery, BlockLostEverywhereIsReadAlongTheRing) {
+  // Every copy is lost, repeats included: only READs from the root are left.
   const Outcome outcome = allgathers(job(4, "drop sender chunk psn=1-3 source=0"), 5 * kChunk, 2);
   expect_recovered(outcome, 2 * received_by_all(4, 5 * kChunk));
   EXPECT_EQ(outcome.of("chunks_fetched"), 2u * 3 * 3);
@@ -270,7 +269,7 @@ TEST(Recovery, BroadcastsRecoverFromEveryRoot) {
   expect_recovered(outcome, 4 * 3 * 200);
 }
 
-TEST(Recovery, GoesOnUnderCredits) {
+TEST(Recovery, LossUnderCreditsIsRecovered) {
   JobSpec spec = job(4, "drop receiver chunk rate=2%; drop sender chunk rate=1%");
   spec.options.window_bytes = 64 * kChunk;
   const std::size_t block = 300 * kChunk;
@@ -278,8 +277,6 @@ TEST(Recovery, GoesOnUnderCredits) {
   expect_recovered(outcome, 2 * received_by_all(4, block));
   EXPECT_GT(outcome.of("credit_stalls"), 0u);
 }
-
-// ---- what is no loss ----------------------------------------------------------------------------
 
 TEST(Disorder, DuplicatesAreCountedAndChangeNothing) {
   for (const char* place : {"sender", "receiver"}) {
@@ -301,7 +298,7 @@ TEST(Disorder, ReorderingIsForgiven) {
   EXPECT_GT(outcome.of("chunks_out_of_order"), 0u);
 }
 
-TEST(Disorder, WhatComesTooLateIsADuplicateOfWhatWasFetched) {
+TEST(Disorder, LateChunksAreDuplicatesOfFetchedOnes) {
   const Outcome outcome =
       allgathers(job(3, "delay receiver chunk rate=2% by=20ms"), 100 * kChunk, 3);
   EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"),
@@ -313,7 +310,7 @@ TEST(Disorder, WhatComesTooLateIsADuplicateOfWhatWasFetched) {
 
 class Corruption : public testing::TestWithParam<bool> {};
 
-TEST_P(Corruption, IsFoundAndRepaired) {
+TEST_P(Corruption, DamageIsFoundAndRepaired) {
   JobSpec spec = job(3, "corrupt receiver chunk rate=5%");
   spec.options.authenticate = GetParam();
   const char* const word = GetParam() ? "a keyed tag" : "a CRC-32C";
@@ -326,7 +323,7 @@ TEST_P(Corruption, IsFoundAndRepaired) {
   });
   expect_recovered(outcome, 3 * received_by_all(3, 200 * kChunk));
   EXPECT_GT(outcome.injected.chunks_corrupted, 0u);
-  // A damaged copy of a chunk that is here already is dropped unseen.
+  // A damaged copy of a chunk that is already present is dropped unseen.
   EXPECT_LE(outcome.of("device_rejected_integrity"), outcome.injected.chunks_corrupted);
   EXPECT_GE(outcome.of("device_rejected_integrity") + outcome.of("chunks_duplicate"),
             outcome.injected.chunks_corrupted);
@@ -336,18 +333,16 @@ TEST_P(Corruption, IsFoundAndRepaired) {
 INSTANTIATE_TEST_SUITE_P(Recovery, Corruption, testing::Bool(),
                          [](const auto& one) { return one.param ? "KeyedTag" : "Crc"; });
 
-// ---- the reliable connections -------------------------------------------------------------------
-
 class FrameLoss : public testing::TestWithParam<int> {};
 
-TEST_P(FrameLoss, DelaysBarrierHandshakeAndFetchesButLosesNothing) {
+TEST_P(FrameLoss, LostFramesDelayTheSlowPathOnly) {
   JobSpec spec =
       job(3, fmt::format("seed=5; drop sender reliable rate={}%; duplicate sender reliable "
                          "rate=5%; drop receiver chunk rate=2%",
                          GetParam()));
   spec.options.always_barrier = true;
   const Outcome outcome = allgathers(spec, 50 * kChunk, 10);
-  // Losses found late let tails be repeated, but are recovered at the same cost.
+  // Losses found late cause tail probes, but are recovered at the same cost.
   expect_recovered(outcome, 10 * received_by_all(3, 50 * kChunk));
   EXPECT_GT(outcome.injected.frames_dropped, 0u);
   EXPECT_GT(outcome.of("device_reliable_frames_resent"), 0u);
@@ -362,7 +357,7 @@ TEST_P(FrameLoss, DelaysBarrierHandshakeAndFetchesButLosesNothing) {
 INSTANTIATE_TEST_SUITE_P(Percent, FrameLoss, testing::Values(1, 10, 30),
                          [](const auto& one) { return fmt::format("{}", one.param); });
 
-TEST(Closing, ARankMayLeaveAsSoonAsItIsDoneThoughFramesAreLost) {
+TEST(Closing, FinishedRankMayLeaveDespiteLostFrames) {
   for (int seed = 0; seed < 4; ++seed) {
     JobSpec spec = job(3, fmt::format("seed={}; drop sender reliable rate=20%", seed));
     spec.close_together = false;
@@ -373,14 +368,12 @@ TEST(Closing, ARankMayLeaveAsSoonAsItIsDoneThoughFramesAreLost) {
   }
 }
 
-TEST(Membership, IsConfirmedThoughProbesAreLost) {
+TEST(Membership, LostProbesDoNotPreventConfirmation) {
   const Outcome outcome = allgathers(
       job(4, "drop sender probe rate=50%; drop receiver probe occurrences=2"), 10 * kChunk, 1);
   expect_recovered(outcome, received_by_all(4, 10 * kChunk));
   EXPECT_GT(outcome.injected.probes_dropped, 4u);
 }
-
-// ---- epochs -------------------------------------------------------------------------------------
 
 TEST(Epochs, ChunksOfFinishedCollectivesAreDropped) {
   const Outcome outcome =
@@ -390,7 +383,7 @@ TEST(Epochs, ChunksOfFinishedCollectivesAreDropped) {
   EXPECT_GT(outcome.of("chunks_stale"), 0u) << outcome.describe();
 }
 
-TEST(Epochs, WrapWithoutNotice) {
+TEST(Epochs, WrappingEpochsChangeNothing) {
   JobSpec spec = job(3, "drop receiver chunk rate=3%; duplicate receiver chunk rate=10% by=2ms");
   spec.options.first_sequence = 0xffff'fff0u;
   const Outcome outcome = allgathers(spec, 20 * kChunk, 40);

@@ -1,5 +1,5 @@
-// Broadcasts whose root keeps a copy and does not wait: who lost chunks reads them from the copy,
-// nobody shakes hands, and the root closes when everybody has everything.
+// Broadcasts whose root retains a copy instead of waiting: ranks that lost chunks read them from
+// the copy, there is no handshake, and the root closes once every rank has all blocks.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -38,23 +38,23 @@ Outcome broadcasts(const JobSpec& spec, std::size_t bytes, std::uint32_t count) 
   });
 }
 
-/// A root that the machine holds up longer than the cutoff waits is asked for what is only late.
+/// A root that the machine pauses longer than the cutoff is asked for chunks that are only late.
 bool on_time(const Outcome& outcome) { return outcome.of("cutoff_silence") == 0; }
 
-/// All went by copies, none by the ring of neighbours, and all chunks came once.
+/// All Broadcasts used retained copies, none the fetch ring, and each chunk arrived once.
 void expect_by_copies(const Outcome& outcome, std::uint32_t count, std::uint64_t chunks) {
   EXPECT_EQ(outcome.of("blocks_retained"), count);
   EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"),
             std::uint64_t{count} * (outcome.size - 1) * chunks)
       << outcome.describe();
   EXPECT_EQ(outcome.of("fetch_ranges_served") + outcome.of("fetch_ranges_deferred"), 0u);
-  EXPECT_EQ(outcome.of("cutoff_neighbour_finished"), 0u) << "somebody shook hands";
+  EXPECT_EQ(outcome.of("cutoff_neighbour_finished"), 0u) << "a rank used the handshake";
   EXPECT_EQ(outcome.of("retransmit_requests_sent") + outcome.of("fetch_targets_skipped"), 0u);
   EXPECT_EQ(outcome.of("messages_rejected") + outcome.of("chunks_malformed"), 0u);
   EXPECT_EQ(outcome.of("collectives_failed"), 0u);
 }
 
-TEST(RetainedBlocks, NothingIsRecoveredWhereNothingIsLost) {
+TEST(RetainedBlocks, NoLossMeansNoRecovery) {
   const Outcome outcome = broadcasts(job(4, ""), kBytes, 40);
   expect_by_copies(outcome, 40, kChunks);
   if (on_time(outcome)) {
@@ -63,12 +63,12 @@ TEST(RetainedBlocks, NothingIsRecoveredWhereNothingIsLost) {
   EXPECT_EQ(outcome.of("chunks_sent"), 40u * kChunks);
 }
 
-TEST(RetainedBlocks, AChunkLostAtOneReceiverIsReadFromTheRootsCopy) {
+TEST(RetainedBlocks, ChunkLostAtOneReceiverIsReadFromTheRootsCopy) {
   std::string faults;
   std::uint32_t count = 0;
   for (std::uint32_t psn = 0; psn < kChunks; ++psn) {
     for (std::uint32_t r = 0; r < 3; ++r) {
-      // Not at the root.
+      // A rank that is not the root.
       const std::uint32_t at = (count % 3 + 1 + r % 2) % 3;
       faults += fmt::format("drop receiver chunk psn={} ranks={} epoch={}\n", psn, at,
                             kFirstEpoch + count++);
@@ -76,21 +76,21 @@ TEST(RetainedBlocks, AChunkLostAtOneReceiverIsReadFromTheRootsCopy) {
   }
   const Outcome outcome = broadcasts(job(3, faults), kBytes, count);
   expect_by_copies(outcome, count, kChunks);
-  // A block's last chunk is sent twice once the root knows of losses.
+  // A block's last chunk is sent twice after the root has learned of losses.
   EXPECT_GE(outcome.of("chunks_fetched") + outcome.of("tail_probes"), count);
   EXPECT_GE(outcome.of("chunks_fetched"), count * (kChunks - 1) / kChunks);
   EXPECT_GE(outcome.of("retained_ranges_served"), outcome.of("chunks_fetched"));
   EXPECT_LE(2 * outcome.recovered_bytes(), 3 * outcome.lost_bytes()) << outcome.describe();
 }
 
-TEST(RetainedBlocks, AChunkLostAtEveryReceiverIsReadByEach) {
+TEST(RetainedBlocks, ChunkLostAtEveryReceiverIsReadByEach) {
   const Outcome outcome = broadcasts(job(4, "drop sender chunk psn=2-3"), kBytes, 8);
   expect_by_copies(outcome, 8, kChunks);
   EXPECT_GE(outcome.of("chunks_fetched"), 8u * 3 * 2);
   EXPECT_LE(2 * outcome.recovered_bytes(), 3 * outcome.lost_bytes()) << outcome.describe();
 }
 
-TEST(RetainedBlocks, ABlockOfWhichNothingComesIsAskedFor) {
+TEST(RetainedBlocks, BlockWithoutArrivalsIsRequested) {
   for (const std::size_t bytes : {std::size_t{1}, kBytes}) {
     const std::uint64_t chunks = (bytes + kChunk - 1) / kChunk;
     const Outcome outcome = broadcasts(job(4, "drop sender chunk"), bytes, 12);
@@ -110,7 +110,7 @@ TEST(RetainedBlocks, RandomLossDamageAndDisorderAreRepaired) {
   EXPECT_GT(outcome.of("retained_ranges_served"), 0u);
 }
 
-TEST(RetainedBlocks, LostReceiptsAndAnswersComeInTheEnd) {
+TEST(RetainedBlocks, LostAcksAndAnswersArriveInTheEnd) {
   const Outcome outcome = broadcasts(
       job(3, "seed=3; drop sender reliable rate=20%; drop receiver chunk rate=10%"), kBytes, 30);
   expect_by_copies(outcome, 30, kChunks);
@@ -126,14 +126,14 @@ TEST(RetainedBlocks, EpochsWrap) {
   EXPECT_GT(outcome.of("retained_ranges_served"), 0u);
 }
 
-TEST(RetainedBlocks, ALongerBroadcastShakesHands) {
+TEST(RetainedBlocks, LongerBroadcastUsesTheHandshake) {
   JobSpec spec = job(3, "");
   spec.options.retain_bytes = kBytes - 1;
   const Outcome outcome = broadcasts(spec, kBytes, 5);
   EXPECT_EQ(outcome.of("blocks_retained") + outcome.of("delivery_acks_sent"), 0u);
 }
 
-TEST(RetainedBlocks, ARootThatGoesOnIsStoppedByTheWindow) {
+TEST(RetainedBlocks, FastRootIsStoppedByTheWindow) {
   constexpr std::uint32_t kCount = 2'000;
   JobSpec spec = job(3, "drop receiver chunk rate=0.5%");
   spec.options.window_bytes = 64 * kChunk;
@@ -143,12 +143,12 @@ TEST(RetainedBlocks, ARootThatGoesOnIsStoppedByTheWindow) {
     }
   });
   expect_by_copies(outcome, kCount, 1);
-  // Each counts for 2 KiB at least, and a barrier proves that all came.
+  // Each counts for 2 KiB at least, and a barrier proves that all arrived.
   EXPECT_GE(outcome.of("ready_by_barrier"), kCount / 32 * 3);
 }
 
-/// The answer to a question that comes before the root has sent.
-TEST(RetainedBlocks, ARootThatIsLateIsAskedInVain) {
+/// The answer to a request that comes before the root has sent.
+TEST(RetainedBlocks, LateRootAnswersPending) {
   std::barrier<> asked(3);
   const Outcome outcome = run_job(job(3, ""), [&](Member& member) {
     const Bytes expected = pattern(kBytes, 5);
@@ -179,7 +179,7 @@ TEST(RetainedBlocks, ARootThatIsLateIsAskedInVain) {
   EXPECT_EQ(outcome.of("chunks_lost") + outcome.of("chunks_fetched"), 0u) << outcome.describe();
 }
 
-TEST(RetainedBlocks, ARootMayCloseAtOnceAndServesWhatIsMissing) {
+TEST(RetainedBlocks, ClosingRootStillServesMissingChunks) {
   JobSpec spec = job(4, "drop sender chunk");
   spec.close_together = false;
   std::barrier<> root_is_done(4);
@@ -191,14 +191,14 @@ TEST(RetainedBlocks, ARootMayCloseAtOnceAndServesWhatIsMissing) {
   EXPECT_EQ(outcome.of("chunks_fetched"), 3u * kChunks);
 }
 
-/// What one rank sends by reliable connections is lost from now on.
+/// Drops all reliable frames of one rank from now on.
 class MuteRank final : public device::FrameTap {
  public:
   unsigned copies(Rank from, Rank) override { return from == rank_of(2) && muted ? 0 : 1; }
   std::atomic<bool> muted{false};
 };
 
-TEST(RetainedBlocks, ARootDoesNotWaitForALostRankWhenItCloses) {
+TEST(RetainedBlocks, ClosingRootDoesNotWaitForALostRank) {
   const auto tap = std::make_shared<MuteRank>();
   JobSpec spec = job(3, "");
   spec.close_together = false;
@@ -208,16 +208,16 @@ TEST(RetainedBlocks, ARootDoesNotWaitForALostRankWhenItCloses) {
   const Outcome outcome = run_job(spec, [&](Member& member) {
     together.arrive_and_wait();
     tap->muted = true;
-    if (member.rank() == 2) return;  // never calls, and is not heard any more
+    if (member.rank() == 2) return;  // makes no call, and is silent from now on
     EXPECT_TRUE(member.broadcast(kBytes, 0, 1));
   });
   EXPECT_EQ(outcome.of("blocks_retained"), 1u);
 }
 
-/// A queue from which nothing seems to leave as long as it is held, though the network carries it.
+/// A queue that reports all chunks as unsent while it is held, though the network carries them.
 class HeldQueue final : public device::MulticastQueuePair {
  public:
-  /// Both outlive the queue.
+  /// Both references must outlive the queue.
   HeldQueue(device::MulticastQueuePair& inner, const bool& held) : inner_(inner), held_(held) {}
 
   std::uint64_t unsent_bytes() override {
@@ -242,7 +242,7 @@ class HeldQueue final : public device::MulticastQueuePair {
   const bool& held_;
 };
 
-/// Holds its queues until `receipts`, counted down here, is zero. It outlives the endpoint.
+/// Holds its queues until `receipts`, counted down here, is zero, and must not outlive it.
 class HeldEndpoint final : public device::ForwardingEndpoint {
  public:
   HeldEndpoint(std::unique_ptr<device::Endpoint> inner, std::atomic<int>& receipts)
@@ -278,8 +278,8 @@ class HeldEndpoint final : public device::ForwardingEndpoint {
   std::deque<HeldQueue> queues_;
 };
 
-/// The root learns that all have its block before it has seen the last chunk leave.
-TEST(RetainedBlocks, ARootWhoseReceiptsCameFirstCloses) {
+/// The root gets all delivery ACKs before it has seen the last chunk leave.
+TEST(RetainedBlocks, RootWhoseAcksCameFirstCloses) {
   JobSpec spec = job(3, "");
   spec.close_together = false;
   std::atomic<int> receipts = 2;  // how many the root still expects
@@ -298,8 +298,8 @@ TEST(RetainedBlocks, ARootWhoseReceiptsCameFirstCloses) {
   EXPECT_EQ(receipts, 0) << "receipts came while the queues were held";
 }
 
-/// No honest root says this; who hears it must neither ask for ever nor ask somebody else.
-TEST(RetainedBlocks, ARootThatNoLongerHasItsCopyIsNamed) {
+/// No honest root sends this: its receiver must neither ask for ever nor ask another rank.
+TEST(RetainedBlocks, RootWithoutItsCopyIsNamed) {
   JobSpec spec = job(3, "drop receiver chunk psn=2 ranks=1");
   spec.options.retain_bytes = kBytes;
   std::atomic<int> lies = 0;

@@ -1,4 +1,4 @@
-// A trace of a job that loses chunks shows what was done about it.
+// A trace of a job that loses chunks shows the recovery.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -16,7 +16,7 @@
 namespace tutti::scenario {
 namespace {
 
-/// A directory for traces, named by the environment while this lives.
+/// A directory for traces, set in the environment for the lifetime of this object.
 class TraceFolder {
  public:
   TraceFolder() {
@@ -29,7 +29,7 @@ class TraceFolder {
     std::filesystem::remove_all(path_);
   }
 
-  /// How often each kind of span is there, by rank.
+  /// The number of spans of each kind, by rank.
   std::map<int, std::map<std::string, int>> kinds() const {
     std::map<int, std::map<std::string, int>> counted;
     for (const auto& entry : std::filesystem::directory_iterator(path_)) {
@@ -47,11 +47,11 @@ class TraceFolder {
   std::string path_;
 };
 
-TEST(Trace, ShowsCutoffAndFetchWhereChunksWereLost) {
+TEST(Trace, LostChunksShowCutoffAndFetch) {
   constexpr std::uint32_t kFirstEpoch = 3;  // after membership, and the comparison of clocks
   const TraceFolder folder;
-  // The tail of the last block never comes to rank 1 by multicast, and no later one shows that it
-  // was sent: silence or the neighbour's end does, and a READ brings it.
+  // Rank 1 never gets the tail of the last block by multicast, and no later block shows the loss:
+  // silence or the neighbour's end does, and a READ brings it.
   const Outcome outcome = run_job(
       {.size = 3,
        .faults = "drop receiver chunk psn=15-17 ranks=1 epoch=" + std::to_string(kFirstEpoch),
@@ -76,7 +76,7 @@ TEST(Trace, IsWrittenWhenTheJobFails) {
   const TraceFolder folder;
   std::atomic<bool> called{false};
   run_job({.size = 2, .options = small_chunks()}, [&](Member& member) {
-    if (member.rank() == 0) {  // gives up when the other has called
+    if (member.rank() == 0) {  // aborts after the other rank has called
       called.wait(false);
       member.communicator().abort("as planned");
       return;

@@ -1,4 +1,4 @@
-// Devices that put an endpoint of a test's own around each of another device's.
+// Devices that wrap each endpoint of another device in an endpoint of the test.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace tutti::scenario {
 
-/// Puts an endpoint around that of rank `me`.
+/// Wraps the endpoint of rank `me`.
 using EndpointWrapper = std::function<std::unique_ptr<device::Endpoint>(
     std::unique_ptr<device::Endpoint> endpoint, Rank me)>;
 
@@ -31,7 +31,7 @@ class WrappedDevice final : public device::Device {
   EndpointWrapper wrapper_;
 };
 
-/// Called by the thread that drives rank `me`, for each work request that it posts.
+/// Runs on the thread that owns the engine of rank `me`, for each work request that it posts.
 using WorkWatcher = std::function<void(Rank me, const device::WorkRequest& request)>;
 
 class WatchedEndpoint final : public device::ForwardingEndpoint {
