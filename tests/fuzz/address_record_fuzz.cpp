@@ -1,5 +1,5 @@
-// An endpoint's address comes through the bootstrap: it decodes to values that an endpoint can use
-// and encodes to the same bytes, or it is refused.
+// An endpoint's address comes through the bootstrap: it decodes to usable values and encodes to the
+// same bytes, or it is refused.
 #include "device/ip/address_record.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Rank 0's plan for the aggregators comes through the bootstrap: bytes decode to a plan that can be
-// carried out and encodes to the same plan, or they are refused.
+// Rank 0's plan for the aggregators comes through the bootstrap: bytes decode to a usable plan that
+// encodes to the same plan, or they are refused.
 #include "runtime/aggregator/aggregation_plan.hpp"
 
 #include "fuzz.hpp"

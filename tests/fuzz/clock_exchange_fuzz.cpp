@@ -1,5 +1,5 @@
-// The exchange that compares clocks, at a context that hostile peers send messages, data and
-// immediates: it takes each answer once and ends well as soon as the proper ones have come.
+// The clock exchange in a context to which hostile peers send messages, data and immediates: it
+// accepts each answer once, and ends as soon as the proper ones have come.
 #include "engine/core/clock_exchange.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using fuzz::require;
 constexpr std::uint32_t kRanks = 3;
 constexpr std::uint32_t kExchanges = engine::ClockExchange::kExchanges;
 constexpr std::size_t kAnswerBytes = 24;
-constexpr std::int64_t kLatest = std::int64_t{1} << 61;  // that no clock reaches
+constexpr std::int64_t kLatest = std::int64_t{1} << 61;  // beyond any clock
 
 Instant ticking() {
   static std::int64_t time = 0;
@@ -68,7 +68,7 @@ class Job {
     poll();
   }
 
-  /// What proper peers would say brings the exchange to its end, whatever came before.
+  /// The messages of proper peers end the exchange, whatever came before.
   void check_end() {
     const std::vector<std::byte> answer(index(me_) == 0 ? 0 : kAnswerBytes);
     for (std::uint32_t slot = 0; slot < kExchanges; ++slot) {
@@ -83,7 +83,7 @@ class Job {
     if (ended_->done && ended_->status.ok() && index(me_) != 0) {
       require(outcome_.bounds.exchanges() == kExchanges);
     }
-    // Each question is asked, and answered, once.
+    // Each question is sent, and answered, once.
     const std::uint64_t most = index(me_) == 0 ? (kRanks - 1) * kExchanges : kExchanges;
     require(endpoint_->data_posted() <= most);
   }

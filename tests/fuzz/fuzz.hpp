@@ -1,4 +1,4 @@
-// What the fuzz targets share.
+// Helpers that the fuzz targets share.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace tutti::fuzz {
 
-/// Ends the process where an invariant does not hold, in every kind of build.
+/// Ends the process if an invariant does not hold, in every kind of build.
 inline void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// An input read front to back; past its end come zeros.
+/// An input that is read front to back; zeros follow its end.
 class Input {
  public:
   explicit Input(std::span<const std::byte> bytes) : bytes_(bytes) {}

@@ -1,5 +1,5 @@
-// What a rank says of itself reaches the others through a bootstrap that anybody may have written
-// to: a greeting decodes to what it says or is refused, and what decoded can be compared.
+// Peer options come through a bootstrap that any process may have written to: they decode or are
+// refused, and decoded ones can be compared.
 #include "runtime/communicator/greeting.hpp"
 
 #include <cstdint>
@@ -29,8 +29,8 @@ void check(std::span<const std::byte> bytes) {
   require(other.ok() || other.code() == Code::invalid_argument);
 }
 
-/// A valid greeting in which the input overwrites bytes, position and value in turn: most of what
-/// the fuzzer makes up from nothing does not get past the first bytes.
+/// Valid peer options of which the input overwrites bytes, position and value in turn: bytes that
+/// the fuzzer invents rarely pass the first checks.
 void check_damaged(std::span<const std::byte> input) {
   static const std::vector<std::byte> valid = make_greeting({}, 3).encode();
   std::vector<std::byte> damaged = valid;

@@ -1,4 +1,4 @@
-// The hash buffer beside a map, driven by hostile bytes: each operation is three of them.
+// The hash buffer compared with a map, driven by hostile bytes: three bytes an operation.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// What the buffer must hold.
+/// The expected content of the buffer.
 class Mirror {
  public:
   explicit Mirror(std::uint32_t slots) : buffer_({slots, kSlotBytes, kReaders}) {}

@@ -1,4 +1,5 @@
-// Datagram headers from hostile bytes: what is read encodes to the same bytes and can be printed.
+// Datagram headers from hostile bytes: a decoded header encodes to the same bytes and can be
+// printed.
 #include <algorithm>
 #include <array>
 #include <cstddef>

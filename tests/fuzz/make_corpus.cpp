@@ -35,7 +35,7 @@ namespace {
 using namespace tutti;  // NOLINT: a program of its own
 using Bytes = std::vector<std::byte>;
 
-/// Deeper than a stack holds that a decoder's recursion fills.
+/// Deeper than a recursive decoder's stack.
 constexpr std::size_t kNested = 16 * 1024;
 
 class Corpus {
@@ -89,7 +89,8 @@ void add_addresses(Corpus& corpus) {
   }
   const host::SegmentAddress segment{.token = 7, .process = 100, .memory = 5, .bell = 7};
   corpus.add("shared_memory_fuzz", "address", segment.encode());
-  // A ring's count and its one record of 5 bytes; lengths of proper frames follow from them, too.
+  // A ring's count and its one record of 5 bytes; lengths of valid frames are derived from them,
+  // too.
   corpus.add("shared_memory_fuzz", "frame",
              join(std::array<std::uint64_t, 3>{16, 5, 0x0504030201}));
 }
@@ -130,11 +131,11 @@ void add_messages(Corpus& corpus) {
   const Bytes answer(24, std::byte{1});
   corpus.add("data_message_fuzz", "data", join(header, answer));
   corpus.add("data_message_fuzz", "clear_to_send", encode(ClearToSend{.key = 3, .offset = 64}));
-  // One operation of the target: data by rank 0 or 1 in the first slot, 24 bytes long.
+  // One operation of the target: 24 bytes of data by rank 0 or 1 in the first slot.
   corpus.add("clock_exchange_fuzz", "answer",
              join(std::array<std::uint8_t, 2>{0x82, 0}, answer,
                   std::array<std::uint8_t, 2>{0x86, 0}, answer));
-  // Keep, ask for the first epoch, confirm by both ranks.
+  // Retain, request the first epoch, acknowledge by both ranks.
   corpus.add("retained_blocks_fuzz", "kept_and_asked",
              join(std::array<std::uint8_t, 13>{0, 0, 1, 0, 1, 2, 0, 0, 0, 3, 2, 0, 10}));
 }

@@ -1,5 +1,4 @@
-// Answers of a launcher by PMI-1: the words of a line are those that it has, and the same line
-// comes of them again.
+// Answers of a PMI-1 launcher: the parsed words are those of the line, and encode to the same line.
 #include <algorithm>
 #include <string>
 

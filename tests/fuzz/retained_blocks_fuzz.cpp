@@ -1,6 +1,5 @@
-// A root that keeps copies of its blocks is asked for them by hostile peers: every question is
-// answered once at most, "ready" only for a copy that is there, and copies stay until all have
-// them.
+// Hostile peers request retained blocks from their root: every request is answered at most once,
+// "ready" only for a copy that exists, and copies stay until all ranks have acknowledged them.
 #include "engine/core/retained_blocks.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Schedules from hostile text: what parses prints, parses again to the same, can be validated,
-// filled, lowered and shown.
+// Schedules from hostile text: a parsed schedule prints, parses again to the same, and can be
+// validated, filled, lowered and shown.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Segment headers from hostile bytes: what is read lies within its message and encodes to the same
-// bytes; and any sequence of segments leaves a message's assembly within that message.
+// Headers of UC fragments from hostile bytes: a decoded fragment lies within its message and
+// encodes to the same bytes, and any sequence of fragments stays within its message.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace tutti;
 
-constexpr std::size_t kEntryBytes = wire::kSegmentHeaderBytes + 2;  // and the payload's length
+constexpr std::size_t kEntryBytes = wire::kSegmentHeaderBytes + 2;  // with the payload's length
 
 void check(std::span<const std::byte> header, const wire::Segment& segment) {
   if (std::uint64_t{segment.offset} + segment.bytes > segment.message_bytes) std::abort();

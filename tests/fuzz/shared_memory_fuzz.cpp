@@ -1,5 +1,5 @@
-// Shared memory that a peer writes: whatever lies there, frames and chunks that are handed out lie
-// within their ring, and what a proper writer wrote is read back.
+// Shared memory that a hostile peer writes: frames and chunks that are handed out lie within their
+// ring, and frames of a proper writer come out unchanged.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -34,7 +34,7 @@ struct alignas(kCacheLineBytes) FrameRing {
   std::array<std::byte, frame_ring_bytes(kCapacity)> bytes{};
 };
 
-/// The input is the count of bytes written and the ring's contents.
+/// The input is the count of written bytes and the ring's content.
 void check_hostile_frames(Input input) {
   FrameRing ring;
   const auto written = input.take<std::uint64_t>() % (kCapacity + 1);
@@ -55,7 +55,7 @@ void check_hostile_frames(Input input) {
   require(false);
 }
 
-/// Frames of the input's lengths go through a ring and come out as they were.
+/// Passes frames of the input's lengths through a ring and expects them unchanged.
 void check_proper_frames(Input input) {
   FrameRing ring;
   FrameWriter writer(ring.bytes);
@@ -86,7 +86,7 @@ void check_proper_frames(Input input) {
   require(reader.empty() && !reader.broken());
 }
 
-/// A peer's segment whose chunk ring the input overwrites: position and value in turn.
+/// A peer's shared memory in which the input overwrites the chunk ring: position and value in turn.
 void check_hostile_chunks(Input input) {
   static const SegmentShape shape{.ranks = 2, .subgroups = 1};
   static std::vector<Segment> segments = [] {

@@ -1,4 +1,4 @@
-// The addresses that ranks exchange: they decode to what they say or are refused.
+// The addresses that ranks exchange: they decode or are refused.
 #include <cstdint>
 #include <cstdlib>
 #include <span>

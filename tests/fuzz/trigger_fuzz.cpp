@@ -1,5 +1,5 @@
-// Hostile descriptors and packets at a node's units: what is decoded encodes to the same, what is
-// checked runs without touching memory that is not the job's, and nothing overruns.
+// Hostile descriptors and packets at a node's trigger units: decoded ones encode to the same bytes,
+// checked ones run without touching memory outside the job, and no buffer overruns.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +30,7 @@ UnitBank::Settings settings() {
   return settings;
 }
 
-/// Takes bytes from the front of the input.
+/// Takes words from the front of the input.
 std::vector<std::uint64_t> take_words(std::span<const std::uint8_t>& input, std::size_t count) {
   std::vector<std::uint64_t> words(std::min(count, input.size() / 8));
   if (!words.empty()) std::memcpy(words.data(), input.data(), words.size() * 8);

@@ -1,5 +1,5 @@
-// A unique id is text that any means may have carried: it is taken apart into what makes the same
-// id, or it is refused.
+// A unique id is text from any source: it is parsed into parts that make the same id, or it is
+// refused.
 #include <algorithm>
 #include <string>
 
@@ -30,9 +30,10 @@ void check(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   check(text);
-  // The parts of an id from the input, in the right frame.
+  // The parts of an id from the input, in a valid frame.
   check("tutti1/0123456789abcdef0123456789abcdef/" + std::string(text.substr(0, 80)));
-  // An id of this process would be given up: none is made here, so any bytes are harmless.
+  // No id of this process is made here: it would be discarded by the call, so any bytes are
+  // harmless.
   UniqueId id{};
   std::copy_n(text.begin(), std::min(text.size(), id.size()), id.begin());
   discard_unique_id(id);

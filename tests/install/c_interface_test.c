@@ -49,8 +49,7 @@ static tutti_status_t gather(const void* mine, void* all, size_t bytes, int64_t 
   return TUTTI_OK;
 }
 
-/* ---- What each rank does ------------------------------------------------------------------------
- */
+/* Calls of each rank. */
 
 static void check_misuse_of_comm(tutti_comm_t* comm) {
   unsigned char bytes[8] = {0};
@@ -212,8 +211,7 @@ static void* run_rank(void* context) {
   return NULL;
 }
 
-/* ---- What needs no ranks ------------------------------------------------------------------------
- */
+/* Checks that need no ranks. */
 
 static tutti_status_t refuse(const void* mine, void* all, size_t bytes, int64_t timeout_ns,
                              void* context) {

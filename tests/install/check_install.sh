@@ -1,5 +1,5 @@
 #!/bin/sh
-# check_install.sh BUILD WORK: installs BUILD under WORK and uses it as programs outside do.
+# check_install.sh BUILD WORK: installs BUILD under WORK and uses it as outside programs do.
 set -eu
 build=$1
 work=$2
@@ -31,7 +31,8 @@ LD_LIBRARY_PATH=$library "$work/make/one_rank"
 
 echo "== what the library shows"
 objdump -p "$library/libtutti.so" | grep -q 'SONAME *libtutti.so.0$'
-# Every function of the C header is there with its version, and nothing else but namespace tutti.
+# Every function of the C header is exported with its version, and no other symbol but namespace
+# tutti.
 grep -o '\btutti_[a-z_]*(' "$work/moved/include/tutti/tutti.h" | tr -d '(' | grep -v '_fn$' |
   sort -u > "$work/promised"
 nm -D --defined-only "$library/libtutti.so" | awk '$2 != "A" { print $3 }' > "$work/exported"

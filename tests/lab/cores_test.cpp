@@ -1,4 +1,4 @@
-// Which cores each place of a lab gets; needs no lab.
+// The cores that each host and aggregator of a lab gets; needs no lab.
 #include "lab/cores.hpp"
 #include "requirements.hpp"
 
@@ -11,7 +11,7 @@
 namespace tutti::lab {
 namespace {
 
-/// How many of the shares [first, last) each core is in.
+/// The number of shares in [first, last) that each core belongs to.
 std::vector<int> users_of_cores(const std::vector<cpu_set_t>& shares, std::size_t first,
                                 std::size_t last) {
   std::vector<int> users(CPU_SETSIZE);
@@ -23,7 +23,7 @@ std::vector<int> users_of_cores(const std::vector<cpu_set_t>& shares, std::size_
   return users;
 }
 
-/// Leaves this process `count` cores for a test, or fewer where there are fewer.
+/// Restricts this process to `count` cores for a test, or to fewer if there are fewer.
 class FewerCores {
  public:
   explicit FewerCores(int count) {
@@ -47,7 +47,7 @@ class FewerCores {
   int count_ = 0;
 };
 
-TEST(SharesOfCores, HostsHaveEqualOnes) {
+TEST(SharesOfCores, HostsHaveEqualShares) {
   cpu_set_t allowed;
   ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
   const int cores = CPU_COUNT(&allowed);
@@ -70,7 +70,7 @@ TEST(SharesOfCores, HostsHaveEqualOnes) {
   }
 }
 
-TEST(SharesOfCores, AnAggregatorWeighsWhatItCarries) {
+TEST(SharesOfCores, AggregatorSharesFollowTheirLoad) {
   const FewerCores two(2);
   if (two.count() < 2) return test::skip_without("cores", "one core");
   struct Case {

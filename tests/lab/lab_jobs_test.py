@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Real jobs across the lab's network: every rank a host of its own, the switch in between."""
+"""Real jobs across the lab's network: every rank on its own host, with a switch between them."""
 
 import json
 import os
@@ -20,7 +20,7 @@ PATIENCE_S = 100
 
 
 def can(what):
-    """Whether this machine can build such a lab, by the lab's own account."""
+    """Whether `tutti lab check` says that this machine can build such a lab."""
     check = subprocess.run([TUTTI, "lab", "check"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     return any(line.startswith(what) and line.split()[-1] == "yes" for line in check.stdout.splitlines())
 
@@ -50,7 +50,7 @@ class LabJobs(unittest.TestCase):
         return sum(result["counters"].get(counter, 0) for result in results)
 
     def check_multicast(self, results, blocks, block_bytes):
-        """The bytes went by multicast, once each, apart from what was lost."""
+        """The bytes went by multicast, once each, apart from losses."""
         collectives = self.total(results, "collectives_started") // len(results)
         self.assertGreater(collectives, 0)
         for result in results:
@@ -90,7 +90,7 @@ class LabJobs(unittest.TestCase):
         self.assertGreater(self.total(results, "chunks_lost"), 0)
         self.assertGreater(self.total(results, "chunks_fetched") + self.total(results, "chunks_retransmitted"), 0)
 
-    def test_entries_that_are_lost_at_the_board_are_put_there_again(self):
+    def test_lost_slot_entries_are_sent_again(self):
         results = self.bench(["--loss", "5", "--loss-proto", "udp"], "allgather", "-b", "64", "-e", "8K", hosts=4)
         # Every size, each repetition out of place and in place, and barriers between them.
         for result in results:
@@ -103,7 +103,7 @@ class LabJobs(unittest.TestCase):
         for options in ([], ["--ipv6"]):
             results = self.bench(options, "gather", "-b", "64", "-e", "64", *options, hosts=4)
             gathered = 3 * (6 + 2) * len(results)
-            # Of what all read each datagram comes three times; each of the gathered ones once.
+            # Each datagram for all ranks is received three times; each of the gathered ones once.
             self.assertLessEqual(self.total(results, "device_slot_datagrams_received"),
                                  3 * self.total(results, "device_slot_datagrams_sent") - gathered)
 
@@ -121,12 +121,14 @@ class LabJobs(unittest.TestCase):
             for algorithm in ("hierarchical", "multicast"):
                 results = self.bench(hosts, operation, *options, "--algorithm", algorithm, hosts=2)
                 calls[algorithm] = min(result["counters"]["hierarchical_calls"] for result in results)
-            # What the benchmark itself exchanges between repetitions is short, and goes so in both.
+            # The benchmark's own exchanges between repetitions are short, and use the same path in
+            # both runs.
             self.assertGreaterEqual(calls["hierarchical"] - calls["multicast"], 6 * 6)
 
-    def test_a_long_broadcast_goes_through_the_hosts_in_segments(self):
-        # 16 of them, each a call of every host's ranks and one of the leaders. The benchmark repeats what a late rank has
-        # spoilt, which is counted as well: a few of the short ones.
+    def test_long_broadcast_crosses_the_hosts_in_segments(self):
+        # 16 segments, each a call of every host's ranks and one of the leaders. The benchmark
+        # repeats repetitions that a late rank delayed, which are counted as well: a few of the
+        # short ones.
         ranks, leaders, repetitions, spoilt = 6, 2, 6 + 2, 4
         for root in (0, 3, 4):
             completed = {}
@@ -137,10 +139,11 @@ class LabJobs(unittest.TestCase):
             self.assertGreaterEqual(completed["4000000"] - completed["100K"],
                                     (repetitions - spoilt) * (16 - 1) * (ranks + leaders), f"root {root}")
 
-    def test_hosts_are_joined_as_they_are_told(self):
-        # Calls of the sides for one Allgather of 256 KiB among 2 hosts of 4 ranks, whose blocks are 4 segments: by leaders 6
-        # of each rank and 4 of each leader, by groups 3 of each rank, who is one; of two leaders a host each has too little
-        # to cut, 2 of each rank and one of each leader. Less those of repetitions that a late rank has spoilt, as above.
+    def test_hierarchy_option_selects_the_calls(self):
+        # Side calls for one Allgather of 256 KiB among 2 hosts of 4 ranks, whose blocks have 4
+        # segments: with leaders 6 of each rank and 4 of each leader; with groups 3 of each rank.
+        # Two leaders a host have too little to segment: 2 of each rank and one of each leader, less
+        # the repetitions that a late rank delayed, as above.
         by_leaders, by_groups, by_two, repetitions, spoilt = 8 * 6 + 2 * 4, 8 * 3, 8 * 2 + 4, 6 + 2, 4
         completed = {}
         for hierarchy in ("leaders", "leaders=2", "groups", "flat"):

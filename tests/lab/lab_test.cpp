@@ -1,4 +1,4 @@
-// The lab on this machine: what it builds, what it loses, and that nothing of it stays.
+// The lab on this machine: the network that it builds, its losses, and its complete removal.
 #include "lab/lab.hpp"
 
 #include <arpa/inet.h>
@@ -44,7 +44,7 @@ constexpr const char* kGroup = "239.77.1.1";
 constexpr const char* kGroup6 = "ff15::77:1";
 constexpr std::size_t kPayloadBytes = 200;
 constexpr std::uint32_t kProbe = 0xffff'ffff;
-/// Generous: it only bounds how long a broken lab takes to fail.
+/// Only bounds the time in which a broken lab fails.
 constexpr milliseconds kPatience{10'000};
 
 const LabSupport& support() {
@@ -60,7 +60,7 @@ sockaddr_in ipv4(const std::string& address) {
   return result;
 }
 
-/// A bound receiver on a host; the test fails if it cannot be made.
+/// A bound receiver on a host; a failure to make one fails the test.
 Descriptor receiver_on(const Lab& lab, int host) {
   Result<Descriptor> made = lab.socket_on(host, AF_INET, SOCK_DGRAM);
   EXPECT_TRUE(made) << made.status().to_string();
@@ -107,14 +107,14 @@ void send_one(const Descriptor& sender, std::uint32_t sequence) {
       << std::strerror(errno);
 }
 
-/// What one receiver has seen, in order; probes are not counted.
+/// The datagrams that one receiver has seen, in order, without probes.
 struct Seen {
   std::vector<std::uint32_t> order;
   int corrupt = 0;
   bool probed = false;
 
   std::set<std::uint32_t> unique() const { return {order.begin(), order.end()}; }
-  /// Datagrams that came after one sent later.
+  /// The number of datagrams that came after one sent later.
   int late() const {
     int count = 0;
     std::uint32_t highest = 0;
@@ -149,7 +149,7 @@ void drain(const Descriptor& receiver, Seen& seen, milliseconds quiet) {
   }
 }
 
-/// Sends probes until the receiver has got one; false if it never does.
+/// Sends probes until the receiver gets one; false if it never does.
 bool reaches(const Descriptor& sender, const Descriptor& receiver) {
   Seen seen;
   const auto end = steady_clock::now() + kPatience;
@@ -161,7 +161,7 @@ bool reaches(const Descriptor& sender, const Descriptor& receiver) {
   return seen.probed;
 }
 
-/// Sends numbered datagrams, few enough at a time for the receivers' buffers, and collects.
+/// Sends numbered datagrams, in bursts that fit the receivers' buffers, and collects them.
 std::vector<Seen> exchange(const Descriptor& sender,
                            const std::vector<const Descriptor*>& receivers, std::uint32_t count) {
   std::vector<Seen> seen(receivers.size());
@@ -214,7 +214,7 @@ bool wait_until(const std::function<bool()>& condition) {
   return true;
 }
 
-TEST(Lab, MulticastReachesEachMemberOnceAndNobodyElse) {
+TEST(Lab, MulticastReachesEachMemberOnceAndNoOtherHost) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab lab = must_create(small_lab(3));
   const Descriptor sender = sender_on(lab, 0, kGroup);
@@ -231,7 +231,7 @@ TEST(Lab, MulticastReachesEachMemberOnceAndNobodyElse) {
   EXPECT_EQ(seen[0].unique().size(), kCount);
   EXPECT_EQ(seen[0].late(), 0);
   EXPECT_TRUE(seen[1].order.empty());
-  // Not even on the wire: a few packets of the querier at most.
+  // Not even on the link: a few packets of the querier at most.
   EXPECT_LT(after[2].since(before[2]).rx_packets, 50u);
 }
 
@@ -270,7 +270,7 @@ TEST(Lab, Ipv6MulticastReachesMembersOnly) {
   EXPECT_LT(after[2].since(before[2]).rx_packets, 50u);
 }
 
-TEST(Lab, PortsCountWhatTheLinksCarry) {
+TEST(Lab, PortCountersMatchTheLinks) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab lab = must_create(small_lab(2));
   const Descriptor receiver = receiver_on(lab, 1);
@@ -292,7 +292,7 @@ TEST(Lab, PortsCountWhatTheLinksCarry) {
   EXPECT_LE(downlink.tx_bytes, 2000u);
 }
 
-TEST(Lab, ShapesBothEndsOfEachLink) {
+TEST(Lab, BothEndsOfEachLinkAreShaped) {
   if (!support().shaping) return test::skip_without("netadmin", support().shaping.message());
   LabOptions options = small_lab(2);
   options.rate_bits_per_second = 1'000'000'000;
@@ -311,7 +311,7 @@ TEST(Lab, ShapesBothEndsOfEachLink) {
   }
 }
 
-TEST(Lab, SwitchesSegmentationOffWithImpairments) {
+TEST(Lab, ImpairmentsDisableSegmentation) {
   if (!support().offload) return test::skip_without("netadmin", support().offload.message());
   if (!support().loss) return test::skip_without("netadmin", support().loss.message());
   LabOptions options = small_lab(1);
@@ -330,7 +330,7 @@ TEST(Lab, SwitchesSegmentationOffWithImpairments) {
 class ImpairedLab : public testing::Test {
  protected:
   static constexpr std::uint32_t kCount = 2000;
-  // Ten percent of kCount, give or take six standard deviations.
+  // Ten percent of kCount, plus or minus six standard deviations.
   static constexpr std::size_t kLeast = 120;
   static constexpr std::size_t kMost = 280;
 
@@ -364,7 +364,7 @@ class ImpairedLab : public testing::Test {
   std::vector<Descriptor> receivers_;
 };
 
-TEST_F(ImpairedLab, LosesAnewAtEachReceiver) {
+TEST_F(ImpairedLab, ReceiversLoseIndependently) {
   ASSERT_TRUE(lab_->set_loss(10));
   const std::vector<Seen> seen = send_all();
   for (const Seen& one : seen) {
@@ -385,7 +385,7 @@ TEST_F(ImpairedLab, SharedLossHitsAllReceiversAlike) {
   EXPECT_EQ(seen[0].order, seen[1].order);
 }
 
-TEST_F(ImpairedLab, BurstLossComesInRuns) {
+TEST_F(ImpairedLab, BurstLossHasRuns) {
   Impairments impairments;
   impairments.burst_loss = {1, 10};
   impair(impairments);
@@ -399,13 +399,13 @@ TEST_F(ImpairedLab, BurstLossComesInRuns) {
     runs += is_lost && !before_lost;
     before_lost = is_lost;
   }
-  // About 18 runs of 10 are expected; independent losses would come in runs of about 1.1.
+  // About 18 runs of 10 are expected; independent losses would have runs of about 1.1.
   ASSERT_GT(runs, 2u);
   EXPECT_LT(runs, 60u);
   EXPECT_GT(lost, 3 * runs);
 }
 
-TEST_F(ImpairedLab, CorruptsOneByteAndDelivers) {
+TEST_F(ImpairedLab, CorruptionChangesOneByteAndDelivers) {
   Impairments impairments;
   impairments.corrupt_percent = 10;
   impair(impairments);
@@ -417,7 +417,7 @@ TEST_F(ImpairedLab, CorruptsOneByteAndDelivers) {
   }
 }
 
-TEST_F(ImpairedLab, DuplicatesAtTheChosenHostAlone) {
+TEST_F(ImpairedLab, DuplicatesReachTheChosenHostAlone) {
   if (!support().detour) return test::skip_without("netadmin", support().detour.message());
   Impairments impairments;
   impairments.duplicate_percent = 10;
@@ -430,7 +430,7 @@ TEST_F(ImpairedLab, DuplicatesAtTheChosenHostAlone) {
   EXPECT_LE(seen[1].order.size() - kCount, kMost);
 }
 
-TEST_F(ImpairedLab, ReordersWithoutLoss) {
+TEST_F(ImpairedLab, ReorderingLosesNothing) {
   if (!support().detour) return test::skip_without("netadmin", support().detour.message());
   if (!support().shaping) return test::skip_without("netadmin", support().shaping.message());
   Impairments impairments;
@@ -439,14 +439,14 @@ TEST_F(ImpairedLab, ReordersWithoutLoss) {
   for (const Seen& one : send_all()) {
     EXPECT_EQ(one.order.size(), kCount);
     EXPECT_EQ(one.unique().size(), kCount);
-    // At most those held up (100 expected); fewer where this machine was slow to send the next
+    // At most the delayed ones (100 expected); fewer if this machine was slow to send the next
     // ones.
     EXPECT_GT(one.late(), 0);
     EXPECT_LT(one.late(), 200);
   }
 }
 
-TEST_F(ImpairedLab, RefusesWhatItCannotDo) {
+TEST_F(ImpairedLab, ImpossibleImpairmentsAreRefused) {
   Impairments impairments;
   impairments.loss_percent = 101;
   EXPECT_EQ(lab_->set_impairments(impairments).code(), Code::invalid_argument);
@@ -473,7 +473,7 @@ TEST(Lab, LinksGoDownAndComeBack) {
   EXPECT_EQ(lab.link_down(2).code(), Code::invalid_argument);
 }
 
-/// Tells whether who runs on `host` may use exactly these cores.
+/// Whether processes on `host` may use exactly these cores.
 bool runs_on(const Lab& lab, int host, cpu_set_t cores) {
   Result<pid_t> child = lab.fork_on(host, [cores] {
     cpu_set_t own;
@@ -484,7 +484,7 @@ bool runs_on(const Lab& lab, int host, cpu_set_t cores) {
   return exit.ok() && *exit == 0;
 }
 
-TEST(Lab, AHostsProgramsRunOnItsCores) {
+TEST(Lab, ProgramsOfAHostRunOnItsCores) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   LabOptions options = small_lab(3);
   for (const int aggregators : {0, 1}) {
@@ -497,7 +497,7 @@ TEST(Lab, AHostsProgramsRunOnItsCores) {
   }
 }
 
-TEST(Lab, LabsOfOneMachineAreApart) {
+TEST(Lab, LabsOfOneMachineAreIsolated) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab one = must_create(small_lab(2));
   const Lab other = must_create(small_lab(2));
@@ -512,7 +512,7 @@ TEST(Lab, LabsOfOneMachineAreApart) {
   EXPECT_FALSE(seen[1].probed);
 }
 
-TEST(Lab, TearingDownLeavesNothing) {
+TEST(Lab, TeardownLeavesNothing) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   Lab lab = must_create(small_lab(2));
   const std::string name = lab.name();
@@ -530,7 +530,7 @@ TEST(Lab, TearingDownLeavesNothing) {
   EXPECT_EQ(Lab::attach(name).status().code(), Code::invalid_argument);
 }
 
-TEST(Lab, AKilledOwnersLabEndsAndIsForgotten) {
+TEST(Lab, LabOfAKilledOwnerIsRemoved) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
@@ -556,7 +556,7 @@ TEST(Lab, AKilledOwnersLabEndsAndIsForgotten) {
   ASSERT_TRUE(state) << state.status().to_string();
   EXPECT_TRUE(state->abandoned());
   EXPECT_TRUE(wait_until([&] { return process_start(state->keeper) == 0; }));
-  // Another test that runs at the same time may be the one that removes it.
+  // Another test that runs at the same time may remove it first.
   remove_abandoned_labs();
   EXPECT_FALSE(recorded(name));
 }
@@ -582,7 +582,7 @@ TEST(Lab, PersistentLabStaysUntilRemoved) {
   EXPECT_FALSE(recorded(options.name));
 }
 
-TEST(Lab, AHalfBuiltPersistentLabIsRemoved) {
+TEST(Lab, HalfBuiltPersistentLabIsRemoved) {
   if (!support().persistent) return test::skip_without("netadmin", support().persistent.message());
   Result<pid_t> gone = fork_into({}, [] { return 0; });
   ASSERT_TRUE(gone && wait_for(*gone));
@@ -595,7 +595,7 @@ TEST(Lab, AHalfBuiltPersistentLabIsRemoved) {
   const std::string space = "tutti-" + state.options.name + "-sw";
   ASSERT_TRUE(run_checked({}, {"ip", "netns", "add", space}, {}, "prepare"));
   ASSERT_TRUE(record_new(state));
-  // Another test that runs at the same time may be the one that removes it.
+  // Another test that runs at the same time may remove it first.
   remove_abandoned_labs();
   EXPECT_TRUE(wait_until([&] { return !std::filesystem::exists("/run/netns/" + space); }));
   EXPECT_TRUE(wait_until([&] { return !recorded(state.options.name).ok(); }));
@@ -613,7 +613,7 @@ struct Lines {
   }
 };
 
-TEST(Runner, GivesEachRankItsHostAndEnvironment) {
+TEST(Runner, EachRankHasItsHostAndEnvironment) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab lab = must_create(small_lab(3));
   Lines lines;
@@ -639,7 +639,7 @@ TEST(Runner, GivesEachRankItsHostAndEnvironment) {
   }
 }
 
-TEST(Runner, TellsTheFirstFailureAndEndsTheOthers) {
+TEST(Runner, FirstFailureIsReportedAndEndsTheOthers) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab lab = must_create(small_lab(3));
   RunOptions options;
@@ -653,7 +653,7 @@ TEST(Runner, TellsTheFirstFailureAndEndsTheOthers) {
   EXPECT_EQ(report->exit_statuses, (std::vector<int>{128 + SIGTERM, 7, 128 + SIGTERM}));
 }
 
-TEST(Runner, EndsRanksThatIgnoreTheTimeLimit) {
+TEST(Runner, RanksThatIgnoreTheTimeLimitAreKilled) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab lab = must_create(small_lab(1));
   RunOptions options;
@@ -667,7 +667,7 @@ TEST(Runner, EndsRanksThatIgnoreTheTimeLimit) {
   EXPECT_EQ(report->exit_statuses[0], 128 + SIGKILL);
 }
 
-TEST(Runner, ReportsAProgramThatIsNotThere) {
+TEST(Runner, MissingProgramIsReported) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab lab = must_create(small_lab(2));
   RunOptions options;
@@ -677,15 +677,16 @@ TEST(Runner, ReportsAProgramThatIsNotThere) {
   EXPECT_NE(report.status().message().find("/nonexistent/program"), std::string::npos);
 }
 
-/// As a child that has become a plain user. 0 for success, 77 where the machine forbids it to plain
-/// users; what went wrong goes to the descriptor.
+/// Runs ranks in a child that has become a plain user. Returns 0, or 77 where the machine forbids a
+/// lab to plain users; the error goes to the descriptor.
 int run_as_plain_user(int told) {
   constexpr unsigned kNobody = 65534;
   if (setgroups(0, nullptr) != 0 || setresgid(kNobody, kNobody, kNobody) != 0 ||
       setresuid(kNobody, kNobody, kNobody) != 0) {
     return 2;
   }
-  // A process that changed its user may not touch its own files in /proc until it executes.
+  // A process that changed its user cannot access its own files in /proc until it executes a
+  // program.
   prctl(PR_SET_DUMPABLE, 1);
   unsetenv("XDG_RUNTIME_DIR");
   const auto tell = [told](const std::string& text) {
@@ -717,7 +718,7 @@ int run_as_plain_user(int told) {
   return recorded(name) ? tell("still recorded") : 0;
 }
 
-TEST(Runner, WorksForAPlainUser) {
+TEST(Runner, PlainUserCanRunRanks) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   if (geteuid() != 0)
     return test::skip_without("root", "a plain user runs this test: the others cover it");
@@ -736,7 +737,7 @@ TEST(Runner, WorksForAPlainUser) {
   EXPECT_EQ(*status, 0) << told;
 }
 
-TEST(Options, UnderstandsRates) {
+TEST(Options, RatesAreParsed) {
   EXPECT_EQ(*parse_rate("off"), 0u);
   EXPECT_EQ(*parse_rate("100mbit"), 100'000'000u);
   EXPECT_EQ(*parse_rate("2.5gbit"), 2'500'000'000u);
@@ -745,7 +746,7 @@ TEST(Options, UnderstandsRates) {
   }
 }
 
-TEST(Options, UnderstandsBurstLoss) {
+TEST(Options, BurstLossIsParsed) {
   for (const char* text : {"0.1%,10%", "0.1,10"}) {
     const Result<BurstLoss> loss = parse_burst_loss(text);
     ASSERT_TRUE(loss) << text;
@@ -757,7 +758,7 @@ TEST(Options, UnderstandsBurstLoss) {
   }
 }
 
-TEST(Options, RefusesWhatCannotBeBuilt) {
+TEST(Options, ImpossibleLabsAreRefused) {
   const auto refused = [](auto change) {
     LabOptions options;
     change(options);
@@ -779,7 +780,7 @@ TEST(Options, RefusesWhatCannotBeBuilt) {
   EXPECT_TRUE(refused([](LabOptions& o) { o.impairments.burst_loss = {1, 0}; }));
 }
 
-TEST(Options, KeepsWholePacketsInTheShapersBurst) {
+TEST(Options, ShaperBurstHoldsWholePackets) {
   LabOptions options;
   options.rate_bits_per_second = 1'000'000'000;
   EXPECT_GE(burst_bytes_of(options), 128u * 1024);

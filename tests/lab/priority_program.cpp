@@ -1,6 +1,6 @@
-// Two ranks, each alone on its host, and what the scheduler gives their background threads: one
-// line a rank, "rank 0: precedence 100, callback of another thread at policy 0". An error is told
-// as it is, and the exit status is 3.
+// Two ranks, each alone on its host, report the scheduling of their background threads: one line a
+// rank, "rank 0: precedence 100, callback of another thread at policy 0". On an error the program
+// prints it and exits with status 3.
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -18,7 +18,7 @@
 namespace {
 
 constexpr int kFailed = 3;
-constexpr std::size_t kBlockBytes = 1024 * 1024;  // not over before the callback is set
+constexpr std::size_t kBlockBytes = 1024 * 1024;  // long enough to last until the callback is set
 constexpr int kCalls = 5;
 
 int fail(const tutti::Status& status) {
@@ -33,7 +33,7 @@ std::uint64_t counter_of(const tutti::Communicator& communicator, std::string_vi
   return one == counters.end() ? 0 : one->second;
 }
 
-/// A call whose end the caller does not drive; `policy`: of the thread that told of it, another's.
+/// A call that another thread drives to its end; `policy` receives that thread's scheduling policy.
 tutti::Status call(tutti::Communicator& communicator, std::atomic<int>& policy) {
   std::vector<std::byte> own(kBlockBytes);
   std::vector<std::byte> all(kBlockBytes * communicator.size());

@@ -1,15 +1,15 @@
-// A rank that reduces through aggregators over and over: what the tests of `tutti aggregator`
-// watch, and what measures it on shaped links.
+// A rank that reduces through aggregators repeatedly, for the tests of `tutti aggregator` and for
+// measurements on shaped links.
 //
 //   aggregated_program allreduce|reduce_scatter|reduce|pair BYTES COUNT [order=rank|ring]
 //                      [warm=N] [apart]
 //
 // BYTES is a rank's vector, in a Reduce-Scatter its block; `pair` is an Allgather by multicast and
-// a Reduce-Scatter of such blocks at the same time (K14). Elements are float32, small whole
-// numbers, so that every result is known. The ranks are found from the environment, the aggregators
-// from TUTTI_AGGREGATORS. The ranks begin each call together, but for `apart`. "running" is printed
-// after the first call, at rank 0 each call's time and at the end "done". An error is printed as
-// "failed in S s: STATUS", and the exit status is 3.
+// a Reduce-Scatter of such blocks at the same time ([Khalilov24] appendix B). Elements are float32,
+// small whole numbers, so that every result is known. The environment describes the ranks,
+// TUTTI_AGGREGATORS the aggregators. The ranks begin each call together, except with `apart`. The
+// program prints "running" after the first call, each call's time at rank 0, and "done" at the end;
+// on an error it prints "failed in S s: STATUS" and exits with status 3.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -80,7 +80,7 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-/// What one rank of the job does.
+/// The calls of one rank of the job.
 class Job {
  public:
   Job(const Plan& plan, CommunicatorImpl& state, Aggregation& aggregation)
@@ -116,7 +116,8 @@ class Job {
     seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (Status status = (*outcome)->status; !status) return status;
     if (gather && !gather->status.ok()) return gather->status;
-    // Before anybody looks at its result all have theirs: looking takes processor time.
+    // All ranks have their results before one is verified, because verification takes processor
+    // time.
     if (Status status = barrier(); !status) return status;
     return check(number);
   }
@@ -131,7 +132,7 @@ class Job {
 
   bool scatters() const { return plan_.operation == "reduce_scatter" || plan_.operation == "pair"; }
 
-  /// The first block of every rank's vector to everybody; null where there is no pair.
+  /// Sends the first block of every rank's vector to all ranks; null without `pair`.
   std::shared_ptr<engine::Completion> start_gather() {
     if (gathered_.empty()) return nullptr;
     auto operation = engine::MulticastOperation::allgather(

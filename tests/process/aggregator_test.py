@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`tutti aggregator` from the outside: real processes on the loopback that join it, lose it, or die."""
+"""`tutti aggregator` from the outside: real processes on loopback that join it, lose it, or die."""
 
 import json
 import os
@@ -19,7 +19,7 @@ MANY_CALLS = "1000000"
 
 
 class Aggregator:
-    """A `tutti aggregator` process, and what it wrote."""
+    """A `tutti aggregator` process and its output."""
 
     def __init__(self, key_file, *options):
         self.process = subprocess.Popen(
@@ -73,7 +73,7 @@ class Command(unittest.TestCase):
             self.assertEqual(rank.process.returncode, 0, text)
             self.assertIn("done", text)
 
-    def test_jobs_come_and_leave_and_the_counters_say_what_was_done(self):
+    def test_jobs_join_and_leave_and_are_counted(self):
         first, second = self.aggregator(), self.aggregator()
         for operation in ("allreduce", "reduce_scatter", "reduce"):
             self.check_success(self.job(3, [first.address, second.address], operation, "400000", "3"))
@@ -83,7 +83,7 @@ class Command(unittest.TestCase):
             self.assertEqual(text.count("has left"), 3, text)
             self.assertIn("in_network_calls 9", text)
 
-    def test_killed_it_is_named_at_every_rank(self):
+    def test_killed_aggregator_is_named_at_every_rank(self):
         one = self.aggregator()
         job = self.job(3, [one.address], "allreduce", "400000", MANY_CALLS, "apart")
         for rank in job:
@@ -94,7 +94,7 @@ class Command(unittest.TestCase):
             self.assertEqual(rank.process.returncode, 3, text)
             self.assertIn("aggregator " + one.address, text)
 
-    def test_a_job_whose_rank_dies_is_dropped_and_the_other_goes_on(self):
+    def test_job_with_a_dead_rank_is_dropped_and_the_other_continues(self):
         one = self.aggregator()
         victim = self.job(3, [one.address], "allreduce", "100000", MANY_CALLS, "apart")
         for rank in victim:
@@ -111,7 +111,7 @@ class Command(unittest.TestCase):
         self.assertEqual(text.count("is dropped"), 1, text)
         self.assertEqual(text.count("has left"), 2, text)
 
-    def test_told_to_end_it_tells_its_jobs(self):
+    def test_terminated_aggregator_fails_its_jobs(self):
         one = self.aggregator()
         job = self.job(2, [one.address], "allreduce", "100000", MANY_CALLS, "apart")
         for rank in job:
@@ -123,7 +123,7 @@ class Command(unittest.TestCase):
             self.assertEqual(rank.process.returncode, 3, text)
             self.assertIn("aggregator " + one.address, text)
 
-    def test_absent_it_is_an_error_that_names_it(self):
+    def test_absent_aggregator_is_named_in_the_error(self):
         address = f"127.0.0.1:{free_port()}"
         for rank in self.job(2, [address], "allreduce", "4", "1"):
             text = rank.end()
@@ -131,12 +131,12 @@ class Command(unittest.TestCase):
             self.assertIn("aggregator " + address, text)
             self.assertIn("tutti aggregator --listen", text)
 
-    def test_what_the_ranks_environment_chooses_is_nothing_to_the_aggregator(self):
+    def test_environment_of_the_ranks_does_not_affect_the_aggregator(self):
         one = self.aggregator()
         self.check_success(self.job(4, [one.address], "allreduce", "100000", "5",
                                     TUTTI_ALGORITHMS="barrier=recursive_doubling"))
 
-    def test_at_the_switch_of_a_lab_each_uplink_carries_what_theory_says(self):
+    def test_uplinks_of_a_lab_carry_the_expected_bytes(self):
         can = subprocess.run([TUTTI, "lab", "check"], capture_output=True, text=True,
                              timeout=PATIENCE_S, check=False)
         if can.returncode != 0:
@@ -148,18 +148,18 @@ class Command(unittest.TestCase):
              "--stats", "--json", report, "--", PROGRAM, "reduce_scatter", str(block), str(calls),
              "order=ring"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        # Both worked: the counters of each are printed.
+        # Both aggregators worked: the counters of each are printed.
         self.assertEqual(done.stdout.count(f"in_network_calls {calls}\n"), 2, done.stdout)
         with open(report, encoding="utf-8") as file:
             links = json.load(file)["links"]
         for link in links:
-            # Headers, acknowledgements, coming and going: less than a tenth (K14).
+            # Headers, ACKs, connection setup and teardown: less than a tenth.
             self.assertLess(link["tx_bytes"], 1.1 * calls * block * (ranks - 1))
             self.assertGreater(link["tx_bytes"], calls * block * (ranks - 1))
             self.assertLess(link["rx_bytes"], 1.2 * calls * block)
             self.assertGreater(link["rx_bytes"], calls * block)
 
-    def test_arguments_that_cannot_be_used_are_named(self):
+    def test_unusable_arguments_are_named(self):
         def refused(*arguments, key=self.key_file):
             done = subprocess.run([TUTTI, "aggregator", "--key-file", key, *arguments],
                                   capture_output=True, text=True, timeout=PATIENCE_S, check=False)

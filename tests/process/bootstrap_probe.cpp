@@ -1,4 +1,4 @@
-// Joins the job that the environment describes, exchanges a few times, and prints how it went.
+// Joins the job that the environment describes, exchanges a few times, and prints the outcome.
 #include <fmt/format.h>
 
 #include <cstdio>

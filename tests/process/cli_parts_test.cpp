@@ -1,4 +1,4 @@
-// What the program's reports are computed by: findings, plans, choices, sizes, checks.
+// The parts that compute the program's reports: findings, plans, choices, sizes, checks.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -41,7 +41,7 @@ TEST(Size, IsPrintedAsItIsParsed) {
   EXPECT_EQ(size_text(65536), "64K");
 }
 
-TEST(Pattern, TellsRankPlaceAndRepetition) {
+TEST(Pattern, PatternDependsOnRankPlaceAndRepetition) {
   std::vector<std::byte> data(1003);
   bench::fill_pattern(data.data(), data.size(), 3, 7);
   EXPECT_EQ(bench::count_wrong(data.data(), data.size(), 3, 7), 0);
@@ -71,8 +71,6 @@ TEST(InterfaceBytes, AreRead) {
   EXPECT_NE(absent.status().message().find("nosuch0"), std::string::npos);
 }
 
-// ---- findings -----------------------------------------------------------------------------------
-
 HostFacts healthy() {
   HostFacts facts;
   facts.chosen.emplace();
@@ -89,7 +87,7 @@ HostFacts healthy() {
   return facts;
 }
 
-/// The one finding of these facts.
+/// The only finding of these facts.
 Finding only_finding(const HostFacts& facts) {
   const auto findings = find_faults(facts);
   EXPECT_EQ(findings.size(), 1u);
@@ -158,8 +156,6 @@ TEST(Findings, FirewallAndLabWorstFirst) {
   EXPECT_NE(findings[1].command.find("kernel.unprivileged_userns_clone=1"), std::string::npos);
 }
 
-// ---- plans and choices --------------------------------------------------------------------------
-
 PlanInput plan_input(Operation operation, std::uint32_t ranks, std::uint64_t bytes) {
   return {.operation = operation,
           .ranks = ranks,
@@ -191,7 +187,7 @@ TEST(Plan, RanksThatAreNoPowerOfTwoFold) {
 TEST(Plan, LongMessagesNeedCredits) {
   const auto plan = plan_multicast(plan_input(Operation::broadcast, 3, 10 << 20));
   EXPECT_GT(plan->credits, 0u);
-  EXPECT_EQ(plan->credits % 2, 0u);  // the root's two children, once a pulse
+  EXPECT_EQ(plan->credits % 2, 0u);  // of the root's two children, once a credit batch
 }
 
 TEST(Plan, RingSendsEveryBlockOverEveryLinkButOne) {
@@ -209,12 +205,13 @@ TEST(Plan, AloneNothingIsSent) {
   EXPECT_EQ(plan_ring(plan_input(Operation::allgather, 1, 1000)).data.total, 0u);
 }
 
-TEST(Plan, UcCutsMessagesIntoDatagrams) {
+TEST(Plan, UcMessagesHaveSeveralDatagrams) {
   PlanInput input = plan_input(Operation::allgather, 8, 144000);
   input.multicast = device::ip::Multicast::uc;
   const auto plan = plan_multicast(input);
   ASSERT_TRUE(plan.ok());
-  // 44 datagrams of 1440 bytes and their headers are what one send takes; two such and 12 more.
+  // One send takes 44 datagrams of 1440 bytes with their headers; here there are two sends and 12
+  // more datagrams.
   EXPECT_EQ(plan->chunk_bytes, 63360u);
   EXPECT_EQ(plan->datagram_bytes, 1440u);
   EXPECT_EQ(plan->chunks_per_block, 3u);
@@ -224,7 +221,7 @@ TEST(Plan, UcCutsMessagesIntoDatagrams) {
   EXPECT_EQ(plan->data.total, 64 * plan->data.max_sent);
 }
 
-TEST(Plan, UcMessagesAreShortWhereBuffersAre) {
+TEST(Plan, SmallBuffersShortenUcMessages) {
   PlanInput input = plan_input(Operation::broadcast, 8, 100'000);
   input.multicast = device::ip::Multicast::uc;
   input.window_bytes = 100'000;
@@ -239,12 +236,12 @@ TEST(Plan, UcMessagesAreShortWhereBuffersAre) {
   EXPECT_EQ(plan_multicast(input)->datagrams_per_block, 10u * 11);
 }
 
-TEST(Plan, MoreChunksThanNumbersAreRefused) {
+TEST(Plan, MoreChunksThanPsnsAreRefused) {
   const auto plan = plan_multicast(plan_input(Operation::allgather, 1'000'000, 1 << 30));
   EXPECT_EQ(plan.status().code(), Code::invalid_argument);
 }
 
-/// What two ranks counted together in one collective.
+/// The sum of two ranks' counters in one collective.
 std::map<std::string, std::uint64_t> counted(const ExerciseOptions& what,
                                              const CommunicatorOptions& options) {
   auto bootstraps = runtime::make_local_bootstraps(2);
@@ -273,7 +270,7 @@ std::uint64_t multicast_bytes(Operation operation, std::uint64_t bytes) {
   return counted({.operation = operation, .send_bytes = bytes}, {})["device_multicast_bytes_sent"];
 }
 
-TEST(Plan, UcIsWhatTheDeviceDoes) {
+TEST(Plan, UcPlanMatchesTheDevice) {
   const auto loopback = device::ip::choose_interface("", true, AF_INET);
   ASSERT_TRUE(loopback.ok()) << loopback.status().to_string();
   const auto device = probe_device(loopback->name, false, 1, "uc");
@@ -305,7 +302,7 @@ TEST(Plan, UcIsWhatTheDeviceDoes) {
   }
 }
 
-TEST(Choice, IsWhatTheCommunicatorDoes) {
+TEST(Choice, ChoiceMatchesTheCommunicator) {
   for (const Operation operation : {Operation::allgather, Operation::broadcast}) {
     for (const std::uint64_t bytes : {1ull, 300'000ull}) {
       const bool multicast = choose(operation, 2, bytes)->algorithm == "multicast";

@@ -36,7 +36,7 @@ class Bench(unittest.TestCase):
 
     def check_result(self, result, repetitions=4):
         self.assertEqual(result["wrong_bytes"], 0)
-        # Every repetition and the one to warm up; either may have been tried again.
+        # Every repetition and the warm-up; any of them may have been repeated.
         self.assertGreaterEqual(result["checked_repetitions"], repetitions + 1)
         self.assertEqual(len(result["times_ns"]), repetitions)
         time = result["time_ns"]
@@ -74,7 +74,7 @@ class Bench(unittest.TestCase):
         self.assertGreaterEqual(sent[2], 5 * 1024)
         self.assertLess(max(sent[:2]), 5 * 1024)
 
-    def test_a_broadcast_goes_without_handshake_up_to_what_its_root_keeps(self):
+    def test_broadcast_up_to_the_retained_size_has_no_handshake(self):
         for keep, kept in (("5120", True), ("5119", False)):
             report, _ = self.run_bench("broadcast", "-b", "5K", "-e", "5K", "--algorithm", "multicast",
                                        "--device", "ip", "--keep-bytes", keep)
@@ -128,7 +128,7 @@ class Contend(unittest.TestCase):
             self.assertEqual((line["contender"], line["ranks"], line["wrong_bytes"]),
                              ("tutti/x", 3, 0))
 
-    def test_loops_tell_a_calls_mean(self):
+    def test_loops_report_the_mean_of_a_call(self):
         done = job(2, "contend", "--operations", "loop_barrier,loop_broadcast,loop_allgather", "--sizes", "100",
                    "--iterations", "2", "--warmup", "1")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -164,7 +164,7 @@ class Arguments(unittest.TestCase):
         self.assertIn(name, done.stderr)
         self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
 
-    def test_each_is_named(self):
+    def test_each_wrong_argument_is_named(self):
         self.check_refused("--iters", "bench", "allgather", "-n", "many")
         self.check_refused("--minbytes", "bench", "allgather", "-b", "4Q")
         self.check_refused("--minbytes", "bench", "allgather", "-b", "2K", "-e", "1K")

@@ -1,6 +1,6 @@
-// Line 4 of what the library promises: a rank that dies, freezes or is cut off ends the collective
-// at every survivor with an error that names it, within five seconds, at defaults. The ranks are
-// processes, each on a host of a lab.
+// A rank that dies, freezes or is cut off ends the collective at every survivor with an error that
+// names it, within five seconds with default options. The ranks are processes, each on a host of a
+// lab.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -25,15 +25,15 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr double kBoundSeconds = 5.0;  ///< from the fault to the end of every survivor
-/// A rank that is not done by then hangs: only bounds how long a failing test takes.
+/// A rank that is not done by then hangs; only bounds the time of a failing test.
 constexpr milliseconds kHang{20'000};
 constexpr milliseconds kStart{40'000};
 constexpr int kFailed = 3;
 
-/// Which of the ranks' messages may name whom.
+/// The start of a rank's name in messages.
 std::string rank_name(int rank) { return "rank " + std::to_string(rank) + " ("; }
 
-/// One process of the job, with what it wrote.
+/// One process of the job and its output.
 class RankProcess {
  public:
   RankProcess() : output_(memfd_create("rank", MFD_CLOEXEC)) {}
@@ -60,7 +60,7 @@ class RankProcess {
   }
   bool said(const std::string& what) const { return text().find(what) != std::string::npos; }
 
-  /// Whether it stopped itself or was stopped, as its parent sees it.
+  /// Whether the process is stopped, as its parent sees it.
   bool stopped() const {
     siginfo_t info{};
     return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
@@ -239,7 +239,7 @@ TEST_P(Lost, IsNamedByEverySurvivor) {
   }
   expect_named(*job, one.lost, fault);
   if (one.fault != Fault::cut) return;
-  // From its own view the others are gone: it names the one that it waited for.
+  // For the lost rank itself the others are gone: it names the rank that it waited for.
   std::vector<int> statuses;
   job->await({one.lost}, fault, statuses);
   const std::string text = job->rank(one.lost).text();
@@ -270,7 +270,7 @@ TEST_F(Failure, RankThatComputesIsNotLost) {
   }
 }
 
-/// A folder for flight records, removed with what is in it.
+/// A folder for flight records, removed with its content.
 class Records {
  public:
   Records() {
@@ -291,7 +291,7 @@ class Records {
   std::string path_;
 };
 
-TEST_F(Failure, LeavesAFlightRecordAtEverySurvivor) {
+TEST_F(Failure, EverySurvivorWritesAFlightRecord) {
   const Records records;
   auto job = Job::start(4, {"allgather", "1048576", "1000000000"}, records.environment());
   ASSERT_NE(job, nullptr);
@@ -312,7 +312,7 @@ TEST_F(Failure, LeavesAFlightRecordAtEverySurvivor) {
   }
 }
 
-// The rank waits in a collective when the signal comes, and goes on afterwards.
+// The rank waits in a collective when the signal comes, and continues afterwards.
 TEST_F(Failure, SignalWritesAFlightRecordOfARankThatWaits) {
   const Records records;
   auto job =

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ranks of one host over shared memory, as processes: which device is chosen, and what becomes of a job that loses one."""
+"""Ranks of one host over shared memory, as processes: the choice of the device, and the failure of a job that loses a rank."""
 
 import os
 import re
@@ -82,7 +82,7 @@ class HostDevice(unittest.TestCase):
         self.ranks[1].process.send_signal(signal.SIGCONT)
         self.assertIn("failed", self.ranks[1].end())
 
-    def test_a_root_that_nobody_reads_from_misses_who_is_dead_though_his_neighbours_compute(self):
+    def test_idle_root_finds_a_dead_rank_while_its_neighbours_compute(self):
         for by, size in (("multicast", "600000"), ("linear", "64")):
             ranks = self.job(5, "broadcast", size, FOR_EVER, "root=0", f"by={by}", "stop=2:20", "compute=1:20:1000000",
                              "compute=3:20:1000000")
@@ -118,7 +118,7 @@ class HostDevice(unittest.TestCase):
         segments = set()
         for rank in self.ranks:
             mapped = shared_memory_of(rank.process.pid)
-            # Its own, and those of all others.
+            # Its own mapping, and those of all other ranks.
             self.assertEqual(len(mapped), len(self.ranks))
             segments |= mapped
         self.assertEqual(len(segments), len(self.ranks))
@@ -126,11 +126,11 @@ class HostDevice(unittest.TestCase):
             rank.process.kill()
         for rank in self.ranks:
             rank.end()
-        # What no process maps or holds open, the kernel has freed.
+        # The kernel has freed memory that no process maps or holds open.
         for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
             self.assertEqual(shared_memory_of(pid) & segments, set(), f"process {pid}")
 
-    def test_ranks_that_ask_for_different_devices_are_told(self):
+    def test_different_devices_are_an_error_at_every_rank(self):
         for rank in self.job(2, "allgather", "8", "10",
                              of_rank=lambda rank: {"TUTTI_DEVICE": ("host", "ip")[rank]}):
             text = rank.end()
@@ -145,7 +145,7 @@ class HostDevice(unittest.TestCase):
             self.assertIn('TUTTI_DEVICE is "carrier-pigeon"; there are auto, ip, host', text)
 
     def chosen(self, *options, **environment):
-        """What `tutti bench` says of its communicator."""
+        """The line in which `tutti bench` describes its communicator."""
         outer = {name: value for name, value in os.environ.items() if name != "TUTTI_DEVICE"}
         done = subprocess.run(
             [TUTTI, "run", "-n", "2", "--", TUTTI, "bench", "broadcast", "-b", "8", "-e", "8", "-n", "2", *options],
@@ -170,14 +170,14 @@ class HostDevice(unittest.TestCase):
             self.assertEqual(rank.process.returncode, 3, text)
             self.assertIn("the device host has no UC multicast", text)
 
-    def test_an_unknown_way_to_multicast_is_refused_by_name(self):
+    def test_unknown_multicast_kind_is_refused_by_name(self):
         for rank in self.job(2, "allgather", "8", "10",
                              of_rank=lambda rank: {"TUTTI_MULTICAST": "rd"}):
             text = rank.end()
             self.assertEqual(rank.process.returncode, 3, text)
             self.assertIn('TUTTI_MULTICAST is "rd"; there are ud, uc', text)
 
-    def test_ranks_that_would_join_hosts_differently_are_told(self):
+    def test_different_hierarchies_are_an_error_at_every_rank(self):
         for rank in self.job(2, "allgather", "8", "10",
                              of_rank=lambda rank: {"TUTTI_HIERARCHY": "groups" if rank == 1 else "leaders"}):
             text = rank.end()

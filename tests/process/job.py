@@ -16,7 +16,7 @@ def free_port():
 
 
 class Rank:
-    """One process of a job, and what it wrote; `environment` goes before what is set here."""
+    """One process of a job and its output; `environment` overrides the variables set here."""
 
     def __init__(self, command, rank, size, port, environment):
         self.log = tempfile.TemporaryFile("w+")
@@ -31,7 +31,7 @@ class Rank:
         return self.log.read()
 
     def runs(self):
-        """Waits until it has done a call."""
+        """Waits until the process has finished a call."""
         deadline = time.monotonic() + PATIENCE_S
         while "running" not in self.text():
             if self.process.poll() is not None or time.monotonic() > deadline:

@@ -1,14 +1,12 @@
-// A rank that calls collectives over and over: what the failure tests put to death.
+// A rank that calls collectives repeatedly, for the failure tests.
 //
 //   loop_program allgather|broadcast BYTES COUNT [stop=RANK:CALL]
-//   [compute=RANK:CALL:MILLISECONDS]...
-//                [by=ALGORITHM] [root=RANK]
+//                [compute=RANK:CALL:MILLISECONDS]... [by=ALGORITHM] [root=RANK]
 //
-// stop: that rank stops itself (SIGSTOP) before that call. compute: it is away for so long before
-// that call, in no collective. by: multicast unless told otherwise. root: of every broadcast;
-// otherwise each rank's turn. "running" is printed once a few calls have been made. An error is
-// printed as "failed in S s: STATUS", and the exit status is 3; wrong data as "wrong data", and the
-// exit status is 4.
+// stop: that rank stops itself (SIGSTOP) before that call. compute: it computes for that time
+// before that call, outside any collective. by: multicast by default. root: of every broadcast; by
+// default each rank in turn. The program prints "running" after a few calls, on an error "failed in
+// S s: STATUS" with exit status 3, and on wrong data "wrong data" with exit status 4.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -48,7 +46,7 @@ struct Plan {
   std::uint64_t root = UINT64_MAX;
 };
 
-/// "1:20:8000" into its numbers; false where it has not as many as there are places.
+/// Parses "1:20:8000" into its numbers; false if their count differs from that of the places.
 bool read_numbers(std::string_view text, std::vector<std::uint64_t*> places) {
   for (std::size_t i = 0; i < places.size(); ++i) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *places[i]);
@@ -94,7 +92,7 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-/// What a rank contributes to a call: no two ranks and no two calls in a row have the same bytes.
+/// A rank's contribution to a call: different for any two ranks and any two consecutive calls.
 std::byte contribution(std::uint64_t rank, std::uint64_t call) {
   return static_cast<std::byte>(rank * 31 + call * 7 + 1);
 }

@@ -1,14 +1,13 @@
 // A rank of the correctness matrix: runs a covering sample of collectives and checks every byte.
 //
 //   matrix_program sweep SEED          every root, S and M (0: learned); odd sizes; in place and
-//   not;
-//                                      multicast and ring; tag and CRC
+//                                      not; multicast and ring; tag and CRC
 //   matrix_program large BYTES         a broadcast and an allgather of BYTES received bytes
 //   matrix_program together COUNT      that many communicators with collectives under way at once
-//   matrix_program calls COUNT         so many calls back to back, of small and empty messages
+//   matrix_program calls COUNT         that many calls back to back, of small and empty messages
 //
 // Started once a rank with RANK, WORLD_SIZE, ... as `tutti run` and `tutti lab run` do. Rank 0
-// prints a line of JSON with what it did; the exit status is 0 only if everything was right.
+// prints a line of JSON with its results; the exit status is 0 only if all data were right.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +33,7 @@ constexpr int kWrong = 1;
 constexpr int kUsage = 2;
 constexpr Nanoseconds kPatience = std::chrono::seconds(60);
 
-/// The byte at an offset of what `rank` sends in the collective `seed`: another one everywhere.
+/// Fills in the bytes of `rank` in the collective `seed`, which differ at every offset.
 void fill(std::span<std::byte> bytes, std::uint64_t seed, std::uint32_t rank) {
   const std::uint64_t stream = seed * 1024 + rank;
   for (std::size_t i = 0; i < bytes.size(); i += 8) {
@@ -146,7 +145,7 @@ class Matrix {
   Status together(std::size_t count);
   Status calls(std::uint64_t count);
 
-  /// Nobody leaves while another may still need it.
+  /// No rank leaves while another may still need it.
   Status leave() {
     for (Communicator& one : communicators_) {
       auto request = one.barrier();
@@ -165,7 +164,7 @@ class Matrix {
     result.subgroups = subgroups;
     result.chains = chains;
     result.authenticate = tag;
-    result.peer_timeout = kPatience;  // a busy machine is no dead peer
+    result.peer_timeout = kPatience;  // a busy machine is not a dead peer
     return result;
   }
 
@@ -211,8 +210,8 @@ Status Matrix::sizes(Communicator& communicator, std::size_t most) {
   return {};
 }
 
-/// Every S with every M, the learned one (0) included, and with each every root and every size; the
-/// largest sizes and the ring where M is learned, the CRC where it is 1.
+/// Every S with every M, 0 (learned) included, each with every root and size; the largest sizes and
+/// the ring with learned M, the CRC with M = 1.
 Status Matrix::sweep(std::uint64_t seed) {
   seed_ = seed << 20;
   const std::uint32_t ranks = first().size();

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`radix_sort` from the outside: real processes on the loopback, whose keys are checked by the program after every
-sort; and that this check sees what is wrong."""
+"""`radix_sort` from the outside: real processes on the loopback, with the keys checked by the program after every
+sort, and proof that this check finds errors."""
 
 import json
 import os
@@ -78,7 +78,8 @@ class Sorts(unittest.TestCase):
     def test_a_key_that_stays_is_not_sent(self):
         report, _ = self.sort(4, "--distribution", "equal", "--keys", "5000", "--radix", "16")
         self.assertEqual(report["rows"][0]["carried_bytes"], 0)
-        # Uniform keys by the digits of one bit go to two ranks each: half of them at least must move.
+        # Digits of one bit send uniform keys to two ranks each: half of the keys at least must
+        # move.
         report, _ = self.sort(4, "--keys", "5000", "--radix", "2")
         self.assertGreater(report["rows"][0]["moved_bytes"], 32 * 4 * 5000 * 4 // 2)
 
@@ -112,7 +113,7 @@ class Sorts(unittest.TestCase):
 
 
 class Check(unittest.TestCase):
-    """A result that was spoilt on purpose is found, and for what it is."""
+    """A result that was damaged on purpose is found and its damage is named."""
 
     def complaint(self, damage):
         done = job(3, "-n", "1", "-w", "0", "--keys", "1000", "--damage", damage)
@@ -138,7 +139,7 @@ class Arguments(unittest.TestCase):
         self.assertEqual(len(errors), 1, done.stderr)
         return done.stderr
 
-    def test_one_that_cannot_be_used_is_named(self):
+    def test_unusable_argument_is_named(self):
         for name, values in {"--radix": ("1", "65537", "2^17", "ten", "-2", "2^"),
                              "--keys": ("many", "2^40", "2^", "1.5"),
                              "--key-bits": ("16",),

@@ -24,7 +24,7 @@ namespace {
 
 constexpr Nanoseconds kSoon = std::chrono::milliseconds(200);
 
-/// A file that takes the output of a job.
+/// A file that receives the output of a job.
 class Output {
  public:
   Output() { fd_ = runtime::Socket(memfd_create("output", MFD_CLOEXEC)); }
@@ -68,7 +68,7 @@ struct Job {
   int run() { return run_command(options); }
 };
 
-TEST(RunCommand, TellsEveryRankItsPlace) {
+TEST(RunCommand, EveryRankGetsItsVariables) {
   Job job = Job::shell(3,
                        "echo $RANK of $WORLD_SIZE, $LOCAL_RANK of $LOCAL_WORLD_SIZE at "
                        "$MASTER_ADDR; echo oops >&2");
@@ -79,14 +79,14 @@ TEST(RunCommand, TellsEveryRankItsPlace) {
   EXPECT_EQ(job.err.sorted_lines(), (std::vector<std::string>{"[0] oops", "[1] oops", "[2] oops"}));
 }
 
-TEST(RunCommand, LeavesOutputAloneWithoutPrefix) {
+TEST(RunCommand, OutputWithoutPrefixIsUnchanged) {
   Job job = Job::shell(1, "printf 'no newline'");
   job.options.prefix = false;
   EXPECT_EQ(job.run(), 0);
   EXPECT_EQ(job.out.text(), "no newline");
 }
 
-TEST(RunCommand, TheProbeRanksMeet) {
+TEST(RunCommand, ProbeRanksExchange) {
   Job job(4, {TUTTI_BOOTSTRAP_PROBE});
   EXPECT_EQ(job.run(), 0) << job.err.text();
   const auto lines = job.out.sorted_lines();
@@ -94,7 +94,7 @@ TEST(RunCommand, TheProbeRanksMeet) {
   EXPECT_TRUE(lines[3].starts_with("[3] rank 3 of 4 by env:// at 127.0.0.1:")) << lines[3];
 }
 
-TEST(RunCommand, ReturnsTheFirstFailure) {
+TEST(RunCommand, FirstFailureIsTheExitStatus) {
   Job job = Job::shell(3, "test $RANK = 1 && exit 7; exec sleep 1000");
   job.options.grace = kSoon;
   EXPECT_EQ(job.run(), 7);
@@ -103,36 +103,36 @@ TEST(RunCommand, ReturnsTheFirstFailure) {
       << job.err.text();
 }
 
-TEST(RunCommand, EndsThoseWhoIgnoreSigterm) {
+TEST(RunCommand, RanksThatIgnoreSigtermAreKilled) {
   Job job = Job::shell(2, "test $RANK = 0 && exit 1; trap '' TERM; while :; do sleep 0.05; done");
   job.options.grace = kSoon;
   EXPECT_EQ(job.run(), 1);
 }
 
-TEST(RunCommand, LeavesTheOthersTheirGrace) {
+TEST(RunCommand, OtherRanksHaveTheirGracePeriod) {
   Job job = Job::shell(2, "test $RANK = 0 && exit 1; sleep 0.3; echo done");
   EXPECT_EQ(job.run(), 1);
   EXPECT_EQ(job.out.text(), "[1] done\n");
 }
 
-TEST(RunCommand, ReportsASignal) {
+TEST(RunCommand, SignalIsReported) {
   Job job = Job::shell(1, "kill -SEGV $$");
   EXPECT_EQ(job.run(), 128 + SIGSEGV);
   EXPECT_NE(job.err.text().find("was ended by signal 11"), std::string::npos);
 }
 
-TEST(RunCommand, EndsTheJobAtTheTimeout) {
+TEST(RunCommand, TimeoutEndsTheJob) {
   Job job = Job::shell(2, "exec sleep 1000");
   job.options.timeout = kSoon;
   EXPECT_EQ(job.run(), kExitTimeout);
   EXPECT_NE(job.err.text().find("longer than 200 ms"), std::string::npos);
 }
 
-TEST(RunCommand, EndsWhatARankLeavesBehind) {
+TEST(RunCommand, OrphansOfARankAreKilled) {
   Job job = Job::shell(1, "sleep 1000 & echo $!");
   EXPECT_EQ(job.run(), 0);
   const auto pid = static_cast<pid_t>(std::stoi(job.out.text().substr(4)));
-  // An orphan that was killed may wait for its new parent for a moment.
+  // A killed orphan may wait for its new parent for a moment.
   std::string state = "R";
   for (int i = 0; i < 1000 && state[0] != 'Z' && kill(pid, 0) == 0; ++i) {
     std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
@@ -143,7 +143,7 @@ TEST(RunCommand, EndsWhatARankLeavesBehind) {
   EXPECT_TRUE(state[0] == 'Z' || kill(pid, 0) != 0);
 }
 
-TEST(RunCommand, SaysWhatCannotBeStarted) {
+TEST(RunCommand, UnstartableProgramIsNamed) {
   Job missing(2, {"/nonexistent/program"});
   EXPECT_EQ(missing.run(), kExitNotStarted);
   EXPECT_EQ(missing.err.text(),
@@ -163,8 +163,8 @@ TEST(RunCommand, SaysWhatCannotBeStarted) {
   EXPECT_NE(no_namespace.err.text().find("/run/netns/tutti-no-such-0"), std::string::npos);
 }
 
-/// Runs a job in a launcher process of its own and calls `meanwhile` with the launcher's pid once
-/// every rank has printed a line; returns the launcher's exit status.
+/// Runs a job in its own launcher process and calls `meanwhile` with the launcher's pid once every
+/// rank has printed a line; returns the launcher's exit status.
 template <typename Meanwhile>
 int launch_and(Job& job, Meanwhile meanwhile) {
   const pid_t launcher = fork();
@@ -178,7 +178,7 @@ int launch_and(Job& job, Meanwhile meanwhile) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-TEST(RunCommand, PassesSignalsOn) {
+TEST(RunCommand, SignalsArePassedOn) {
   Job job =
       Job::shell(2, "trap 'echo got it; exit 5' INT; echo ready; while :; do sleep 0.05; done");
   EXPECT_EQ(launch_and(job, [](pid_t launcher) { kill(launcher, SIGINT); }), 5);
@@ -201,7 +201,7 @@ TEST(RunCommand, RanksDieWithTheLauncher) {
   EXPECT_TRUE(gone);
 }
 
-TEST(RunCommand, ParsesItsCommandLine) {
+TEST(RunCommand, CommandLineIsParsed) {
   CLI::App app;
   int exit_code = -1;
   add_run_command(app, exit_code);
@@ -213,7 +213,7 @@ TEST(RunCommand, ParsesItsCommandLine) {
   EXPECT_THROW(other.parse("run -n 2"), CLI::ParseError);
 }
 
-TEST(LinePrefixer, KeepsLinesWhole) {
+TEST(LinePrefixer, LinesStayWhole) {
   LinePrefixer lines("[7] ");
   EXPECT_EQ(lines.append("a"), "");
   EXPECT_EQ(lines.append("b\nc\n\nd"), "[7] ab\n[7] c\n[7] \n");
@@ -226,9 +226,10 @@ TEST(LinePrefixer, KeepsLinesWhole) {
   EXPECT_EQ(std::count(broken.begin(), broken.end(), '\n'), 3);
 }
 
-/// The probe under another launcher: the descriptions that it must print, one for each rank.
+/// Runs the probe under another launcher and expects the description of the bootstrap from each
+/// rank.
 void expect_probe_by(const std::string& launcher, const std::string& method) {
-  // A launcher whose variables are set already would be taken for its own child.
+  // A launcher whose variables are already set would be taken for its own child.
   Job job = Job::shell(1,
                        "unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT LOCAL_RANK "
                        "LOCAL_WORLD_SIZE TUTTI_RUN_ID; exec " +
@@ -247,12 +248,12 @@ bool present(const char* program) {
   return std::system((std::string("command -v ") + program + " >/dev/null 2>&1").c_str()) == 0;
 }
 
-TEST(Launchers, MpichSpeaksPmi) {
+TEST(Launchers, MpichUsesPmi) {
   if (!present("mpirun.mpich")) return tutti::test::skip_without("mpi", "no mpirun.mpich");
   expect_probe_by("mpirun.mpich -n 4", "pmi:// (PMI-1)");
 }
 
-TEST(Launchers, OpenMpiSpeaksPmix) {
+TEST(Launchers, OpenMpiUsesPmix) {
   if (!present("mpirun.openmpi")) return tutti::test::skip_without("pmix", "no mpirun.openmpi");
   expect_probe_by("mpirun.openmpi -n 4 --allow-run-as-root --oversubscribe", "pmix://");
 }

@@ -90,7 +90,7 @@ class Traces(unittest.TestCase):
         return merged, text
 
     def check_collectives(self, merged):
-        """Every rank shows the same collectives, and none is left out in between."""
+        """Every rank shows the same collectives without gaps."""
         shown = [{(span.collective, span.name, span.about["bytes"]) for span in merged.of("collective", rank)}
                  for rank in range(RANKS)]
         for rank in range(RANKS):
@@ -103,7 +103,7 @@ class Traces(unittest.TestCase):
         self.assertGreater(len(shown[0]), 4)
 
     def check_nesting(self, merged):
-        """On each track what begins within another ends within it; a phase belongs to the collective around it."""
+        """On each track a span that begins within another ends within it; a phase belongs to its collective."""
         tracks = collections.defaultdict(list)
         for span in merged.spans:
             tracks[span.rank, span.track].append(span)
@@ -130,7 +130,7 @@ class Traces(unittest.TestCase):
                 ends[span.collective] = span.end
 
     def check_causality(self, merged):
-        """By the aligned clocks nothing comes before it was sent, but for the error that the trace states."""
+        """By the aligned clocks no message arrives before it was sent, up to the error that the trace states."""
         error_us = merged.about["clock_error_ns"] / 1e3 + ROUNDING_US
         sent = {}
         for span in merged.of("send"):
@@ -179,7 +179,7 @@ class Traces(unittest.TestCase):
                     for collective in measured:
                         tasks = collections.Counter(
                             span.kind for span in merged.spans if span.rank == rank and span.collective == collective)
-                        # A reduction and an allgather round the ring.
+                        # A reduction and an Allgather round the ring.
                         self.assertEqual(tasks["send"], 2 * (RANKS - 1))
                         self.assertEqual(tasks["receive"], 2 * (RANKS - 1))
                         self.assertGreaterEqual(tasks["compute"], RANKS - 1)
@@ -221,7 +221,7 @@ class Traces(unittest.TestCase):
         self.assertIn("no file of rank(s) 2", text)
         self.assertEqual(sorted(merged.processes), [0, 1, 3])
 
-    def test_jobs_of_one_directory_are_told_apart(self):
+    def test_jobs_of_one_directory_are_separate(self):
         for _ in range(2):
             self.assertEqual(job(self.folder, "barrier", ranks=2).returncode, 0)
         jobs = sorted({path.name.split("-")[1] for path in self.folder.glob("trace-*.json")})
@@ -233,7 +233,7 @@ class Traces(unittest.TestCase):
         merged, _ = self.merge("--job", jobs[1])
         self.assertEqual(merged.about["job"], jobs[1])
 
-    def test_a_directory_that_cannot_be_used_is_named(self):
+    def test_unusable_directory_is_named(self):
         (self.folder / "file").touch()
         for bad in (self.folder / "missing", self.folder / "file", "/proc"):
             done = job(bad, "barrier", ranks=2)
@@ -241,14 +241,14 @@ class Traces(unittest.TestCase):
             self.assertIn("TUTTI_TRACE", done.stderr)
             self.assertIn(f'"{bad}"', done.stderr)
 
-    def test_one_rank_that_cannot_stops_all_at_once(self):
+    def test_one_rank_without_a_directory_fails_every_rank(self):
         script = 'if [ "$RANK" -eq 1 ]; then TUTTI_TRACE=/nowhere; fi; exec "$@"'
         done = job(self.folder, "barrier", ranks=3, launcher=("sh", "-c", script, "sh"))
         self.assertNotEqual(done.returncode, 0)
         self.assertIn('TUTTI_TRACE is "/nowhere"', done.stderr)
         self.assertEqual(list(self.folder.iterdir()), [])
 
-    def test_merge_says_what_is_no_trace(self):
+    def test_merge_names_files_that_are_no_traces(self):
         done = run(TUTTI, "trace", "merge", self.folder)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("has no traces", done.stderr)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`tutti tune` from the outside: a real job measures and writes a table; later ones, and `tutti explain`, go by it where
-it is theirs, and say so where it is not."""
+"""`tutti tune` from the outside: a real job measures and writes a table; later ones, and `tutti explain`, apply it to
+matching jobs, and report a table that does not match."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def job(*arguments, ranks=RANKS, **environment):
 
 
 class Table:
-    """A table's rules, read by the manual."""
+    """A table's rules, parsed as the manual describes them."""
 
     def __init__(self, text):
         lines = [line.split("#")[0].strip() for line in text.splitlines()]
@@ -40,7 +40,7 @@ class Table:
         self.rules = [re.fullmatch(r"(\w+)(?:\[(\d+)\])?=(\w+)((?::\w+=\d+)*)", line).groups() for line in lines[1:]]
 
     def of(self, collective, size):
-        """The algorithm that it names; none where it leaves that to the defaults."""
+        """The algorithm that the table names, or none if the defaults decide."""
         for name, bound, algorithm, _ in self.rules:
             if name == collective and (bound is None or size <= int(bound)):
                 return None if algorithm == "automatic" else algorithm
@@ -54,7 +54,7 @@ class Tune(unittest.TestCase):
         self.table = self.folder / "choices.txt"
 
     def runs(self, collective, size, ranks=RANKS, **environment):
-        """The algorithm that a job takes, and what it says beside."""
+        """The algorithm that a job takes, and its other output."""
         report = self.folder / "bench.json"
         sizes = () if collective == "barrier" else ("-b", size, "-e", size)
         done = job("bench", collective, *sizes, "-n", "2", "-w", "1", "-J", report, ranks=ranks, **environment)
@@ -69,7 +69,7 @@ class Tune(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return re.match(r".*: (\w+)", done.stdout.splitlines()[0]).group(1)
 
-    def test_a_job_measures_and_the_next_one_goes_by_that(self):
+    def test_measured_table_decides_in_the_next_job(self):
         collectives = ("barrier", "broadcast", "allgather", "allreduce")
         for device in ("ip", "host"):
             with self.subTest(device=device):
@@ -116,7 +116,7 @@ class Tune(unittest.TestCase):
             self.assertEqual(multicast > 0, expected == "multicast")
         used, complaints = self.runs("allgather", 1024, ranks=3, **table)
         self.assertEqual((used["algorithm"], complaints), ("linear", ""))
-        # Another number of ranks, and another device: said once, and not used.
+        # Another number of ranks, and another device: reported once, and not used.
         used, complaints = self.runs("allgather", 32768, ranks=2, **table)
         self.assertEqual(used["algorithm"], "multicast")
         self.assertEqual(complaints.count(f"when:ranks={RANKS}:hosts=1:device=ip, when:ranks=3"), 1, complaints)
@@ -136,7 +136,7 @@ class Tune(unittest.TestCase):
             _, complaints = self.runs("barrier", 0, ranks=ranks, TUTTI_ALGORITHM_FILE=str(self.table))
             self.assertEqual(complaints, "")
 
-    def test_what_cannot_be_tuned_is_said(self):
+    def test_untunable_collectives_are_named(self):
         for expected, arguments, environment in (
                 ("TUTTI_ALGORITHMS is set", (), {"TUTTI_ALGORITHMS": "barrier=dissemination"}),
                 ("--algorithm ring", ("--algorithm", "ring"), {}),
