@@ -28,9 +28,9 @@
 #include <vector>
 
 #include "lab/cores.hpp"
-#include "lab/place.hpp"
 #include "lab/runner.hpp"
 #include "lab/state.hpp"
+#include "launch/place.hpp"
 #include "requirements.hpp"
 
 namespace tutti::lab {
@@ -60,11 +60,11 @@ sockaddr_in ipv4(const std::string& address) {
   return result;
 }
 
-/// A bound receiver on a host; a failure to make one fails the test.
-Descriptor receiver_on(const Lab& lab, int host) {
-  Result<Descriptor> made = lab.socket_on(host, AF_INET, SOCK_DGRAM);
+/// A bound receiver on a host; the test fails if it cannot be made.
+device::Descriptor receiver_on(const Lab& lab, int host) {
+  Result<device::Descriptor> made = lab.socket_on(host, AF_INET, SOCK_DGRAM);
   EXPECT_TRUE(made) << made.status().to_string();
-  if (!made) return Descriptor();
+  if (!made) return device::Descriptor();
   const int bytes = 4 << 20;
   setsockopt(made->get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
   const sockaddr_in any = ipv4("0.0.0.0");
@@ -72,7 +72,7 @@ Descriptor receiver_on(const Lab& lab, int host) {
   return std::move(*made);
 }
 
-void join(const Descriptor& receiver, const std::string& own_address) {
+void join(const device::Descriptor& receiver, const std::string& own_address) {
   ip_mreqn membership{};
   inet_pton(AF_INET, kGroup, &membership.imr_multiaddr);
   inet_pton(AF_INET, own_address.c_str(), &membership.imr_address);
@@ -82,10 +82,10 @@ void join(const Descriptor& receiver, const std::string& own_address) {
 }
 
 /// A sender on a host, connected to an address.
-Descriptor sender_on(const Lab& lab, int host, const std::string& to) {
-  Result<Descriptor> made = lab.socket_on(host, AF_INET, SOCK_DGRAM);
+device::Descriptor sender_on(const Lab& lab, int host, const std::string& to) {
+  Result<device::Descriptor> made = lab.socket_on(host, AF_INET, SOCK_DGRAM);
   EXPECT_TRUE(made) << made.status().to_string();
-  if (!made) return Descriptor();
+  if (!made) return device::Descriptor();
   const sockaddr_in address = ipv4(to);
   EXPECT_EQ(connect(made->get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   return std::move(*made);
@@ -100,7 +100,7 @@ Payload payload_of(std::uint32_t sequence) {
   return payload;
 }
 
-void send_one(const Descriptor& sender, std::uint32_t sequence) {
+void send_one(const device::Descriptor& sender, std::uint32_t sequence) {
   const Payload payload = payload_of(sequence);
   ASSERT_EQ(send(sender.get(), payload.data(), payload.size(), 0),
             static_cast<ssize_t>(payload.size()))
@@ -127,7 +127,7 @@ struct Seen {
 };
 
 /// Reads one datagram if there is one within the time.
-bool receive_one(const Descriptor& receiver, Seen& seen, milliseconds within) {
+bool receive_one(const device::Descriptor& receiver, Seen& seen, milliseconds within) {
   pollfd polled{receiver.get(), POLLIN, 0};
   if (poll(&polled, 1, static_cast<int>(within.count())) != 1) return false;
   Payload payload;
@@ -144,13 +144,13 @@ bool receive_one(const Descriptor& receiver, Seen& seen, milliseconds within) {
   return true;
 }
 
-void drain(const Descriptor& receiver, Seen& seen, milliseconds quiet) {
+void drain(const device::Descriptor& receiver, Seen& seen, milliseconds quiet) {
   while (receive_one(receiver, seen, quiet)) {
   }
 }
 
-/// Sends probes until the receiver gets one; false if it never does.
-bool reaches(const Descriptor& sender, const Descriptor& receiver) {
+/// Sends probes until the receiver has got one; false if it never does.
+bool reaches(const device::Descriptor& sender, const device::Descriptor& receiver) {
   Seen seen;
   const auto end = steady_clock::now() + kPatience;
   while (!seen.probed && steady_clock::now() < end) {
@@ -161,9 +161,10 @@ bool reaches(const Descriptor& sender, const Descriptor& receiver) {
   return seen.probed;
 }
 
-/// Sends numbered datagrams, in bursts that fit the receivers' buffers, and collects them.
-std::vector<Seen> exchange(const Descriptor& sender,
-                           const std::vector<const Descriptor*>& receivers, std::uint32_t count) {
+/// Sends numbered datagrams, few enough at a time for the receivers' buffers, and collects.
+std::vector<Seen> exchange(const device::Descriptor& sender,
+                           const std::vector<const device::Descriptor*>& receivers,
+                           std::uint32_t count) {
   std::vector<Seen> seen(receivers.size());
   constexpr std::uint32_t kBatch = 100;
   for (std::uint32_t sequence = 0; sequence < count; ++sequence) {
@@ -196,13 +197,13 @@ bool namespace_in_use(ino_t inode) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (namespace_inode("/proc/" + name + "/ns/net") == inode) return true;
+    if (launch::namespace_inode("/proc/" + name + "/ns/net") == inode) return true;
   }
   return false;
 }
 
 ino_t host_inode(const Lab& lab, int host) {
-  return namespace_inode("/proc/self/fd/" + std::to_string(lab.host_place(host)->network));
+  return launch::namespace_inode("/proc/self/fd/" + std::to_string(lab.host_place(host)->network));
 }
 
 bool wait_until(const std::function<bool()>& condition) {
@@ -217,9 +218,9 @@ bool wait_until(const std::function<bool()>& condition) {
 TEST(Lab, MulticastReachesEachMemberOnceAndNoOtherHost) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab lab = must_create(small_lab(3));
-  const Descriptor sender = sender_on(lab, 0, kGroup);
-  const Descriptor member = receiver_on(lab, 1);
-  const Descriptor outsider = receiver_on(lab, 2);
+  const device::Descriptor sender = sender_on(lab, 0, kGroup);
+  const device::Descriptor member = receiver_on(lab, 1);
+  const device::Descriptor outsider = receiver_on(lab, 2);
   join(member, lab.address(1));
   ASSERT_TRUE(reaches(sender, member));
 
@@ -242,8 +243,8 @@ TEST(Lab, Ipv6MulticastReachesMembersOnly) {
   LabOptions options = small_lab(3);
   options.ipv6 = true;
   const Lab lab = must_create(options);
-  Result<Descriptor> member = lab.socket_on(1, AF_INET6, SOCK_DGRAM);
-  Result<Descriptor> sender = lab.socket_on(0, AF_INET6, SOCK_DGRAM);
+  Result<device::Descriptor> member = lab.socket_on(1, AF_INET6, SOCK_DGRAM);
+  Result<device::Descriptor> sender = lab.socket_on(0, AF_INET6, SOCK_DGRAM);
   ASSERT_TRUE(member && sender);
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;
@@ -251,7 +252,7 @@ TEST(Lab, Ipv6MulticastReachesMembersOnly) {
   ASSERT_EQ(bind(member->get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   ipv6_mreq membership{};
   inet_pton(AF_INET6, kGroup6, &membership.ipv6mr_multiaddr);
-  Result<ProgramOutput> link = lab.tool_on(1, {"ip", "-j", "link", "show", "eth0"});
+  Result<launch::ProgramOutput> link = lab.tool_on(1, {"ip", "-j", "link", "show", "eth0"});
   ASSERT_TRUE(link);
   membership.ipv6mr_interface = nlohmann::json::parse(link->output).at(0).at("ifindex");
   ASSERT_EQ(
@@ -273,8 +274,8 @@ TEST(Lab, Ipv6MulticastReachesMembersOnly) {
 TEST(Lab, PortCountersMatchTheLinks) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab lab = must_create(small_lab(2));
-  const Descriptor receiver = receiver_on(lab, 1);
-  const Descriptor sender = sender_on(lab, 0, lab.address(1));
+  const device::Descriptor receiver = receiver_on(lab, 1);
+  const device::Descriptor sender = sender_on(lab, 0, lab.address(1));
   ASSERT_TRUE(reaches(sender, receiver));
   const std::vector<PortBytes> before = *lab.port_bytes();
   const std::vector<Seen> seen = exchange(sender, {&receiver}, 100);
@@ -297,7 +298,7 @@ TEST(Lab, BothEndsOfEachLinkAreShaped) {
   LabOptions options = small_lab(2);
   options.rate_bits_per_second = 1'000'000'000;
   const Lab lab = must_create(options);
-  const auto expect_shaped = [](const Result<ProgramOutput>& shown) {
+  const auto expect_shaped = [](const Result<launch::ProgramOutput>& shown) {
     ASSERT_TRUE(shown);
     const nlohmann::json queue = nlohmann::json::parse(shown->output).at(0);
     EXPECT_EQ(queue.at("kind"), "tbf");
@@ -318,8 +319,8 @@ TEST(Lab, ImpairmentsDisableSegmentation) {
   options.impairments.loss_percent = 1;
   const Lab impaired = must_create(options);
   const Lab clean = must_create(small_lab(1));
-  Result<ProgramOutput> off = impaired.tool_on(0, {"ethtool", "-k", "eth0"});
-  Result<ProgramOutput> on = clean.tool_on(0, {"ethtool", "-k", "eth0"});
+  Result<launch::ProgramOutput> off = impaired.tool_on(0, {"ethtool", "-k", "eth0"});
+  Result<launch::ProgramOutput> on = clean.tool_on(0, {"ethtool", "-k", "eth0"});
   ASSERT_TRUE(off && on);
   EXPECT_NE(off->output.find("tx-udp-segmentation: off"), std::string::npos) << off->output;
   EXPECT_NE(off->output.find("tcp-segmentation-offload: off"), std::string::npos);
@@ -360,8 +361,8 @@ class ImpairedLab : public testing::Test {
   }
 
   std::optional<Lab> lab_;
-  Descriptor sender_;
-  std::vector<Descriptor> receivers_;
+  device::Descriptor sender_;
+  std::vector<device::Descriptor> receivers_;
 };
 
 TEST_F(ImpairedLab, ReceiversLoseIndependently) {
@@ -459,8 +460,8 @@ TEST_F(ImpairedLab, ImpossibleImpairmentsAreRefused) {
 TEST(Lab, LinksGoDownAndComeBack) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   Lab lab = must_create(small_lab(2));
-  const Descriptor sender = sender_on(lab, 0, kGroup);
-  const Descriptor member = receiver_on(lab, 1);
+  const device::Descriptor sender = sender_on(lab, 0, kGroup);
+  const device::Descriptor member = receiver_on(lab, 1);
   join(member, lab.address(1));
   ASSERT_TRUE(reaches(sender, member));
   ASSERT_TRUE(lab.link_down(1));
@@ -480,7 +481,7 @@ bool runs_on(const Lab& lab, int host, cpu_set_t cores) {
     return sched_getaffinity(0, sizeof own, &own) == 0 && CPU_EQUAL(&own, &cores) ? 0 : 1;
   });
   if (!child) return false;
-  Result<int> exit = wait_for(*child);
+  Result<int> exit = launch::wait_for(*child);
   return exit.ok() && *exit == 0;
 }
 
@@ -502,9 +503,9 @@ TEST(Lab, LabsOfOneMachineAreIsolated) {
   const Lab one = must_create(small_lab(2));
   const Lab other = must_create(small_lab(2));
   EXPECT_NE(one.name(), other.name());
-  const Descriptor sender = sender_on(one, 0, one.address(1));
-  const Descriptor here = receiver_on(one, 1);
-  const Descriptor there = receiver_on(other, 1);
+  const device::Descriptor sender = sender_on(one, 0, one.address(1));
+  const device::Descriptor here = receiver_on(one, 1);
+  const device::Descriptor there = receiver_on(other, 1);
   ASSERT_TRUE(reaches(sender, here));
   const std::vector<Seen> seen = exchange(sender, {&here, &there}, 100);
   EXPECT_EQ(seen[0].order.size(), 100u);
@@ -518,14 +519,14 @@ TEST(Lab, TeardownLeavesNothing) {
   const std::string name = lab.name();
   const ino_t inode = host_inode(lab, 1);
   ASSERT_NE(inode, 0u);
-  SpawnRequest sleeper;
+  launch::SpawnRequest sleeper;
   sleeper.arguments = {"sleep", "600"};
   Result<pid_t> inside = lab.spawn_on(1, sleeper);
   ASSERT_TRUE(inside) << inside.status().to_string();
   EXPECT_TRUE(namespace_in_use(inode));
   EXPECT_TRUE(Lab::attach(name)) << "others find it while it lives";
   ASSERT_TRUE(lab.tear_down());
-  EXPECT_EQ(*wait_for(*inside), 128 + SIGKILL);
+  EXPECT_EQ(*launch::wait_for(*inside), 128 + SIGKILL);
   EXPECT_FALSE(namespace_in_use(inode));
   EXPECT_EQ(Lab::attach(name).status().code(), Code::invalid_argument);
 }
@@ -535,7 +536,7 @@ TEST(Lab, LabOfAKilledOwnerIsRemoved) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   const std::string name = "killed-" + std::to_string(getpid());
-  Result<pid_t> owner = fork_into({}, [&] {
+  Result<pid_t> owner = launch::fork_into({}, [&] {
     LabOptions options = small_lab(2);
     options.name = name;
     Result<Lab> lab = Lab::create(options);
@@ -551,12 +552,12 @@ TEST(Lab, LabOfAKilledOwnerIsRemoved) {
   close(ends[1]);
   const Result<LabState> state = recorded(name);
   kill(*owner, SIGKILL);
-  ASSERT_TRUE(wait_for(*owner));
+  ASSERT_TRUE(launch::wait_for(*owner));
   ASSERT_EQ(told, 'y');
   ASSERT_TRUE(state) << state.status().to_string();
   EXPECT_TRUE(state->abandoned());
-  EXPECT_TRUE(wait_until([&] { return process_start(state->keeper) == 0; }));
-  // Another test that runs at the same time may remove it first.
+  EXPECT_TRUE(wait_until([&] { return launch::process_start(state->keeper) == 0; }));
+  // Another test that runs at the same time may be the one that removes it.
   remove_abandoned_labs();
   EXPECT_FALSE(recorded(name));
 }
@@ -575,7 +576,7 @@ TEST(Lab, PersistentLabStaysUntilRemoved) {
   EXPECT_FALSE(Lab::create(options)) << "the name is taken";
   Result<Lab> found = Lab::attach(options.name);
   ASSERT_TRUE(found) << found.status().to_string();
-  const Descriptor receiver = receiver_on(*found, 1);
+  const device::Descriptor receiver = receiver_on(*found, 1);
   EXPECT_TRUE(reaches(sender_on(*found, 0, found->address(1)), receiver));
   EXPECT_TRUE(remove_lab(options.name));
   EXPECT_FALSE(std::filesystem::exists(file));
@@ -584,8 +585,8 @@ TEST(Lab, PersistentLabStaysUntilRemoved) {
 
 TEST(Lab, HalfBuiltPersistentLabIsRemoved) {
   if (!support().persistent) return test::skip_without("netadmin", support().persistent.message());
-  Result<pid_t> gone = fork_into({}, [] { return 0; });
-  ASSERT_TRUE(gone && wait_for(*gone));
+  Result<pid_t> gone = launch::fork_into({}, [] { return 0; });
+  ASSERT_TRUE(gone && launch::wait_for(*gone));
   LabState state;
   state.options = small_lab(2);
   state.options.name = "half-" + std::to_string(getpid());
@@ -593,7 +594,7 @@ TEST(Lab, HalfBuiltPersistentLabIsRemoved) {
   state.owner = *gone;
   state.owner_start = 1;
   const std::string space = "tutti-" + state.options.name + "-sw";
-  ASSERT_TRUE(run_checked({}, {"ip", "netns", "add", space}, {}, "prepare"));
+  ASSERT_TRUE(launch::run_checked({}, {"ip", "netns", "add", space}, {}, "prepare"));
   ASSERT_TRUE(record_new(state));
   // Another test that runs at the same time may remove it first.
   remove_abandoned_labs();
@@ -724,10 +725,10 @@ TEST(Runner, PlainUserCanRunRanks) {
     return test::skip_without("root", "a plain user runs this test: the others cover it");
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
-  Result<pid_t> child = fork_into({}, [&ends] { return run_as_plain_user(ends[1]); });
+  Result<pid_t> child = launch::fork_into({}, [&ends] { return run_as_plain_user(ends[1]); });
   close(ends[1]);
   ASSERT_TRUE(child);
-  const Result<int> status = wait_for(*child);
+  const Result<int> status = launch::wait_for(*child);
   std::string told(1000, '\0');
   const ssize_t count = read(ends[0], told.data(), told.size());
   told.resize(count > 0 ? static_cast<std::size_t>(count) : 0);

@@ -5,8 +5,10 @@ target_link_libraries(bootstrap_probe PRIVATE tutti_all)
 find_package(CLI11 REQUIRED)
 tutti_test(run_command_test
   SOURCES run_command_test.cpp
-    ${PROJECT_SOURCE_DIR}/apps/tutti/child_process.cpp
-    ${PROJECT_SOURCE_DIR}/apps/tutti/line_prefixer.cpp
+    ${PROJECT_SOURCE_DIR}/apps/tutti/launch/job.cpp
+    ${PROJECT_SOURCE_DIR}/apps/tutti/launch/line_prefixer.cpp
+    ${PROJECT_SOURCE_DIR}/apps/tutti/launch/place.cpp
+    ${PROJECT_SOURCE_DIR}/apps/tutti/launch/process.cpp
     ${PROJECT_SOURCE_DIR}/apps/tutti/local_job.cpp
     ${PROJECT_SOURCE_DIR}/apps/tutti/run.cpp
   LINKS CLI11::CLI11

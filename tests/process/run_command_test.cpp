@@ -15,7 +15,7 @@
 #include <sstream>
 #include <thread>
 
-#include "line_prefixer.hpp"
+#include "launch/line_prefixer.hpp"
 #include "requirements.hpp"
 #include "runtime/bootstrap/store/socket.hpp"
 
@@ -213,8 +213,8 @@ TEST(RunCommand, CommandLineIsParsed) {
   EXPECT_THROW(other.parse("run -n 2"), CLI::ParseError);
 }
 
-TEST(LinePrefixer, LinesStayWhole) {
-  LinePrefixer lines("[7] ");
+TEST(LinePrefixer, KeepsLinesWhole) {
+  launch::LinePrefixer lines("[7] ");
   EXPECT_EQ(lines.append("a"), "");
   EXPECT_EQ(lines.append("b\nc\n\nd"), "[7] ab\n[7] c\n[7] \n");
   EXPECT_EQ(lines.finish(), "[7] d\n");

@@ -18,7 +18,7 @@
 #include "device/ip/datagram_batch.hpp"
 #include "device/ip/ip_device.hpp"
 #include "device_probe.hpp"
-#include "lab/process.hpp"
+#include "launch/process.hpp"
 
 namespace tutti::app {
 namespace {
@@ -94,7 +94,7 @@ std::string find_multicast_route() {
     for (int i = 0; i < 4; ++i) fields >> skipped;
     fields >> mask;
     if (!fields) continue;
-    // The file has the words in the network's order.
+    // The file has the words in network byte order.
     const std::uint32_t host_mask = ntohl(mask);
     if ((kGroup & host_mask) != ntohl(destination) || std::int64_t{host_mask} <= best_mask)
       continue;
@@ -104,8 +104,8 @@ std::string find_multicast_route() {
   return best;
 }
 
-/// Interfaces that refuse datagrams whose source they have no route back to. The larger of the
-/// interface's and the common setting counts; 1 is strict.
+/// Interfaces that drop datagrams from sources that they have no route to. The larger of the
+/// interface's and the common setting applies; 1 is strict.
 std::vector<std::string> find_strict_filters(const std::vector<device::ip::Interface>& interfaces) {
   const std::string folder = "/proc/sys/net/ipv4/conf/";
   const std::uint64_t all = number_in(folder + "all/rp_filter");
@@ -117,11 +117,11 @@ std::vector<std::string> find_strict_filters(const std::vector<device::ip::Inter
   return names;
 }
 
-/// The policies of all chains that see incoming packets.
+/// Reads the policies of all chains that see incoming packets.
 void read_nft_policy(HostFacts& facts) {
-  const auto listed = lab::run_program({}, {"nft", "-j", "list", "chains"});
+  const auto listed = launch::run_program({}, {"nft", "-j", "list", "chains"});
   if (!listed || listed->exit_status != 0) {
-    facts.input_policy_source = "nft cannot list the rules (is it installed, are we root?)";
+    facts.input_policy_source = "nft cannot list the rules: install it, run as root";
     return;
   }
   const auto json = nlohmann::json::parse(listed->output, nullptr, false);
@@ -137,9 +137,9 @@ void read_nft_policy(HostFacts& facts) {
   }
 }
 
-/// Rules of the older kind, which nft does not show.
+/// Reads rules of the legacy kind, which nft does not list.
 void read_iptables_policy(HostFacts& facts) {
-  const auto listed = lab::run_program({}, {"iptables", "-S", "INPUT"});
+  const auto listed = launch::run_program({}, {"iptables", "-S", "INPUT"});
   if (!listed || listed->exit_status != 0) return;
   const bool drops = listed->output.find("-P INPUT DROP") != std::string::npos;
   if (facts.input_policy == InputPolicy::unknown || drops) {

@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "lab/descriptor.hpp"
-#include "lab/process.hpp"
+#include "device/posix/descriptor.hpp"
+#include "launch/process.hpp"
 
 namespace tutti::lab {
 
@@ -38,22 +38,28 @@ std::string random_key() {
 
 }  // namespace
 
-/// Collects what an aggregator writes, so that it never waits for a reader.
+/// Reads the output of an aggregator, so that it never blocks on a full pipe.
 class Aggregators::Reader {
  public:
-  explicit Reader(Descriptor source) : source_(std::move(source)) {
+  explicit Reader(device::Descriptor source) : source_(std::move(source)) {
+    // The thread inherits a full mask, so that signals reach the thread that runs the job.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     thread_ = std::thread([this] { read_all(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   ~Reader() { thread_.join(); }
 
-  /// Whether it wrote this within the time; false also where it ended first.
+  /// Returns whether the aggregator wrote this text in time; false also if it ended first.
   bool wait_for(const char* words) {
     std::unique_lock lock(mutex_);
     const auto said = [&] { return text_.find(words) != std::string::npos; };
     changed_.wait_for(lock, std::chrono::milliseconds(kStartMs), [&] { return said() || ended_; });
     return said();
   }
-  /// Whether it has closed its output within the time.
+  /// Returns whether the aggregator closed its output in time.
   bool wait_for_end() {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::milliseconds(kStartMs), [&] { return ended_; });
@@ -77,7 +83,7 @@ class Aggregators::Reader {
     changed_.notify_all();
   }
 
-  Descriptor source_;
+  device::Descriptor source_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::string text_;
@@ -103,11 +109,11 @@ Status Aggregators::start_one(const Lab& lab, const std::string& program, int ag
   const std::string address = fmt::format("{}:{}", lab.aggregator_address(aggregator), kPort);
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return system_failure(errno, "a pipe for the output of an aggregator cannot be made");
+    return system_failure(errno, "cannot make a pipe for the output of an aggregator");
   }
-  Descriptor output(ends[0]);
-  Descriptor write_end(ends[1]);
-  SpawnRequest request;
+  device::Descriptor output(ends[0]);
+  device::Descriptor write_end(ends[1]);
+  launch::SpawnRequest request;
   request.arguments = {program, "aggregator", "--listen", address};
   request.arguments.insert(request.arguments.end(), options.begin(), options.end());
   request.environment = {"TUTTI_AGGREGATOR_KEY=" + key_, "TUTTI_INTERFACE=eth0"};
@@ -125,10 +131,10 @@ Status Aggregators::start_one(const Lab& lab, const std::string& program, int ag
   if (!pid) return pid.status();
   processes_.push_back(*pid);
   addresses_.push_back(address);
-  write_end.reset();
+  write_end = {};
   readers_.push_back(std::make_unique<Reader>(std::move(output)));
   if (readers_.back()->wait_for("listening on")) return {};
-  return failure(Code::system, "the aggregator at {} did not begin to listen: {}", address,
+  return failure(Code::system, "the aggregator at {} does not listen: {}", address,
                  readers_.back()->text());
 }
 
@@ -144,7 +150,7 @@ std::string Aggregators::end() {
   std::string text;
   for (std::size_t i = 0; i < processes_.size(); ++i) {
     if (!readers_[i]->wait_for_end()) ::kill(processes_[i], SIGKILL);
-    (void)wait_for(processes_[i]);
+    (void)launch::wait_for(processes_[i]);
     text += readers_[i]->text();
   }
   processes_.clear();

@@ -1,5 +1,4 @@
-// The aggregators of a lab: `tutti aggregator` at each of its places at the switch, for the time of
-// a run.
+// The aggregators of a lab: one `tutti aggregator` at each aggregator place, for the time of a run.
 #pragma once
 
 #include <sys/types.h>
@@ -13,11 +12,11 @@
 
 namespace tutti::lab {
 
-/// Starts them, and ends them when it goes. The lab outlives it. Movable.
+/// Starts the aggregators; the destructor ends them. The lab must outlive it. Movable.
 class Aggregators {
  public:
-  /// Starts as many as the lab has places, and waits until they listen. `program` is `tutti`;
-  /// `options` go to each (`--jobs`, ...).
+  /// Starts one aggregator per place of the lab and waits until they listen. `program` is the path
+  /// of `tutti`; each gets `options` (`--jobs`, ...).
   static Result<Aggregators> start(const Lab& lab, const std::string& program,
                                    const std::vector<std::string>& options = {});
 
@@ -26,11 +25,11 @@ class Aggregators {
   Aggregators(const Aggregators&) = delete;
   ~Aggregators();
 
-  /// What their jobs need: TUTTI_AGGREGATORS and TUTTI_AGGREGATOR_KEY; nothing where there are
-  /// none.
+  /// The variables that a job needs, TUTTI_AGGREGATORS and TUTTI_AGGREGATOR_KEY; empty without
+  /// aggregators.
   std::vector<std::string> environment() const;
   const std::vector<pid_t>& processes() const { return processes_; }
-  /// Ends them, and returns what they wrote: who came, and the counters of their work.
+  /// Ends the aggregators and returns their output: the jobs served and the counters of the work.
   std::string end();
 
  private:

@@ -8,10 +8,10 @@ namespace tutti::lab {
 
 namespace {
 
-/// Bytes that a shaped port's queue holds: the switch's buffer per port.
+/// The bytes in the queue of a shaped port, which models the switch's buffer per port.
 constexpr int kQueueBytes = 1'000'000;
 
-/// The routes of a host. TCP's congestion control belongs to them, since a namespace may not choose
+/// The routes of a host. They set TCP's congestion control, because a namespace may not choose
 /// every algorithm as its default.
 std::string routes_batch(const LabOptions& options, int number) {
   std::string batch = "route add 224.0.0.0/4 dev eth0\n";
@@ -24,7 +24,7 @@ std::string routes_batch(const LabOptions& options, int number) {
                      options.congestion_control);
 }
 
-/// The port of an aggregator's place, at the switch.
+/// The switch's port of an aggregator place.
 std::string aggregator_port(int aggregator) { return fmt::format("q{}", aggregator); }
 
 std::string link(const LabOptions& options, const std::string& port, const std::string& space) {

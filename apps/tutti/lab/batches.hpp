@@ -1,4 +1,4 @@
-// What a lab tells `ip` and `tc`, a batch for each step.
+// The commands for `ip` and `tc` that build a lab, one batch per step.
 #pragma once
 
 #include <string>
@@ -7,21 +7,20 @@
 
 namespace tutti::lab {
 
-/// The bridge alone, which does not ask for members yet.
+/// Makes the bridge, without IGMP queries yet.
 std::string bridge_batch();
-/// Makes the bridge ask for members. For one response interval, as it was set by an earlier
-/// command, it goes on flooding every group to every port; so the interval is short now and useful
-/// after.
+/// Makes the bridge send IGMP queries. It floods every group to every port for one more response
+/// interval, so the interval is short until then.
 std::string querier_batch();
-/// The links of all hosts and aggregators; `prefix` begins their namespaces' names.
+/// Makes the links of all hosts and aggregators. `prefix` begins the names of their namespaces.
 std::string links_batch(const LabOptions& options, const std::string& prefix);
 std::string ports_up_batch(const LabOptions& options);
-/// What a host does with its end; `number` is the last part of its address.
+/// Configures a host's end of its link. `number` is the last part of its address.
 std::string host_batch(const LabOptions& options, int number);
-/// The shaper of one end of a link.
+/// Shapes one end of a link.
 std::string shaper(const std::string& device, const LabOptions& options);
 
-/// The number of an aggregator's address, above those of all hosts.
+/// The address number of an aggregator, above the numbers of all hosts.
 int aggregator_number(int aggregator);
 
 }  // namespace tutti::lab

@@ -1,4 +1,4 @@
-// Which cores each place of a lab runs on.
+// The assignment of cores to the places of a lab.
 #pragma once
 
 #include <sched.h>
@@ -7,16 +7,14 @@
 
 namespace tutti::lab {
 
-/// The share of each of a lab's places in the cores that this process may use: the hosts', then the
-/// aggregators'. Left to the scheduler, places are not the same twice: it leaves a core idle and
-/// five of eight hosts on the other for as long as each sleeps now and then.
+/// Divides the cores of this process between the places of a lab: the hosts, then the aggregators.
+/// Left to the scheduler, the placement differs between runs and may leave cores idle.
 ///
-/// With as many cores as places, each gets as many, next to one another. With fewer, each gets one
-/// core, where it weighs what it takes and sends in an Allreduce of N bytes: a host 2 N; the
-/// aggregators together take N of every host and send N
+/// With at least as many cores as places, each place gets an equal number of adjacent cores. With
+/// fewer, each gets one core, balanced by the bytes that it moves in an Allreduce
 /// (docs/decisions/013-core-shares-of-aggregators.md).
 ///
-/// Empty where there are fewer than two places: one alone has what its caller has.
+/// Empty for fewer than two places: a single place keeps the caller's cores.
 std::vector<cpu_set_t> shares_of_cores(int hosts, int aggregators);
 
 }  // namespace tutti::lab

@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "lab/process.hpp"
+#include "launch/process.hpp"
 
 namespace tutti::lab {
 
@@ -31,13 +31,13 @@ struct Report {
   int error_number = 0;
 };
 
-/// What the new process needs, made before fork.
+/// The inputs of the new process, prepared before fork.
 struct Plan {
   bool user_namespace = false;
   std::string user_map;
   std::string group_map;
   int owner = -1;   ///< descriptor of the owning process, readable when it has ended
-  int report = -1;  ///< where to write the Report
+  int report = -1;  ///< descriptor for the Report
 };
 
 bool write_file(const char* path, const char* text) {
@@ -55,7 +55,7 @@ SetUp make_namespaces(const Plan& plan) {
   const int user = plan.user_namespace ? CLONE_NEWUSER : 0;
   if (unshare(user | CLONE_NEWNS | CLONE_NEWNET) != 0) return SetUp::namespaces;
   if (plan.user_namespace) {
-    // A plain user may map groups only after giving up setgroups.
+    // The kernel lets a plain user map groups only after setgroups is denied.
     if (!write_file("/proc/self/setgroups", "deny") ||
         !write_file("/proc/self/uid_map", plan.user_map.c_str()) ||
         !write_file("/proc/self/gid_map", plan.group_map.c_str())) {
@@ -74,14 +74,14 @@ std::set<ino_t> own_namespaces() {
   std::set<ino_t> inodes;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/run/netns", error)) {
-    inodes.insert(namespace_inode(entry.path().string()));
+    inodes.insert(launch::namespace_inode(entry.path().string()));
   }
   inodes.erase(0);
   return inodes;
 }
 
 [[noreturn]] void keep(const Plan& plan) {
-  // An own session: the terminal's interrupt is for the owner, who then ends the lab in order.
+  // A new session: an interrupt at the terminal must reach only the owner, which then ends the lab.
   setsid();
   prctl(PR_SET_NAME, "tutti-lab");
   Report report{make_namespaces(plan), 0};
@@ -89,7 +89,7 @@ std::set<ino_t> own_namespaces() {
   (void)!write(plan.report, &report, sizeof report);
   if (report.state != SetUp::ready) _exit(1);
 
-  // Hold nothing open that somebody waits on; keep the owner's descriptor as number 3.
+  // Close all descriptors that a reader could wait on; keep the owner's descriptor as number 3.
   const int null_device = open("/dev/null", O_RDWR);
   for (int stream = 0; stream < 3; ++stream) dup2(null_device, stream);
   dup2(plan.owner, 3);
@@ -100,7 +100,7 @@ std::set<ino_t> own_namespaces() {
   pollfd owner{3, POLLIN, 0};
   while (poll(&owner, 1, -1) != 1) {
   }
-  end_processes_in(own_namespaces());
+  launch::end_processes_in(own_namespaces());
   _exit(0);
 }
 
@@ -108,16 +108,16 @@ Status failed_set_up(const Report& report, bool user_namespace) {
   switch (report.state) {
     case SetUp::namespaces:
       return system_failure(report.error_number,
-                            "namespaces cannot be made{}; run as root, or allow user namespaces "
+                            "cannot make namespaces{}: run as root, or allow user namespaces "
                             "(sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone)",
-                            user_namespace ? " by a plain user" : "");
+                            user_namespace ? " as a plain user" : "");
     case SetUp::identity:
       return system_failure(report.error_number,
-                            "the user namespace cannot map this user; run as root, or allow it "
+                            "the user namespace cannot map this user: run as root, or allow it "
                             "(sysctl kernel.apparmor_restrict_unprivileged_userns=0)");
     case SetUp::mounts:
       return system_failure(report.error_number,
-                            "a private /run cannot be mounted in the lab's mount namespace; run as "
+                            "cannot mount a private /run in the lab's mount namespace: run as "
                             "root, or allow user namespaces to mount "
                             "(sysctl kernel.apparmor_restrict_unprivileged_userns=0)");
     case SetUp::ready:
@@ -126,10 +126,10 @@ Status failed_set_up(const Report& report, bool user_namespace) {
   return failure(Code::internal, "the lab's keeper failed without a reason");
 }
 
-Result<Descriptor> open_namespace(pid_t pid, const char* kind) {
+Result<device::Descriptor> open_namespace(pid_t pid, const char* kind) {
   const std::string path = fmt::format("/proc/{}/ns/{}", pid, kind);
-  Descriptor descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!descriptor.valid()) return system_failure(errno, "{} cannot be opened", path);
+  device::Descriptor descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!descriptor.valid()) return system_failure(errno, "cannot open {}", path);
   return descriptor;
 }
 
@@ -139,7 +139,7 @@ bool may_make_namespaces() {
   const pid_t pid = fork();
   if (pid == 0) _exit(unshare(CLONE_NEWNS | CLONE_NEWNET) == 0 ? 0 : 1);
   if (pid < 0) return false;
-  const Result<int> status = wait_for(pid);
+  const Result<int> status = launch::wait_for(pid);
   return status && *status == 0;
 }
 
@@ -153,19 +153,19 @@ Result<Keeper> Keeper::start() {
   plan.user_namespace = !may_make_namespaces();
   plan.user_map = fmt::format("0 {} 1", geteuid());
   plan.group_map = fmt::format("0 {} 1", getegid());
-  const Descriptor owner(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
-  if (!owner.valid()) return system_failure(errno, "the own process cannot be watched");
+  const device::Descriptor owner(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
+  if (!owner.valid()) return system_failure(errno, "cannot watch this process");
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return system_failure(errno, "a pipe cannot be made");
-  const Descriptor read_end(ends[0]);
-  Descriptor write_end(ends[1]);
+  if (pipe2(ends, O_CLOEXEC) != 0) return system_failure(errno, "cannot make a pipe");
+  const device::Descriptor read_end(ends[0]);
+  device::Descriptor write_end(ends[1]);
   plan.owner = owner.get();
   plan.report = write_end.get();
 
   const pid_t pid = fork();
-  if (pid < 0) return system_failure(errno, "the lab's keeper cannot be started");
+  if (pid < 0) return system_failure(errno, "cannot start the lab's keeper");
   if (pid == 0) keep(plan);
-  write_end.reset();
+  write_end = {};
   Keeper keeper(pid);
   Report report;
   ssize_t count = 0;
@@ -178,14 +178,14 @@ Result<Keeper> Keeper::start() {
   if (report.state != SetUp::ready) return failed_set_up(report, plan.user_namespace);
 
   if (plan.user_namespace) {
-    Result<Descriptor> user = open_namespace(pid, "user");
+    Result<device::Descriptor> user = open_namespace(pid, "user");
     if (!user) return user.status();
     keeper.user_ = std::move(*user);
   }
-  Result<Descriptor> mount = open_namespace(pid, "mnt");
+  Result<device::Descriptor> mount = open_namespace(pid, "mnt");
   if (!mount) return mount.status();
   keeper.mount_ = std::move(*mount);
-  Result<Descriptor> network = open_namespace(pid, "net");
+  Result<device::Descriptor> network = open_namespace(pid, "net");
   if (!network) return network.status();
   keeper.network_ = std::move(*network);
   return keeper;
@@ -212,10 +212,10 @@ Keeper& Keeper::operator=(Keeper&& other) noexcept {
 Keeper::~Keeper() {
   if (pid_ <= 0 || owner_ != getpid()) return;  // a forked copy owns nothing
   kill(pid_, SIGKILL);
-  (void)wait_for(pid_);
+  (void)launch::wait_for(pid_);
 }
 
-NetNamespace Keeper::place() const {
+launch::NetNamespace Keeper::place() const {
   return {.user = user_.get(), .mount = mount_.get(), .network = network_.get()};
 }
 

@@ -1,21 +1,20 @@
-// The keeper: a small process in whose private namespaces a temporary lab lives.
+// The keeper: a small process that owns the private namespaces of a temporary lab.
 #pragma once
 
 #include <sys/types.h>
 
 #include <string>
 
-#include "lab/descriptor.hpp"
-#include "lab/place.hpp"
+#include "device/posix/descriptor.hpp"
+#include "launch/place.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::lab {
 
-/// Owns a process that holds a mount namespace with an empty /run (so that the lab's network
-/// namespaces have names only there), a network namespace and, where the caller is not root, a user
-/// namespace in which it is. The process ends with its owner, whatever ends the owner, and takes
-/// the processes inside the lab along; the kernel then removes the rest. Nothing is left to clean
-/// up.
+/// Owns a process with a mount namespace whose /run is empty, so that the lab's namespaces have
+/// names only there, a network namespace and, if the caller is not root, a user namespace that maps
+/// it to root. The process ends with its owner, however that ends, and kills the processes inside
+/// the lab; the kernel then removes the namespaces.
 class Keeper {
  public:
   static Result<Keeper> start();
@@ -28,25 +27,25 @@ class Keeper {
   ~Keeper();
 
   pid_t pid() const { return pid_; }
-  /// Its own namespaces, to run `ip` and the like in. The network namespace is empty, and no
-  /// host's.
-  NetNamespace place() const;
+  /// The keeper's own namespaces, for tools such as `ip`. Its network namespace is empty and
+  /// belongs to no host.
+  launch::NetNamespace place() const;
 
  private:
   explicit Keeper(pid_t pid);
 
   pid_t pid_ = -1;
   pid_t owner_ = -1;
-  Descriptor user_;
-  Descriptor mount_;
-  Descriptor network_;
+  device::Descriptor user_;
+  device::Descriptor mount_;
+  device::Descriptor network_;
 };
 
-/// Whether this process may make namespaces as it is; otherwise a user namespace is needed.
+/// Whether this process may make namespaces; if not, it needs a user namespace.
 bool may_make_namespaces();
 
-/// The path of a lab's network namespace as seen from outside the keeper's mount namespace; keeper
-/// 0: one that has a name for everybody.
+/// The path of a lab's network namespace outside the keeper's mount namespace. Keeper 0: a
+/// namespace with a name in /run/netns.
 std::string namespace_path(pid_t keeper, const std::string& name);
 
 }  // namespace tutti::lab

@@ -6,22 +6,20 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <thread>
 #include <utility>
 
 #include "base/error.hpp"
+#include "device/posix/descriptor.hpp"
 #include "lab/batches.hpp"
 #include "lab/cores.hpp"
-#include "lab/descriptor.hpp"
 #include "lab/keeper.hpp"
-#include "lab/remote_socket.hpp"
 #include "lab/rules.hpp"
 #include "lab/state.hpp"
+#include "launch/remote_socket.hpp"
 
 namespace tutti::lab {
 
@@ -31,15 +29,21 @@ constexpr int kDetourQueueBytes = 4'000'000;
 
 std::string name_prefix(const std::string& lab) { return "tutti-" + lab + "-"; }
 
+/// Runs a network tool that must succeed.
+Status run_tool(const launch::NetNamespace& place, const std::vector<std::string>& arguments,
+                std::string_view input, std::string_view purpose) {
+  return launch::run_checked(place, arguments, input, purpose).status();
+}
+
 struct Setting {
   std::string path;
   std::string value;
-  bool optional = true;  ///< a kernel without this feature lacks the file, and needs no setting
+  bool optional = true;  ///< whether the kernel may lack the file, and then needs no setting
 };
 
-/// Writes settings under /proc/sys as a process inside the place sees it.
-Status apply_settings(const NetNamespace& place, const std::vector<Setting>& settings) {
-  Result<pid_t> pid = fork_into(place, [&settings] {
+/// Writes settings under /proc/sys from a process inside the place.
+Status apply_settings(const launch::NetNamespace& place, const std::vector<Setting>& settings) {
+  Result<pid_t> pid = launch::fork_into(place, [&settings] {
     int number = 1;
     for (const Setting& setting : settings) {
       const int fd = open(setting.path.c_str(), O_WRONLY | O_CLOEXEC);
@@ -54,15 +58,15 @@ Status apply_settings(const NetNamespace& place, const std::vector<Setting>& set
     return 0;
   });
   if (!pid) return pid.status();
-  Result<int> failed = wait_for(*pid);
+  Result<int> failed = launch::wait_for(*pid);
   if (!failed) return failed.status();
   if (*failed == 0) return {};
   const std::size_t index = static_cast<std::size_t>(*failed) - 1;
   if (index >= settings.size()) {
-    return failure(Code::system, "a namespace of the lab cannot be entered to configure it");
+    return failure(Code::system, "cannot enter a namespace of the lab to configure it");
   }
-  return failure(Code::system, "setting {} cannot be set to '{}' inside the lab",
-                 settings[index].path, settings[index].value);
+  return failure(Code::system, "cannot set {} to '{}' inside the lab", settings[index].path,
+                 settings[index].value);
 }
 
 std::vector<Setting> without_ipv6() {
@@ -72,7 +76,7 @@ std::vector<Setting> without_ipv6() {
 
 std::vector<Setting> switch_settings() {
   std::vector<Setting> settings = without_ipv6();
-  // Where br_netfilter is loaded, every bridged packet would visit iptables: 12-15 % of its cost.
+  // If br_netfilter is loaded, every bridged packet would pass through iptables.
   for (const char* tables : {"iptables", "ip6tables", "arptables"}) {
     settings.push_back({fmt::format("/proc/sys/net/bridge/bridge-nf-call-{}", tables), "0"});
   }
@@ -82,7 +86,7 @@ std::vector<Setting> switch_settings() {
 std::vector<Setting> host_settings(const LabOptions& options) {
   std::vector<Setting> settings;
   if (options.ipv6) {
-    // Nobody else can have our addresses: no waiting for duplicates.
+    // No other host can use our addresses: skip duplicate detection.
     settings = {{"/proc/sys/net/ipv6/conf/all/accept_dad", "0", false},
                 {"/proc/sys/net/ipv6/conf/default/accept_dad", "0", false}};
   } else {
@@ -91,10 +95,10 @@ std::vector<Setting> host_settings(const LabOptions& options) {
   return settings;
 }
 
-/// Above the short response interval of bridge_batch(), 10 ms, and the kernel's timer steps.
+/// More than the short response interval of bridge_batch(), 10 ms, plus the kernel's timer steps.
 constexpr std::chrono::milliseconds kFloodingEnds{40};
 
-/// The namespaces of a lab that have names in /run/netns here: also those of a half-built lab.
+/// The namespaces of a lab with names in /run/netns, including those of a half-built lab.
 std::vector<std::string> named_namespaces(const std::string& lab) {
   std::vector<std::string> names;
   const std::string prefix = name_prefix(lab);
@@ -110,37 +114,15 @@ std::vector<std::string> named_namespaces(const std::string& lab) {
   return names;
 }
 
-Result<nlohmann::json> parse_json(const std::string& text, const char* program) {
-  nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
-  if (parsed.is_discarded()) {
-    return failure(Code::system, "the JSON of '{}' cannot be read; is iproute2 too old?", program);
-  }
-  return parsed;
-}
-
-/// A nested unsigned number of a tool's JSON; 0 where it is absent.
-std::uint64_t number_at(const nlohmann::json& json, const char* pointer) {
-  const nlohmann::json::json_pointer path(pointer);
-  if (!json.contains(path) || !json.at(path).is_number_unsigned()) return 0;
-  return json.at(path).get<std::uint64_t>();
-}
-
-/// The host of a port's name "p3"; -1 for other devices.
-int host_of_port(const nlohmann::json& device, const char* key) {
-  const std::string name = device.value(key, "");
-  if (name.size() < 2 || name[0] != 'p') return -1;
-  if (name.find_first_not_of("0123456789", 1) != std::string::npos) return -1;
-  return std::stoi(name.substr(1));
-}
-
 std::string own_descriptor_path(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
-/// The user namespace of a keeper where it is another than ours; otherwise an invalid descriptor.
-Result<Descriptor> foreign_user_namespace(pid_t keeper) {
+/// The user namespace of a keeper if it differs from ours; otherwise an invalid descriptor.
+Result<device::Descriptor> foreign_user_namespace(pid_t keeper) {
   const std::string path = fmt::format("/proc/{}/ns/user", keeper);
-  if (namespace_inode(path) == namespace_inode("/proc/self/ns/user")) return Descriptor();
-  Descriptor user(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!user.valid()) return system_failure(errno, "{} cannot be opened", path);
+  if (launch::namespace_inode(path) == launch::namespace_inode("/proc/self/ns/user"))
+    return device::Descriptor();
+  device::Descriptor user(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!user.valid()) return system_failure(errno, "cannot open {}", path);
   return user;
 }
 
@@ -151,44 +133,35 @@ std::string chosen_name() {
 
 }  // namespace
 
-PortBytes PortBytes::since(const PortBytes& earlier) const {
-  return {.host = host,
-          .tx_bytes = tx_bytes - earlier.tx_bytes,
-          .tx_packets = tx_packets - earlier.tx_packets,
-          .rx_bytes = rx_bytes - earlier.rx_bytes,
-          .rx_packets = rx_packets - earlier.rx_packets,
-          .queue_drops = queue_drops - earlier.queue_drops};
-}
-
-/// The lab behind the object, and the steps that build it.
+/// The implementation of a lab and the steps that build it.
 struct Lab::Parts {
   LabState state;
-  bool owned = false;              ///< this object takes it down
+  bool owned = false;              ///< whether this object takes the lab down
   pid_t owner_process = getpid();  ///< a forked copy of the object must not take the lab down
   std::optional<Keeper> keeper;
-  Descriptor user;  ///< of an attached temporary lab
-  Descriptor switch_network;
-  std::vector<Descriptor> host_networks;
-  std::vector<Descriptor> aggregator_networks;
+  device::Descriptor user;  ///< user namespace of an attached temporary lab
+  device::Descriptor switch_network;
+  std::vector<device::Descriptor> host_networks;
+  std::vector<device::Descriptor> aggregator_networks;
   bool has_detours = false;
 
   const LabOptions& options() const { return state.options; }
   std::string prefix() const { return name_prefix(state.options.name); }
-  NetNamespace outside() const {
-    return keeper ? keeper->place() : NetNamespace{.user = user.get()};
+  launch::NetNamespace outside() const {
+    return keeper ? keeper->place() : launch::NetNamespace{.user = user.get()};
   }
-  NetNamespace at_switch() const { return within(switch_network); }
-  NetNamespace at_host(int host) const {
+  launch::NetNamespace at_switch() const { return within(switch_network); }
+  launch::NetNamespace at_host(int host) const {
     return on_share(within(host_networks[static_cast<std::size_t>(host)]), host);
   }
-  NetNamespace at_aggregator(int aggregator) const {
+  launch::NetNamespace at_aggregator(int aggregator) const {
     return on_share(within(aggregator_networks[static_cast<std::size_t>(aggregator)]),
                     options().hosts + aggregator);
   }
-  NetNamespace within(const Descriptor& network) const {
+  launch::NetNamespace within(const device::Descriptor& network) const {
     return {.user = outside().user, .mount = -1, .network = network.get()};
   }
-  NetNamespace on_share(NetNamespace place, int number) const {
+  launch::NetNamespace on_share(launch::NetNamespace place, int number) const {
     const std::vector<cpu_set_t> shares = shares_of_cores(options().hosts, options().aggregators);
     if (!shares.empty()) place.cores = shares[static_cast<std::size_t>(number)];
     return place;
@@ -199,7 +172,7 @@ struct Lab::Parts {
   Status make_namespaces();
   Status open_namespaces();
   Status make_links();
-  Status configure(const NetNamespace& place, int number);
+  Status configure(const launch::NetNamespace& place, int number);
   Status connect_ports();
   Status wait_for_switch_address() const;
   Status shape();
@@ -224,14 +197,14 @@ Status Lab::Parts::make_namespaces() {
   for (int one = 0; one < options().aggregators; ++one) {
     batch += fmt::format("netns add {}a{}\n", prefix(), one);
   }
-  return run_checked(outside(), {"ip", "-batch", "-"}, batch, "make network namespaces").status();
+  return run_tool(outside(), {"ip", "-batch", "-"}, batch, "make network namespaces");
 }
 
 Status Lab::Parts::open_namespaces() {
   const auto opened = [this](const std::string& name) {
     return open(namespace_path(state.keeper, prefix() + name).c_str(), O_RDONLY | O_CLOEXEC);
   };
-  switch_network.reset(opened("sw"));
+  switch_network = device::Descriptor(opened("sw"));
   bool complete = switch_network.valid();
   for (int host = 0; host < options().hosts; ++host) {
     host_networks.emplace_back(opened(fmt::format("h{}", host)));
@@ -242,47 +215,41 @@ Status Lab::Parts::open_namespaces() {
     complete = complete && aggregator_networks.back().valid();
   }
   if (complete) return {};
-  return system_failure(errno, "the namespaces of lab '{}' cannot be opened; take it down",
+  return system_failure(errno, "cannot open the namespaces of lab '{}': take it down",
                         options().name);
 }
 
 Status Lab::Parts::make_links() {
-  const NetNamespace place = at_switch();
+  const launch::NetNamespace place = at_switch();
   if (Status status = apply_settings(place, switch_settings()); !status) return status;
-  Status status =
-      run_checked(place, {"ip", "-batch", "-"}, bridge_batch(), "make the switch").status();
+  Status status = run_tool(place, {"ip", "-batch", "-"}, bridge_batch(), "make the switch");
   if (!status) return status;
   if (options().ipv6) {
-    // A querier for IPv6 must have an address to ask from.
+    // An IPv6 querier needs a source address.
     status = apply_settings(place, {{"/proc/sys/net/ipv6/conf/br0/accept_dad", "0", false},
                                     {"/proc/sys/net/ipv6/conf/br0/disable_ipv6", "0", false}});
     if (!status) return status;
   }
-  // The peers' namespaces have names only in the keeper's mount namespace.
-  NetNamespace with_names = place;
+  // The namespaces of the hosts have names only in the keeper's mount namespace.
+  launch::NetNamespace with_names = place;
   with_names.mount = outside().mount;
-  return run_checked(with_names, {"ip", "-batch", "-"}, links_batch(options(), prefix()),
-                     "make the links")
-      .status();
+  return run_tool(with_names, {"ip", "-batch", "-"}, links_batch(options(), prefix()),
+                  "make the links");
 }
 
-/// Gives a host, or an aggregator's place, the address of this number.
-Status Lab::Parts::configure(const NetNamespace& place, int number) {
-  return run_checked(place, {"ip", "-batch", "-"}, host_batch(options(), number),
-                     "configure a host")
-      .status();
+/// Gives a host or an aggregator place the address with this number.
+Status Lab::Parts::configure(const launch::NetNamespace& place, int number) {
+  return run_tool(place, {"ip", "-batch", "-"}, host_batch(options(), number), "configure a host");
 }
 
 Status Lab::Parts::connect_ports() {
   const std::vector<std::string> tool{"ip", "-batch", "-"};
-  Status status =
-      run_checked(at_switch(), tool, ports_up_batch(options()), "connect the links").status();
+  Status status = run_tool(at_switch(), tool, ports_up_batch(options()), "connect the links");
   if (!status) return status;
   if (options().ipv6) {
     if (status = wait_for_switch_address(); !status) return status;
   }
-  status =
-      run_checked(at_switch(), tool, querier_batch(), "make the switch ask for members").status();
+  status = run_tool(at_switch(), tool, querier_batch(), "make the switch send IGMP queries");
   if (status.ok()) std::this_thread::sleep_for(kFloodingEnds);
   return status;
 }
@@ -291,7 +258,7 @@ Status Lab::Parts::wait_for_switch_address() const {
   constexpr std::chrono::milliseconds kStep{5};
   constexpr int kSteps = 1000;
   for (int step = 0; step < kSteps; ++step) {
-    Result<std::string> shown = run_checked(
+    Result<std::string> shown = launch::run_checked(
         at_switch(), {"ip", "-6", "-o", "address", "show", "dev", "br0", "scope", "link"}, {},
         "read the switch's address");
     if (!shown) return shown.status();
@@ -302,7 +269,7 @@ Status Lab::Parts::wait_for_switch_address() const {
     std::this_thread::sleep_for(kStep);
   }
   return failure(Code::timeout,
-                 "the switch of lab '{}' got no IPv6 address in 5 s, so it cannot ask for members; "
+                 "the switch of lab '{}' got no IPv6 address in 5 s and cannot send queries: "
                  "leave IPv6 off",
                  options().name);
 }
@@ -312,27 +279,23 @@ Status Lab::Parts::shape() {
   std::string batch;
   for (int host = 0; host < options().hosts; ++host) {
     batch += shaper(port_name(host), options());
-    Status status = run_checked(at_host(host), {"tc", "-batch", "-"}, shaper("eth0", options()),
-                                "shape a host's link (qdisc tbf)")
-                        .status();
+    Status status = run_tool(at_host(host), {"tc", "-batch", "-"}, shaper("eth0", options()),
+                             "shape a host's link (qdisc tbf)");
     if (!status) return status;
   }
-  return run_checked(at_switch(), {"tc", "-batch", "-"}, batch,
-                     "shape the switch's ports (qdisc tbf)")
-      .status();
+  return run_tool(at_switch(), {"tc", "-batch", "-"}, batch,
+                  "shape the switch's ports (qdisc tbf)");
 }
 
 Status Lab::Parts::set_offload() {
   if (segmentation_of(options())) return {};
-  std::vector<NetNamespace> places;
+  std::vector<launch::NetNamespace> places;
   for (int host = 0; host < options().hosts; ++host) places.push_back(at_host(host));
   for (int one = 0; one < options().aggregators; ++one) places.push_back(at_aggregator(one));
-  for (const NetNamespace& place : places) {
-    Status status = run_checked(place,
-                                {"ethtool", "-K", "eth0", "tx-udp-segmentation", "off", "tso",
-                                 "off", "gso", "off"},
-                                {}, "switch segmentation off")
-                        .status();
+  for (const launch::NetNamespace& place : places) {
+    Status status = run_tool(
+        place, {"ethtool", "-K", "eth0", "tx-udp-segmentation", "off", "tso", "off", "gso", "off"},
+        {}, "turn segmentation off");
     if (!status) return status;
   }
   return {};
@@ -349,21 +312,19 @@ Status Lab::Parts::make_detours(const LabOptions& wanted) {
           fmt::format("link add {0} mtu {1} up type veth peer name {2} mtu {1}\nlink set {2} up\n",
                       detour, options().mtu, detour_end_name(host));
     }
-    // Each datagram counts as a full frame (mpu), so that small ones are held up as long.
+    // Each datagram counts as a full frame (mpu), so that small datagrams are delayed equally.
     queues +=
         fmt::format("qdisc replace dev {0} root tbf rate {1}bit burst {2} mpu {2} limit {3}\n",
                     detour, shape.rate_bits_per_second, shape.frame_bytes, kDetourQueueBytes);
   }
   if (!has_detours) {
     Status status =
-        run_checked(at_switch(), {"ip", "-batch", "-"}, links, "make detours for reordering")
-            .status();
+        run_tool(at_switch(), {"ip", "-batch", "-"}, links, "make detours for reordering");
     if (!status) return status;
     has_detours = true;
   }
-  return run_checked(at_switch(), {"tc", "-batch", "-"}, queues,
-                     "slow the detours for reordering (qdisc tbf)")
-      .status();
+  return run_tool(at_switch(), {"tc", "-batch", "-"}, queues,
+                  "slow the detours for reordering (qdisc tbf)");
 }
 
 Status Lab::Parts::impair(const Impairments& impairments) {
@@ -373,19 +334,16 @@ Status Lab::Parts::impair(const Impairments& impairments) {
   if (impairments.reorder_percent > 0) {
     if (Status status = make_detours(wanted); !status) return status;
   }
-  Status status =
-      run_checked(at_switch(), {"nft", "-f", "-"}, rules_for(impairments, options().hosts),
-                  "impair the links (nftables in the bridge and netdev families)")
-          .status();
+  Status status = run_tool(at_switch(), {"nft", "-f", "-"}, rules_for(impairments, options().hosts),
+                           "impair the links (nftables in the bridge and netdev families)");
   if (status.ok()) state.options.impairments = impairments;
   return status;
 }
 
 Status Lab::Parts::set_link(int host, const char* direction) {
   if (Status status = check_host(host); !status) return status;
-  return run_checked(at_switch(), {"ip", "link", "set", port_name(host), direction}, {},
-                     fmt::format("set the link of host {} {}", host, direction))
-      .status();
+  return run_tool(at_switch(), {"ip", "link", "set", port_name(host), direction}, {},
+                  fmt::format("set the link of host {} {}", host, direction));
 }
 
 Status Lab::Parts::build() {
@@ -417,15 +375,15 @@ Status Lab::Parts::build() {
 
 Status Lab::Parts::remove() {
   std::set<ino_t> inodes;
-  const auto add = [&inodes](const Descriptor& network) {
-    if (network.valid()) inodes.insert(namespace_inode(own_descriptor_path(network.get())));
+  const auto add = [&inodes](const device::Descriptor& network) {
+    if (network.valid()) inodes.insert(launch::namespace_inode(own_descriptor_path(network.get())));
   };
   add(switch_network);
-  for (const Descriptor& network : host_networks) add(network);
-  for (const Descriptor& network : aggregator_networks) add(network);
+  for (const device::Descriptor& network : host_networks) add(network);
+  for (const device::Descriptor& network : aggregator_networks) add(network);
   inodes.erase(0);
-  if (!inodes.empty()) end_processes_in(inodes);
-  switch_network.reset();
+  if (!inodes.empty()) launch::end_processes_in(inodes);
+  switch_network = {};
   host_networks.clear();
   aggregator_networks.clear();
   if (!keeper) return remove_lab(options().name);
@@ -450,10 +408,9 @@ Lab::~Lab() {
 Result<Lab> Lab::create(const LabOptions& options) {
   if (Status status = check_options(options); !status) return status;
   if (options.persistent && geteuid() != 0) {
-    return failure(
-        Code::unsupported,
-        "a lab that stays needs root; without root, `tutti lab run` makes one that lasts "
-        "as long as its programs");
+    return failure(Code::unsupported,
+                   "a persistent lab needs root: use sudo, or `tutti lab run`, whose lab lasts "
+                   "as long as its programs");
   }
   remove_abandoned_labs();
   auto parts = std::make_unique<Parts>();
@@ -467,7 +424,7 @@ Result<Lab> Lab::create(const LabOptions& options) {
     state.keeper = parts->keeper->pid();
   }
   state.owner = getpid();
-  state.owner_start = process_start(getpid());
+  state.owner_start = launch::process_start(getpid());
   if (Status status = record_new(state); !status) return status;
   Lab lab(std::move(parts));
   lab.parts_->owned = true;
@@ -485,19 +442,19 @@ Result<Lab> Lab::attach(const std::string& name) {
   Result<LabState> state = recorded(name);
   if (!state) return state.status();
   if (state->abandoned()) {
-    return failure(Code::invalid_argument, "lab '{}' is gone: its owner (process {}) ended", name,
-                   state->owner);
+    return failure(Code::invalid_argument, "lab '{}' is gone: its owner (process {}) has ended",
+                   name, state->owner);
   }
   auto parts = std::make_unique<Parts>();
   parts->state = *state;
   if (state->keeper != 0) {
-    Result<Descriptor> user = foreign_user_namespace(state->keeper);
+    Result<device::Descriptor> user = foreign_user_namespace(state->keeper);
     if (!user) return user.status();
     parts->user = std::move(*user);
   }
   if (Status status = parts->open_namespaces(); !status) return status;
-  Result<ProgramOutput> detours =
-      run_program(parts->at_switch(), {"ip", "link", "show", "dev", detour_name(0)});
+  Result<launch::ProgramOutput> detours =
+      launch::run_program(parts->at_switch(), {"ip", "link", "show", "dev", detour_name(0)});
   if (!detours) return detours.status();
   parts->has_detours = detours->exit_status == 0;
   return Lab(std::move(parts));
@@ -518,20 +475,26 @@ std::string Lab::aggregator_address(int aggregator) const {
   return fmt::format("10.77.0.{}", aggregator_number(aggregator));
 }
 
-Result<NetNamespace> Lab::host_place(int host) const {
+Result<launch::NetNamespace> Lab::host_place(int host) const {
   if (Status status = parts_->check_host(host); !status) return status;
   return parts_->at_host(host);
 }
 
-Result<pid_t> Lab::spawn_on(int host, SpawnRequest request) const {
+Result<launch::SpawnRequest> Lab::request_on(int host, launch::SpawnRequest request) const {
   if (Status status = parts_->check_host(host); !status) return status;
   request.place = parts_->at_host(host);
   request.host_name = fmt::format("host{}", host);
   request.own_sysfs = true;
-  return spawn(request);
+  return request;
 }
 
-Result<pid_t> Lab::spawn_at_aggregator(int aggregator, SpawnRequest request) const {
+Result<pid_t> Lab::spawn_on(int host, launch::SpawnRequest request) const {
+  Result<launch::SpawnRequest> placed = request_on(host, std::move(request));
+  if (!placed) return placed.status();
+  return launch::spawn(*placed);
+}
+
+Result<pid_t> Lab::spawn_at_aggregator(int aggregator, launch::SpawnRequest request) const {
   if (aggregator < 0 || aggregator >= aggregators()) {
     return failure(Code::invalid_argument, "lab '{}' has places for {} aggregators, not for {}",
                    name(), aggregators(), aggregator + 1);
@@ -539,60 +502,31 @@ Result<pid_t> Lab::spawn_at_aggregator(int aggregator, SpawnRequest request) con
   request.place = parts_->at_aggregator(aggregator);
   request.host_name = fmt::format("aggregator{}", aggregator);
   request.own_sysfs = true;
-  return spawn(request);
+  return launch::spawn(request);
 }
 
 Result<pid_t> Lab::fork_on(int host, const std::function<int()>& body) const {
   if (Status status = parts_->check_host(host); !status) return status;
-  return fork_into(parts_->at_host(host), body);
+  return launch::fork_into(parts_->at_host(host), body);
 }
 
-Result<Descriptor> Lab::socket_on(int host, int domain, int type, int protocol) const {
+Result<device::Descriptor> Lab::socket_on(int host, int domain, int type, int protocol) const {
   if (Status status = parts_->check_host(host); !status) return status;
-  return socket_in(parts_->at_host(host), domain, type, protocol);
+  return launch::socket_in(parts_->at_host(host), domain, type, protocol);
 }
 
-Result<ProgramOutput> Lab::tool_on(int host, const std::vector<std::string>& arguments) const {
+Result<launch::ProgramOutput> Lab::tool_on(int host,
+                                           const std::vector<std::string>& arguments) const {
   if (Status status = parts_->check_host(host); !status) return status;
-  return run_program(parts_->at_host(host), arguments);
+  return launch::run_program(parts_->at_host(host), arguments);
 }
 
-Result<ProgramOutput> Lab::tool_on_switch(const std::vector<std::string>& arguments) const {
-  return run_program(parts_->at_switch(), arguments);
+Result<launch::ProgramOutput> Lab::tool_on_switch(const std::vector<std::string>& arguments) const {
+  return launch::run_program(parts_->at_switch(), arguments);
 }
 
 Result<std::vector<PortBytes>> Lab::port_bytes() const {
-  const NetNamespace place = parts_->at_switch();
-  Result<std::string> links =
-      run_checked(place, {"ip", "-s", "-j", "link", "show"}, {}, "read the ports' counters");
-  if (!links) return links.status();
-  Result<nlohmann::json> devices = parse_json(*links, "ip -s -j link show");
-  if (!devices) return devices.status();
-  std::vector<PortBytes> ports(static_cast<std::size_t>(hosts()));
-  for (int host = 0; host < hosts(); ++host) ports[static_cast<std::size_t>(host)].host = host;
-  for (const nlohmann::json& device : *devices) {
-    const int host = host_of_port(device, "ifname");
-    if (host < 0 || host >= hosts()) continue;
-    PortBytes& port = ports[static_cast<std::size_t>(host)];
-    // What the switch receives is what the host has sent.
-    port.tx_bytes = number_at(device, "/stats64/rx/bytes");
-    port.tx_packets = number_at(device, "/stats64/rx/packets");
-    port.rx_bytes = number_at(device, "/stats64/tx/bytes");
-    port.rx_packets = number_at(device, "/stats64/tx/packets");
-  }
-  if (options().rate_bits_per_second == 0) return ports;
-
-  Result<std::string> queues =
-      run_checked(place, {"tc", "-s", "-j", "qdisc", "show"}, {}, "read the ports' queues");
-  if (!queues) return queues.status();
-  devices = parse_json(*queues, "tc -s -j qdisc show");
-  if (!devices) return devices.status();
-  for (const nlohmann::json& queue : *devices) {
-    const int host = host_of_port(queue, "dev");
-    if (host < 0 || host >= hosts()) continue;
-    ports[static_cast<std::size_t>(host)].queue_drops += number_at(queue, "/drops");
-  }
-  return ports;
+  return read_port_bytes(parts_->at_switch(), hosts(), options().rate_bits_per_second != 0);
 }
 
 Status Lab::set_impairments(const Impairments& impairments) { return parts_->impair(impairments); }
@@ -610,8 +544,9 @@ Status Lab::link_up(int host) { return parts_->set_link(host, "up"); }
 Status Lab::tear_down() {
   if (!parts_) return {};
   if (!parts_->owned && parts_->state.keeper != 0) {
-    return failure(Code::invalid_argument, "lab '{}' belongs to process {}, and ends with it",
-                   name(), parts_->state.owner);
+    return failure(Code::invalid_argument,
+                   "lab '{}' belongs to process {}: it ends with that process", name(),
+                   parts_->state.owner);
   }
   const std::unique_ptr<Parts> parts = std::move(parts_);
   return parts->remove();
@@ -622,7 +557,7 @@ std::vector<std::string> remove_abandoned_labs() {
   for (const LabState& state : all_recorded()) {
     if (!state.abandoned()) continue;
     removed.push_back(state.options.name);
-    // The keeper of a temporary lab ends by itself, and the lab with it.
+    // The keeper of a temporary lab ends by itself and removes the lab.
     if (state.options.persistent) {
       (void)remove_lab(state.options.name);
     } else {
@@ -637,15 +572,14 @@ Status remove_lab(const std::string& name) {
   std::set<ino_t> inodes;
   std::string batch;
   for (const std::string& space : named_namespaces(name)) {
-    inodes.insert(namespace_inode(namespace_path(0, space)));
+    inodes.insert(launch::namespace_inode(namespace_path(0, space)));
     batch += fmt::format("netns del {}\n", space);
   }
   inodes.erase(0);
-  if (!inodes.empty()) end_processes_in(inodes);
+  if (!inodes.empty()) launch::end_processes_in(inodes);
   if (!batch.empty()) {
     Status status =
-        run_checked({}, {"ip", "-force", "-batch", "-"}, batch, "remove the lab's namespaces")
-            .status();
+        run_tool({}, {"ip", "-force", "-batch", "-"}, batch, "remove the lab's namespaces");
     if (!status) return status;
   }
   forget(name);

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kUsageError = 2;
 
-/// The options of `up`, as they are typed; options_from() reads them.
+/// The options of `up` as typed, which options_from() parses.
 struct TypedOptions {
   std::string name;
   int hosts = 4;
@@ -62,7 +62,7 @@ int complain(const Status& status) {
   return status.code() == Code::invalid_argument ? kUsageError : 1;
 }
 
-/// "10" or "10%"; nothing is 0.
+/// Parses "10" or "10%"; empty text is 0.
 Result<double> parse_percent(const char* option, const std::string& text) {
   if (text.empty()) return 0.0;
   std::size_t used = 0;
@@ -73,7 +73,8 @@ Result<double> parse_percent(const char* option, const std::string& text) {
     used = 0;
   }
   if (used > 0 && (used == text.size() || text.substr(used) == "%")) return percent;
-  return failure(Code::invalid_argument, "{} '{}' is not a percentage such as 0.5", option, text);
+  return failure(Code::invalid_argument, "{} '{}' is not a percentage: use a number such as 0.5",
+                 option, text);
 }
 
 Result<std::uint32_t> parse_burst(const std::string& text) {
@@ -93,8 +94,7 @@ Result<std::uint32_t> parse_burst(const std::string& text) {
     return static_cast<std::uint32_t>(value * scale);
   }
   return failure(Code::invalid_argument,
-                 "burst '{}' is not understood; write auto, 128kb or a number of bytes up to 64mb",
-                 text);
+                 "burst '{}' is not a size: use auto, 128kb or a number of bytes up to 64mb", text);
 }
 
 Result<Impairments> impairments_from(const TypedOptions& typed) {
@@ -152,31 +152,37 @@ void add_name(CLI::App& command, std::string& name, const char* text) {
   command.add_option("--name", name, text);
 }
 
-/// The options that say how a lab is built; returns them, so that `run` can exclude them.
+/// Adds the options that describe a lab and returns them, so that `run` can exclude them.
 std::vector<CLI::Option*> add_build_options(CLI::App& command, TypedOptions& typed) {
   std::vector<CLI::Option*> options{
       command.add_option("--hosts", typed.hosts, "Number of hosts")->capture_default_str(),
       command.add_option("--aggregators", typed.aggregators,
-                         "Places at the switch, with ports that are not shaped, at which `run` "
+                         "Places at the switch, with unshaped ports, where `run` "
                          "starts `tutti aggregator`"),
-      command.add_option("--mtu", typed.mtu, "Bytes of the largest packet")->capture_default_str(),
-      command.add_option("--rate", typed.rate, "Of each link, each way: 100mbit, 1gbit, off")
+      command.add_option("--mtu", typed.mtu, "Size of the largest packet in bytes")
           ->capture_default_str(),
-      command.add_option("--burst", typed.burst, "Of the shapers: auto, 128kb")
+      command
+          .add_option("--rate", typed.rate,
+                      "Rate of each link in each direction: 100mbit, 1gbit, off")
+          ->capture_default_str(),
+      command.add_option("--burst", typed.burst, "Burst of the shapers: auto, 128kb")
           ->capture_default_str(),
       command
           .add_option(
               "--segmentation", typed.segmentation,
-              "Packets of many datagrams on the links: on, off; auto is off with impairments")
+              "Packets of many datagrams on the links: on, off, or auto (off with impairments)")
           ->check(CLI::IsMember({"auto", "on", "off"})),
-      command.add_option("--congestion", typed.congestion, "TCP's congestion control, as cubic"),
-      command.add_option("--loss", typed.loss, "Percent lost, at each receiver anew"),
+      command.add_option("--congestion", typed.congestion,
+                         "Congestion control of TCP, such as cubic"),
+      command.add_option("--loss", typed.loss, "Percent lost, independently at each receiver"),
       command.add_option("--shared-loss", typed.shared_loss,
                          "Percent lost near the sender, for all receivers at once"),
-      command.add_option("--burst-loss", typed.burst_loss,
-                         "ENTER%,LEAVE%: chance to begin and to end a run of losses"),
+      command.add_option(
+          "--burst-loss", typed.burst_loss,
+          "ENTER%,LEAVE%: probability per datagram to enter and to leave a run of losses"),
       command
-          .add_option("--loss-proto", typed.loss_protocol, "What is lost: all (UDP and TCP) or udp")
+          .add_option("--loss-proto", typed.loss_protocol,
+                      "Traffic that loss applies to: all (UDP and TCP) or udp")
           ->check(CLI::IsMember({"all", "udp"})),
       command.add_option("--duplicate", typed.duplicate, "Percent of UDP that arrives twice"),
       command.add_option("--reorder", typed.reorder, "Percent of UDP that arrives late"),
@@ -184,9 +190,9 @@ std::vector<CLI::Option*> add_build_options(CLI::App& command, TypedOptions& typ
                          "Percent of UDP with one payload byte changed"),
       command
           .add_option("--impair-hosts", typed.impaired_hosts,
-                      "The hosts whose links are impaired, as 0,2; otherwise all")
+                      "Hosts with impaired links, such as 0,2 (default: all)")
           ->delimiter(','),
-      command.add_flag("--ipv6", typed.ipv6, "IPv6 addresses, too")};
+      command.add_flag("--ipv6", typed.ipv6, "Add IPv6 addresses")};
   for (CLI::Option* option : options) option->group("Fabric");
   return options;
 }
@@ -239,7 +245,7 @@ Status write_json(const std::string& path, const nlohmann::json& json) {
   file << json.dump(2) << "\n";
   file.close();
   if (file) return {};
-  return failure(Code::system, "{} cannot be written", path);
+  return failure(Code::system, "cannot write {}", path);
 }
 
 Status write_report(const TypedRun& typed, const Lab& lab, const RunReport& report) {
@@ -263,7 +269,7 @@ void explain_end(const RunReport& report) {
   if (report.interrupted_by != 0) {
     fmt::print(stderr, "tutti lab: interrupted by signal {}\n", report.interrupted_by);
   } else if (report.timed_out) {
-    fmt::print(stderr, "tutti lab: the time limit passed; the ranks were ended\n");
+    fmt::print(stderr, "tutti lab: the time limit passed and the ranks were ended\n");
   } else if (report.first_failed >= 0) {
     fmt::print(stderr, "tutti lab: rank {} failed first, with status {}\n", report.first_failed,
                report.exit_status);
@@ -324,7 +330,7 @@ int stats(const std::string& name, const std::string& json_path) {
   return status.ok() ? 0 : complain(status);
 }
 
-/// The parts of a lab that a job uses; the others idle. Empty: all of them.
+/// The places of a lab that a job uses; the others idle. Unset: all of them.
 struct PlacesInUse {
   std::optional<int> hosts;
   std::optional<int> aggregators;
@@ -424,8 +430,8 @@ void add_up(CLI::App& lab, int& exit_code) {
 void add_run(CLI::App& lab, int& exit_code) {
   auto typed = std::make_shared<TypedRun>();
   CLI::App* command = lab.add_subcommand(
-      "run", "Run a program once per host, in a lab of its own or in one that is up");
-  CLI::Option* name = command->add_option("--name", typed->lab.name, "Use this lab, which is up");
+      "run", "Run a program once per host, in a temporary lab or in one that is up");
+  CLI::Option* name = command->add_option("--name", typed->lab.name, "Name of a lab that is up");
   for (CLI::Option* option : add_build_options(*command, typed->lab)) name->excludes(option);
   command->add_option("--env", typed->environment, "NAME=VALUE for every rank; may be repeated")
       ->take_all()
@@ -443,8 +449,9 @@ void add_run(CLI::App& lab, int& exit_code) {
       ->capture_default_str();
   command->add_option("--timeout-s", typed->timeout_s, "Seconds for the whole run; 0: no limit")
       ->check(CLI::Range(0.0, 86400.0));
-  command->add_flag("--stats", typed->stats, "Print what each host's link carried");
-  command->add_option("--json", typed->json_path, "Write the result and the links' bytes here");
+  command->add_flag("--stats", typed->stats, "Print the traffic of each host's link");
+  command->add_option("--json", typed->json_path,
+                      "Write the result and the links' traffic to this JSON file");
   command->add_option("program", typed->arguments, "The program and its arguments, after --")
       ->required();
   command->callback([typed, &exit_code] { exit_code = run(*typed); });
@@ -454,13 +461,13 @@ void add_cores(CLI::App& lab, int& exit_code) {
   auto name = std::make_shared<std::string>("lab");
   auto in_use = std::make_shared<PlacesInUse>();
   CLI::App* command = lab.add_subcommand(
-      "cores", "Print each place's share of the cores, as NAME=0,1, for launchers of their own");
+      "cores", "Print the cores of each place, as NAME=0,1, for other launchers");
   add_name(*command, *name, "Name of the lab (default: lab)");
-  command->add_option("--hosts", in_use->hosts, "Of a job on the first so many (default: all)")
+  command->add_option("--hosts", in_use->hosts, "Number of hosts that the job uses (default: all)")
       ->check(CLI::PositiveNumber);
   command
       ->add_option("--aggregators", in_use->aggregators,
-                   "Of a job that uses the first so many (default: all)")
+                   "Number of aggregators that the job uses (default: all)")
       ->check(CLI::NonNegativeNumber);
   command->callback([=, &exit_code] { exit_code = print_cores(*name, *in_use); });
 }
@@ -469,13 +476,12 @@ void add_others(CLI::App& lab, int& exit_code) {
   auto name = std::make_shared<std::string>("lab");
   auto json_path = std::make_shared<std::string>();
   auto all = std::make_shared<bool>(false);
-  CLI::App* stats_command = lab.add_subcommand("stats", "Print what each host's link has carried");
+  CLI::App* stats_command = lab.add_subcommand("stats", "Print the traffic of each host's link");
   add_name(*stats_command, *name, "Name of the lab (default: lab)");
-  stats_command->add_option("--json", *json_path, "Write it here, too");
+  stats_command->add_option("--json", *json_path, "Also write it to this JSON file");
   stats_command->callback([=, &exit_code] { exit_code = stats(*name, *json_path); });
 
-  CLI::App* down_command =
-      lab.add_subcommand("down", "Remove a lab, and end the programs that still run in it");
+  CLI::App* down_command = lab.add_subcommand("down", "Remove a lab and end the programs in it");
   add_name(*down_command, *name, "Name of the lab (default: lab)");
   down_command->add_flag("--all", *all, "Remove every persistent lab");
   down_command->callback([=, &exit_code] { exit_code = down(*name, *all); });
@@ -483,15 +489,15 @@ void add_others(CLI::App& lab, int& exit_code) {
   CLI::App* list_command = lab.add_subcommand("list", "List the labs");
   list_command->callback([&exit_code] { exit_code = list(); });
   CLI::App* check_command =
-      lab.add_subcommand("check", "Tell what this machine can do, and what it lacks");
+      lab.add_subcommand("check", "Show which features of a lab this machine supports");
   check_command->callback([&exit_code] { exit_code = check(); });
 }
 
 }  // namespace
 
 void add_lab_command(CLI::App& app, int& exit_code) {
-  CLI::App* lab = app.add_subcommand(
-      "lab", "Hosts as network namespaces on a multicast switch, on this machine");
+  CLI::App* lab =
+      app.add_subcommand("lab", "Build a lab: hosts as network namespaces on a multicast switch");
   lab->require_subcommand(1);
   add_up(*lab, exit_code);
   add_run(*lab, exit_code);

@@ -5,8 +5,8 @@
 
 namespace tutti::lab {
 
-/// Adds the command "lab" with its sub-commands to the application. Running one sets exit_code,
-/// which must live as long as the application parses.
+/// Adds the command "lab" with its subcommands. A run sets `exit_code`, which must outlive the
+/// parsing of `app`.
 void add_lab_command(CLI::App& app, int& exit_code);
 
 }  // namespace tutti::lab

@@ -12,7 +12,7 @@ namespace tutti::lab {
 
 namespace {
 
-// Below this burst a shaper must split packets of many datagrams, which costs ten times the CPU.
+// Below this burst a shaper must split packets of many datagrams, which costs much processor time.
 constexpr std::uint32_t kBurstBytes = 128 * 1024;
 constexpr std::uint32_t kFastBurstBytes = 256 * 1024;
 constexpr std::uint64_t kFastRate = 2'000'000'000;
@@ -21,22 +21,24 @@ constexpr std::uint64_t kFastestRate = 100'000'000'000;
 
 Status check_range(const char* option, int value, int low, int high) {
   if (value >= low && value <= high) return {};
-  return failure(Code::invalid_argument, "{} {} is outside {} to {}", option, value, low, high);
+  return failure(Code::invalid_argument, "{} {} is out of range: use {} to {}", option, value, low,
+                 high);
 }
 
 Status check_percent(const char* option, double percent) {
-  // Not a number fails this comparison too.
+  // NaN fails this comparison too.
   if (!(percent >= 0 && percent <= 100)) {
-    return failure(Code::invalid_argument, "{} {} is not a percentage (0 to 100)", option, percent);
+    return failure(Code::invalid_argument, "{} {} is not a percentage: use 0 to 100", option,
+                   percent);
   }
   if (percent > 0 && percent < 0.0001) {
-    return failure(Code::invalid_argument, "{} {} is below the smallest step, 0.0001", option,
+    return failure(Code::invalid_argument, "{} {} is too small: use 0.0001 or more", option,
                    percent);
   }
   return {};
 }
 
-/// The number that the text begins with, and what follows it.
+/// The number at the start of the text, and the rest of the text.
 std::optional<std::pair<double, std::string>> number_and_rest(std::string_view text) {
   const std::string copy(text);
   char* end = nullptr;
@@ -65,8 +67,8 @@ Result<std::uint64_t> parse_rate(std::string_view text) {
       }
     }
   }
-  return failure(Code::invalid_argument,
-                 "rate '{}' is not understood; write 100mbit, 2.5gbit or off", text);
+  return failure(Code::invalid_argument, "rate '{}' is not known: use 100mbit, 2.5gbit or off",
+                 text);
 }
 
 Result<BurstLoss> parse_burst_loss(std::string_view text) {
@@ -82,7 +84,7 @@ Result<BurstLoss> parse_burst_loss(std::string_view text) {
     }
   }
   return failure(Code::invalid_argument,
-                 "burst loss '{}' is not understood; write ENTER%,LEAVE% such as 0.1%,10%", text);
+                 "burst loss '{}' is not known: use ENTER%,LEAVE% such as 0.1%,10%", text);
 }
 
 Status check_name(std::string_view name) {
@@ -93,8 +95,8 @@ Status check_name(std::string_view name) {
     return {};
   }
   return failure(Code::invalid_argument,
-                 "lab name '{}' cannot be used; take 1 to {} of a-z, 0-9 and '-', not '-' first",
-                 name, kMaximumNameLength);
+                 "lab name '{}' is not valid: use 1 to {} of a-z, 0-9 and '-', not '-' first", name,
+                 kMaximumNameLength);
 }
 
 Status check_impairments(const Impairments& impairments, int hosts) {
@@ -110,8 +112,7 @@ Status check_impairments(const Impairments& impairments, int hosts) {
     if (Status status = check_percent(option, percent); !status) return status;
   }
   if (impairments.burst_loss.enter_percent > 0 && impairments.burst_loss.leave_percent == 0) {
-    return failure(Code::invalid_argument,
-                   "burst loss is entered but never left; give a leave percentage above 0");
+    return failure(Code::invalid_argument, "burst loss never ends: use a leave percentage above 0");
   }
   for (const int host : impairments.only_hosts) {
     if (Status status = check_range("impaired host", host, 0, hosts - 1); !status) return status;
@@ -132,16 +133,19 @@ Status check_options(const LabOptions& options) {
   if (Status status = check_range("mtu", options.mtu, smallest_mtu, 65535); !status) return status;
   const std::uint64_t rate = options.rate_bits_per_second;
   if (rate != 0 && (rate < kSlowestRate || rate > kFastestRate)) {
-    return failure(Code::invalid_argument, "rate {} bit/s is outside 64kbit to 100gbit", rate);
+    return failure(Code::invalid_argument, "rate {} bit/s is out of range: use 64kbit to 100gbit",
+                   rate);
   }
   if (options.burst_bytes != 0 &&
       options.burst_bytes < static_cast<std::uint32_t>(options.mtu) + 14) {
-    return failure(Code::invalid_argument, "burst {} bytes is less than one frame, {} bytes",
+    return failure(Code::invalid_argument,
+                   "burst {} bytes is less than one frame: use {} bytes or more",
                    options.burst_bytes, options.mtu + 14);
   }
   for (const char c : options.congestion_control) {
     if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_') continue;
-    return failure(Code::invalid_argument, "congestion control '{}' is not a name like cubic",
+    return failure(Code::invalid_argument,
+                   "congestion control '{}' is not a name: use one such as cubic",
                    options.congestion_control);
   }
   return check_impairments(options.impairments, options.hosts);

@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::uint32_t kMillion = 1'000'000;
 
-// Marks of datagrams inside the switch. A link into a host's namespace clears them.
-constexpr int kTreated = 0x77;  ///< went through its impairment; leave it alone
-constexpr int kLate = 0x76;     ///< on the detour, to be delivered
-constexpr int kFiller = 0x75;   ///< on the detour only to hold up the late one behind it
+// Marks on datagrams inside the switch. A link into a host's namespace clears them.
+constexpr int kTreated = 0x77;  ///< impairment already applied: pass
+constexpr int kLate = 0x76;     ///< late datagram on the detour, to be delivered
+constexpr int kFiller = 0x75;   ///< filler on the detour that delays the datagram behind it
 
 std::string chance(double percent) {
   return fmt::format("numgen random mod {} < {}", kMillion, parts_per_million(percent));
@@ -29,8 +29,7 @@ std::string ports(const std::vector<int>& hosts) {
   return "{ " + list + " }";
 }
 
-/// Drops on the bridge itself: works for every packet that it forwards, on any kernel with
-/// nftables.
+/// Drops on the bridge, which work on any kernel with nftables.
 std::string bridge_table(const Impairments& impairments, const std::vector<int>& hosts) {
   const std::string lossy = impairments.loss_protocol == LossProtocol::udp
                                 ? "meta l4proto udp"
@@ -46,7 +45,8 @@ std::string bridge_table(const Impairments& impairments, const std::vector<int>&
     receiver += fmt::format("    {}{} {} drop\n", to, lossy, chance(impairments.loss_percent));
   }
   if (impairments.burst_loss.enter_percent > 0) {
-    // A port in the bad state is an element of the set. The datagram that leaves it gets through.
+    // A port in the bad state is an element of the set. The datagram on which it leaves is
+    // delivered.
     receiver += fmt::format("    {}{} oifname @bad {} delete @bad {{ oifname }} accept\n", to,
                             lossy, chance(impairments.burst_loss.leave_percent));
     receiver += fmt::format("    {}{} oifname @bad drop\n", to, lossy);
@@ -57,7 +57,8 @@ std::string bridge_table(const Impairments& impairments, const std::vector<int>&
     receiver += fmt::format("    {}meta l4proto udp {} jump corrupt\n", to,
                             chance(impairments.corrupt_percent));
   }
-  // One byte of the payload, early or late in it; a datagram too short for the place stays whole.
+  // Changes one payload byte, near the start or further in; a datagram too short for it is
+  // unchanged.
   return fmt::format(
       "table bridge tutti {{\n"
       "  set bad {{ type ifname; size 1024; flags dynamic; }}\n"
@@ -71,7 +72,7 @@ std::string bridge_table(const Impairments& impairments, const std::vector<int>&
       (8 + 48) * 8, (8 + 8) * 8, sender, receiver);
 }
 
-/// Second copies and detours, at each port's way out.
+/// Duplicates and detours at the egress of each port.
 std::string port_table(const Impairments& impairments, const std::vector<int>& hosts) {
   std::string out;
   std::string back;
@@ -136,7 +137,7 @@ std::vector<int> impaired_hosts(const Impairments& impairments, int hosts) {
 }
 
 std::string rules_for(const Impairments& impairments, int hosts) {
-  // Declaring a table before deleting it makes the deletion succeed also where there was none.
+  // A table is declared before it is deleted, so that the deletion succeeds even if there was none.
   std::string script = "table bridge tutti\ndelete table bridge tutti\n";
   const std::vector<int> impaired = impaired_hosts(impairments, hosts);
   const bool at_ports = impairments.duplicate_percent > 0 || impairments.reorder_percent > 0;
@@ -148,13 +149,13 @@ std::string rules_for(const Impairments& impairments, int hosts) {
 
 DetourShape detour_shape(const LabOptions& options) {
   const std::uint32_t frame_bytes = static_cast<std::uint32_t>(options.mtu) + 14;
-  // Senders four times as fast as this still find the detour wide enough.
+  // The detour serves senders up to four times as fast.
   constexpr double kUnshapedFramesPerSecond = 25'000;
   double frames = kUnshapedFramesPerSecond;
   if (options.rate_bits_per_second > 0) {
     frames = static_cast<double>(options.rate_bits_per_second) / (8.0 * frame_bytes);
   }
-  // Each late datagram takes two slots, its filler's and its own; leave three quarters idle.
+  // Each late datagram takes two slots, its filler's and its own; three quarters stay idle.
   const double share = options.impairments.reorder_percent / 100;
   const double slots = std::max(500.0, 8 * frames * share);
   return {static_cast<std::uint64_t>(slots * 8.0 * frame_bytes), frame_bytes};

@@ -1,4 +1,4 @@
-// Running one program per host of a lab, as a launcher of ranks does.
+// Runs one program per rank on the hosts of a lab.
 #pragma once
 
 #include <functional>
@@ -11,36 +11,35 @@
 
 namespace tutti::lab {
 
-/// What to run on every host.
+/// The program to run on every host and the limits of the run.
 struct RunOptions {
   std::vector<std::string> arguments;    ///< program and its arguments
-  std::vector<std::string> environment;  ///< "NAME=value" added to the caller's
+  std::vector<std::string> environment;  ///< "NAME=value" added to the caller's environment
   int master_port = 29500;
   int ranks_per_host = 1;       ///< ranks 0 to k-1 on the first host, and so on
-  int grace_ms = 10'000;        ///< from the first failure until the other ranks are told to end
-  int timeout_ms = 0;           ///< for the whole run; 0: none
-  bool handle_signals = false;  ///< SIGINT, SIGTERM and SIGHUP end the ranks, then the run
-  /// Receives each line that a rank writes (without its end). Unset: the line goes to the standard
-  /// output or error of this process, behind "[rank] ".
+  int grace_ms = 10'000;        ///< time from the first failure to the SIGTERM for the other ranks
+  int timeout_ms = 0;           ///< time for the whole run; 0: no limit
+  bool handle_signals = false;  ///< whether SIGINT, SIGTERM and SIGHUP end the ranks, then the run
+  /// Receives each line that a rank writes, without its newline. Unset: the line goes to the
+  /// standard output or error of this process, prefixed with "[rank] ".
   std::function<void(int rank, bool is_error, std::string_view line)> on_line;
 };
 
-/// How it went.
+/// The result of a run.
 struct RunReport {
-  std::vector<int> exit_statuses;  ///< by rank; 128 + signal where one ended it
-  int first_failed = -1;           ///< the rank that failed first
-  int exit_status =
-      0;  ///< of the first failure; 124 after the timeout, 128 + signal if interrupted
+  std::vector<int> exit_statuses;  ///< by rank; 128 + signal if a signal ended it
+  int first_failed = -1;           ///< rank that failed first; -1: none
+  /// Exit status of the first failure; 124 after the timeout, 128 + signal if interrupted.
+  int exit_status = 0;
   bool timed_out = false;
-  int interrupted_by = 0;          ///< the signal, 0 for none
-  double seconds = 0;              ///< from the first start to the last end
-  std::vector<PortBytes> traffic;  ///< of each host's link during the run
+  int interrupted_by = 0;          ///< signal that interrupted the run; 0: none
+  double seconds = 0;              ///< time from the first start to the last end
+  std::vector<PortBytes> traffic;  ///< traffic of each host's link during the run
 };
 
-/// Runs the program once for each rank of every host, with RANK, WORLD_SIZE, LOCAL_RANK,
-/// LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and TUTTI_INTERFACE set, and waits for all. When a
-/// rank fails, the others have grace_ms to notice and report, then are ended. The ranks also end
-/// with this thread.
+/// Runs the program once for each rank of every host and waits for all. Sets RANK, WORLD_SIZE,
+/// LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and TUTTI_INTERFACE. After a failure the
+/// other ranks have grace_ms to report, then are ended. The ranks also end with this thread.
 Result<RunReport> run_ranks(const Lab& lab, const RunOptions& options);
 
 }  // namespace tutti::lab

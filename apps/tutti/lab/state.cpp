@@ -13,8 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "lab/descriptor.hpp"
-#include "lab/place.hpp"
+#include "device/posix/descriptor.hpp"
+#include "launch/place.hpp"
 
 namespace tutti::lab {
 
@@ -56,7 +56,7 @@ Json to_json(const LabState& state) {
           {"keeper", state.keeper}};
 }
 
-/// Throws nlohmann's exceptions on a file that is not a lab's; the caller catches them.
+/// Throws nlohmann's exceptions on a file that does not describe a lab; the caller catches them.
 LabState from_json(const Json& json) {
   LabState state;
   LabOptions& options = state.options;
@@ -64,7 +64,7 @@ LabState from_json(const Json& json) {
   options.name = json.at("name").get<std::string>();
   options.persistent = json.at("persistent").get<bool>();
   options.hosts = json.at("hosts").get<int>();
-  options.aggregators = json.value("aggregators", 0);  // a lab of an earlier version has none
+  options.aggregators = json.value("aggregators", 0);  // absent in files of earlier versions
   options.mtu = json.at("mtu").get<int>();
   options.rate_bits_per_second = json.at("rate_bits_per_second").get<std::uint64_t>();
   options.burst_bytes = json.at("burst_bytes").get<std::uint32_t>();
@@ -89,7 +89,7 @@ LabState from_json(const Json& json) {
 
 Result<LabState> read_state(const std::string& path) {
   std::ifstream file(path);
-  if (!file) return system_failure(errno, "{} cannot be read", path);
+  if (!file) return system_failure(errno, "cannot read {}", path);
   try {
     LabState state = from_json(Json::parse(file));
     if (Status status = check_options(state.options); !status) return status;
@@ -99,46 +99,48 @@ Result<LabState> read_state(const std::string& path) {
   }
 }
 
-/// Makes the folder, and refuses one that somebody else could have prepared.
+/// Makes the folder. Fails if another user could have prepared it.
 Status prepare_folder() {
   const std::string folder = state_folder();
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return system_failure(errno, "folder {} cannot be made", folder);
+    return system_failure(errno, "cannot make folder {}", folder);
   }
   struct stat info {};
   if (lstat(folder.c_str(), &info) != 0) {
-    if (errno == ENOENT) return {};  // removed by another process; opening the file will tell
-    return system_failure(errno, "folder {} cannot be examined", folder);
+    if (errno == ENOENT) return {};  // removed by another process: opening the file reports it
+    return system_failure(errno, "cannot examine folder {}", folder);
   }
   if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid()) {
-    return failure(Code::system, "{} is not a folder of this user; remove it", folder);
+    return failure(Code::system, "{} is not a folder of this user: remove it", folder);
   }
   return {};
 }
 
-/// Writes the text beside the final file, so that nobody ever reads half of it.
+/// Writes the text to a file beside the final one, so that no process reads a partial file.
 Result<std::string> write_atomic(const LabState& state) {
   const std::string path = fmt::format("{}.{}", path_of(state.options.name), getpid());
-  Descriptor file;
-  // The folder goes with its last lab, perhaps just after we made sure that it is there.
+  device::Descriptor file;
+  // Another process may remove the folder with its last lab just after it was made.
   for (int attempt = 0; attempt < 100 && !file.valid(); ++attempt) {
     if (Status status = prepare_folder(); !status) return status;
-    file.reset(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    file = device::Descriptor(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (!file.valid() && errno != ENOENT) break;
   }
-  if (!file.valid()) return system_failure(errno, "{} cannot be made", path);
+  if (!file.valid()) return system_failure(errno, "cannot make {}", path);
   const std::string text = to_json(state).dump(2) + "\n";
   if (write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
     const int error_number = errno;
     unlink(path.c_str());
-    return system_failure(error_number, "{} cannot be written", path);
+    return system_failure(error_number, "cannot write {}", path);
   }
   return path;
 }
 
 }  // namespace
 
-bool LabState::abandoned() const { return owner != 0 && process_start(owner) != owner_start; }
+bool LabState::abandoned() const {
+  return owner != 0 && launch::process_start(owner) != owner_start;
+}
 
 std::string state_folder() {
   if (geteuid() == 0) return "/run/tutti";
@@ -156,11 +158,11 @@ Status record_new(const LabState& state) {
   if (linked == 0) return {};
   if (error_number == EEXIST) {
     return failure(Code::invalid_argument,
-                   "a lab named '{0}' exists already; take another name, or `tutti lab down --name "
+                   "a lab named '{0}' exists already: use another name, or `tutti lab down --name "
                    "{0}`",
                    state.options.name);
   }
-  return system_failure(error_number, "{} cannot be made", path_of(state.options.name));
+  return system_failure(error_number, "cannot make {}", path_of(state.options.name));
 }
 
 Status record(const LabState& state) {
@@ -169,7 +171,7 @@ Status record(const LabState& state) {
   if (rename(written->c_str(), path_of(state.options.name).c_str()) == 0) return {};
   const int error_number = errno;
   unlink(written->c_str());
-  return system_failure(error_number, "{} cannot be replaced", path_of(state.options.name));
+  return system_failure(error_number, "cannot replace {}", path_of(state.options.name));
 }
 
 void forget(const std::string& name) {

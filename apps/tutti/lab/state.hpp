@@ -1,4 +1,4 @@
-// The record of a lab on disk, by which other processes find it, and notice that its owner is gone.
+// The record of a lab on disk, by which other processes find it and notice the end of its owner.
 #pragma once
 
 #include <sys/types.h>
@@ -13,35 +13,36 @@
 
 namespace tutti::lab {
 
-/// One lab, as its file "lab-NAME.json" tells it.
+/// One lab, as described by its file "lab-NAME.json".
 struct LabState {
   LabOptions options;
-  /// The process that the lab ends with, and its start (process_start); 0 for a finished persistent
-  /// lab, which ends by `tutti lab down` alone.
+  /// The owner, whose end ends the lab, and its start (process_start). 0 for a complete persistent
+  /// lab, which only `tutti lab down` ends.
   pid_t owner = 0;
   std::uint64_t owner_start = 0;
-  pid_t keeper = 0;  ///< whose private namespaces it lives in; 0: those of everybody
+  pid_t keeper = 0;  ///< process with the lab's private namespaces; 0: named namespaces
 
-  /// Whether the owner has ended without taking the lab down.
+  /// Whether the owner ended without taking the lab down.
   bool abandoned() const;
 };
 
-/// Where the files are: /run/tutti for root, else tutti/ in XDG_RUNTIME_DIR, else /tmp/tutti-UID.
+/// The folder of the files: /run/tutti for root, else tutti/ in XDG_RUNTIME_DIR, else
+/// /tmp/tutti-UID.
 std::string state_folder();
 
-/// Writes the file of a lab that must not have one yet; fails if the name is taken.
+/// Writes the file of a new lab; fails if the name is taken.
 Status record_new(const LabState& state);
 
 /// Replaces the file.
 Status record(const LabState& state);
 
-/// Removes the file, and the folder with the last one. A missing file is no failure.
+/// Removes the file, and the folder with its last file. A missing file is not a failure.
 void forget(const std::string& name);
 
-/// The lab of this name; fails if there is none, naming those that there are.
+/// The lab of this name; the error names the existing labs.
 Result<LabState> recorded(const std::string& name);
 
-/// All labs that this user has a file of, by name.
+/// All labs with a file of this user, by name.
 std::vector<LabState> all_recorded();
 
 }  // namespace tutti::lab

@@ -1,4 +1,4 @@
-// What this machine can do, found out by doing it once in private namespaces.
+// Determines the abilities of this machine by trying each feature in private namespaces.
 #include <unistd.h>
 
 #include <string>
@@ -7,50 +7,53 @@
 #include "base/error.hpp"
 #include "lab/keeper.hpp"
 #include "lab/lab.hpp"
-#include "lab/process.hpp"
 #include "lab/rules.hpp"
+#include "launch/process.hpp"
 
 namespace tutti::lab {
 
 namespace {
 
-/// The failure with a remedy for kernels that lack a feature.
+/// Adds a fix to the failure of a kernel that lacks a feature.
 Status with_remedy(const Status& status, const char* remedy) {
   if (status.ok() || status.code() == Code::unsupported) return status;
   return Status(Code::unsupported, status.message() + "; " + remedy);
 }
 
-Status try_links(const NetNamespace& place) {
-  return with_remedy(run_checked(place, {"ip", "-batch", "-"},
-                                 "link add br0 type bridge mcast_snooping 1 mcast_querier 1\n"
-                                 "link add p0 type veth peer name eth0\n"
-                                 "link add late0 type veth peer name back0\n",
-                                 "make a bridge and links")
-                         .status(),
-                     "the kernel needs bridge (with IGMP snooping) and veth: modprobe bridge veth");
+Status try_links(const launch::NetNamespace& place) {
+  return with_remedy(
+      launch::run_checked(place, {"ip", "-batch", "-"},
+                          "link add br0 type bridge mcast_snooping 1 mcast_querier 1\n"
+                          "link add p0 type veth peer name eth0\n"
+                          "link add late0 type veth peer name back0\n",
+                          "make a bridge and links")
+          .status(),
+      "the kernel needs bridge (with IGMP snooping) and veth: modprobe bridge veth");
 }
 
-Status try_shaping(const NetNamespace& place) {
-  return with_remedy(run_checked(place,
-                                 {"tc", "qdisc", "add", "dev", "p0", "root", "tbf", "rate", "1gbit",
-                                  "burst", "131072", "limit", "1000000"},
-                                 {}, "shape a link")
+Status try_shaping(const launch::NetNamespace& place) {
+  return with_remedy(launch::run_checked(place,
+                                         {"tc", "qdisc", "add", "dev", "p0", "root", "tbf", "rate",
+                                          "1gbit", "burst", "131072", "limit", "1000000"},
+                                         {}, "shape a link")
                          .status(),
                      "the kernel needs qdisc tbf: modprobe sch_tbf");
 }
 
-Status try_offload(const NetNamespace& place) {
+Status try_offload(const launch::NetNamespace& place) {
   return with_remedy(
-      run_checked(place,
-                  {"ethtool", "-K", "p0", "tx-udp-segmentation", "off", "tso", "off", "gso", "off"},
-                  {}, "switch segmentation off")
+      launch::run_checked(
+          place, {"ethtool", "-K", "p0", "tx-udp-segmentation", "off", "tso", "off", "gso", "off"},
+          {}, "turn segmentation off")
           .status(),
-      "without it impairments strike packets of many datagrams at a time");
+      "without it impairments apply to packets of many datagrams");
 }
 
-Status try_rules(const NetNamespace& place, const Impairments& impairments, const char* remedy) {
+Status try_rules(const launch::NetNamespace& place, const Impairments& impairments,
+                 const char* remedy) {
   return with_remedy(
-      run_checked(place, {"nft", "-f", "-"}, rules_for(impairments, 1), "impair a link").status(),
+      launch::run_checked(place, {"nft", "-f", "-"}, rules_for(impairments, 1), "impair a link")
+          .status(),
       remedy);
 }
 
@@ -65,9 +68,9 @@ LabSupport lab_support() {
         support.temporary;
     return support;
   }
-  const NetNamespace place = keeper->place();
+  const launch::NetNamespace place = keeper->place();
   if (geteuid() != 0 || !may_make_namespaces()) {
-    support.persistent = failure(Code::unsupported, "a lab that stays needs root");
+    support.persistent = failure(Code::unsupported, "a persistent lab needs root: run as root");
   }
   support.shaping = try_shaping(place);
   support.offload = try_offload(place);

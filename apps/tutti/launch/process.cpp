@@ -1,4 +1,4 @@
-#include "lab/process.hpp"
+#include "launch/process.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -14,30 +15,30 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "lab/descriptor.hpp"
+#include "device/posix/descriptor.hpp"
 
-namespace tutti::lab {
+namespace tutti::launch {
 
 namespace {
 
 struct Pipe {
-  Descriptor read;
-  Descriptor write;
+  device::Descriptor read;
+  device::Descriptor write;
 };
 
 Result<Pipe> make_pipe() {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return system_failure(errno, "a pipe cannot be made");
-  return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
+  if (pipe2(ends, O_CLOEXEC) != 0) return system_failure(errno, "cannot make a pipe");
+  return Pipe{device::Descriptor(ends[0]), device::Descriptor(ends[1])};
 }
 
-/// What a child that could not become the program tells its parent.
+/// The report of a child that could not execute the program.
 struct ChildFailure {
   Step step = Step::none;
   int error_number = 0;
 };
 
-/// A request as the plain arrays that the child needs, made before fork.
+/// The request as the plain arrays that the child needs, made before fork.
 struct PreparedChild {
   const SpawnRequest* request = nullptr;
   std::string program;
@@ -65,14 +66,19 @@ Step connect_streams(const PreparedChild& child) {
   return Step::none;
 }
 
-/// From fork to exec, system calls only. Returns the step that failed.
+void set_signals(const SpawnRequest& request) {
+  sigset_t mask;
+  sigemptyset(&mask);
+  sigprocmask(SIG_SETMASK, request.signal_mask ? &*request.signal_mask : &mask, nullptr);
+  if (request.signal_mask) return;
+  // A program in the background would inherit ignored signals and miss an interrupt.
+  for (const int number : {SIGINT, SIGQUIT, SIGPIPE, SIGHUP, SIGTERM}) signal(number, SIG_DFL);
+}
+
+/// Runs from fork to exec with system calls only. Returns the step that failed.
 Step become_program(const PreparedChild& child) {
   const SpawnRequest& request = *child.request;
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  // Ignored signals would stay ignored, and a program in the background be deaf to an interrupt.
-  for (const int number : {SIGINT, SIGQUIT, SIGPIPE, SIGHUP, SIGTERM}) signal(number, SIG_DFL);
+  set_signals(request);
   if (request.own_group) setpgid(0, 0);
   if (const Step step = enter(request.place); step != Step::none) return step;
   if (!request.host_name.empty()) {
@@ -83,26 +89,27 @@ Step become_program(const PreparedChild& child) {
   }
   if (request.own_sysfs) show_own_network_in_sysfs();
   if (request.die_with_launcher) {
-    // Only now: entering a user namespace forgets this setting.
+    // After enter(): a change of the user namespace clears this setting.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != child.launcher) return Step::parent_gone;
   }
   if (const Step step = connect_streams(child); step != Step::none) return step;
-  execve(child.program.c_str(), child.arguments.data(), child.environment.data());
+  // execvpe runs a script without #! in a shell, as a launcher is expected to.
+  execvpe(child.program.c_str(), child.arguments.data(), child.environment.data());
   return Step::execute;
 }
 
 [[noreturn]] void child_main(const PreparedChild& child) {
-  ChildFailure told{become_program(child), 0};
-  told.error_number = errno;
-  (void)!write(child.report, &told, sizeof told);
+  ChildFailure failed{become_program(child), 0};
+  failed.error_number = errno;
+  (void)!write(child.report, &failed, sizeof failed);
   _exit(125);
 }
 
-/// Feeds and drains a running program until it closed both of its outputs.
-void exchange(Descriptor input, std::string_view text, const Descriptor& output,
-              const Descriptor& error, ProgramOutput& result) {
-  if (text.empty()) input.reset();
+/// Feeds and drains a running program until it has closed both outputs.
+void exchange(device::Descriptor input, std::string_view text, const device::Descriptor& output,
+              const device::Descriptor& error, ProgramOutput& result) {
+  if (text.empty()) input = {};
   std::array<pollfd, 3> polled{pollfd{input.get(), POLLOUT, 0}, pollfd{output.get(), POLLIN, 0},
                                pollfd{error.get(), POLLIN, 0}};
   while (polled[1].fd >= 0 || polled[2].fd >= 0) {
@@ -111,7 +118,7 @@ void exchange(Descriptor input, std::string_view text, const Descriptor& output,
       const ssize_t count = write(input.get(), text.data(), text.size());
       if (count > 0) text.remove_prefix(static_cast<std::size_t>(count));
       if (text.empty() || (count < 0 && errno != EAGAIN && errno != EINTR)) {
-        input.reset();
+        input = {};
         polled[0].fd = -1;
       }
     }
@@ -133,17 +140,17 @@ std::string joined(const std::vector<std::string>& arguments) {
   return fmt::format("{}", fmt::join(arguments, " "));
 }
 
-/// Where the tools of the lab come from.
+/// The fix for a missing tool of the lab.
 std::string package_hint(std::string_view program) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kPackages{
       {{"ip", "iproute2"}, {"tc", "iproute2"}, {"nft", "nftables"}, {"ethtool", "ethtool"}}};
   for (const auto& [name, package] : kPackages) {
-    if (name == program) return fmt::format("; install it (Debian package {})", package);
+    if (name == program) return fmt::format(": install the Debian package {}", package);
   }
   return {};
 }
 
-/// The lines that a person needs of a program's complaint.
+/// A program's error output as one line of bounded length.
 std::string shortened(const std::string& text) {
   constexpr std::size_t kLongest = 600;
   std::string result = text.substr(0, kLongest);
@@ -151,7 +158,7 @@ std::string shortened(const std::string& text) {
   for (char& c : result) {
     if (c == '\n') c = ' ';
   }
-  return result.empty() ? "it said nothing" : result;
+  return result.empty() ? "no error output" : result;
 }
 
 }  // namespace
@@ -168,18 +175,18 @@ Result<std::string> find_program(const std::string& name) {
     if (end > begin && access(candidate.c_str(), X_OK) == 0) return candidate;
     begin = end + 1;
   }
-  return failure(Code::unsupported, "program '{}' is not found in PATH{}", name,
-                 package_hint(name));
+  return failure(Code::unsupported, "program '{}' is not in PATH{}", name, package_hint(name));
 }
 
 Result<pid_t> spawn(const SpawnRequest& request) {
-  if (request.arguments.empty()) return failure(Code::invalid_argument, "no program is given");
+  if (request.arguments.empty())
+    return failure(Code::invalid_argument, "no program is given: name one");
   Result<std::string> program = find_program(request.arguments.front());
   if (!program) return program.status();
   Result<Pipe> report = make_pipe();
   if (!report) return report.status();
-  const Descriptor null_device(open("/dev/null", O_RDWR | O_CLOEXEC));
-  if (!null_device.valid()) return system_failure(errno, "/dev/null cannot be opened");
+  const device::Descriptor null_device(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null_device.valid()) return system_failure(errno, "cannot open /dev/null");
 
   PreparedChild child;
   child.request = &request;
@@ -196,23 +203,41 @@ Result<pid_t> spawn(const SpawnRequest& request) {
   child.report = report->write.get();
 
   const pid_t pid = fork();
-  if (pid < 0) return system_failure(errno, "'{}' cannot be started", request.arguments.front());
+  if (pid < 0) return system_failure(errno, "cannot start '{}'", request.arguments.front());
   if (pid == 0) child_main(child);
-  report->write.reset();
-  ChildFailure told;
+  report->write = {};
+  ChildFailure failed;
   ssize_t count = 0;
   do {
-    count = read(report->read.get(), &told, sizeof told);
+    count = read(report->read.get(), &failed, sizeof failed);
   } while (count < 0 && errno == EINTR);
-  if (count == 0) return pid;  // the pipe closed on exec: the program runs
+  if (count == 0) return pid;  // exec closed the pipe: the program runs
   (void)wait_for(pid);
-  return system_failure(told.error_number, "'{}' cannot be started: it could not {}",
-                        request.arguments.front(), describe(told.step));
+  const std::string& name = request.arguments.front();
+  if (failed.step == Step::execute) {
+    return system_failure(failed.error_number, "cannot start '{}'", name);
+  }
+  return system_failure(failed.error_number, "cannot start '{}': cannot {}", name,
+                        describe(failed.step));
+}
+
+std::vector<std::string> environment_with(std::vector<std::string> variables) {
+  const std::size_t own = variables.size();
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::string_view name = text.substr(0, text.find('=') + 1);
+    const auto end = variables.begin() + static_cast<std::ptrdiff_t>(own);
+    const bool replaced = std::any_of(variables.begin(), end, [name](const std::string& variable) {
+      return variable.starts_with(name);
+    });
+    if (!replaced) variables.emplace_back(text);
+  }
+  return variables;
 }
 
 Result<pid_t> fork_into(const NetNamespace& place, const std::function<int()>& body) {
   const pid_t pid = fork();
-  if (pid < 0) return system_failure(errno, "a process cannot be started");
+  if (pid < 0) return system_failure(errno, "cannot start a process");
   if (pid == 0) _exit(enter(place) == Step::none ? body() : 125);
   return pid;
 }
@@ -220,7 +245,7 @@ Result<pid_t> fork_into(const NetNamespace& place, const std::function<int()>& b
 Result<int> wait_for(pid_t pid) {
   int status = 0;
   while (waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR) return system_failure(errno, "process {} cannot be awaited", pid);
+    if (errno != EINTR) return system_failure(errno, "cannot wait for process {}", pid);
   }
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -237,18 +262,18 @@ Result<ProgramOutput> run_program(const NetNamespace& place,
   SpawnRequest request;
   request.arguments = arguments;
   request.place = place;
-  request.own_group = true;  // an interrupt at the terminal must not end it half-way
+  request.own_group = true;  // an interrupt at the terminal must not stop it half-way
   request.input = in->read.get();
   request.output = out->write.get();
   request.error = err->write.get();
   Result<pid_t> pid = spawn(request);
   if (!pid) return pid.status();
-  in->read.reset();
-  out->write.reset();
-  err->write.reset();
+  in->read = {};
+  out->write = {};
+  err->write = {};
   fcntl(in->write.get(), F_SETFL, O_NONBLOCK);
 
-  // A program that ends before it read all of its input must not end this process by a signal.
+  // A program may end before it has read all input: SIGPIPE must not end this process.
   sigset_t broken_pipe;
   sigset_t before;
   sigemptyset(&broken_pipe);
@@ -278,4 +303,4 @@ Result<std::string> run_checked(const NetNamespace& place,
   return std::move(result->output);
 }
 
-}  // namespace tutti::lab
+}  // namespace tutti::launch

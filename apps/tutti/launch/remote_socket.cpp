@@ -1,4 +1,4 @@
-#include "lab/remote_socket.hpp"
+#include "launch/remote_socket.hpp"
 
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -8,9 +8,9 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "lab/process.hpp"
+#include "launch/process.hpp"
 
-namespace tutti::lab {
+namespace tutti::launch {
 
 namespace {
 
@@ -31,7 +31,7 @@ struct Carrier {
   Carrier& operator=(const Carrier&) = delete;
 };
 
-/// In the child: makes the socket and hands it over. Returns errno, 0 for success.
+/// Makes the socket in the child and sends it to the parent. Returns errno, or 0 for success.
 int make_and_send(int channel, int domain, int type, int protocol) {
   const int made = socket(domain, type, protocol);
   if (made < 0) return errno;
@@ -46,30 +46,31 @@ int make_and_send(int channel, int domain, int type, int protocol) {
 
 }  // namespace
 
-Result<Descriptor> socket_in(const NetNamespace& place, int domain, int type, int protocol) {
+Result<device::Descriptor> socket_in(const NetNamespace& place, int domain, int type,
+                                     int protocol) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    return system_failure(errno, "a socket pair cannot be made");
+    return system_failure(errno, "cannot make a socket pair");
   }
-  const Descriptor here(ends[0]);
-  const Descriptor there(ends[1]);
+  const device::Descriptor here(ends[0]);
+  const device::Descriptor there(ends[1]);
   Result<pid_t> pid = fork_into(
       place, [&] { return make_and_send(there.get(), domain, type | SOCK_CLOEXEC, protocol); });
   if (!pid) return pid.status();
   Result<int> error_number = wait_for(*pid);
   if (!error_number) return error_number.status();
   if (*error_number != 0) {
-    return system_failure(*error_number, "a socket cannot be made on a host of the lab");
+    return system_failure(*error_number, "cannot make a socket in another network namespace");
   }
   Carrier carrier;
   const ssize_t count = recvmsg(here.get(), &carrier.message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   const cmsghdr* header = count == 1 ? CMSG_FIRSTHDR(&carrier.message) : nullptr;
   if (header == nullptr || header->cmsg_type != SCM_RIGHTS) {
-    return failure(Code::system, "a socket of a host of the lab was not handed over");
+    return failure(Code::system, "a process in another network namespace returned no socket");
   }
   int received = -1;
   std::memcpy(&received, CMSG_DATA(header), sizeof received);
-  return Descriptor(received);
+  return device::Descriptor(received);
 }
 
-}  // namespace tutti::lab
+}  // namespace tutti::launch

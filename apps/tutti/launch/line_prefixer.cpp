@@ -1,9 +1,9 @@
-#include "line_prefixer.hpp"
+#include "launch/line_prefixer.hpp"
 
 #include <algorithm>
 #include <utility>
 
-namespace tutti::app {
+namespace tutti::launch {
 namespace {
 
 constexpr std::size_t kMaxLineBytes = 65536;
@@ -33,4 +33,4 @@ std::string LinePrefixer::finish() {
   return prefix_ + std::exchange(line_, {}) + "\n";
 }
 
-}  // namespace tutti::app
+}  // namespace tutti::launch

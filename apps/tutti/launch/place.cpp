@@ -1,4 +1,4 @@
-#include "lab/place.hpp"
+#include "launch/place.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,24 +15,24 @@
 #include <fstream>
 #include <sstream>
 
-namespace tutti::lab {
+namespace tutti::launch {
 
 const char* describe(Step step) {
   switch (step) {
     case Step::none:
       return "nothing";
     case Step::enter_user:
-      return "enter the lab's user namespace";
+      return "enter the user namespace";
     case Step::enter_network:
-      return "enter the host's network namespace";
+      return "enter the network namespace";
     case Step::enter_mount:
-      return "enter the lab's mount namespace";
+      return "enter the mount namespace";
     case Step::take_cores:
-      return "run on the host's share of the cores";
+      return "run on its share of the cores";
     case Step::host_name:
-      return "take an own host name";
+      return "set its host name";
     case Step::parent_gone:
-      return "run under a launcher that has ended";
+      return "run after its launcher has ended";
     case Step::streams:
       return "connect standard input and output";
     case Step::execute:
@@ -42,7 +42,7 @@ const char* describe(Step step) {
 }
 
 Step enter(const NetNamespace& place) {
-  // The user namespace first: it gives the rights that the other two need.
+  // The user namespace comes first: it grants the rights that the other two need.
   if (place.user >= 0 && setns(place.user, CLONE_NEWUSER) != 0) return Step::enter_user;
   if (place.network >= 0 && setns(place.network, CLONE_NEWNET) != 0) return Step::enter_network;
   if (place.mount >= 0 && setns(place.mount, CLONE_NEWNS) != 0) return Step::enter_mount;
@@ -55,7 +55,7 @@ Step enter(const NetNamespace& place) {
 void show_own_network_in_sysfs() {
   if (unshare(CLONE_NEWNS) != 0) return;
   if (mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return;
-  // The fresh sysfs hides what was mounted in the old one; programs do read their cgroup limits.
+  // The new sysfs hides mounts of the old one, and programs read their cgroup limits there.
   const int control_groups =
       open_tree(AT_FDCWD, "/sys/fs/cgroup", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
   const bool mounted =
@@ -68,7 +68,7 @@ void show_own_network_in_sysfs() {
 }
 
 int end_processes_in(const std::set<ino_t>& network_namespaces) {
-  // A damaged file under /run/netns must never lead to the machine's own processes.
+  // A damaged file under /run/netns must never select the host's own processes.
   const ino_t own = namespace_inode("/proc/self/ns/net");
   DIR* processes = opendir("/proc");
   if (processes == nullptr) return 0;
@@ -95,8 +95,7 @@ std::uint64_t process_start(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
   if (!std::getline(file, line)) return 0;
-  // The second field, the program's name, may hold blanks and brackets; count from its last
-  // bracket.
+  // The program name in field 2 may hold blanks and brackets: count from the last bracket.
   const auto bracket = line.rfind(')');
   if (bracket == std::string::npos) return 0;
   std::istringstream rest(line.substr(bracket + 1));
@@ -111,4 +110,4 @@ std::uint64_t process_start(pid_t pid) {
   return start;
 }
 
-}  // namespace tutti::lab
+}  // namespace tutti::launch

@@ -1,0 +1,119 @@
+// The processes of one job: started together, watched, and ended together.
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <array>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/posix/descriptor.hpp"
+#include "launch/line_prefixer.hpp"
+#include "launch/process.hpp"
+#include "tutti/status.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::launch {
+
+/// When and how a job ends before all of its processes have ended by themselves.
+struct JobPolicy {
+  std::vector<int> signals;   ///< signals that are forwarded to the processes; the second one kills
+  bool signal_ends = false;   ///< whether a forwarded signal counts as the SIGTERM of the ending
+  Nanoseconds grace{0};       ///< time from the first failure, or forwarded signal, to SIGTERM
+  Nanoseconds kill_grace{0};  ///< time from SIGTERM to SIGKILL
+  Nanoseconds timeout{0};     ///< time for the whole job; 0: no limit
+};
+
+/// The end of the process that failed first.
+struct FirstFailure {
+  int rank = 0;
+  pid_t process = 0;
+  int exit_status = 0;            ///< 128 + signal if a signal ended it
+  bool by_signal = false;         ///< whether a signal ended it
+  bool grace_for_others = false;  ///< whether this failure starts the grace of the other ranks
+};
+
+/// Receives what happens in a job, in the thread that waits for it.
+class JobObserver {
+ public:
+  virtual ~JobObserver() = default;
+  /// Whole lines, each with the rank's prefix.
+  virtual void on_output(int rank, bool is_error, std::string_view lines) = 0;
+  virtual void on_first_failure(const FirstFailure&) {}
+  /// A signal was forwarded; `again`: it was the second, and the processes were killed.
+  virtual void on_signal(int /*number*/, bool /*again*/) {}
+  virtual void on_timeout() {}
+};
+
+/// Owns its processes: the destructor kills those that still run. While it lives, SIGCHLD and the
+/// policy's signals are blocked in the creating thread; other threads must block them as well.
+class Job {
+ public:
+  Job(JobPolicy policy, JobObserver& observer);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  /// Starts a rank in its own process group. With a line prefix its output goes to the observer,
+  /// otherwise to the descriptors of the request.
+  Status start(int rank, SpawnRequest request, const std::optional<std::string>& line_prefix);
+
+  /// Waits until every process has ended and its output is read.
+  void wait();
+
+  /// The signal mask of the thread before the job.
+  const sigset_t& mask_before() const { return mask_before_; }
+  /// After wait(): the exit status of each process, by order of start.
+  std::vector<int> exit_statuses() const;
+  const std::optional<FirstFailure>& first_failure() const { return first_failure_; }
+  bool timed_out() const { return timed_out_; }
+  int interrupted_by() const { return interrupted_by_; }  ///< first forwarded signal; 0: none
+  /// Time from the first start to the last end.
+  Nanoseconds duration() const { return ended_at_ - started_at_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Stream {
+    device::Descriptor source;
+    LinePrefixer lines{""};
+  };
+  struct Process {
+    int rank = 0;
+    pid_t pid = 0;
+    bool running = true;
+    int exit_status = -1;
+    std::array<Stream, 2> streams{};  ///< standard output and error
+  };
+
+  bool any_running() const;
+  bool streams_open() const;
+  void poll_until(Clock::time_point deadline);
+  void take_signals();
+  void read_stream(const Process& process, Stream& stream);
+  void finish_stream(const Process& process, Stream& stream);
+  void output(const Process& process, const Stream& stream, const std::string& lines);
+  void reap();
+  void judge(const Process& process, bool by_signal);
+  void act_on_deadlines();
+  void signal_groups(int number) const;
+
+  JobPolicy policy_;
+  JobObserver& observer_;
+  sigset_t mask_before_{};
+  device::Descriptor signals_;
+  std::vector<Process> processes_;
+  std::optional<FirstFailure> first_failure_;
+  bool timed_out_ = false;
+  int interrupted_by_ = 0;
+  Clock::time_point started_at_ = Clock::now();
+  Clock::time_point ended_at_{};
+  Clock::time_point timeout_at_ = Clock::time_point::max();
+  Clock::time_point terminate_at_ = Clock::time_point::max();
+  Clock::time_point kill_at_ = Clock::time_point::max();
+};
+
+}  // namespace tutti::launch
