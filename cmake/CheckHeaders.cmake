@@ -1,5 +1,5 @@
 # Compiles every header alone: target check_headers, part of the default build with
-# -DTUTTI_CHECK_HEADERS=ON (preset headers). A header that leans on another's includes fails here.
+# -DTUTTI_CHECK_HEADERS=ON (preset headers). A header that relies on includes of another fails here.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
   include/*.hpp include/*.h src/*.hpp sim/*.hpp studies/*.hpp)
 set(alone "")

@@ -1,5 +1,5 @@
-# What `cmake --install` puts where: the library, its headers, the program, and what other builds
-# find it by (find_package(Tutti CONFIG), pkg-config tutti).
+# Installs the library, its headers, the program, and the files by which other builds find it
+# (find_package(Tutti CONFIG), pkg-config tutti).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

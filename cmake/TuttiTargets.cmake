@@ -1,6 +1,6 @@
-# One object library a layer, so that the build itself shows who may use whom.
+# One object library per layer, so that the build enforces the allowed uses between layers.
 
-# Flags that every target of Tutti is compiled with.
+# Flags of every target of Tutti.
 add_library(tutti_flags INTERFACE)
 target_include_directories(tutti_flags INTERFACE
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
@@ -8,31 +8,30 @@ target_compile_options(tutti_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
   -fvisibility=hidden -fno-omit-frame-pointer)
 if(TUTTI_SANITIZE)
-  # A build with sanitizers takes a third of the time so, and finds the same.
+  # Optimisation cuts the time of a sanitizer build to a third and finds the same errors.
   target_compile_options(tutti_flags INTERFACE -fsanitize=${TUTTI_SANITIZE} -fno-sanitize-recover=all
     -O1 -g1)
-  # ThreadSanitizer does not see fences. Ours order a store before a load, so that nobody sleeps
-  # through a wake-up; no data is handed over by them.
+  # ThreadSanitizer does not model fences. Ours order a store before a load, so that no wake-up is
+  # missed; they hand over no data.
   if(TUTTI_SANITIZE MATCHES "thread")
     target_compile_options(tutti_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
   endif()
-  # GCC 12 loses track of a variant's alternative in instrumented code, and calls it uninitialised;
-  # of a replaced operator new, and calls its delete mismatched; and takes the files that a layer is
-  # compiled from at once for headers.
+  # GCC 12 reports false errors: an uninitialised variant in instrumented code, a mismatched delete
+  # of a replaced operator new, and headers in a unity build.
   target_compile_options(tutti_flags INTERFACE
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-mismatched-new-delete -Wno-subobject-linkage>)
   target_link_options(tutti_flags INTERFACE -fsanitize=${TUTTI_SANITIZE})
 endif()
 
 if(TUTTI_BUILD_FUZZERS)
-  # The layers carry the coverage counters that steer the fuzzer.
+  # The layers carry the coverage counters that guide the fuzzer.
   target_compile_options(tutti_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 # tutti_layer(NAME [LAB] [FOLDERS sub-folders ...] [USES other layers] [LINKS libraries])
-# Declares the sources in a folder, and in its FOLDERS, as the layer NAME, library tutti_NAME (slashes
-# become underscores): src/NAME, or NAME itself where it is a folder of sim or studies. LAB: only
-# programs and tests of this repository link it; without, libtutti.so contains it.
+# Declares the sources in a folder and its FOLDERS as the layer NAME, library tutti_NAME (slashes
+# become underscores): src/NAME, or NAME itself if it is a folder of sim or studies. LAB: linked
+# only by programs and tests of this repository; without it libtutti.so contains the layer.
 function(tutti_layer name)
   cmake_parse_arguments(arg "LAB" "" "FOLDERS;USES;LINKS" ${ARGN})
   string(REPLACE "/" "_" id ${name})
@@ -52,8 +51,8 @@ function(tutti_layer name)
     target_link_libraries(tutti_${id} PUBLIC tutti_${used_id})
   endforeach()
   target_link_libraries(tutti_${id} PUBLIC ${arg_LINKS})
-  # With sanitizers, and for the fuzzers, compiling is the longest part of testing: many files at
-  # once, but in layers whose files use a short name each for its own.
+  # With sanitizers and for the fuzzers, compilation takes longest: unity builds, except in layers
+  # whose files reuse short names.
   if(TUTTI_SANITIZE AND NOT id MATCHES "^(wire|sim_simulation)$")
     set_target_properties(tutti_${id} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
   endif()
@@ -65,19 +64,19 @@ function(tutti_layer name)
 endfunction()
 
 # tutti_python_test(NAME SCRIPT file [ARGUMENTS programs ...])
-# A test from the outside; it carries the name of its folder, as tutti_test's do.
+# A test by a Python script; it has the label of its folder, like a tutti_test.
 function(tutti_python_test name)
   cmake_parse_arguments(arg "" "SCRIPT" "ARGUMENTS" ${ARGN})
   get_filename_component(label ${CMAKE_CURRENT_SOURCE_DIR} NAME)
   add_test(NAME ${name} COMMAND Python3::Interpreter
     ${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCRIPT} ${arg_ARGUMENTS})
-  # What tests/requirements.py ends with where every test of the file was skipped.
+  # Exit status of tests/requirements.py if every test of the file was skipped.
   set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS ${label} SKIP_RETURN_CODE 77)
 endfunction()
 
-# tutti_test(NAME SOURCES ... [LABELS label] [TIMEOUT seconds] [FILTER tests]): one GoogleTest binary
-# over all of Tutti. Without a label its tests carry the name of their folder: unit, protocol,
-# process ... FILTER, and HOST_FILTER on the host device: which of them run, as GoogleTest writes it.
+# tutti_test(NAME SOURCES ... [LABELS label] [TIMEOUT seconds] [FILTER tests]): one GoogleTest
+# binary linked with all of Tutti. Without a label its tests carry the name of their folder. FILTER,
+# and HOST_FILTER on the host device, select tests in GoogleTest's syntax.
 function(tutti_test name)
   cmake_parse_arguments(arg "ALSO_ON_HOST_DEVICE;ALSO_BY_UC" "TIMEOUT;FILTER;HOST_FILTER" "SOURCES;LABELS;LINKS" ${ARGN})
   if(NOT arg_TIMEOUT)
@@ -88,7 +87,7 @@ function(tutti_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE tutti_all ${arg_LINKS} tutti_test_main)
-  # What hangs says where before it is ended.
+  # A test that hangs prints its stacks before it is ended.
   math(EXPR hang_seconds "${arg_TIMEOUT} - 20")
   set(environment "TUTTI_TEST_HANG_SECONDS=${hang_seconds}")
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "${arg_FILTER}"

@@ -1,5 +1,5 @@
-# Toolchain: 64-bit Arm from another processor, with Debian's cross compiler and arm64 packages; the
-# tests run by qemu-user. Use: cmake --toolchain cmake/aarch64-linux-gnu.cmake -B build/aarch64
+# Toolchain for 64-bit Arm with Debian's cross compiler and arm64 packages; the tests run in
+# qemu-user. Use: cmake --toolchain cmake/aarch64-linux-gnu.cmake -B build/aarch64
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

@@ -1,6 +1,6 @@
-// The smallest Allgather from C++: every rank gives its number and gets everybody's. Start it
-// alone, or on several ranks by `tutti run -n 4 smallest_allgather` or any launcher that Tutti
-// knows.
+// The smallest Allgather from C++: every rank sends its number and receives the numbers of all
+// ranks. Start it alone, or as several ranks with `tutti run -n 4 smallest_allgather` or any
+// launcher that Tutti supports.
 #include <tutti/communicator.hpp>
 
 #include <cstdint>
@@ -23,7 +23,7 @@ int main() {
     std::cerr << request.status().to_string() << "\n";
     return 1;
   }
-  // The collective makes progress meanwhile; compute here.
+  // The collective makes progress in the background; compute here.
   if (const tutti::Status status = request->wait(); !status) {
     std::cerr << status.to_string() << "\n";
     return 1;

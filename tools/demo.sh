@@ -1,5 +1,5 @@
 #!/bin/sh
-# demo.sh [arguments of `tutti demo` ...]: from a fresh checkout to a first collective.
+# demo.sh [arguments of `tutti demo` ...]: builds a fresh checkout and runs the demonstration.
 set -eu
 cd "$(dirname "$0")/.."
 tools/setup.sh

@@ -1,18 +1,18 @@
 #!/bin/bash
 # fuzz.sh SECONDS [NAME ...]: runs every fuzz target (or those named) for SECONDS each, from the
-# inputs in tests/fuzz/corpus/NAME and those found before. Inputs that reach new code are kept in
-# build/corpus/NAME; an input that breaks something is left in build/crashes/ with the command to
-# replay it.
+# inputs in tests/fuzz/corpus/NAME and those found before. It keeps inputs that reach new code in
+# build/corpus/NAME, and an input that breaks a target in build/crashes/ with the command to replay
+# it.
 #
-# fuzz.sh --corpus: writes tests/fuzz/corpus anew with the library's encoders.
-# fuzz.sh --compiler: prints the clang that is used; fails where there is none with libFuzzer.
+# fuzz.sh --corpus: rewrites tests/fuzz/corpus with the library's encoders.
+# fuzz.sh --compiler: prints the clang in use; fails if there is none with libFuzzer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# The longest input: above what any message of the protocols has.
+# The longest input, more than any message of the protocols.
 max_bytes=$((1 << 20))
 
-# clang-14 first, the one of Debian 12; then whatever is installed, the newest first.
+# clang-14 first, as in Debian 12, then any installed one, newest first.
 find_clang() {
   local one
   for one in clang++-14 clang++ $(compgen -c clang++- | grep -E '^clang\+\+-[0-9]+$' | sort -t- -k2 -rnu); do
@@ -47,7 +47,7 @@ launcher=()
 if command -v ccache > /dev/null; then
   launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)
 fi
-# build TARGET: several runs may be side by side, of different fuzz targets.
+# build TARGET: runs of different fuzz targets may be concurrent.
 build() {
   (
     flock 9
@@ -88,7 +88,7 @@ for name in "$@"; do
   grep -E 'number_of_executed_units' "build/crashes/$name.log" || true
 done
 if [ ${#failed[@]} != 0 ]; then
-  echo "broken by some input: ${failed[*]}" >&2
+  echo "an input broke: ${failed[*]}" >&2
   exit 1
 fi
-echo "every target held"
+echo "every target passed"

@@ -1,17 +1,17 @@
 #!/bin/sh
-# setup.sh [--all]: installs the Debian packages (Debian 12 or newer) that Tutti is built and tested
-# with. --all adds what only some tests use (clang for the fuzzers, the MPI launchers), which skip
-# without it.
+# setup.sh [--all]: installs the Debian packages (Debian 12 or newer) for building and testing
+# Tutti. --all adds packages for some tests only (clang for the fuzzers, the MPI launchers), which
+# are skipped without them.
 set -eu
 
-# compiler and build; libraries; what the tests call (Python, the lab's network tools)
+# compiler and build; libraries; tools that the tests call (Python, the lab's network tools)
 packages="g++ cmake ninja-build make pkg-config
   libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libssl-dev libgtest-dev libbenchmark-dev
   libpmix-dev
   python3 binutils git ethtool iproute2 nftables util-linux"
 optional="clang libclang-rt-dev ccache openmpi-bin mpich"
-# The sources are formatted by this version, which newer Debian no longer has: there no test checks
-# the format.
+# The sources are formatted by this version. Newer Debian lacks it, and there no test checks the
+# format.
 where_present="clang-format-14"
 
 case "${1:-}" in
@@ -27,7 +27,7 @@ not_installed() {
   done
 }
 
-# Those of the packages that the registry, as of the last apt-get update, can install.
+# The packages that the registry can install, as of the last apt-get update.
 available() {
   for package in "$@"; do
     apt-cache madison "$package" 2>/dev/null | grep -q . && printf ' %s' "$package"
@@ -46,7 +46,7 @@ fi
 as_root=""
 if [ "$(id -u)" != 0 ]; then
   as_root=sudo
-  echo "setup: by sudo, which may ask for your password"
+  echo "setup: using sudo, which may ask for your password"
 fi
 $as_root apt-get update -q
 missing="$missing$(available $missing_where_present)"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# test.sh [--full | --quick] [-j JOBS]: installs what is missing, builds Tutti and runs its tests;
-# success means that it passes. Each test runs once: a failure is a failure.
+# test.sh [--full | --quick] [-j JOBS]: installs missing packages, builds Tutti and runs its tests;
+# it succeeds if all pass. Each test runs once: a failure is a failure.
 #
 #   (nothing)  the release build with every test; a part of the suites under AddressSanitizer with
 #              UndefinedBehaviorSanitizer, and under ThreadSanitizer; each fuzzer briefly. Continuous
@@ -9,15 +9,15 @@
 #              structure under both sanitizers, each fuzzer briefly: hours
 #   --quick    debug only
 #
-# Left to --full, beside the debug build and the headers alone:
+# Left to --full, besides the debug build and the headers alone:
 #   both sanitizers: jobs of more than four ranks where the same test runs with fewer (.../P5 to
 #     .../P16); suites simulator, swarm, c_interface, example
 #   AddressSanitizer: suites process and schedule
 #   ThreadSanitizer: suite protocol, which has no threads; and of suite process all but
 #     aggregator_test, host_device_processes and the matrix program
 #
-# After each preset come its skipped tests and what they lack. TUTTI_REQUIRE=lab,mpi,... turns a
-# skip for lack of one of these into a failure; tests/requirements.py lists the names.
+# After each preset its skipped tests are listed with what they lack. TUTTI_REQUIRE=lab,mpi,...
+# turns a skip for lack of one of these into a failure; tests/requirements.py lists the names.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,7 +33,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-# Optional packages may be missing: tests that use them are skipped.
+# Optional packages may be missing: the tests that use them are skipped.
 if [ "$mode" = quick ] || ! tools/setup.sh --all; then tools/setup.sh; fi
 python3 tests/requirements.py
 
@@ -64,7 +64,7 @@ run() {
   shift
   echo "==== $preset: test"
   : > "$skips"
-  # Two at a time, whatever the machine: each starts several ranks, which mostly wait.
+  # Two at a time on any machine: each test starts several ranks, which mostly wait.
   TUTTI_SKIP_LOG=$skips "${wrapper[@]}" ctest --preset "$preset" -j 2 --no-tests=error "$@" 2>&1 |
     tee "$log" || failed=1
   summaries+=("$preset: $(grep -E 'tests passed|No tests were found' "$log" || true) \
@@ -72,7 +72,7 @@ in $((SECONDS - begun)) s")
   while read -r line; do summaries+=("$preset: $line"); done < \
     <(grep -oE 'Test +#[0-9]+: [^ ]+.*\*\*\*(Failed|Timeout|Exception|Not Run).*' "$log" | tr -s . || true)
   while read -r line; do summaries+=("$preset: SKIPPED $line"); done < <(sort -u "$skips")
-  # CTest's own count: none may be skipped without a reason.
+  # CTest's count: no test may be skipped without a reason.
   if [ "$(grep -cE '\*\*\*Skipped' "$log")" -gt "$(wc -l < "$skips")" ]; then
     summaries+=("$preset: some test was skipped without a reason: see ***Skipped in $log")
     failed=1
@@ -88,12 +88,12 @@ if [ "$mode" != quick ]; then
   build release
   run release
 fi
-# Sanitizers: what runs threads, memory and hostile bytes through the library. Not the network
-# lab, the installation or the structure, which the sanitizers say nothing new about.
+# Sanitizers: suites that run threads, memory and hostile bytes through the library. The network
+# lab, the installation and the structure would add nothing.
 export ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
 export LSAN_OPTIONS=print_suppressions=0:suppressions=$PWD/tests/leaks_of_others.txt
 export TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1"
-# ThreadSanitizer's memory layout wants addresses that are not randomised.
+# ThreadSanitizer's memory layout needs address space randomisation off.
 fixed_addresses=()
 if setarch -R true 2> /dev/null; then fixed_addresses=(setarch -R); fi
 
@@ -121,9 +121,9 @@ if [ "$mode" != quick ]; then
     summaries+=("fuzz: SKIPPED lacks fuzz: no clang with libFuzzer (tools/setup.sh --all)")
     if [[ ",${TUTTI_REQUIRE:-}," == *,fuzz,* ]]; then failed=1; fi
   elif tools/fuzz.sh 10; then
-    summaries+=("fuzz: every target held for 10 s")
+    summaries+=("fuzz: every target passed for 10 s")
   else
-    summaries+=("fuzz: broken, see above")
+    summaries+=("fuzz: an input broke a target, see above")
     failed=1
   fi
 fi

@@ -10,7 +10,7 @@
 namespace radix_sort {
 namespace {
 
-/// What a rank tells the others about its keys.
+/// A rank's contribution to the check of the keys.
 struct Report {
   Fingerprint before;
   Fingerprint after;
@@ -64,10 +64,10 @@ std::string Verdict::text() const {
   std::string text;
   const auto say = [&](const std::string& what) { text += (text.empty() ? "" : "; ") + what; };
   if (disorder_within != 0)
-    say(fmt::format("{} keys are less than the one before on their rank", disorder_within));
+    say(fmt::format("{} keys are less than their predecessor on the same rank", disorder_within));
   if (disorder_across != 0)
-    say(fmt::format("{} ranks begin with less than a rank before holds", disorder_across));
-  if (!same_keys) say("the keys are not those that were there before");
+    say(fmt::format("{} ranks begin with a key less than one on a lower rank", disorder_across));
+  if (!same_keys) say("the keys are not the keys before the sort");
   return text;
 }
 

@@ -1,5 +1,5 @@
-// Whether the ranks' keys, one rank after the other, are in order, and are the keys that were there
-// before: a sum over all keys and one over their mixed bits, which hardly any other keys have.
+// Checks that the keys of all ranks, in rank order, are sorted and are the keys from before the
+// sort. A sum of the keys and a sum of their mixed bits identify the set of keys.
 #pragma once
 
 #include <tutti/communicator.hpp>
@@ -10,10 +10,11 @@
 
 namespace radix_sort {
 
-/// Scatters every bit of a word; one to one.
+/// Scatters every bit of a word; a bijection.
 std::uint64_t mixed(std::uint64_t word);
 
-/// What does not depend on the order of keys; sums wrap. Of all ranks: the sum of theirs.
+/// A fingerprint that does not depend on the order of the keys; sums wrap. The fingerprint of a job
+/// is the sum over its ranks.
 struct Fingerprint {
   std::uint64_t keys = 0;
   std::uint64_t sum = 0;
@@ -25,18 +26,20 @@ struct Fingerprint {
 template <typename Key>
 Fingerprint fingerprint(std::span<const Key> keys);
 
-/// The same on every rank.
+/// The result of a check; the same on every rank.
 struct Verdict {
-  std::uint64_t disorder_within = 0;  ///< keys less than the one before, on their rank
-  std::uint64_t disorder_across = 0;  ///< ranks whose first key is less than a last key before
+  std::uint64_t disorder_within = 0;  ///< keys less than their predecessor on the same rank
+  std::uint64_t disorder_across =
+      0;  ///< ranks whose first key is less than the last key of a lower rank
   bool same_keys = true;
 
   bool holds() const { return disorder_within == 0 && disorder_across == 0 && same_keys; }
-  /// "" where it holds.
+  /// The error text; empty if the check passes.
   std::string text() const;
 };
 
-/// Compares all ranks' keys; `before` is this rank's fingerprint from before the sort. Collective.
+/// Compares the keys of all ranks. `before` is this rank's fingerprint from before the sort.
+/// Collective.
 template <typename Key>
 tutti::Result<Verdict> check(tutti::Communicator& communicator, std::span<const Key> keys,
                              const Fingerprint& before);

@@ -1,4 +1,4 @@
-// A key's digits to some radix, the lowest first.
+// The digits of a key in some radix, the lowest first.
 #pragma once
 
 #include <bit>
@@ -6,7 +6,7 @@
 
 namespace radix_sort {
 
-/// Passes that a sort of such keys takes.
+/// The number of passes that a sort of such keys takes.
 inline std::uint32_t passes_of(std::uint32_t radix, std::uint32_t key_bits) {
   std::uint64_t rest = UINT64_MAX >> (64 - key_bits);
   std::uint32_t passes = 0;
@@ -14,7 +14,7 @@ inline std::uint32_t passes_of(std::uint32_t radix, std::uint32_t key_bits) {
   return passes;
 }
 
-/// A digit of a power of two: shifted out.
+/// A digit in a radix that is a power of two, extracted by a shift.
 class ShiftedDigit {
  public:
   ShiftedDigit(std::uint32_t radix, std::uint32_t pass)
@@ -28,7 +28,7 @@ class ShiftedDigit {
   std::uint32_t mask_;
 };
 
-/// A digit of any other radix: divided out. `Key` decides how wide the division is.
+/// A digit in any other radix, extracted by division. `Key` sets the width of the division.
 template <typename Key>
 class DividedDigit {
  public:
@@ -41,10 +41,10 @@ class DividedDigit {
 
  private:
   Key radix_;
-  Key unit_ = 1;  ///< what the digit counts
+  Key unit_ = 1;  ///< place value of the digit
 };
 
-/// Calls `use` with the digit's functor.
+/// Calls `use` with the functor of the digit.
 template <typename Key, typename Use>
 void with_digit(std::uint32_t radix, std::uint32_t pass, const Use& use) {
   if (std::has_single_bit(radix)) {

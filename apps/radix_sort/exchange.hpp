@@ -1,6 +1,6 @@
-// Keys to their owners. Parts differ in size and the library has no Alltoall for that; so all
-// blocks are as long as the largest part between two ranks, cut in pieces that bound the memory.
-// Nobody has to be asked for sizes: the histograms have told them.
+// Moves keys to the ranks that own them. The library has no Alltoall with parts of different size,
+// so every block has the size of the largest part, cut into pieces that bound the memory. The
+// histograms already give all sizes.
 #pragma once
 
 #include <tutti/communicator.hpp>
@@ -15,7 +15,7 @@
 
 namespace radix_sort {
 
-/// The end of a collective.
+/// A function that completes a started collective.
 inline tutti::Status finish(tutti::Result<tutti::Request> request) {
   return request ? request->wait() : request.status();
 }
@@ -25,13 +25,13 @@ class Exchange {
   Exchange(tutti::Communicator& communicator, std::uint64_t piece_bytes, std::string algorithm)
       : communicator_(&communicator), piece_bytes_(piece_bytes), algorithm_(std::move(algorithm)) {}
 
-  /// Moves this rank's `parts`, in the order of their targets, to the others, and theirs into
-  /// `arrived`, in the order of their sources. Collective. `key_bytes`: of one key.
+  /// Sends this rank's `parts`, in target order, and receives into `arrived`, in source order.
+  /// Collective. `key_bytes` is the size of one key.
   tutti::Status run(const Routes& routes, std::span<const std::byte> parts,
                     std::span<std::byte> arrived, std::size_t key_bytes);
 
-  /// Of all ranks, since the beginning: what belonged elsewhere, and what the blocks carried to
-  /// other ranks for it.
+  /// Bytes of all ranks since the start: keys that had to move, and block bytes that carried them
+  /// to other ranks.
   std::uint64_t moved_bytes() const { return moved_bytes_; }
   std::uint64_t carried_bytes() const { return carried_bytes_; }
 
@@ -44,7 +44,7 @@ class Exchange {
   std::string algorithm_;
   std::vector<std::byte> send_;
   std::vector<std::byte> receive_;
-  /// One part for each rank: where it begins, and its bytes.
+  /// The offset and size in bytes of each rank's part.
   struct Part {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;

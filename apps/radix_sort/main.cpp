@@ -1,9 +1,9 @@
-// Radix sort over all ranks of a job (row C9): an application that hides an Allgather behind its
-// own work, with the same sort that waits for it beside. It uses Tutti's public interface alone.
+// Radix sort over all ranks of a job: an application that overlaps an Allgather with its own work,
+// compared with the same sort without overlap. It uses only Tutti's public interface.
 //
 //   tutti run -n 4 -- radix_sort --radix 2^4,2^8 --keys 2^12,2^16
 //
-// Exit status: 0; 1 where keys were wrong or a collective failed; 2 for an argument.
+// Exit status: 0; 1 if keys are wrong or a collective failed; 2 for a bad argument.
 #include <tutti/communicator.hpp>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ tutti::Status write_json(const Options& options, const tutti::Communicator& comm
   file << to_json(options, communicator, rows).dump(2) << "\n";
   file.close();
   if (file) return {};
-  return {tutti::Code::system, "--json: " + options.json_path + " cannot be written"};
+  return {tutti::Code::system, "cannot write --json file " + options.json_path};
 }
 
 int run(const Options& options) {
@@ -66,7 +66,7 @@ int run(const Options& options) {
     print_summary(*rows);
     if (!options.json_path.empty()) status = write_json(options, *communicator, *rows);
   }
-  // Nobody leaves while a peer may still need it.
+  // No rank may leave while a peer can still need it.
   if (tutti::Status end = finish(communicator->barrier({.will_wait = true})); status.ok())
     status = end;
   if (!status) return complain(status);

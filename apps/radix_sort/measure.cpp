@@ -26,7 +26,8 @@ std::vector<std::uint64_t> shares(const Options& options, std::uint64_t keys, st
   return list;
 }
 
-/// Every key is drawn by its own coordinates: another number of ranks has the same first keys.
+/// Each key is a function of its coordinates, so the first keys do not depend on the number of
+/// ranks.
 template <typename Key>
 std::vector<Key> draw(const Options& options, std::uint32_t rank, std::uint64_t count) {
   std::vector<Key> keys(count);
@@ -40,7 +41,7 @@ std::vector<Key> draw(const Options& options, std::uint32_t rank, std::uint64_t 
   return keys;
 }
 
-/// The ranks' blocks, which are of one size, in the opposite order.
+/// Puts the ranks' blocks, which have equal size, in reverse order.
 template <typename Key>
 tutti::Status reverse_ranks(tutti::Communicator& communicator, std::vector<Key>& keys) {
   std::vector<Key> all(keys.size() * communicator.size());
@@ -63,7 +64,7 @@ tutti::Status spoil(tutti::Communicator& communicator, Damage damage, std::vecto
   return {};
 }
 
-/// Calls of this rank so far that went through shared memory and leaders.
+/// The number of this rank's calls so far that used the hierarchy.
 std::uint64_t hierarchical_calls(const tutti::Communicator& communicator) {
   for (const auto& [name, value] : communicator.counters()) {
     if (name == "hierarchical_calls") return value;
@@ -71,7 +72,7 @@ std::uint64_t hierarchical_calls(const tutti::Communicator& communicator) {
   return 0;
 }
 
-/// The measurement of one row, on keys of one type.
+/// The measurement of one row with keys of one type.
 template <typename Key>
 class Measurement {
  public:
@@ -85,7 +86,7 @@ class Measurement {
     row_.passes = sorter_->passes();
     const int all = options_->warmup + options_->iterations;
     for (int i = 0; i < all; ++i) {
-      // Who is first changes, so that nobody gains by it.
+      // The variants take turns to be first, so that neither profits from the order.
       const bool turned = i % 2 == 1;
       for (const Variant variant : {turned ? Variant::overlapped : Variant::blocking,
                                     turned ? Variant::blocking : Variant::overlapped}) {
@@ -122,7 +123,8 @@ class Measurement {
     return {};
   }
 
-  /// A rank that cannot go on says so, or the others would wait for it in the first sort.
+  /// A rank that cannot sort reports it first, because the others would block in the first
+  /// collective.
   tutti::Status agree(tutti::Status mine) {
     const std::uint32_t able = mine.ok() ? 1 : 0;
     std::vector<std::uint32_t> all(communicator_->size());
@@ -133,7 +135,7 @@ class Measurement {
     const auto unable = std::find(all.begin(), all.end(), 0u);
     if (unable == all.end()) return {};
     return {tutti::Code::peer_failed,
-            "rank " + std::to_string(unable - all.begin()) + " cannot sort; see what it says"};
+            "rank " + std::to_string(unable - all.begin()) + " cannot sort: see its message"};
   }
 
   tutti::Status run_once(Variant variant, bool counts) {
@@ -161,7 +163,7 @@ class Measurement {
     return {};
   }
 
-  /// Learns how long the others took.
+  /// Collects the times of all ranks.
   tutti::Status note(Variant variant, std::chrono::nanoseconds time) {
     const std::size_t passes = sorter_->passes();
     std::vector<std::int64_t> mine{time.count()};

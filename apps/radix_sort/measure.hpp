@@ -1,4 +1,4 @@
-// Both variants in turn on the same keys, timed and checked.
+// Runs both variants in turn on the same keys, times and checks them.
 #pragma once
 
 #include <tutti/communicator.hpp>
@@ -13,14 +13,14 @@
 
 namespace radix_sort {
 
-/// One variant's sorts. The same on every rank.
+/// The sorts of one variant; the same on every rank.
 struct Timings {
-  std::vector<std::int64_t> times_ns;  ///< of each sort, at the rank that took longest
-  /// Of each phase, in each sort: the mean of the ranks.
+  std::vector<std::int64_t> times_ns;  ///< duration of each sort on its slowest rank
+  /// Duration of each phase in each sort, averaged over the ranks.
   std::array<std::vector<std::int64_t>, kPhases> phases_ns;
 
-  /// The Allgathers again, each at the rank that spent least in it: what they take without the
-  /// wait for late ranks, and all that can be hidden.
+  /// Duration of the Allgathers on the rank that spent least time in them. It excludes the wait for
+  /// late ranks, and is the time that overlap can hide.
   std::vector<std::int64_t> least_allgather_ns;
 
   std::int64_t median_ns() const;
@@ -35,18 +35,19 @@ struct Row {
   std::uint64_t keys_per_rank = 0;
   std::array<Timings, kVariants> timings;
   std::uint64_t sorts_checked = 0;
-  std::uint64_t hierarchical_calls = 0;  ///< of all sorts' Allgathers: those that went by leaders
-  std::string wrong;                ///< what the first check that failed said; empty: none failed
-  std::uint64_t moved_bytes = 0;    ///< keys that left their rank in one sort, all ranks together
-  std::uint64_t carried_bytes = 0;  ///< the same with what the blocks were filled up with
+  std::uint64_t hierarchical_calls = 0;  ///< Allgathers of all sorts that used the hierarchy
+  std::string wrong;                     ///< text of the first check that failed; empty if none
+  std::uint64_t moved_bytes =
+      0;  ///< bytes of keys that left their rank in one sort, over all ranks
+  std::uint64_t carried_bytes = 0;  ///< bytes sent in one sort, including the padding of blocks
 
   const Timings& of(Variant variant) const { return timings[static_cast<std::size_t>(variant)]; }
-  /// Overlapped over blocking: the median of the pairs that ran one after the other, so that what
-  /// changes slowly on the machine is in both.
+  /// The median ratio of overlapped to blocking over adjacent pairs, so that slow drift of the
+  /// machine affects both.
   double ratio() const;
 };
 
-/// Measures one row; collective. A wrong order is no failure here: Row::wrong says it.
+/// Measures one row; collective. A wrong order is reported in Row::wrong, not as a failure.
 tutti::Result<Row> measure(tutti::Communicator& communicator, const Options& options,
                            std::uint32_t radix, std::uint64_t keys_per_rank);
 

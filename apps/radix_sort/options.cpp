@@ -35,7 +35,7 @@ bool parse_plain(std::string_view text, std::uint64_t& value) {
   return error == std::errc{} && end == text.data() + text.size() && !text.empty();
 }
 
-/// "4096" or "2^12".
+/// Parses "4096" or "2^12".
 bool parse_number(const std::string& text, std::uint64_t& value) {
   if (!text.starts_with("2^")) return parse_plain(text, value);
   std::uint64_t exponent = 0;
@@ -44,7 +44,7 @@ bool parse_number(const std::string& text, std::uint64_t& value) {
   return true;
 }
 
-/// A number within limits, or an error that names the argument.
+/// Parses a number within limits; the error names the argument.
 std::uint64_t number(const char* name, const std::string& text, std::uint64_t least,
                      std::uint64_t most) {
   std::uint64_t value = 0;
@@ -84,18 +84,20 @@ void add_number(CLI::App& app, const char* name, std::uint64_t& value, std::uint
 
 void add_options(CLI::App& app, Options& options) {
   add_list(app, "--radix", options.radices, 2, kMaxRadix,
-           "Values of a digit: 2 to 65536, as 10 or 2^8 (256)");
+           "Radices of the sort, 2 to 65536 each, as 10 or 2^8 (256)");
   add_list(app, "--keys", options.keys_per_rank, 0, kMaxKeys,
-           "Keys per rank, as 1000 or 2^12 (4096)");
+           "Numbers of keys per rank, as 1000 or 2^12 (4096)");
   app.add_option("--key-bits", options.key_bits, "32 or 64")
       ->check(CLI::IsMember({32u, 64u}))
       ->capture_default_str();
-  app.add_option("--distribution", options.keys, "Which keys: uniform, few values, or one")
+  app.add_option("--distribution", options.keys,
+                 "Distribution of the keys: uniform, few (three values) or equal (one value)")
       ->transform(CLI::CheckedTransformer(kKeyNames).description("{uniform,few,equal}"))
       ->default_str("uniform");
-  app.add_flag("--taper", options.taper, "Rank r has the share r/(P-1) of the keys, rank 0 none");
-  add_number(app, "--seed", options.seed, 0, UINT64_MAX, "Of the keys");
-  app.add_option("-n,--iters", options.iterations, "Repetitions that are measured, of each variant")
+  app.add_flag("--taper", options.taper,
+               "Give rank r the share r/(P-1) of the keys: rank 0 has none");
+  add_number(app, "--seed", options.seed, 0, UINT64_MAX, "Seed of the keys");
+  app.add_option("-n,--iters", options.iterations, "Measured repetitions of each variant")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
   app.add_option("-w,--warmup_iters", options.warmup, "Repetitions before")
@@ -103,28 +105,30 @@ void add_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option(
       "--allgather", options.allgather,
-      "Algorithm of the histograms' Allgather, by a name of `tutti explain`, or hierarchical");
+      "Algorithm of the Allgather of histograms, as `tutti explain` names it, or hierarchical");
   app.add_option("--alltoall", options.alltoall, "Algorithm of the exchange of keys");
   add_number(app, "--piece-bytes", options.piece_bytes, 8, kMaxPieceBytes,
-             "Largest block of one Alltoall of the exchange");
+             "Largest block in bytes of one Alltoall in the exchange");
   app.add_option(
          "--progress", options.progress,
-         "Who moves the overlapped Allgather on: the library's thread, or the sort by test()")
+         "Progress of the overlapped Allgather: thread (the library's) or test (calls by the sort)")
       ->transform(CLI::CheckedTransformer(kProgressNames).description("{thread,test}"))
       ->default_str("test");
   app.add_option("--interface", options.communicator.interface,
-                 "Network interface, by name or address (otherwise TUTTI_INTERFACE)");
-  app.add_option("--damage", options.damage, "Spoil the result before the check, which must see it")
+                 "Network interface, by name or address (default: TUTTI_INTERFACE)");
+  app.add_option("--damage", options.damage,
+                 "Damage the result before the check, to test the check")
       ->transform(CLI::CheckedTransformer(kDamageNames).description("{order,ranks,key}"));
-  app.add_option("-J,--json", options.json_path, "Write the results to this file, too");
+  app.add_option("-J,--json", options.json_path, "Also write the results to this JSON file");
 }
 
 }  // namespace
 
 tutti::Status read(int argc, char** argv, Options& options) {
   CLI::App app(
-      "Sorts keys over all ranks of a job by digits, once waiting for each Allgather of histograms "
-      "and once moving keys meanwhile; one process of a job: tutti run -n 4 -- radix_sort",
+      "Sorts keys over all ranks of a job by digits, once with each Allgather of histograms "
+      "blocking and once overlapped with local work. Start it in a job: tutti run -n 4 -- "
+      "radix_sort",
       "radix_sort");
   add_options(app, options);
   try {

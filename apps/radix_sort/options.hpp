@@ -1,4 +1,4 @@
-// What the command line of radix_sort asks for.
+// The command line of radix_sort.
 #pragma once
 
 #include <tutti/communicator.hpp>
@@ -11,19 +11,19 @@
 
 namespace radix_sort {
 
-/// Which keys are drawn.
+/// The distribution of the keys.
 enum class Keys : std::uint8_t {
   uniform,  ///< every key equally likely
-  few,      ///< three values only: most buckets are empty and the parts very uneven
+  few,      ///< three values, so most buckets are empty and parts very uneven
   equal,    ///< one value
 };
 
-/// What is spoilt before the check, so that a test can see the check notice it.
+/// The damage to the result, for a test of the check.
 enum class Damage : std::uint8_t {
   none,
-  order,  ///< two keys of the last rank change places
-  ranks,  ///< the ranks' blocks come to lie in the opposite order
-  key,    ///< a key of the last rank is overwritten by its neighbour: still in order
+  order,  ///< two keys of the last rank are swapped
+  ranks,  ///< the ranks' blocks are reversed
+  key,    ///< a key of the last rank is overwritten by its neighbour, which keeps the order
 };
 
 struct Options {
@@ -31,26 +31,26 @@ struct Options {
   std::vector<std::uint64_t> keys_per_rank{4096};
   std::uint32_t key_bits = 32;  ///< 32 or 64
   Keys keys = Keys::uniform;
-  bool taper = false;  ///< rank r sorts only the share r / (P - 1) of the keys: rank 0 has none
+  bool taper = false;  ///< whether rank r sorts the share r / (P - 1) of the keys, and rank 0 none
   std::uint64_t seed = 1;
   int iterations = 9;
   int warmup = 2;
-  std::string allgather;                               ///< algorithm; empty: the library chooses
-  std::string alltoall;                                ///< the same
-  std::uint64_t piece_bytes = std::uint64_t{1} << 20;  ///< largest block of one Alltoall
+  std::string allgather;                               ///< algorithm; empty: chosen by the library
+  std::string alltoall;                                ///< algorithm; empty: chosen by the library
+  std::uint64_t piece_bytes = std::uint64_t{1} << 20;  ///< largest block in bytes of one Alltoall
   Progress progress = Progress::test;
   Damage damage = Damage::none;
   std::string json_path;
   tutti::CommunicatorOptions communicator;
 };
 
-/// Reads the command line. Code::invalid_argument with one sentence that names the argument where
-/// it cannot be used; Code::ok with an empty list of radices where help was asked for, and printed.
+/// Parses the command line. Returns Code::invalid_argument naming a bad argument, or Code::ok with
+/// an empty list of radices after printing the help.
 tutti::Status read(int argc, char** argv, Options& options);
 
 const char* to_string(Keys keys);
 const char* to_string(Progress progress);
-/// As --radix takes it: "10", "2^16" from 2^5 on.
+/// Formats a radix as --radix takes it: "10", and "2^16" for powers from 2^5.
 std::string radix_text(std::uint32_t radix);
 
 }  // namespace radix_sort

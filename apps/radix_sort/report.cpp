@@ -22,7 +22,7 @@ double share(const Timings& timings) {
   return all > 0 ? static_cast<double>(timings.median_ns(Phase::allgather)) / all : 0;
 }
 
-/// Bytes that the exchange carried for each that had to move.
+/// Bytes carried by the exchange for each byte that had to move.
 double padding(const Row& row) {
   if (row.moved_bytes == 0) return 1;
   return static_cast<double>(row.carried_bytes) / static_cast<double>(row.moved_bytes);
@@ -61,7 +61,7 @@ void print_header(const Options& options, const tutti::Communicator& communicato
       "blocking;\n"
       "#   share: of the blocking sort; least: at the rank that spent least in it, pass by pass, "
       "so without\n"
-      "#   the wait for late ranks; local: keys moved within the rank, what can hide that\n"
+      "#   the wait for late ranks; local: keys moved within the rank, which can hide it\n"
       "# exposed: the same, overlapped; exchange: keys to their owners, overlapped\n"
       "# padding: bytes that the exchange carried for each byte that had to move\n#\n",
       options.iterations);

@@ -1,4 +1,4 @@
-// The results as a table for people and as JSON for programs.
+// Prints the results as a table and as JSON.
 #pragma once
 
 #include <tutti/communicator.hpp>
@@ -11,7 +11,7 @@
 
 namespace radix_sort {
 
-/// The lines above the rows, which say what the columns mean.
+/// Prints the lines above the rows, which explain the columns.
 void print_header(const Options& options, const tutti::Communicator& communicator);
 void print_row(const Row& row);
 void print_summary(const std::vector<Row>& rows);

@@ -10,8 +10,8 @@ Routes::Routes(std::vector<std::uint64_t> keys_of_rank, std::uint32_t me)
   std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
 }
 
-// All keys in their new order: by digit, then by rank, then as they lay. A sort by the next digit
-// keeps what the ones before have put in order.
+// The new order is by digit, then rank, then previous position, so a pass keeps the order of the
+// passes before.
 void Routes::set(std::span<const std::uint32_t> counts, std::uint32_t radix) {
   std::fill(parts_.begin(), parts_.end(), 0);
   segments_.clear();

@@ -8,7 +8,7 @@
 namespace radix_sort {
 namespace {
 
-/// Keys that are moved between two looks at the network: some tens of microseconds.
+/// Keys moved between two calls of test(): some tens of microseconds of work.
 constexpr std::size_t kSliceKeys = 32768;
 
 /// Adds the time since the last call to a phase.
@@ -74,7 +74,7 @@ tutti::Status Sorter<Key>::prepare(tutti::Communicator& communicator) {
     if (!prepared) return prepared.status();
     allgather_[static_cast<std::size_t>(variant)] = std::move(*prepared);
   }
-  // Only to hear of a name that is not known before anything is sorted.
+  // Prepared early, so that an unknown algorithm fails before anything is sorted.
   const tutti::CollectiveCall exchange{
       .collective = tutti::Collective::alltoall,
       .options = {.algorithm = tutti::Algorithm(options_.alltoall)}};
@@ -105,7 +105,7 @@ tutti::Status Sorter<Key>::run_pass(std::vector<Key>& keys, std::uint32_t pass, 
     if (tutti::Status status = histograms->wait(); !status) return status;
   } else if (options_.progress == Progress::test) {
     meanwhile = &*histograms;
-    meanwhile->test();  // what this rank sends leaves now
+    meanwhile->test();  // sends what is ready
   }
   watch.end(Phase::allgather);
   order_locally(keys, pass, meanwhile);

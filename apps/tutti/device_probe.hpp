@@ -1,4 +1,4 @@
-// What the device `ip` can do here, found by opening it.
+// Reads the capabilities of the device by opening it.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace tutti::app {
 
-/// Opens an endpoint of a job of one on this interface (by name), asks it, and closes it.
-/// `multicast`: "ud" or "uc".
+/// Opens an endpoint of a single-rank job on this interface (by name), reads its capabilities, and
+/// closes it. `multicast` is "ud" or "uc".
 Result<device::Capabilities> probe_device(const std::string& interface, bool ipv6,
                                           std::uint32_t subgroups,
                                           const std::string& multicast = "ud");

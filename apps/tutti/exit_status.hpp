@@ -1,4 +1,4 @@
-// What the commands return, and how they say why.
+// Exit statuses of the commands and the message for a failure.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 namespace tutti::app {
 
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitFailed = 1;  ///< an operation failed, or its data were wrong
-inline constexpr int kExitUsage = 2;   ///< an argument that cannot be used
+inline constexpr int kExitFailed = 1;  ///< a failed operation or wrong data
+inline constexpr int kExitUsage = 2;   ///< a bad argument
 
-/// Writes "tutti COMMAND: code: message" to standard error, on one line, and returns the exit
-/// status that fits the code.
+/// Writes "tutti COMMAND: code: message" as one line to standard error and returns the exit status
+/// for the code.
 int complain(const std::string& command, const Status& status);
 
 }  // namespace tutti::app

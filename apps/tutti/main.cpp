@@ -1,4 +1,4 @@
-// The program `tutti`: its subcommands, and how it ends.
+// The program `tutti`: its subcommands and its exit status.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -23,18 +23,18 @@ namespace {
 
 using namespace tutti::app;
 
-/// What was wrong, naming the argument.
+/// The error text, which names the argument.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const bool lacks = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
-  // A word that is no subcommand counts as a lacking one; say which word it was.
+  // CLI11 reports an unknown word as a missing subcommand: name the word instead.
   const auto extras = app.remaining(true);
-  if (lacks && !extras.empty()) return "'" + extras.front() + "' is not known here";
+  if (lacks && !extras.empty()) return "'" + extras.front() + "' is not a command: see --help";
   std::string text = error.what();
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
 }
 
-/// Help and version as CLI11 prints them; everything else as one line.
+/// Prints help and version as CLI11 does, and any error as one line.
 int end_parsing(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
   std::fprintf(stderr, "tutti: %s (see --help)\n", explain(app, error).c_str());
@@ -45,8 +45,8 @@ int end_parsing(const CLI::App& app, const CLI::ParseError& error) {
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Collective communication that the network carries out: multicast Broadcast and "
-      "Allgather, measured and explained",
+      "Bandwidth-optimal collective communication over IP multicast: run, measure and "
+      "explain it",
       "tutti");
   app.set_version_flag("--version", std::string("tutti ") + version());
   app.require_subcommand(1);

@@ -1,11 +1,11 @@
-// What HTML and SVG that we write have in common.
+// Text for HTML and SVG.
 #pragma once
 
 #include <string>
 
 namespace tutti::app {
 
-/// Text with what HTML and SVG would take as their own replaced.
+/// Replaces the characters that have a meaning in HTML and SVG.
 std::string escape(const std::string& text);
 
 }  // namespace tutti::app

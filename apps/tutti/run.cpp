@@ -17,25 +17,26 @@ constexpr std::uint16_t kDefaultPort = 29500;
 
 Status check(const RunOptions& options) {
   if (options.program.empty()) {
-    return failure(Code::invalid_argument, "no program to run: tutti run -n 4 -- program args");
+    return failure(Code::invalid_argument,
+                   "no program is given: use tutti run -n 4 -- program args");
   }
   if (options.count < 1 || options.count > kMaxProcesses) {
-    return failure(Code::invalid_argument, "-n {}: 1 to {} processes are possible", options.count,
+    return failure(Code::invalid_argument, "-n {} is out of range: use 1 to {}", options.count,
                    kMaxProcesses);
   }
   if (options.netns.find('/') != options.netns.npos) {
     return failure(Code::invalid_argument,
-                   "--netns {}: give the name of a namespace, as `ip netns` lists it",
-                   options.netns);
+                   "--netns {} is a path: use a name as `ip netns` lists it", options.netns);
   }
   if (!options.netns.empty() && options.master_addr.empty()) {
-    return failure(Code::invalid_argument,
-                   "--netns needs --master-addr, the address of rank 0 that all namespaces reach");
+    return failure(
+        Code::invalid_argument,
+        "--netns lacks --master-addr: add the address of rank 0 that all namespaces reach");
   }
   return {};
 }
 
-/// A port that is free now. It is not kept: rank 0 must be able to take it.
+/// A port that is free now. It is released at once, because rank 0 must bind it.
 Result<std::uint16_t> free_port() {
   const auto socket = runtime::listen_on({"127.0.0.1", 0});
   if (!socket.ok()) return socket.status();
@@ -83,24 +84,26 @@ void add_run_command(CLI::App& app, int& exit_code) {
   const auto arguments = std::make_shared<Arguments>();
   RunOptions& options = arguments->options;
   const double week_s = 7 * 24 * 3600;
-  command->add_option("-n,--np", options.count, "How many processes")
+  command->add_option("-n,--np", options.count, "Number of processes")
       ->required()
       ->check(CLI::Range(1u, kMaxProcesses));
   command->add_flag("--no-prefix", arguments->no_prefix,
-                    "Leave output as it is, without the rank before every line");
+                    "Print output unchanged, without the rank before each line");
   command
       ->add_option("--grace", arguments->grace_s,
-                   "Seconds that the others get to end after a rank failed")
+                   "Seconds for the other ranks to end after the first failure")
       ->check(CLI::Range(0.0, week_s))
       ->capture_default_str();
-  command->add_option("--timeout", arguments->timeout_s, "End the job after so many seconds")
+  command
+      ->add_option("--timeout", arguments->timeout_s,
+                   "Seconds after which the job is ended; 0: no limit")
       ->check(CLI::Range(0.0, week_s));
   command->add_option("--netns", options.netns,
-                      "Network namespace of each rank, {} standing for the rank: lab-h{}");
+                      "Network namespace of each rank; {} is replaced by the rank: lab-h{}");
   command->add_option("--master-addr", options.master_addr,
-                      "MASTER_ADDR of the job; 127.0.0.1 by default");
+                      "MASTER_ADDR of the job (default: 127.0.0.1)");
   command->add_option("--master-port", options.master_port,
-                      "MASTER_PORT of the job; a free port by default");
+                      "MASTER_PORT of the job (default: a free port)");
   command->add_option("program", options.program, "The program and its arguments, after --")
       ->required();
   command->callback([arguments, &exit_code] {

@@ -22,15 +22,16 @@ namespace {
 
 constexpr Nanoseconds kExchangeTimeout = std::chrono::seconds(60);
 
-/// An error where no collective has an algorithm of that name; which has it shows with the call.
+/// Fails if no collective has an algorithm of this name. The call itself checks whether its
+/// collective has it.
 std::string check_algorithm(const std::string& name) {
   std::set<std::string> known{"automatic", "ring", "hierarchical", "in_network", "in_network_ring"};
   for (const auto& entry : collectives::algorithms()) known.emplace(entry.name);
   if (known.count(name) != 0) return {};
-  return fmt::format("'{}' is not known; there are {}", name, fmt::join(known, ", "));
+  return fmt::format("algorithm '{}' is not known: use one of {}", name, fmt::join(known, ", "));
 }
 
-/// The interface that the communicator has chosen, found out the same way.
+/// The interface that the communicator chose, found by the same rules.
 std::string interface_name(const CommunicatorOptions& options, bool local_only) {
   std::string wanted = options.interface;
   if (const char* name = std::getenv("TUTTI_INTERFACE"); wanted.empty() && name != nullptr) {
@@ -63,32 +64,34 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
           ->capture_default_str());
   add(command
           .add_option("--receive-workers", communicator.receive_workers,
-                      "Threads that receive, at most one a subgroup; 0: TUTTI_RECEIVE_WORKERS, "
+                      "Receive threads, at most one per subgroup; 0: TUTTI_RECEIVE_WORKERS, "
                       "else none")
           ->check(CLI::Range(0u, 256u)));
   add(command
           .add_option("--chains", communicator.chains,
-                      "Ranks that multicast at once in an allgather; 0: learned")
+                      "Ranks that multicast at once in an Allgather; 0: learned")
           ->capture_default_str());
   add(command
           .add_option("--multicast", communicator.multicast,
-                      "ud: a chunk is a datagram; uc: a message of several, placed as it arrives "
-                      "(otherwise TUTTI_MULTICAST, else ud)")
+                      "ud: a chunk is one datagram; uc: a message of several, placed as it arrives "
+                      "(default: TUTTI_MULTICAST, else ud)")
           ->check(CLI::IsMember({"ud", "uc"})));
   add(command.add_option(
       "--hierarchy", communicator.hierarchy,
-      "How hosts of several ranks are joined: leaders, leaders=N a host, groups, "
-      "flat (otherwise TUTTI_HIERARCHY, else leaders)"));
-  add(command.add_option("--chunk-bytes", communicator.chunk_bytes,
-                         "Payload of a chunk; 0: what the smallest MTU allows, by uc: the longest "
-                         "message"));
-  add(command.add_option("--segment-bytes", communicator.segment_bytes,
-                         "Payload of a uc datagram; 0: what the smallest MTU allows"));
+      "Hierarchy of hosts with several ranks: leaders, leaders=N (per host), groups or "
+      "flat (default: TUTTI_HIERARCHY, else leaders)"));
+  add(command.add_option(
+      "--chunk-bytes", communicator.chunk_bytes,
+      "Payload bytes of a chunk; 0: the most that the smallest MTU allows, for uc the longest "
+      "message"));
+  add(command.add_option(
+      "--segment-bytes", communicator.segment_bytes,
+      "Payload bytes of a uc datagram; 0: the most that the smallest MTU allows"));
   add(command.add_option("--interface", communicator.interface,
-                         "Network interface, by name or address (otherwise TUTTI_INTERFACE)"));
+                         "Network interface, by name or address (default: TUTTI_INTERFACE)"));
   add(command
           .add_option("--aggregators", communicator.aggregators,
-                      "host:port of each aggregator (otherwise TUTTI_AGGREGATORS)")
+                      "host:port of each aggregator (default: TUTTI_AGGREGATORS)")
           ->delimiter(','));
   add(command.add_flag("--ipv6", communicator.ipv6, "IPv6 instead of IPv4"));
   add(command.add_flag_callback(
@@ -96,19 +99,19 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
       "CRC-32C on every datagram instead of a keyed tag"));
   add(command
           .add_option("--device", communicator.device_name,
-                      "auto, ip, or host: shared memory (otherwise TUTTI_DEVICE, else auto)")
+                      "auto, ip or host (shared memory) (default: TUTTI_DEVICE, else auto)")
           ->check(CLI::IsMember({"auto", "ip", "host"})));
   add(command.add_option("--keep-bytes", communicator.retain_bytes,
-                         "Up to this a Broadcast by multicast goes without handshake; 0: none"));
+                         "Largest multicast Broadcast in bytes without a handshake; 0: none"));
   add(command.add_flag("--always-barrier", communicator.always_barrier,
-                       "The ready barrier before every collective"));
+                       "Run the ready barrier before every collective"));
   add(command
           .add_option_function<unsigned>(
               "--create-timeout",
               [&communicator](const unsigned& value) {
                 communicator.create_timeout = std::chrono::seconds(value);
               },
-              "Seconds for all ranks to come together (30)")
+              "Seconds for all ranks to join (default: 30)")
           ->check(CLI::Range(1u, 3600u)));
 }
 
@@ -124,7 +127,7 @@ Result<Session> Session::create(const SessionOptions& options) {
 }
 
 Status Session::learn_locations(const SessionOptions& options) {
-  // Twice: which interface is chosen depends on whether all share a network.
+  // Repeated, because the choice of the interface depends on whether all ranks share a network.
   const std::string& boot = runtime::boot_identity();
   Location mine{runtime::host_name(), boot + runtime::namespace_identity("time"),
                 boot + runtime::namespace_identity("net"), ""};

@@ -1,5 +1,5 @@
-// One rank of a job, as the commands that run collectives see it: the ranks that found each other,
-// a communicator over them, and an exchange beside it for what is not measured.
+// One rank of a job for the commands that run collectives: the bootstrap, a communicator over it,
+// and an exchange of values that are not measured.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -17,57 +17,57 @@ namespace tutti::app {
 
 struct SessionOptions {
   CommunicatorOptions communicator;
-  std::string algorithm;  ///< empty: automatic
+  std::string algorithm;  ///< algorithm; empty: automatic
 };
 
-/// The name of an algorithm, as --algorithm takes it.
+/// Sets the algorithm from a name as --algorithm takes it.
 std::string to_string(Algorithm algorithm);
 
 /// Adds --algorithm, --subgroups, --receive-workers, --chains, --chunk-bytes, --interface, --ipv6,
 /// --no-auth, --always-barrier and --create-timeout to a command.
 void add_session_options(CLI::App& command, SessionOptions& options);
 
-/// Where a rank runs.
+/// The host, clock and network of a rank.
 struct Location {
   std::string host;
-  std::string clock;      ///< equal where CLOCK_MONOTONIC is the same
-  std::string network;    ///< equal where the network interfaces are the same
-  std::string interface;  ///< that the communicator uses; empty: not known
+  std::string clock;      ///< identity of the clock, equal on ranks that share CLOCK_MONOTONIC
+  std::string network;    ///< identity of the network, equal on ranks that share the interfaces
+  std::string interface;  ///< interface of the communicator; empty: not known
 
   bool operator==(const Location&) const = default;
 };
 
 class Session {
  public:
-  /// Finds the other ranks from the environment and makes a communicator with them; collective.
+  /// Finds the other ranks from the environment and creates a communicator with them; collective.
   static Result<Session> create(const SessionOptions& options);
 
   Communicator& communicator() { return communicator_; }
   Rank rank() const { return communicator_.rank(); }
   std::uint32_t size() const { return communicator_.size(); }
   bool is_first() const { return rank() == Rank{0}; }
-  /// Of every rank.
+  /// The location of every rank.
   const std::vector<Location>& locations() const { return locations_; }
   std::uint32_t hosts() const;
   /// Whether all ranks read the same monotonic clock.
   bool one_clock() const;
-  /// How the ranks found each other.
+  /// The bootstrap by which the ranks joined.
   std::string bootstrap() const { return bootstrap_->description(); }
 
-  /// Every rank's bytes by rank, over the bootstrap; collective.
+  /// Exchanges bytes over the bootstrap and returns them by rank; collective.
   Result<std::vector<runtime::Bytes>> exchange_bytes(std::span<const std::byte> mine);
-  /// The same for a list of plain values, as long on every rank.
+  /// The same for a list of plain values, of equal length on every rank.
   template <typename T>
   Result<std::vector<std::vector<T>>> exchange(const std::vector<T>& mine);
 
-  /// Every rank's value by rank, over the communicator: what is exchanged between repetitions must
-  /// not keep ranks from the end of theirs, as the bootstrap's sockets and server do.
+  /// Exchanges values over the communicator and returns them by rank. Between repetitions the
+  /// bootstrap would disturb ranks that have not ended theirs.
   template <typename T>
   Result<std::vector<T>> share(const T& mine);
 
-  /// Another communicator of the same ranks and options; collective.
+  /// Creates another communicator of the same ranks and options; collective.
   Result<Communicator> duplicate() { return communicator_.duplicate(*bootstrap_, options_); }
-  /// A barrier on the communicator, so that nobody leaves while a peer may still need it.
+  /// Runs a barrier on the communicator, so that no rank leaves while a peer can still need it.
   Status finish();
 
  private:
@@ -103,8 +103,8 @@ Result<std::vector<std::vector<T>>> Session::exchange(const std::vector<T>& mine
     const runtime::Bytes& bytes = (*all)[r];
     if (bytes.size() != mine.size() * sizeof(T)) {
       return Status(Code::peer_failed, "rank " + std::to_string(r) +
-                                           " sent another kind of report: do all ranks run the "
-                                           "same version with the same options?");
+                                           " sent a report of another kind: run the "
+                                           "same version with the same options on all ranks");
     }
     values.emplace_back(mine.size());
     if (!bytes.empty()) std::memcpy(values.back().data(), bytes.data(), bytes.size());

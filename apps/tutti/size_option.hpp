@@ -1,4 +1,4 @@
-// Options of commands that go through sizes.
+// Options of commands that measure a range of sizes.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -10,7 +10,7 @@
 
 namespace tutti::app {
 
-/// Adds an option that takes a size as people type it.
+/// Adds an option that takes a size such as 64K.
 void add_size(CLI::App& command, const std::string& names, std::uint64_t& bytes,
               const std::string& text);
 
@@ -18,11 +18,11 @@ struct SizeRange {
   std::uint64_t min_bytes = 1024;
   std::uint64_t max_bytes = std::uint64_t{4} << 20;
   std::uint64_t step_factor = 4;
-  std::uint64_t step_bytes = 0;  ///< not 0: added, instead of multiplying by the factor
+  std::uint64_t step_bytes = 0;  ///< bytes added for the next size; 0: multiply by the factor
 
-  /// Whether there is any; the error (invalid_argument) names the options.
+  /// Ok if the range has a size; the error (invalid_argument) names the options.
   Status check() const;
-  /// From the smallest up.
+  /// The sizes, ascending.
   std::vector<std::uint64_t> sizes() const;
 };
 

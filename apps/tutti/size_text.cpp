@@ -26,8 +26,8 @@ Result<std::uint64_t> parse_size(const std::string& text) {
     if (at != end && (*at == 'B' || *at == 'b')) ++at;
   }
   if (error != std::errc{} || at != end || value > (UINT64_MAX >> shift)) {
-    return failure(Code::invalid_argument, "'{}' is not a number of bytes such as 65536, 64K or 4M",
-                   text);
+    return failure(Code::invalid_argument,
+                   "'{}' is not a size: use a number of bytes such as 65536, 64K or 4M", text);
   }
   return value << shift;
 }

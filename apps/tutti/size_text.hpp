@@ -1,4 +1,4 @@
-// Byte counts as people type them.
+// Byte counts as text.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace tutti::app {
 
-/// "1024", "64K", "4M", "1G" (powers of 1024; lower case and a final B are taken, too) as bytes.
+/// Parses "1024", "64K", "4M" or "1G" (powers of 1024; lower case and a final B are accepted).
 Result<std::uint64_t> parse_size(const std::string& text);
 
-/// The shortest of the above that is exact: "64K".
+/// Formats a size exactly and as short as possible: "64K".
 std::string size_text(std::uint64_t bytes);
 
 }  // namespace tutti::app

@@ -1,14 +1,12 @@
-// The receive path of the engine alone: chunks that lie in memory, as after the receive call, are
-// decoded, checked for plausibility, verified while they are copied into the user's buffer, and
-// marked in the chunk map. Beside it memcpy of the same bytes from and to the same places, on the
-// same core, interleaved with it.
+// Measures the receive path of the engine: chunks in memory are decoded, validated, verified while
+// they are copied into the user's buffer, and marked in the chunk map. memcpy of the same bytes
+// between the same places is timed alternately on the same core.
 //
 //   receive_datapath_bench [--chunk-bytes N] [--mib N] [--repeat N] [--json FILE] [--only KIND]
-//   receive_datapath_bench --count REPEAT         for an instruction counter: receives so often,
-//   once
+// receive_datapath_bench --count REPEAT         receives REPEAT times, for an instruction counter
 //
 // staging "ring": payloads come from 128 KiB that stay in the second-level cache, as after a
-// receive call that just wrote them; "memory": every payload is read for the first time.
+// receive call; "memory": every payload is read for the first time.
 #include <fmt/format.h>
 #include <sched.h>
 #if defined(__x86_64__)
@@ -41,17 +39,17 @@ struct Options {
   std::uint32_t chunk_bytes = 4096;
   std::uint32_t mib = 32;
   std::uint32_t repeat = 15;
-  std::uint32_t count = 0;  ///< for an instruction counter
+  std::uint32_t count = 0;  ///< repetitions for an instruction counter
   std::string only;         ///< "keyed" or "crc"; empty: both
   std::string json;
 };
 
 struct Sample {
   double seconds = 0;
-  std::uint64_t cycles = 0;  ///< of cycle_counter
+  std::uint64_t cycles = 0;  ///< from cycle_counter
 };
 
-/// The time stamp counter; on other processors the clock, so that a cycle is a nanosecond.
+/// The time stamp counter; on other processors the clock, so a cycle is a nanosecond.
 std::uint64_t cycle_counter() {
 #if defined(__x86_64__)
   return __rdtsc();
@@ -69,7 +67,7 @@ Sample timed(const Work& work) {
   return {static_cast<double>((runtime::now() - begun).count()) / 1e9, spent};
 }
 
-/// One block's arrival at rank 0 of two, on fresh engine objects.
+/// The arrival of one block at rank 0 of two, on new engine objects.
 Sample receive_once(const Staging& staging, const wire::Integrity& integrity,
                     std::span<std::byte> buffer, std::uint32_t chunk_bytes) {
   auto endpoint = std::make_unique<StagedEndpoint>(staging, integrity, chunk_bytes);
@@ -175,8 +173,7 @@ nlohmann::json one_core(const Options& options, std::string_view kind, bool ring
           {"to_memcpy", static_cast<double>(floor.cycles) / static_cast<double>(ours.cycles)}};
 }
 
-/// Two workers, each with a subgroup's chunks, a buffer and a core of its own; the slower one
-/// counts.
+/// Two workers, each with its own subgroup, buffer and core; the slower one counts.
 nlohmann::json two_cores(const Options& options, std::string_view kind, double alone) {
   if (std::thread::hardware_concurrency() < 2) return nullptr;
   std::vector<double> rates;

@@ -1,5 +1,5 @@
-// An endpoint without a network: its multicast queue pair hands out datagrams that lie in memory.
-// What is measured over it is the engine's receive path and nothing of the kernel's.
+// An endpoint without a network: its multicast queue pair delivers datagrams from memory, so that
+// only the engine's receive path is measured.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,11 @@
 
 namespace tutti::bench {
 
-/// Datagrams as a receive call leaves them: header and payload, one behind the other.
+/// Datagrams as a receive call leaves them: header and payload, one after the other.
 class Staging {
  public:
-  /// `count` chunks of one block, sent by `source`. The payloads repeat after `ring` chunks, which
-  /// keeps them in the cache as data that the kernel has just copied; `ring` = `count`: none do.
+  /// Makes `count` chunks of one block from `source`. Payloads repeat after `ring` chunks, which
+  /// keeps them in the cache like data just copied by the kernel; `ring` = `count` repeats none.
   Staging(const wire::Integrity& integrity, Rank source, std::uint32_t epoch, std::uint32_t count,
           std::uint32_t ring, std::uint32_t chunk_bytes)
       : count_(count), ring_(ring), chunk_bytes_(chunk_bytes) {
@@ -56,7 +56,7 @@ class Staging {
   std::vector<std::byte> headers_;
 };
 
-/// Does with a datagram what the `ip` device does once the kernel has delivered it.
+/// Handles a datagram as the `ip` device does after the kernel delivers it.
 class StagedQueuePair final : public device::MulticastQueuePair {
  public:
   StagedQueuePair(const Staging& staging, wire::Integrity integrity)
@@ -102,7 +102,7 @@ class StagedQueuePair final : public device::MulticastQueuePair {
   bool open_ = false;
 };
 
-/// Rank 0 of two; what it sends goes nowhere.
+/// Rank 0 of two; its sends are discarded.
 class StagedEndpoint final : public device::Endpoint {
  public:
   StagedEndpoint(const Staging& staging, const wire::Integrity& integrity,

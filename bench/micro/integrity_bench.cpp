@@ -1,7 +1,8 @@
-// Nanoseconds a datagram's integrity word costs, alone and with the copy out of the staging buffer.
+// Measures the cost of a datagram's integrity word in nanoseconds, alone and with the copy out of
+// the staging buffer.
 //
-// Payloads lie 24 bytes behind one another as received datagrams do, in a source that stays in the
-// second-level cache; memcpy of the same bytes is the floor. Arguments: payload bytes.
+// Payloads lie 24 bytes apart, as received datagrams do, in a source that stays in the second-level
+// cache; memcpy of the same bytes is the lower bound. Arguments: payload bytes.
 #include "wire/integrity.hpp"
 
 #include <benchmark/benchmark.h>

@@ -1,9 +1,9 @@
 // Reduction kernels against the memory-bandwidth bound of one core.
 //
-// Each turn times a kernel and then two plain loops that move the same number of bytes: a triad
-// over the same streams (64-bit words, compiled as everything else) and a copy. The faster of the
-// two is the bound. `of_bound` is the bound's best time over the kernel's best time: 1 means that
-// the arithmetic is free. Streams are far larger than the caches unless --cached is given.
+// Each turn times a kernel and two plain loops that move the same bytes: a triad over the same
+// streams and a copy; the faster loop is the bound. `of_bound` is the bound's best time over the
+// kernel's best time, so 1 means that the arithmetic is free. Streams exceed the caches unless
+// --cached is given.
 //
 //   reduction_bench [--cached] [--implementation=NAME] [google-benchmark's own options]
 //   --benchmark_format=json prints the same records for programs.
@@ -28,19 +28,19 @@ using tutti::reduction::ElementType;
 using tutti::reduction::Operation;
 using tutti::reduction::Reducer;
 
-constexpr std::size_t kMemoryBytes = 32u << 20;  // of one stream
+constexpr std::size_t kMemoryBytes = 32u << 20;  // per stream
 constexpr std::size_t kCachedBytes = 16u << 10;
 constexpr std::size_t kMaxOperands = 16;
 
 using Words = std::vector<std::uint64_t>;
 
-/// The vectors that all benchmarks share: small numbers in every type's representation.
+/// The vectors of all benchmarks: small numbers in every type's representation.
 class Streams {
  public:
   explicit Streams(std::size_t bytes) : bytes_(bytes), result_(bytes / 8) {
     for (std::size_t i = 0; i < kMaxOperands; ++i) {
       Words words(bytes / 8);
-      // 0x3c00..0x3fff in each 16 bits: between 1 and 2 as float16, near 1 as the wider floats.
+      // 0x3c00..0x3fff in each 16 bits is between 1 and 2 as float16 and near 1 as wider floats.
       for (std::size_t w = 0; w < words.size(); ++w) {
         words[w] = (tutti::draw(i, w) & 0x00ff'00ff'00ff'00ffu) | 0x3f00'3f00'3f00'3f00u;
       }
@@ -64,13 +64,13 @@ double seconds_of(const auto& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// dst[i] += a[i]; the compiler's own vectors, so this file is compiled with -O3.
+// dst[i] += a[i]; vectorised by the compiler, so this file is compiled with -O3.
 [[gnu::noinline]] void triad_update(std::uint64_t* __restrict dst,
                                     const std::uint64_t* __restrict a, std::size_t words) {
   for (std::size_t i = 0; i < words; ++i) dst[i] += a[i];
 }
 
-// dst[i] = a0[i] + a1[i] + ...: reads and writes each stream once.
+// dst[i] = a0[i] + a1[i] + ...; reads and writes each stream once.
 template <std::size_t kOperands>
 [[gnu::noinline]] void triad_of(std::uint64_t* __restrict dst, const Streams& streams,
                                 std::size_t words) {
@@ -92,7 +92,7 @@ void triad(Streams& streams, std::size_t operands) {
   triad_of<16>(streams.result(), streams, words);
 }
 
-/// Copies as many bytes as `streams_moved` streams have, half of them read and half written.
+/// Copies as many bytes as `streams_moved` streams have, half read and half written.
 void copy(Streams& streams, std::size_t streams_moved) {
   std::size_t left = streams.bytes() * streams_moved / 2;
   for (std::size_t i = 0; left != 0; ++i) {
@@ -175,7 +175,7 @@ int main(int argc, char** argv) {
   }
   const auto known = Reducer::implementations();
   if (std::find(known.begin(), known.end(), implementation) == known.end()) {
-    std::fprintf(stderr, "reduction_bench: no implementation %s runs here\n",
+    std::fprintf(stderr, "reduction_bench: implementation %s does not run here\n",
                  implementation.c_str());
     return 1;
   }

@@ -1,8 +1,8 @@
-// Events, and packet-hops without a protocol, that one core simulates in a second.
+// Measures the events, and the packet hops without a protocol, that one core simulates per second.
 //
-// The hold model: take the first of N pending events, push one a drawn delay later; delays as in a
-// packet network, with a hundredth of timers of a millisecond. Fabric: whole collectives, each
-// packet of 4 KiB by itself unless the name says otherwise.
+// Hold model: take the first of N pending events and push one with a random delay, distributed as
+// in a packet network, with one percent of millisecond timers. Fabric: whole collectives, one event
+// per 4 KiB packet unless the name says otherwise.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -36,7 +36,7 @@ std::vector<std::int64_t> packet_delays() {
   return delays;
 }
 
-/// The standard's heap behind the wheel's interface, to compare with.
+/// The standard heap with the wheel's interface, for comparison.
 class HeapQueue {
  public:
   void push(const Event& event) { heap_.push(event); }

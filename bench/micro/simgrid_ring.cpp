@@ -1,5 +1,5 @@
-// A ring Allgather as SimGrid simulates it, on the networks that our own fabric is timed on: what
-// `tutti sim traffic allgather_ring` is compared with. Built where SimGrid is installed.
+// A ring Allgather in SimGrid on the networks of our own fabric's benchmarks, for comparison with
+// `tutti sim traffic allgather_ring`. Built if SimGrid is installed.
 //
 //   simgrid_ring 188|1024 BYTES      prints ranks, bytes, virtual time and processor time as JSON
 #include <fmt/format.h>
@@ -44,7 +44,7 @@ std::vector<s4u::Host*> make_network(std::uint32_t ranks) {
   return hosts;
 }
 
-/// One rank: P-1 times, sends to the right what came from the left.
+/// One rank: sends the block from the left to the right, P-1 times.
 void rank_main(std::uint32_t rank, std::uint32_t ranks, std::uint64_t bytes) {
   static char block;
   s4u::Mailbox* right = s4u::Mailbox::by_name(std::to_string((rank + 1) % ranks));

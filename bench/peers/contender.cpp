@@ -22,12 +22,12 @@ namespace tutti::bench {
 namespace {
 
 constexpr std::int64_t kLongestLeadNs = 100'000'000;
-constexpr std::size_t kLargestSize = std::size_t{1} << 30;  // counts of MPI are int
+constexpr std::size_t kLargestSize = std::size_t{1} << 30;  // MPI counts are int
 constexpr int kAttemptsPerIteration = 3;
 constexpr int kCallsPerLoop = 100;
 constexpr std::int64_t kWorkCalibrationNs = 100'000'000;
 
-/// One line to the orchestrator, one line back: it reads the switch's counters in between.
+/// Exchanges one line with the orchestrator, which reads the switch's counters in between.
 class Gate {
  public:
   explicit Gate(const std::string& path) {
@@ -35,7 +35,7 @@ class Gate {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (path.size() >= sizeof(address.sun_path))
-      throw std::runtime_error("--gate: path too long: " + path);
+      throw std::runtime_error("--gate path is too long: " + path);
     std::memcpy(address.sun_path, path.data(), path.size());
     socket_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const timeval patience{10, 0};
@@ -112,7 +112,7 @@ bool loops(Operation operation) {
   return operation >= Operation::loop_barrier && operation <= Operation::loop_allgather;
 }
 
-/// The collectives that an operation consists of.
+/// The collectives of an operation.
 std::vector<Work::Kind> parts_of(Operation operation) {
   switch (operation) {
     case Operation::none:
@@ -140,7 +140,7 @@ std::vector<Work::Kind> parts_of(Operation operation) {
 
 bool has_size(Operation operation) { return !parts_of(operation).empty(); }
 
-/// The buffers of one collective, filled and checked repetition by repetition.
+/// The buffers of one collective, filled and checked in each repetition.
 class Part {
  public:
   Part(const Contender& contender, Work::Kind kind, std::size_t bytes)
@@ -189,13 +189,13 @@ class Part {
 };
 
 struct Attempt {
-  bool late = false;             ///< some rank learnt the start instant after it had passed
-  std::int64_t time_ns = 0;      ///< the slowest rank's; rank 0 only
-  std::int64_t work_ns = 0;      ///< of it, do_work of the rank where that is longest; rank 0 only
-  std::int64_t wrong_bytes = 0;  ///< this rank's
+  bool late = false;             ///< whether a rank learnt the start after it had passed
+  std::int64_t time_ns = 0;      ///< time of the slowest rank; rank 0 only
+  std::int64_t work_ns = 0;      ///< largest do_work time of a rank in it; rank 0 only
+  std::int64_t wrong_bytes = 0;  ///< wrong bytes of this rank
 };
 
-/// One (operation, size): owns the buffers and the repetition number.
+/// One (operation, size) with its buffers and repetition number.
 class Measurement {
  public:
   Measurement(Contender& contender, Operation operation, std::size_t bytes)
@@ -215,7 +215,7 @@ class Measurement {
       const auto work_ns = contender_.gather(work_ns_);
       if (!work_ns.empty()) attempt.work_ns = *std::max_element(work_ns.begin(), work_ns.end());
     }
-    // A rank that checks takes the core from one that has not finished.
+    // Checking would take the core from a rank that has not finished.
     contender_.barrier();
     attempt.wrong_bytes = check();
     if (contender_.rank() != 0) return attempt;
@@ -230,7 +230,7 @@ class Measurement {
     for (Part& part : parts_) part.fill(repetition_ + 1);
   }
 
-  /// From now on does this much work between start and wait; `only`: and no collective.
+  /// Adds this much work between start and wait; `only` drops the collective.
   void set_work(std::uint64_t rounds, bool only) {
     work_rounds_ = rounds;
     only_work_ = only;
@@ -242,7 +242,7 @@ class Measurement {
     return now_ns() - start_ns;
   }
 
-  /// A call's mean over many, one after the other. A barrier that is not timed follows each but a
+  /// The mean time of a call over many in sequence. An untimed barrier follows each call but a
   /// barrier, so that ranks whose part ends early do not run ahead.
   std::int64_t run_loop() {
     std::int64_t total_ns = 0;
@@ -301,7 +301,7 @@ class Measurement {
   Operation operation_;
   std::uint64_t repetition_ = 0;
   std::uint64_t work_rounds_ = 0;
-  std::int64_t work_ns_ = 0;  ///< this rank's, in the last repetition
+  std::int64_t work_ns_ = 0;  ///< this rank's work in the last repetition
   bool only_work_ = false;
   std::vector<Part> parts_;
 };
@@ -313,13 +313,13 @@ std::int64_t median(std::vector<std::int64_t> values) {
 
 struct Samples {
   std::vector<std::int64_t> times_ns;
-  std::vector<std::int64_t> work_ns;  ///< of each time, the slowest rank's do_work
+  std::vector<std::int64_t> work_ns;  ///< do_work time of the slowest rank, for each repetition
   int attempts = 0;
   int late_starts = 0;
-  std::int64_t wrong_bytes = 0;  ///< this rank's
+  std::int64_t wrong_bytes = 0;  ///< wrong bytes of this rank
 };
 
-/// Repeats until `wanted` repetitions had a common start. Rank 0 decides; an instant of 0 means
+/// Repeats until `wanted` repetitions had a common start. Rank 0 decides; a start of 0 means
 /// "enough".
 Samples sample(Measurement& measurement, Contender& contender, int wanted, std::int64_t& lead_ns) {
   Samples samples;
@@ -344,15 +344,15 @@ Samples sample(Measurement& measurement, Contender& contender, int wanted, std::
   }
 }
 
-/// The two halves of an overlapped operation, each without the other (NBCBench).
+/// The two halves of an overlapped operation, each without the other (as in NBCBench).
 struct Alone {
   std::int64_t collective_ns = 0;
-  std::int64_t compute_ns = 0;  ///< the fixed work, from the common start to the last rank's end
-  std::int64_t work_ns = 0;     ///< the fixed work of the slowest rank, from its own start
+  std::int64_t compute_ns = 0;  ///< fixed work from the common start to the last rank's end
+  std::int64_t work_ns = 0;     ///< fixed work of the slowest rank from its own start
 };
 
-/// The rate of this process, measured once while every rank works: ranks that share a core get the
-/// same share of it in the measurement.
+/// The work rate of this process, measured once while every rank works: ranks that share a core get
+/// the same share of it in the measurement.
 double work_rate(Contender& contender) {
   static double rate = 0;
   if (rate == 0) {
@@ -457,7 +457,7 @@ std::vector<std::string> split(const std::string& list) {
   return parts;
 }
 
-/// True when `option` is one of the common ones.
+/// Returns true if `option` is a common option.
 bool apply(Options& options, const std::string& option, const std::string& value) {
   if (option == "--name") {
     options.name = value;
@@ -509,7 +509,7 @@ void Contender::finish() { lacks("nonblocking collectives"); }
 Options parse_options(int argc, char** argv, std::vector<std::string>& rest) {
   Options options;
   for (int i = 1; i < argc; i += 2) {
-    if (i + 1 == argc) throw std::runtime_error(std::string(argv[i]) + ": value missing");
+    if (i + 1 == argc) throw std::runtime_error(std::string(argv[i]) + ": the value is missing");
     if (!apply(options, argv[i], argv[i + 1])) rest.insert(rest.end(), {argv[i], argv[i + 1]});
   }
   return options;

@@ -1,6 +1,6 @@
 // Measures Gloo's collectives over TCP on one interface; ranks meet through a shared folder. Gloo
-// has no nonblocking calls: each started collective runs on a thread of its own, as in its users'
-// programs. It has no reduce_scatter.
+// has no nonblocking calls, so each started collective runs on its own thread, as in programs that
+// use it. It has no reduce_scatter.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
@@ -57,7 +57,7 @@ class GlooContender final : public Contender {
   }
   void allgather(const std::byte* input, std::byte* output, std::size_t bytes) override {
     gloo::AllgatherOptions options(context_);
-    // Gloo takes the input by non-const pointer and only reads it.
+    // Gloo takes the input as a non-const pointer but only reads it.
     options.setInput(const_cast<char*>(reinterpret_cast<const char*>(input)), bytes);
     options.setOutput(reinterpret_cast<char*>(output), bytes * static_cast<std::size_t>(ranks()));
     options.setTag(kMeasuredTag);

@@ -1,6 +1,6 @@
-// The pace of the machine now: prints, as one JSON object, the time of a system call and of a copy
-// of memory on each core, all cores at once. Cores and memory may be shared with other machines, so
-// that the same program can take up to a third longer in some minutes.
+// Prints the current pace of the machine as one JSON object: the time of a system call and of a
+// memory copy on each core, all cores at once. Cores and memory may be shared with other machines,
+// so the pace of a program varies over minutes.
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ std::vector<Core> usable_cores() {
   return cores;
 }
 
-/// The median of the rounds: one interrupted round says nothing.
+/// The median of the rounds, so that an interrupted round has no effect.
 template <typename Work>
 double median_ns(std::barrier<>& together, Work&& work) {
   double times[kRounds];

@@ -1,4 +1,4 @@
-// Measures the collectives of an MPI. Built once with each MPI's own compiler wrapper.
+// Measures the collectives of an MPI. Built once with each MPI's compiler wrapper.
 #include <mpi.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -97,8 +97,7 @@ class MpiContender final : public Contender {
   std::vector<MPI_Request> requests_;
 };
 
-constexpr int kFinalizeHung =
-    0;  // all results are printed by then, so this is no failure of the run
+constexpr int kFinalizeHung = 0;  // all results are printed by then, so this is not a failed run
 
 constexpr char kHungNotice[] = "mpi_peer: MPI_Finalize hung; left without it\n";
 
@@ -107,7 +106,7 @@ extern "C" void leave_hung_finalize(int) {
   _exit(written < 0 ? 1 : kFinalizeHung);
 }
 
-/// MPICH 4.0 over UCX often never returns from MPI_Finalize; a timer ends the process then.
+/// MPICH 4.0 over UCX often never returns from MPI_Finalize: a timer then ends the process.
 void finalize_within(long patience_ms) {
   std::signal(SIGALRM, leave_hung_finalize);
   const itimerval timer{{0, 0}, {patience_ms / 1000, (patience_ms % 1000) * 1000}};

@@ -8,7 +8,7 @@
 namespace tutti::c {
 namespace {
 
-/// A buffer of a C call: where it is, and how many blocks of how many bytes.
+/// A buffer of a C call: its address, and its number of blocks and their size.
 struct Blocks {
   const char* name;
   const void* data;
@@ -16,18 +16,19 @@ struct Blocks {
   size_t blocks;
 };
 
-/// NULL is for no bytes; the product must be a size.
+/// NULL is valid for no bytes, and the product must fit a size.
 Status check(const tutti::CollectiveCall& call, const Blocks& buffer) {
   const char* const collective = to_string(call.collective);
   if (buffer.data == nullptr && buffer.block_bytes != 0 && buffer.blocks != 0)
     return null_argument(collective, buffer.name);
   if (buffer.blocks != 0 && buffer.block_bytes > std::numeric_limits<size_t>::max() / buffer.blocks)
-    return failure(Code::invalid_argument, "{}: {} x {} bytes of {} are more than fit", collective,
+    return failure(Code::invalid_argument,
+                   "{}: {} x {} bytes of {} exceed the largest size: use less", collective,
                    buffer.blocks, buffer.block_bytes, buffer.name);
   return {};
 }
 
-/// A call as C says it; its status tells what was wrong with the arguments.
+/// A call with its C arguments; its status is the first error in them.
 struct Arguments {
   tutti::CollectiveCall call;
   Status status;
@@ -64,8 +65,8 @@ Arguments& Arguments::reduction(const tutti_reduction_t* given) {
   if (!note(read.status())) return *this;
   if (read->type >= kDataTypes || read->operation >= kReduceOperations) {
     note(failure(Code::invalid_argument,
-                 "{}: type {} or operation {} is none: use TUTTI_FLOAT32, "
-                 "TUTTI_SUM and their like",
+                 "{}: type {} or operation {} is not known: use TUTTI_FLOAT32, "
+                 "TUTTI_SUM or another of their enumerations",
                  to_string(call.collective), read->type, read->operation));
     return *this;
   }
@@ -92,13 +93,13 @@ Arguments& Arguments::options(const tutti_call_options_t* given, bool will_wait)
   } else if (read->algorithm == TUTTI_ALGORITHM_RING) {
     options.algorithm = Algorithm::ring;
   } else if (read->algorithm != TUTTI_ALGORITHM_AUTOMATIC) {
-    note(failure(Code::invalid_argument, "{} is no algorithm: use TUTTI_ALGORITHM_...",
+    note(failure(Code::invalid_argument, "{} is not an algorithm: use TUTTI_ALGORITHM_...",
                  read->algorithm));
   }
   return *this;
 }
 
-/// Writes the arguments of a call once the communicator is known to be one.
+/// Fills in the arguments of a call once the communicator is valid.
 template <typename Write>
 Result<Arguments> arguments_of(tutti_comm_t* comm, const Write& write) {
   if (comm == nullptr) return null_argument("collective", "comm");
@@ -119,7 +120,7 @@ tutti_status_t run(tutti_comm_t* comm, const tutti_call_options_t* options, cons
   });
 }
 
-/// Starts the collective and gives the request to the caller.
+/// Starts the collective and returns its request to the caller.
 template <typename Write>
 tutti_status_t launch(tutti_comm_t* comm, const tutti_call_options_t* options,
                       tutti_request_t** out, const Write& write) {
@@ -128,7 +129,8 @@ tutti_status_t launch(tutti_comm_t* comm, const tutti_call_options_t* options,
     if (!arguments) return arguments.status();
     if (out == nullptr) return null_argument("collective", "request");
     if (!arguments->options(options, /*will_wait=*/false).status.ok()) return arguments->status;
-    auto handle = std::make_unique<tutti_request>();  // before the start: nothing fails after it
+    auto handle =
+        std::make_unique<tutti_request>();  // allocated before the start: nothing can fail after it
     handle->communicator = comm->communicator;
     auto request = comm->communicator->start(arguments->call);
     if (!request) return request.status();
@@ -195,7 +197,7 @@ auto alltoall(const void* send, void* receive, size_t bytes) {
   };
 }
 
-/// Bytes of `count` elements; too many stay too many.
+/// The size of `count` elements in bytes, saturated.
 size_t bytes_of(size_t count, const tutti_reduction_t* reduction) {
   if (reduction == nullptr || reduction->type >= kDataTypes) return 0;
   const size_t each = element_bytes(static_cast<DataType>(reduction->type));
@@ -374,8 +376,8 @@ tutti_status_t tutti_request_wait_for(tutti_request_t* request, int64_t timeout_
   return guarded([&]() -> Status {
     if (request == nullptr) return null_argument("tutti_request_wait_for", "request");
     if (timeout_ns < 0) {
-      return tutti::failure(Code::invalid_argument, "tutti_request_wait_for: {} ns is negative",
-                            timeout_ns);
+      return tutti::failure(Code::invalid_argument,
+                            "tutti_request_wait_for: {} ns is negative: use 0 or more", timeout_ns);
     }
     return request->request.wait_for(tutti::Nanoseconds(timeout_ns));
   });
@@ -405,7 +407,8 @@ tutti_status_t tutti_request_set_callback(tutti_request_t* request, tutti_comple
     if (request == nullptr) return null_argument("tutti_request_set_callback", "request");
     if (callback == nullptr) return null_argument("tutti_request_set_callback", "callback");
     if (request->has_callback) {
-      return tutti::failure(Code::invalid_argument, "this request has a callback already");
+      return tutti::failure(Code::invalid_argument,
+                            "this request has a callback already: set it once");
     }
     request->has_callback = true;
     return request->communicator->on_completion(

@@ -46,7 +46,7 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
 
 using BootstrapResult = Result<std::unique_ptr<runtime::Bootstrap>>;
 
-/// Creates a communicator over what `connect(options)` returns.
+/// Creates a communicator over the bootstrap that `connect(options)` returns.
 template <typename Connect>
 Status create(const tutti_comm_options_t* given, tutti_comm_t** comm, Connect&& connect) {
   auto options = to_options(given);
@@ -59,7 +59,7 @@ Status create(const tutti_comm_options_t* given, tutti_comm_t** comm, Connect&& 
   return {};
 }
 
-/// One allgather over a communicator, for the bootstrap of its duplicate.
+/// An Allgather over a communicator, as the bootstrap of its duplicate.
 Status exchange_over(tutti_comm& comm, std::span<const std::byte> mine, std::span<std::byte> all,
                      Nanoseconds timeout) {
   auto exchange = std::make_shared<Exchange>();
@@ -206,7 +206,7 @@ tutti_status_t tutti_comm_size(const tutti_comm_t* comm, uint32_t* size) {
 tutti_status_t tutti_comm_abort(tutti_comm_t* comm, const char* reason) {
   return guarded([&]() -> Status {
     if (comm == nullptr) return null_argument("tutti_comm_abort", "comm");
-    comm->communicator->abort(reason == nullptr ? "no reason was given" : reason);
+    comm->communicator->abort(reason == nullptr ? "no reason given" : reason);
     return {};
   });
 }

@@ -1,4 +1,4 @@
-// What the C interface's opaque handles hold.
+// The contents of the C interface's opaque handles.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@
 
 namespace tutti::c {
 
-/// An allgather of ours over a communicator. Its buffers live as long as the collective may write.
+/// An Allgather for a duplicate's bootstrap. Its buffers must live as long as the collective may
+/// write.
 struct Exchange {
   std::vector<std::byte> own;
   std::vector<std::byte> all;
@@ -24,8 +25,9 @@ struct tutti_comm {
   explicit tutti_comm(tutti::Communicator one)
       : communicator(std::make_shared<tutti::Communicator>(std::move(one))) {}
 
-  std::mutex mutex;                                            ///< guards `abandoned`
-  std::vector<std::shared_ptr<tutti::c::Exchange>> abandoned;  ///< timed out, still under way
+  std::mutex mutex;  ///< guards `abandoned`
+  std::vector<std::shared_ptr<tutti::c::Exchange>>
+      abandoned;  ///< exchanges that timed out and still run
   std::shared_ptr<tutti::Communicator> communicator;
 };
 

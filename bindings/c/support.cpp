@@ -4,8 +4,8 @@
 
 namespace {
 
-thread_local std::string last_error;      // NOLINT: the interface promises one a thread
-thread_local const char* last_text = "";  // NOLINT: last_error's text, or a static one
+thread_local std::string last_error;      // one per thread by contract
+thread_local const char* last_text = "";  // text of last_error, or a static one
 
 }  // namespace
 
@@ -40,7 +40,7 @@ Status give_text(const std::string& text, char** out) {
 
 using tutti::Code;
 
-// The two lists of codes are one.
+// The C and C++ lists of codes are equal.
 static_assert(static_cast<int>(Code::ok) == TUTTI_OK);
 static_assert(static_cast<int>(Code::invalid_argument) == TUTTI_INVALID_ARGUMENT);
 static_assert(static_cast<int>(Code::unsupported) == TUTTI_UNSUPPORTED);
@@ -51,7 +51,7 @@ static_assert(static_cast<int>(Code::aborted) == TUTTI_ABORTED);
 static_assert(static_cast<int>(Code::system) == TUTTI_SYSTEM);
 static_assert(static_cast<int>(Code::internal) == TUTTI_INTERNAL);
 
-// And the header's version is the project's.
+// The header's version is the project's.
 static_assert(TUTTI_VERSION_MAJOR == TUTTI_PROJECT_MAJOR);
 static_assert(TUTTI_VERSION_MINOR == TUTTI_PROJECT_MINOR);
 static_assert(TUTTI_VERSION_PATCH == TUTTI_PROJECT_PATCH);

@@ -1,4 +1,4 @@
-// Crossing from C++ to C: statuses, messages, exceptions, and option structures of any version.
+// Conversion from C++ to C: statuses, messages, exceptions, and option structures of any version.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 
 namespace tutti::c {
 
-/// Turns a Status into its C value; a failure becomes the thread's last error.
+/// Converts a Status to its C value; a failure becomes the thread's last error.
 tutti_status_t report(const Status& status) noexcept;
 
-/// Runs `work`, which returns a Status; nothing that it throws gets out.
+/// Runs `work`, which returns a Status; no exception leaves this function.
 template <typename Work>
 tutti_status_t guarded(Work&& work) noexcept {
   try {
@@ -34,8 +34,8 @@ tutti_status_t guarded(Work&& work) noexcept {
 /// The failure for an argument that must not be NULL.
 Status null_argument(const char* function, const char* argument);
 
-/// A structure as its caller's version filled it; what that version lacks is 0. Refused where it
-/// asks for something that this version does not know.
+/// Reads a structure of the caller's version; fields that version lacks are 0. Fails if it sets a
+/// field that this version does not know.
 template <typename T>
 Result<T> read_structure(const T* given, const char* name) {
   T known{};
@@ -56,7 +56,7 @@ Result<T> read_structure(const T* given, const char* name) {
   return known;
 }
 
-/// A copy of a text for the caller, who frees it by tutti_free_text.
+/// A copy of a text for the caller, who frees it with tutti_free_text.
 Status give_text(const std::string& text, char** out);
 
 }  // namespace tutti::c

@@ -122,13 +122,13 @@ class Check(unittest.TestCase):
         return re.search(r"# WRONG: (.*)", done.stdout).group(1)
 
     def test_two_keys_that_changed_places(self):
-        self.assertEqual(self.complaint("order"), "1 keys are less than the one before on their rank")
+        self.assertEqual(self.complaint("order"), "1 keys are less than their predecessor on the same rank")
 
     def test_ranks_that_changed_places(self):
-        self.assertEqual(self.complaint("ranks"), "2 ranks begin with less than a rank before holds")
+        self.assertEqual(self.complaint("ranks"), "2 ranks begin with a key less than one on a lower rank")
 
     def test_a_key_that_was_overwritten(self):
-        self.assertEqual(self.complaint("key"), "the keys are not those that were there before")
+        self.assertEqual(self.complaint("key"), "the keys are not the keys before the sort")
 
 
 class Arguments(unittest.TestCase):

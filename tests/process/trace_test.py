@@ -255,7 +255,7 @@ class Traces(unittest.TestCase):
         (self.folder / "trace-abc-0.json").write_text("{}")
         done = run(TUTTI, "trace", "merge", self.folder)
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("trace-abc-0.json is no trace of Tutti's", done.stderr)
+        self.assertIn("trace-abc-0.json is not a trace of Tutti", done.stderr)
 
 
 if __name__ == "__main__":

@@ -140,9 +140,9 @@ class Tune(unittest.TestCase):
         for expected, arguments, environment in (
                 ("TUTTI_ALGORITHMS is set", (), {"TUTTI_ALGORITHMS": "barrier=dissemination"}),
                 ("--algorithm ring", ("--algorithm", "ring"), {}),
-                ("'sorting' cannot be tuned; there are barrier", ("sorting",), {}),
+                ("'sorting' cannot be tuned: use barrier", ("sorting",), {}),
                 ("multiples of 4", ("-b", "3"), {}),
-                ("cannot be written", ("barrier", "-n", "1", "-o", "/nowhere/choices.txt"), {})):
+                ("cannot write --output file", ("barrier", "-n", "1", "-o", "/nowhere/choices.txt"), {})):
             done = job("tune", *arguments, ranks=1, **environment)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(expected, done.stderr)

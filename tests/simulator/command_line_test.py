@@ -162,7 +162,7 @@ class Figures(unittest.TestCase):
         self.assertIn("prefers-color-scheme: dark", text)
         self.assertNotRegex(text, r"https?://|@import|url\(")
         self.assertNotRegex(text, r"\bnan\b|\binf\b")
-        for word in ("The source", "Here", "Why they differ"):
+        for word in ("Khalilov et al.", "Here", "Why they differ"):
             self.assertEqual(text.count(f"<dt>{word}</dt>"), len(wanted))
         self.assertEqual(len(re.findall(r"^(?:fig|table)-\d+ ", said, re.M)), len(wanted))
 

@@ -24,7 +24,7 @@ struct Arguments {
   runtime::AggregatorOptions options;
 };
 
-/// Blocks the signals that end the program in all threads, and waits for one.
+/// Blocks the signals that end the program in all threads and waits for one.
 class EndSignals {
  public:
   EndSignals() {
@@ -42,7 +42,7 @@ class EndSignals {
   sigset_t signals_{};
 };
 
-/// "host:port", where port 0 takes a free one.
+/// Parses "host:port"; port 0 takes a free one.
 Result<runtime::Endpoint> listening_at(const std::string& text) {
   constexpr std::string_view kFree = ":0";
   if (!text.ends_with(kFree)) return runtime::parse_endpoint(text);
@@ -87,32 +87,35 @@ int serve(Arguments& arguments) {
 
 void add_aggregator_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "aggregator", "Reduce at the switch for the jobs that name this process (TUTTI_AGGREGATORS)");
+      "aggregator", "Reduce at the switch for jobs that name this process in TUTTI_AGGREGATORS");
   const auto arguments = std::make_shared<Arguments>();
   engine::WindowConfig& terms = arguments->options.terms;
   command
       ->add_option("--listen", arguments->listen,
-                   "HOST:PORT where jobs ask to be served; port 0 takes a free one")
+                   "HOST:PORT for requests of jobs; port 0 takes a free one")
       ->required();
   command->add_option("--interface", arguments->interface,
-                      "Name or address of the interface that the jobs' traffic comes by; otherwise "
-                      "TUTTI_INTERFACE, else chosen");
-  command->add_option("--key-file", arguments->key_file,
-                      "The key shared with the jobs, of 16 bytes or more, closed to others; "
-                      "otherwise TUTTI_AGGREGATOR_KEY_FILE or TUTTI_AGGREGATOR_KEY");
-  command->add_option("--memory-mib", arguments->memory_mib, "For the windows of all jobs together")
+                      "Interface of the jobs' traffic, by name or address (default: "
+                      "TUTTI_INTERFACE, else chosen)");
+  command->add_option(
+      "--key-file", arguments->key_file,
+      "File with the key shared with the jobs, 16 bytes or more, not readable by others; "
+      "otherwise TUTTI_AGGREGATOR_KEY_FILE or TUTTI_AGGREGATOR_KEY");
+  command
+      ->add_option("--memory-mib", arguments->memory_mib,
+                   "Memory in MiB for the windows of all jobs")
       ->check(CLI::Range(1u, 1u << 20))
       ->capture_default_str();
-  command->add_option("--jobs", arguments->jobs, "Communicators served at a time")
+  command->add_option("--jobs", arguments->jobs, "Communicators served at the same time")
       ->check(CLI::Range(1u, 4096u))
       ->capture_default_str();
-  command->add_option("--segment", terms.segment_bytes, "Bytes that are reduced at once")
+  command->add_option("--segment", terms.segment_bytes, "Bytes reduced at once")
       ->capture_default_str();
-  command->add_option("--slots", terms.slots, "Segments of each rank that a window holds")
+  command->add_option("--slots", terms.slots, "Segments of each rank in a window")
       ->capture_default_str();
-  command->add_option("--pulses", terms.pulses, "Pulses in which credits come back")
+  command->add_option("--pulses", terms.pulses, "Batches in which credits return")
       ->capture_default_str();
-  command->add_option("--group", terms.group_bytes, "Bytes of an Allreduce's result sent at once")
+  command->add_option("--group", terms.group_bytes, "Bytes of an Allreduce result sent at once")
       ->capture_default_str();
   command->callback([arguments, &exit_code] { exit_code = serve(*arguments); });
 }

@@ -1,12 +1,11 @@
-// `tutti aggregator`: a process at the switch that reduces for the jobs that ask it to.
+// `tutti aggregator`: a process at the switch that reduces for jobs on request.
 #pragma once
 
 #include <CLI/App.hpp>
 
 namespace tutti::app {
 
-/// Registers the subcommand; its run puts the status into `exit_code`, which must outlive `app`'s
-/// parsing.
+/// Registers the subcommand. Its run sets `exit_code`, which must outlive the parsing of `app`.
 void add_aggregator_command(CLI::App& app, int& exit_code);
 
 }  // namespace tutti::app

@@ -19,23 +19,23 @@ namespace {
 void add_options(CLI::App& command, BenchOptions& options) {
   if (options.operation != Operation::barrier) {
     add_size_range(command, options.range);
-    command.add_option("-c,--check", options.measure.check, "1: check the data")
+    command.add_option("-c,--check", options.measure.check, "1: check the received data")
         ->capture_default_str();
   }
-  command.add_option("-n,--iters", options.measure.iterations, "Repetitions that are measured")
+  command.add_option("-n,--iters", options.measure.iterations, "Measured repetitions")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   command.add_option("-w,--warmup_iters", options.measure.warmup, "Repetitions before")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
-  command.add_flag("--percentiles", options.percentiles, "Columns for min, p90, p99 and max");
+  command.add_flag("--percentiles", options.percentiles, "Add columns for min, p90, p99 and max");
   command.add_flag("--link-bytes", options.measure.link_bytes,
-                   "Columns for the bytes that the interfaces carry");
-  command.add_option("-J,--json", options.json_path, "Write the results to this file, too");
+                   "Add columns for the bytes on the interfaces");
+  command.add_option("-J,--json", options.json_path, "Also write the results to this JSON file");
   add_session_options(command, options.session);
 }
 
-/// The value of that name; the tables of names are the types' own.
+/// The value with this name, from the table of the type.
 template <typename Value>
 void add_named(CLI::App& command, const std::string& names, Value& value,
                const std::vector<Value>& values, const std::string& text) {
@@ -49,19 +49,20 @@ void add_named(CLI::App& command, const std::string& names, Value& value,
 void add_reduction(CLI::App& command, Reduction& reduction) {
   std::vector<DataType> types;
   for (std::size_t t = 0; t < kDataTypes; ++t) types.push_back(static_cast<DataType>(t));
-  add_named(command, "-d,--datatype", reduction.type, types, "Of the elements");
+  add_named(command, "-d,--datatype", reduction.type, types, "Type of the elements");
   add_named(
       command, "-o,--op", reduction.operation,
       {ReduceOperation::sum, ReduceOperation::min, ReduceOperation::max, ReduceOperation::average},
-      "What is done with them");
+      "Reduction of the elements");
 }
 
 Status check(const BenchOptions& options) {
   const std::size_t element = element_bytes(options.reduction.type);
   if (reduces(options.operation) &&
       (options.range.min_bytes % element | options.range.step_bytes % element)) {
-    return failure(Code::invalid_argument, "sizes must be multiples of {} bytes, one {}", element,
-                   to_string(options.reduction.type));
+    return failure(Code::invalid_argument,
+                   "a size is not a multiple of the element: use multiples of {} bytes, one {}",
+                   element, to_string(options.reduction.type));
   }
   return options.range.check();
 }
@@ -102,13 +103,13 @@ Status write_json(const BenchOptions& options, Session& session,
   file << to_json(options, session, rows).dump(2) << "\n";
   file.close();
   if (file) return {};
-  return failure(Code::system, "--json: {} cannot be written", options.json_path);
+  return failure(Code::system, "cannot write --json file {}", options.json_path);
 }
 
 Result<std::vector<BenchRow>> measure_rows(const BenchOptions& options, Session& session) {
   if (index(options.root) >= session.size()) {
-    return failure(Code::invalid_argument, "--root {}: there are {} ranks, from 0",
-                   index(options.root), session.size());
+    return failure(Code::invalid_argument, "--root {} is not a rank: use 0 to {}",
+                   index(options.root), session.size() - 1);
   }
   if (session.is_first()) print_header(options, session);
   std::vector<BenchRow> rows;
@@ -124,7 +125,7 @@ Result<std::vector<BenchRow>> measure_rows(const BenchOptions& options, Session&
 int run(const BenchOptions& options) {
   const std::string name = std::string("bench ") + to_string(options.operation);
   if (Status status = check(options); !status) return complain(name, status);
-  // A sleep until the common start must not end late.
+  // The sleep until the common start must not end late.
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   auto session = Session::create(options.session);
   if (!session) return complain(name, session.status());
@@ -146,7 +147,7 @@ void add_operation(CLI::App& bench, Operation operation, const char* text, int& 
   if (has_root(operation)) {
     command->add_option_function<std::uint32_t>(
         "--root,-r", [options](const std::uint32_t& root) { options->root = rank_of(root); },
-        "The rank that sends, or gets the result (0)");
+        "Rank that sends, or that gets the result (default: 0)");
   }
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }
@@ -157,16 +158,16 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   CLI::App* bench = app.add_subcommand(
       "bench", "Time and check a collective, as one process of a job (tutti run, lab, mpirun)");
   bench->require_subcommand(1);
-  add_operation(*bench, Operation::broadcast, "One rank's message to all", exit_code);
-  add_operation(*bench, Operation::allgather, "Every rank's block to all", exit_code);
-  add_operation(*bench, Operation::gather, "Every rank's block to one", exit_code);
-  add_operation(*bench, Operation::scatter, "One rank's blocks, one to each", exit_code);
-  add_operation(*bench, Operation::alltoall, "A block from each rank to each", exit_code);
-  add_operation(*bench, Operation::reduce, "All ranks' messages combined at one", exit_code);
-  add_operation(*bench, Operation::reduce_scatter, "Blocks combined, one result to each",
-                exit_code);
-  add_operation(*bench, Operation::allreduce, "All ranks' messages combined at all", exit_code);
-  add_operation(*bench, Operation::barrier, "All wait for all", exit_code);
+  add_operation(*bench, Operation::broadcast, "Send one rank's message to all ranks", exit_code);
+  add_operation(*bench, Operation::allgather, "Send every rank's block to all ranks", exit_code);
+  add_operation(*bench, Operation::gather, "Send every rank's block to one rank", exit_code);
+  add_operation(*bench, Operation::scatter, "Send one rank's blocks, one to each rank", exit_code);
+  add_operation(*bench, Operation::alltoall, "Send a block from each rank to each rank", exit_code);
+  add_operation(*bench, Operation::reduce, "Reduce all ranks' messages at one rank", exit_code);
+  add_operation(*bench, Operation::reduce_scatter,
+                "Reduce all ranks' blocks, one result at each rank", exit_code);
+  add_operation(*bench, Operation::allreduce, "Reduce all ranks' messages at all ranks", exit_code);
+  add_operation(*bench, Operation::barrier, "Wait for all ranks", exit_code);
 }
 
 }  // namespace tutti::app

@@ -1,12 +1,11 @@
-// `tutti bench`: time and check collectives, as one process of a launched job.
+// `tutti bench`: times and checks collectives, as one process of a launched job.
 #pragma once
 
 #include <CLI/App.hpp>
 
 namespace tutti::app {
 
-/// Registers the subcommand; its run puts the status into `exit_code`, which must outlive `app`'s
-/// parsing.
+/// Registers the subcommand. Its run sets `exit_code`, which must outlive the parsing of `app`.
 void add_bench_command(CLI::App& app, int& exit_code);
 
 }  // namespace tutti::app

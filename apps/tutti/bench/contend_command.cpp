@@ -17,7 +17,7 @@
 namespace tutti::app {
 namespace {
 
-/// The largest vector or block: what the peers, whose counts are int, can do, too.
+/// The largest vector or block that the peers, whose counts are int, also support.
 constexpr std::uint64_t kMaxSizeBytes = std::uint64_t{1} << 30;
 
 struct ContendOptions {
@@ -30,14 +30,14 @@ struct ContendOptions {
   std::string rendezvous;
 };
 
-/// The failures of Tutti as the contender's interface wants them.
+/// Throws a failure of Tutti, as the contender interface requires.
 void must(const Status& status) {
   if (!status.ok()) throw std::runtime_error(status.to_string());
 }
 
 class TuttiContender final : public bench::Contender {
  public:
-  /// `moves` carries out Broadcast and Allgather, `computes` the reductions.
+  /// `moves` is the algorithm of Broadcast and Allgather, `computes` that of reductions.
   TuttiContender(Session& session, Algorithm moves, Algorithm computes)
       : session_(session), moves_(moves), computes_(computes) {}
 
@@ -113,15 +113,15 @@ class TuttiContender final : public bench::Contender {
   Session& session_;
   Algorithm moves_;
   Algorithm computes_;
-  std::optional<Communicator> second_;  ///< for what runs beside the first
+  std::optional<Communicator> second_;  ///< communicator of the second collective in a pair
   std::vector<Request> requests_;
 };
 
-/// Puts the rank's place into the variables that the bootstrap reads.
+/// Sets the variables that the bootstrap reads from the rank's options.
 Status set_place(const ContendOptions& options) {
   if (options.rank.empty() && options.ranks.empty()) return {};
   if (options.rank.empty() || options.ranks.empty()) {
-    return failure(Code::invalid_argument, "--rank and --ranks belong together");
+    return failure(Code::invalid_argument, "--rank or --ranks is missing: give both");
   }
   setenv("RANK", options.rank.c_str(), 1);
   setenv("WORLD_SIZE", options.ranks.c_str(), 1);
@@ -130,7 +130,8 @@ Status set_place(const ContendOptions& options) {
     return {};
   }
   if (options.master.empty()) {
-    return failure(Code::invalid_argument, "--rank needs --master or --rendezvous, too");
+    return failure(Code::invalid_argument,
+                   "--rank lacks a meeting point: add --master or --rendezvous");
   }
   const std::string first = options.master.substr(0, options.master.find(','));
   setenv("MASTER_ADDR", first.c_str(), 1);
@@ -163,33 +164,36 @@ int run(const ContendOptions& options) {
 }  // namespace
 
 void add_contend_command(CLI::App& app, int& exit_code) {
-  CLI::App* command =
-      app.add_subcommand("contend", "Be measured beside other libraries (bench/peers/compare.py)");
+  CLI::App* command = app.add_subcommand(
+      "contend", "Run as one of the programs that bench/peers/compare.py compares");
   const auto options = std::make_shared<ContendOptions>();
   bench::Options& measure = options->measure;
   measure.name = "tutti";
-  command->add_option("--name", measure.name, "The label in the results")->capture_default_str();
-  command->add_option("--operations", measure.operations, "What is measured, one after the other")
+  command->add_option("--name", measure.name, "Label in the results")->capture_default_str();
+  command
+      ->add_option("--operations", measure.operations, "Operations to measure, one after the other")
       ->delimiter(',')
       ->check(CLI::IsMember(bench::operation_names()));
   command->add_option("--reduction-algorithm", options->reduction_algorithm,
-                      "For reductions; --algorithm is for the others");
+                      "Algorithm of reductions; --algorithm is for the others");
   command->add_option("--sizes", measure.sizes, "Bytes of a message or block")
       ->delimiter(',')
       ->check(CLI::Range(std::uint64_t{1}, kMaxSizeBytes));
-  command->add_option("--iterations", measure.iterations, "Repetitions that are measured")
+  command->add_option("--iterations", measure.iterations, "Measured repetitions")
       ->check(CLI::Range(1, 1'000'000));
   command->add_option("--warmup", measure.warmup, "Repetitions before")
       ->check(CLI::Range(0, 1'000'000));
   command->add_option("--gate", measure.gate, "Socket of the orchestrator");
-  command->add_option("--lead-us", measure.lead_us, "From the agreement on a start to the start")
+  command
+      ->add_option("--lead-us", measure.lead_us,
+                   "Microseconds from the agreement on a start to the start")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{100'000}));
-  command->add_option("--rank", options->rank, "Without a launcher: this rank");
-  command->add_option("--ranks", options->ranks, "Without a launcher: how many");
+  command->add_option("--rank", options->rank, "This rank, without a launcher");
+  command->add_option("--ranks", options->ranks, "Number of ranks, without a launcher");
   command->add_option("--master", options->master,
-                      "Without a launcher: rank 0's address (the first of a list)");
+                      "Address of rank 0 (the first of a list), without a launcher");
   command->add_option("--rendezvous", options->rendezvous,
-                      "Without a launcher: an empty folder that all ranks see");
+                      "Empty folder that all ranks see, without a launcher");
   add_session_options(*command, options->session);
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }

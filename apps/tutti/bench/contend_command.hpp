@@ -1,12 +1,11 @@
-// `tutti contend`: Tutti as one of the programs that bench/peers/compare.py measures side by side.
+// `tutti contend`: Tutti as one of the programs that bench/peers/compare.py measures.
 #pragma once
 
 #include <CLI/App.hpp>
 
 namespace tutti::app {
 
-/// Registers the subcommand; its run puts the status into `exit_code`, which must outlive `app`'s
-/// parsing.
+/// Registers the subcommand. Its run sets `exit_code`, which must outlive the parsing of `app`.
 void add_contend_command(CLI::App& app, int& exit_code);
 
 }  // namespace tutti::app

@@ -1,4 +1,4 @@
-// One collective, repeated on the same buffers with data that change, and checked.
+// One collective, repeated on the same buffers with changing data, and checked.
 #pragma once
 
 #include <cstddef>
@@ -17,20 +17,20 @@ struct ExerciseOptions {
   Operation operation = Operation::allgather;
   Algorithm algorithm = Algorithm::automatic;
   Rank root{0};
-  std::uint64_t send_bytes = 0;  ///< Broadcast, Reduce, Allreduce: the message; else a block
-  bool in_place = true;          ///< where the collective can be
+  std::uint64_t send_bytes = 0;  ///< message of Broadcast, Reduce and Allreduce, else a block
+  bool in_place = true;          ///< whether it runs in place, if the collective can
   Reduction reduction{};         ///< sum, min, max or average
-  std::uint32_t ports = 0;       ///< of the algorithm, as in CollectiveOptions
-  std::uint32_t radix = 0;       ///< likewise
+  std::uint32_t ports = 0;       ///< ports of the algorithm, as in CollectiveOptions
+  std::uint32_t radix = 0;       ///< radix of the algorithm, as in CollectiveOptions
 };
 
-/// Whether the size that the field quotes is that of all ranks' blocks together.
+/// Whether the quoted size is the size of all ranks' blocks together.
 constexpr bool counts_all_blocks(Operation operation) {
   return operation == Operation::allgather || operation == Operation::allgatherv ||
          operation == Operation::gather || operation == Operation::scatter ||
          operation == Operation::alltoall || operation == Operation::reduce_scatter;
 }
-/// Whether it can be called with one buffer or with two.
+/// Whether it can run with one buffer, or with two.
 constexpr bool has_both_places(Operation operation) {
   return operation == Operation::allgather || operation == Operation::reduce_scatter ||
          operation == Operation::allreduce || operation == Operation::reduce;
@@ -38,18 +38,18 @@ constexpr bool has_both_places(Operation operation) {
 
 class Exercise {
  public:
-  /// Allocates the buffers; fails where there is no memory for them.
+  /// Allocates the buffers; fails if memory is short.
   static Result<Exercise> create(Communicator& communicator, const ExerciseOptions& options);
 
-  /// Writes what this rank sends in a repetition.
+  /// Writes the data that this rank sends in a repetition.
   void fill(std::uint64_t repetition);
-  /// What carries it out.
+  /// The algorithm in use.
   Result<std::string> algorithm() { return communicator_->algorithm_of(call()); }
   /// Runs the collective to its end.
   Status run();
-  /// Received bytes that are not what the repetition sent.
+  /// The number of received bytes that differ from the data sent in the repetition.
   std::uint64_t count_wrong(std::uint64_t repetition) const;
-  /// What every rank holds in the end.
+  /// The size of the result on every rank in bytes.
   std::uint64_t received_bytes() const { return buffer_.size(); }
 
  private:
@@ -59,7 +59,7 @@ class Exercise {
   std::uint32_t me() const { return index(communicator_->rank()); }
   bool is_root() const { return communicator_->rank() == options_.root; }
   CollectiveCall call();
-  /// The part of the send buffer for each rank, or the one for all: blocks of send_bytes.
+  /// The part of the send buffer for each rank, or for all: blocks of send_bytes.
   std::uint64_t send_blocks() const;
   std::uint64_t receive_blocks() const;
   std::span<std::byte> contribution();
@@ -69,8 +69,8 @@ class Exercise {
 
   Communicator* communicator_;
   ExerciseOptions options_;
-  std::vector<std::byte> buffer_;  ///< received into; in place also sent from
-  std::vector<std::byte> apart_;   ///< the send buffer where not in place
+  std::vector<std::byte> buffer_;  ///< receive buffer, and send buffer in place
+  std::vector<std::byte> apart_;   ///< send buffer if not in place
 };
 
 }  // namespace tutti::app

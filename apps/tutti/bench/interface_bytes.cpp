@@ -22,7 +22,9 @@ Result<InterfaceBytes> interface_bytes(const std::string& interface) {
     fields >> bytes.sent;
     if (fields) return bytes;
   }
-  return failure(Code::system, "no counters of interface '{}' in /proc/net/dev", interface);
+  return failure(Code::system,
+                 "interface '{}' has no counters in /proc/net/dev: name one of this namespace",
+                 interface);
 }
 
 }  // namespace tutti::app

@@ -1,4 +1,4 @@
-// What a network interface has carried, as the kernel counts it.
+// The traffic of a network interface as the kernel counts it.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ struct InterfaceBytes {
   std::uint64_t received = 0;
 };
 
-/// Counts since the interface exists, link headers included. From /proc/net/dev, which shows the
-/// network namespace of this process also where /sys still shows another.
+/// Bytes since the interface exists, link headers included. Read from /proc/net/dev, which shows
+/// this process's network namespace even if /sys shows another.
 Result<InterfaceBytes> interface_bytes(const std::string& interface);
 
 }  // namespace tutti::app

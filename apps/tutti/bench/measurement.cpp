@@ -16,17 +16,17 @@ namespace {
 constexpr std::int64_t kFirstLeadNs = 2'000'000;  // from the agreement on a start to that start
 constexpr std::int64_t kLongestLeadNs = 100'000'000;
 constexpr int kAttemptsPerIteration = 3;
-// Beyond this much data per row only every n-th repetition is filled anew and checked.
+// Above this much data per row only every n-th repetition is filled and checked.
 constexpr std::uint64_t kCheckedBytes = std::uint64_t{256} << 20;
 constexpr auto kSettle = std::chrono::milliseconds(10);  // for the last acknowledgements
 
-/// What a rank says before each repetition.
+/// The report of a rank before each repetition.
 struct Turn {
   std::int64_t now_ns = 0;
-  std::int64_t was_late = 0;  ///< it learnt the start of the repetition before after that instant
+  std::int64_t was_late = 0;  ///< whether it learnt the start of the previous repetition too late
 };
 
-/// The repetitions of one exercise, with a common start each.
+/// The repetitions of one exercise, each with a common start.
 class Repetitions {
  public:
   Repetitions(Session& session, Exercise& exercise, int check_every)
@@ -34,9 +34,9 @@ class Repetitions {
 
   /// Adds repetitions until `wanted` had a common start, or too many had none.
   Status add(int wanted);
-  /// Brings the ranks' results together.
+  /// Combines the results of the ranks.
   Result<Measured> result() const;
-  /// How often the exercise has run, for warm-up and in vain, too.
+  /// Runs of the exercise, including warm-up and late starts.
   int total() const { return total_; }
 
  private:
@@ -45,11 +45,11 @@ class Repetitions {
 
   Session& session_;
   Exercise& exercise_;
-  int check_every_;  ///< 0: never
+  int check_every_;  ///< repetitions per check; 0: no checks
   std::uint64_t repetition_ = 0;
   std::int64_t lead_ns_ = kFirstLeadNs;
   std::int64_t start_ns_ = 0;
-  bool pending_ = false;  ///< the last repetition is not judged yet
+  bool pending_ = false;  ///< whether the last repetition is not judged yet
   bool late_ = false;
   std::int64_t last_ns_ = 0;
   std::vector<std::int64_t> own_ns_;
@@ -60,7 +60,7 @@ class Repetitions {
   std::uint64_t wrong_ = 0;
 };
 
-/// Judges the repetition before and fixes the start of the next; false: enough.
+/// Judges the previous repetition and sets the start of the next; false: enough.
 Result<bool> Repetitions::agree(int wanted) {
   auto turns = session_.share(Turn{bench::now_ns(), late_ ? 1 : 0});
   if (!turns) return turns.status();
@@ -111,7 +111,7 @@ Status Repetitions::add(int wanted) {
     if (!*more) return {};
     if (Status status = run_one(); !status) return status;
     if (!check) continue;
-    // A rank that checks takes the core from one that has not finished.
+    // Checking would take the core from a rank that has not finished.
     if (Status status = session_.finish(); !status) return status;
     ++checked_;
     wrong_ += exercise_.count_wrong(repetition_);
@@ -125,7 +125,7 @@ Result<Measured> Repetitions::result() const {
   if (!all) return all.status();
   if (own_ns_.empty()) {
     return failure(Code::timeout,
-                   "no repetition had a common start after {} attempts: this host is too busy",
+                   "no repetition had a common start after {} attempts: free cores of this host",
                    attempts_);
   }
   Measured measured;
@@ -154,11 +154,11 @@ double ideal_bytes(const ExerciseOptions& exercise, std::uint32_t size) {
   return static_cast<double>(exercise.send_bytes) * blocks * size;
 }
 
-/// The increase of the interface's counters in a run of operations without anything in between.
+/// Measures the increase of the interface's counters over consecutive operations.
 Result<LinkBytes> measure_link(Session& session, Exercise& exercise, const ExerciseOptions& what,
                                int iterations) {
   const std::string& interface = session.locations()[index(session.rank())].interface;
-  // A rank that cannot read its counters says so with the others, or they would wait for it.
+  // A rank that cannot read its counters reports it first, because the others would block.
   if (auto status = session.exchange(std::vector<int>{0}); !status) return status.status();
   std::this_thread::sleep_for(kSettle);
   const auto before = interface_bytes(interface);
@@ -195,7 +195,7 @@ Result<LinkBytes> measure_link(Session& session, Exercise& exercise, const Exerc
 
 using Counters = std::vector<std::pair<std::string, std::uint64_t>>;
 
-/// Fills in the increase of the counters since `before`, which took so many repetitions.
+/// Sets the increase of the counters since `before`, which covers this many repetitions.
 Status count_increase(Session& session, const Counters& before, int repetitions,
                       Measured& measured) {
   const Counters after = session.communicator().counters();
@@ -236,14 +236,14 @@ double Measured::mean_ns() const {
 Result<Measured> measure(Session& session, const ExerciseOptions& what,
                          const MeasureOptions& options) {
   auto exercise = Exercise::create(session.communicator(), what);
-  // A rank without memory says so, or the others would wait for it in the first collective.
+  // A rank without memory reports it first, because the others would block in the first collective.
   auto able = session.exchange(std::vector<int>{exercise.ok() ? 1 : 0});
   if (!exercise) return exercise.status();
   if (!able) return able.status();
   for (std::size_t r = 0; r < able->size(); ++r) {
     if ((*able)[r][0] == 0) return failure(Code::peer_failed, "rank {} has too little memory", r);
   }
-  // Refused alike by all ranks.
+  // All ranks fail here with the same reason.
   auto algorithm = exercise->algorithm();
   if (!algorithm) return algorithm.status();
   const auto before = session.communicator().counters();

@@ -17,7 +17,7 @@ struct Bandwidth {
   double bus = 0;
 };
 
-/// What a bus carries of the size that is quoted, as the field defines it.
+/// The factor from algorithm bandwidth to bus bandwidth, as NCCL tests define it.
 double bus_factor(Operation operation, std::uint32_t ranks) {
   if (operation == Operation::allreduce) return 2 * (ranks - 1.0) / ranks;
   return counts_all_blocks(operation) ? (ranks - 1.0) / ranks : 1.0;
@@ -68,7 +68,7 @@ void print_result(const BenchOptions& options, const BenchRow& row, const Measur
 void print_definitions(const BenchOptions& options, Session& session) {
   const char* clock = session.one_clock()
                           ? "from a common start of all ranks to the end of the last rank"
-                          : "the longest of the ranks' times from a barrier's exit to the end "
+                          : "longest time of a rank from a barrier's exit to the end "
                             "(the ranks do not share a clock)";
   fmt::print("# time: {}; median of {} repetitions after {} to warm up\n", clock,
              options.measure.iterations, options.measure.warmup);
@@ -79,8 +79,8 @@ void print_definitions(const BenchOptions& options, Session& session) {
   fmt::print("# algbw: size / time; busbw: algbw x {}; 1 GB = 1e9 bytes\n",
              bus_factor_text(options.operation));
   fmt::print(
-      "# #wrong: received bytes that differ from the rank's, the place's and the "
-      "repetition's pattern, all ranks together\n");
+      "# #wrong: received bytes, over all ranks, that differ from the pattern of "
+      "rank, offset and repetition\n");
   if (!options.measure.link_bytes) return;
   fmt::print(
       "# link bytes: per operation, by the interfaces' counters, headers included; ideal: "

@@ -1,4 +1,4 @@
-// The results of `tutti bench`: the table that the field knows, and the same as JSON.
+// The results of `tutti bench` as a table in the format of NCCL tests and as JSON.
 #pragma once
 
 #include <cstdint>
@@ -19,25 +19,25 @@ struct BenchOptions {
   Operation operation = Operation::allgather;
   Rank root{0};
   Reduction reduction;
-  SizeRange range;  ///< of ExerciseOptions::send_bytes
+  SizeRange range;  ///< range of ExerciseOptions::send_bytes
   bool percentiles = false;
   std::string json_path;
 };
 
-/// One size.
+/// The results for one size.
 struct BenchRow {
   std::uint64_t send_bytes = 0;          ///< see ExerciseOptions
-  std::uint64_t size_bytes = 0;          ///< the size that the field quotes
-  std::optional<Measured> out_of_place;  ///< where it can be called so, too
+  std::uint64_t size_bytes = 0;          ///< quoted size
+  std::optional<Measured> out_of_place;  ///< result with two buffers, if the collective allows them
   Measured in_place;
 };
 
-/// The comment lines above the rows.
+/// Prints the comment lines above the rows.
 void print_header(const BenchOptions& options, Session& session);
 void print_row(const BenchOptions& options, const BenchRow& row, std::uint32_t ranks);
 void print_summary(const BenchOptions& options, const std::vector<BenchRow>& rows);
 
-/// Everything, by the schema of docs/bench.md.
+/// The JSON document, with the schema of docs/bench.md.
 nlohmann::json to_json(const BenchOptions& options, Session& session,
                        const std::vector<BenchRow>& rows);
 

@@ -66,7 +66,7 @@ Result<nlohmann::json> parse_results(const std::string& text) {
 
 Result<nlohmann::json> run_on_loopback() {
   const device::Descriptor output(memfd_create("tutti-demo", MFD_CLOEXEC));
-  if (!output.valid()) return system_failure(errno, "making a file for the results");
+  if (!output.valid()) return system_failure(errno, "cannot make a file for the results");
   RunOptions options;
   options.count = kLoopbackRanks;
   options.program = rank_command(kLoopback);
@@ -74,7 +74,7 @@ Result<nlohmann::json> run_on_loopback() {
   options.timeout = kPartTimeout;
   options.out_fd = output.get();
   if (const int status = run_command(options); status != 0) {
-    return failure(Code::peer_failed, "a rank ended with status {}; its message is above", status);
+    return failure(Code::peer_failed, "a rank ended with status {}: see its message above", status);
   }
   return parse_results(read_all(output.get()));
 }
@@ -98,7 +98,7 @@ Result<nlohmann::json> run_in_lab() {
   const auto report = lab::run_ranks(*lab, options);
   if (!report) return report.status();
   if (report->exit_status != 0) {
-    return failure(Code::peer_failed, "rank {} ended with status {}; its message is above",
+    return failure(Code::peer_failed, "rank {} ended with status {}: see its message above",
                    report->first_failed, report->exit_status);
   }
   return parse_results(output);
@@ -112,8 +112,8 @@ std::string algorithm_of(const nlohmann::json& row) {
 std::string kib(double bytes) { return fmt::format("{:.1f}", bytes / 1024); }
 
 void print_results(const nlohmann::json& results, std::uint32_t ranks) {
-  fmt::print("  {:<22} {:<10} {:>10} {:>18} {:>18}  {}\n", "", "by", "time (ms)",
-             "KiB: most by one", "KiB: by all", "data");
+  fmt::print("  {:<22} {:<10} {:>10} {:>18} {:>18}  {}\n", "", "by", "time (ms)", "KiB: max rank",
+             "KiB: all ranks", "data");
   for (const auto& row : results) {
     const auto sent = row["sent_bytes_by_rank"].get<std::vector<double>>();
     double most = 0;
@@ -134,7 +134,7 @@ void print_results(const nlohmann::json& results, std::uint32_t ranks) {
   }
 }
 
-/// Each host's port: what went up and what came down, in one operation.
+/// Prints the bytes up and down at each host's port in one operation.
 void print_ports(const nlohmann::json& results) {
   fmt::print("\n  KiB at each port in one operation, up / down:\n  {:<6}", "host");
   for (const auto& row : results) {
@@ -206,9 +206,9 @@ int run(bool with_lab) {
 
 void add_demo_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "demo", "Multicast beside a ring, with real data: on this host, then in a lab");
+      "demo", "Compare multicast with a ring on real data, on this host and in a lab");
   const auto no_lab = std::make_shared<bool>(false);
-  command->add_flag("--no-lab", *no_lab, "On this host only");
+  command->add_flag("--no-lab", *no_lab, "Run on this host only, without a lab");
   command->callback([no_lab, &exit_code] { exit_code = run(!*no_lab); });
   add_demo_rank_command(app, exit_code);
 }

@@ -53,7 +53,7 @@ Result<nlohmann::json> measure_all(const DemoRankOptions& options, Session& sess
 
 int run(const DemoRankOptions& options) {
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
-  // What is shown is multicast, which shared memory would do without.
+  // The demonstration is about multicast, which shared memory does not use.
   SessionOptions of_session;
   of_session.communicator.device_name = "ip";
   auto session = Session::create(of_session);

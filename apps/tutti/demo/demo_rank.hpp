@@ -1,4 +1,4 @@
-// What one process of `tutti demo` does: the same exchanges by multicast and by the ring.
+// One process of `tutti demo`: the same exchanges by multicast and by the ring.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -8,17 +8,17 @@
 
 namespace tutti::app {
 
-/// What the processes of the demonstration are told.
+/// The settings of the demonstration's processes.
 struct DemoRankOptions {
-  std::uint64_t allgather_bytes = 0;  ///< of each rank's block
-  std::uint64_t broadcast_bytes = 0;  ///< of the message
+  std::uint64_t allgather_bytes = 0;  ///< size of each rank's block
+  std::uint64_t broadcast_bytes = 0;  ///< size of the message
   int iterations = 10;
   int warmup = 8;
   bool link_bytes = false;
 };
 
-/// Registers `demo-rank`, which `tutti demo` starts and the help does not show. Rank 0 prints the
-/// results as one line of JSON: an array of {operation, algorithm, size_bytes, p50_ns, wrong_bytes,
+/// Registers `demo-rank`, which `tutti demo` starts and the help hides. Rank 0 prints the results
+/// as one line of JSON: an array of {operation, algorithm, size_bytes, p50_ns, wrong_bytes,
 /// sent_bytes_by_rank, ports}.
 void add_demo_rank_command(CLI::App& app, int& exit_code);
 

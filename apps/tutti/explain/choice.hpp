@@ -1,4 +1,4 @@
-// Which algorithm `automatic` stands for, as Communicator finds it (C7).
+// The algorithm that `automatic` chooses, by the rules of the Communicator.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace tutti::app {
 
-/// Where a question takes the ranks to be.
+/// The location of the ranks in a question.
 struct Whereabouts {
   std::string device = "ip";
-  std::uint32_t hosts = 0;  ///< 0: one for each rank; with shared memory one for all
+  std::uint32_t hosts = 0;  ///< number of hosts; 0: one per rank, with shared memory one for all
 };
 
-/// What runs for a block of so many bytes, the environment's preferences included.
+/// The algorithm for a block of this size, by the environment's preferences and the rules.
 Result<collectives::Choice> choose(Operation operation, std::uint32_t ranks,
                                    std::uint64_t block_bytes, const Whereabouts& where = {});
 

@@ -36,7 +36,7 @@ struct ExplainOptions {
   std::string multicast;
 };
 
-/// What an endpoint of this host would have; the MTU of its interface where none is given.
+/// Completes the MTU and the chunk size as an endpoint of this host would have them.
 Status complete_from_host(PlanInput& input, bool window_given) {
   const int family = input.ipv6 ? AF_INET6 : AF_INET;
   const char* name = std::getenv("TUTTI_INTERFACE");
@@ -68,7 +68,7 @@ void print_turns(const PlanInput& input, const Plan& plan) {
   } else {
     fmt::print(
         "  senders   learned: the first collectives in {} turns; then all at once, each at "
-        "its share of the link's rate where the link is the limit, unless that loses much\n",
+        "its share of the link's rate where the link is the limit, unless losses are high\n",
         plan.steps);
   }
 }
@@ -124,7 +124,8 @@ void print_plan(const PlanInput& input, const Plan& plan, bool chosen) {
              plan.user_bytes, plan.state_bytes, multicast ? ", besides the receivers' window" : "");
 }
 
-/// The busiest link decides, in either direction. Turns idle the receivers' links.
+/// The busiest link decides, in either direction. In turns, the receivers' links idle between
+/// blocks.
 void print_times(const PlanInput& input, const Plan& multicast, const Plan& ring,
                  std::uint64_t bits_per_second) {
   const auto milliseconds = [&](std::uint64_t bytes) {
@@ -157,7 +158,7 @@ void print_comparison(const PlanInput& input, const Plan& multicast, const Plan&
       input.operation == Operation::allgather ? "ring" : "chain", total, sent);
 }
 
-/// As the communicator takes it: the option's, else the environment's.
+/// The transport as the communicator chooses it: the option, else the environment.
 Result<Multicast> wanted_multicast(const ExplainOptions& options) {
   CommunicatorOptions wanted;
   wanted.multicast = options.multicast;
@@ -165,12 +166,12 @@ Result<Multicast> wanted_multicast(const ExplainOptions& options) {
   if (!name) return name.status();
   if (*name == "ud") return Multicast::ud;
   if (options.question.where.device == "host") {
-    return Status(Code::unsupported, "the device host has no UC multicast; --device ip has");
+    return Status(Code::unsupported, "the device host has no UC multicast: use --device ip");
   }
   return Multicast::uc;
 }
 
-/// Multicast and ring down to datagrams, which task lists do not show.
+/// Multicast and ring in datagrams, which task lists do not show.
 Status explain_datagrams(const ExplainOptions& options, std::uint64_t rate) {
   PlanInput input = options.input;
   const auto multicast_by = wanted_multicast(options);
@@ -227,9 +228,10 @@ Status explain(const ExplainOptions& given) {
 }
 
 void add_task_options(CLI::App& command, ScheduleQuestion& question) {
-  command.add_option("--algorithm", question.algorithm,
-                     "Another than would run: NAME or NAME:segments=8");
-  command.add_flag("--check", question.check, "Prove the task lists of all ranks");
+  command.add_option(
+      "--algorithm", question.algorithm,
+      "Algorithm to explain, NAME or NAME:segments=8 (default: the one that would run)");
+  command.add_flag("--check", question.check, "Prove the task lists of all ranks correct");
   command.add_flag("--tasks", question.tasks, "Print the task lists of all ranks");
   command.add_option("--draw", question.draw, "Write a timeline of the tasks to this SVG file");
 }
@@ -240,7 +242,7 @@ void add_operation(CLI::App& parent, Operation operation, int& exit_code) {
   PlanInput& input = options->input;
   input.operation = operation;
   input.mtu_bytes = kUnknownMtu;
-  command->add_option("--ranks,-p", input.ranks, "How many ranks")
+  command->add_option("--ranks,-p", input.ranks, "Number of ranks")
       ->required()
       ->check(CLI::Range(1u, 1u << 24));
   if (operation == Operation::barrier) {
@@ -248,41 +250,45 @@ void add_operation(CLI::App& parent, Operation operation, int& exit_code) {
   } else {
     command
         ->add_option("--bytes,-b", options->bytes,
-                     "Of the message, or of each rank's block: 64K, 4M")
+                     "Size of the message, or of each rank's block: 64K, 4M")
         ->required();
   }
   Whereabouts& where = options->question.where;
-  command->add_option("--device", where.device, "What moves the bytes: ip, or host: shared memory")
+  command
+      ->add_option("--device", where.device,
+                   "Device that moves the bytes: ip, or host (shared memory)")
       ->check(CLI::IsMember({"ip", "host"}))
       ->capture_default_str();
   command->add_option("--hosts", where.hosts,
-                      "How many hosts; otherwise one a rank, with shared memory one in all");
-  command->add_option("--rate", options->rate, "Of the links, for times: 1gbit, 100gbit");
+                      "Number of hosts (default: one per rank, with shared memory one)");
+  command->add_option("--rate", options->rate, "Rate of the links, for times: 1gbit, 100gbit");
   if (has_root(operation))
-    command->add_option("--root", options->question.root, "The rank that is special");
+    command->add_option("--root", options->question.root, "Root of the collective");
   add_task_options(*command, options->question);
   if (has_datagrams(operation)) {
     command
-        ->add_option("--mtu", input.mtu_bytes, "Of the network; otherwise of this host's interface")
+        ->add_option("--mtu", input.mtu_bytes,
+                     "MTU of the network (default: of this host's interface)")
         ->check(CLI::Range(576u, 65536u));
     command
         ->add_option("--multicast", options->multicast,
-                     "ud: a chunk is a datagram; uc: a message of several (otherwise "
+                     "ud: a chunk is one datagram; uc: a message of several (default: "
                      "TUTTI_MULTICAST, else ud)")
         ->check(CLI::IsMember({"ud", "uc"}));
     command
         ->add_option("--chunk-bytes", input.chunk_bytes,
-                     "Payload of a chunk; otherwise what the MTU allows, by uc the longest message")
+                     "Payload bytes of a chunk (default: the most that the MTU allows, for uc the "
+                     "longest message)")
         ->check(CLI::Range(32u, 65472u));
     command
         ->add_option("--segment-bytes", input.segment_bytes,
-                     "Payload of a uc datagram; otherwise what the MTU allows")
+                     "Payload bytes of a uc datagram (default: the most that the MTU allows)")
         ->check(CLI::Range(32u, 65472u));
     command->add_option("--subgroups", input.subgroups, "Multicast subgroups")
         ->check(CLI::Range(1u, 256u));
     command->add_option("--chains", input.chains, "Ranks that multicast at once; 0: learned");
     command->add_option("--window", options->window,
-                        "Bytes that every receiver has posted; otherwise this host's");
+                        "Bytes that every receiver has posted (default: this host's)");
     command->add_flag("--ipv6", input.ipv6, "IPv6 instead of IPv4");
   }
   command->callback([options, operation, &exit_code] {
@@ -296,7 +302,7 @@ void add_operation(CLI::App& parent, Operation operation, int& exit_code) {
 
 void add_explain_command(CLI::App& app, int& exit_code) {
   CLI::App* command =
-      app.add_subcommand("explain", "Which algorithm would run, what it would do, and why");
+      app.add_subcommand("explain", "Show the algorithm that would run, its cost, and the reason");
   command->require_subcommand(1);
   for (std::uint32_t c = 0; c < kCollectives; ++c)
     add_operation(*command, static_cast<Operation>(c), exit_code);

@@ -1,12 +1,11 @@
-// `tutti explain`: which algorithm would run, what it would do, and why.
+// `tutti explain`: shows the algorithm that would run, its cost, and the reason.
 #pragma once
 
 #include <CLI/App.hpp>
 
 namespace tutti::app {
 
-/// Registers the subcommand; its run puts the status into `exit_code`, which must outlive `app`'s
-/// parsing.
+/// Registers the subcommand. Its run sets `exit_code`, which must outlive the parsing of `app`.
 void add_explain_command(CLI::App& app, int& exit_code);
 
 }  // namespace tutti::app

@@ -22,11 +22,11 @@ constexpr std::uint32_t kUdpBytes = 8;
 constexpr std::uint32_t kIpv4Bytes = 20;
 constexpr std::uint32_t kIpv6Bytes = 40;
 constexpr std::uint32_t kEthernetBytes = 14;
-constexpr std::uint64_t kRingSegmentBytes = 64 * 1024;  // as the ring of the engine
+constexpr std::uint64_t kRingSegmentBytes = 64 * 1024;  // as the engine's ring
 
 constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
-/// As ranks whose interfaces and buffers are alike agree on it.
+/// The chunk and segment sizes that ranks with equal interfaces and buffers agree on.
 device::ip::ChunkShape agreed_shape(const PlanInput& input) {
   device::ip::IpOptions options;
   options.family = input.ipv6 ? AF_INET6 : AF_INET;
@@ -41,20 +41,20 @@ device::ip::ChunkShape agreed_shape(const PlanInput& input) {
   return shape;
 }
 
-/// Of a block: those of each whole chunk, and those of the last.
+/// Wire bytes of a block: of its whole chunks, and of its last one.
 std::uint64_t datagrams_of(const Plan& plan, std::uint64_t block_bytes) {
   const std::uint64_t whole = block_bytes / plan.chunk_bytes;
   return whole * divide_up(plan.chunk_bytes, plan.datagram_bytes) +
          divide_up(block_bytes - whole * plan.chunk_bytes, plan.datagram_bytes);
 }
 
-/// Recursive doubling among the largest power of two of ranks; the others fold into it.
+/// Recursive doubling among the largest power of two of ranks; the other ranks fold into it.
 std::uint64_t barrier_messages(std::uint32_t ranks) {
   const std::uint64_t power = std::bit_floor(ranks);
   return power * static_cast<std::uint64_t>(std::countr_zero(power)) + 2 * (ranks - power);
 }
 
-/// Reports up a tree for every pulse that a later one waits for.
+/// Credit reports up a tree, for every batch that a later batch waits for.
 std::uint64_t credit_messages(const PlanInput& input, std::uint64_t chunks,
                               std::uint32_t bytes_per_chunk) {
   const engine::Settings settings;
@@ -88,13 +88,14 @@ Result<Plan> plan_multicast(const PlanInput& input) {
   plan.datagrams_per_block = datagrams_of(plan, input.send_bytes);
   plan.chunks = plan.chunks_per_block * blocks;
   if (plan.chunks >= wire::kMaxChunks) {
-    return failure(Code::invalid_argument, "{} chunks are more than the {} that PSNs can number",
+    return failure(Code::invalid_argument,
+                   "{} chunks are more than the {} that PSNs can number: use larger chunks",
                    plan.chunks, wire::kMaxChunks);
   }
   const protocol::Sequencer sequencer(blocks, std::max(1u, input.chains));
   plan.steps = sequencer.steps();
   plan.user_bytes = input.send_bytes * blocks;
-  // A bit a chunk, and per block the highest PSN seen by each subgroup.
+  // One bit per chunk, and for each block the highest PSN seen by each subgroup.
   plan.state_bytes = divide_up(plan.chunks, 8) + std::uint64_t{blocks} * input.subgroups * 4;
   if (input.ranks == 1 || plan.chunks == 0) return plan;
   plan.barrier_messages = barrier_messages(input.ranks);
@@ -114,7 +115,7 @@ Plan plan_ring(const PlanInput& input) {
   const std::uint64_t others = input.ranks - 1;
   Plan plan;
   plan.algorithm = Algorithm::ring;
-  // --chunk-bytes cuts what is multicast alone.
+  // --chunk-bytes applies to multicast only.
   const std::uint32_t frame =
       std::max<std::uint32_t>(agreed_shape(input).datagram_bytes, device::rc::kMinFrameBytes);
   plan.chunk_bytes = frame - static_cast<std::uint32_t>(device::rc::kRcWriteHeaderBytes);
@@ -131,7 +132,7 @@ Plan plan_ring(const PlanInput& input) {
       input.send_bytes +
       plan.chunks_per_block *
           (header_bytes(input.ipv6) + static_cast<std::uint32_t>(device::rc::kRcWriteHeaderBytes));
-  // An allgather's block passes P - 1 links, and so does a broadcast's message.
+  // The block of an Allgather crosses P - 1 links, and so does the message of a Broadcast.
   const std::uint64_t blocks = gather ? input.ranks : 1;
   plan.chunks = plan.chunks_per_block * blocks * others;
   plan.messages = (gather ? input.ranks : others) + segments * blocks * others;

@@ -42,7 +42,7 @@ Result<std::vector<Schedule>> build(const ScheduleQuestion& question,
        .parameters = collectives::suited(entry, parameters, question.ranks, question.block_bytes)});
 }
 
-/// The most that one rank uses, field by field.
+/// The largest resource use of a rank, field by field.
 Result<RankUse> most_used(const std::vector<Schedule>& schedules, const schedule::Shape& shape) {
   RankUse most;
   for (const Schedule& schedule : schedules) {
@@ -101,7 +101,7 @@ Status print_check(const std::vector<Schedule>& schedules) {
   if (!validation.ok()) return validation.status();
   fmt::print(
       "\nproved for every size and order of arrival: each rank ends with what the collective "
-      "promises,\nno task reads what is not there or writes what another uses, no rank waits "
+      "promises,\nno task reads absent data or writes data in use, no rank waits "
       "forever\n(longest chain of messages: {}{})\n",
       validation.longest_chain,
       !reduces(schedules.front().purpose().collective) ? ""
@@ -142,7 +142,7 @@ Status draw(const ScheduleQuestion& question, const std::vector<Schedule>& sched
                              question.ranks, schedules.front().purpose().algorithm,
                              model.bits_per_second / 1e9, timeline->end_s * 1e3));
   file.close();
-  if (!file) return failure(Code::system, "--draw: {} cannot be written", question.draw);
+  if (!file) return failure(Code::system, "cannot write --draw file {}", question.draw);
   fmt::print("\ndrawn: {} ({:.3f} ms on links of {:g} Gbit/s with {:g} us a message)\n",
              question.draw, timeline->end_s * 1e3, model.bits_per_second / 1e9,
              model.latency_s * 1e6);
@@ -153,7 +153,7 @@ Status draw(const ScheduleQuestion& question, const std::vector<Schedule>& sched
 
 Status report_schedules(const ScheduleQuestion& question) {
   if (question.ranks > kMaxRanksToBuild) {
-    return failure(Code::invalid_argument, "--ranks {}: task lists are written for up to {} ranks",
+    return failure(Code::invalid_argument, "--ranks {} is too many for task lists: use at most {}",
                    question.ranks, kMaxRanksToBuild);
   }
   auto chosen = choose(question.collective, question.ranks, question.block_bytes, question.where);

@@ -1,4 +1,4 @@
-// What the algorithms of a collective cost, and what one of them does task by task.
+// The costs of a collective's algorithms, and the task lists of one of them.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@ struct ScheduleQuestion {
   Whereabouts where;
   std::uint32_t root = 0;
   DataType type = DataType::float32;
-  std::string algorithm;  ///< empty: what would run
-  bool check = false;     ///< prove it
-  bool tasks = false;     ///< print the task lists
-  std::string draw;       ///< write a timeline to this file
+  std::string algorithm;  ///< algorithm; empty: the one that would run
+  bool check = false;     ///< whether to prove the task lists correct
+  bool tasks = false;     ///< whether to print the task lists
+  std::string draw;       ///< SVG file for a timeline; empty: none
   std::uint64_t bits_per_second = 0;
 };
 
-/// The table of all algorithms of the collective that serve so many ranks, with the one that would
-/// run, and why; then what the question asks about one of them.
+/// Prints the table of all algorithms of the collective for this number of ranks, marks the one
+/// that would run with the reason, and answers the question about one of them.
 Status report_schedules(const ScheduleQuestion& question);
 
 }  // namespace tutti::app

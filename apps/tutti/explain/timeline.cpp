@@ -21,7 +21,7 @@ using schedule::Task;
 using schedule::TaskIndex;
 using schedule::TaskKind;
 
-/// The ranks' boards under one clock.
+/// The task boards of all ranks under one clock.
 class Forecast {
  public:
   Forecast(std::span<const Schedule> schedules, const LinkModel& model)
@@ -49,7 +49,7 @@ class Forecast {
     }
     for (std::uint32_t r = 0; r < schedules_.size(); ++r) {
       if (!boards_[r].done())
-        return failure(Code::internal, "rank {} waits forever: --check says why", r);
+        return failure(Code::internal, "rank {} never ends: see --check for the reason", r);
     }
     timeline_.end_s = now_s_;
     return std::move(timeline_);
@@ -189,7 +189,7 @@ class Forecast {
   Timeline timeline_;
 };
 
-/// Rows of a rank: what it sends, what it receives, what it computes.
+/// The rows of a rank: its sends, its receives, its computation.
 enum class Lane : std::uint32_t { sends, receives, computes };
 constexpr std::uint32_t kLanes = 3;
 

@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::uint64_t kEnoughFiles = 1024;
 constexpr std::uint64_t kEnoughMemberships = 20;
-/// The share of the UDP memory of a host that one rank's receive buffers may take.
+/// The largest share of a host's UDP memory that one rank's receive buffers should take.
 constexpr std::uint64_t kRanksPerHost = 8;
 
 using Findings = std::vector<Finding>;
 
 void judge_buffers(const HostFacts& facts, Findings& findings) {
   const Limits& limits = facts.limits;
-  // The kernel doubles what is asked for, to account for its own overhead.
+  // The kernel doubles the requested size to account for its overhead.
   if (limits.granted_receive_buffer_bytes < 2 * limits.wanted_receive_buffer_bytes) {
     findings.push_back(
         {Severity::slow,
@@ -100,9 +100,10 @@ void judge_network(const HostFacts& facts, Findings& findings) {
     if (!bridge.snooping || bridge.querier) continue;
     findings.push_back(
         {Severity::note,
-         fmt::format("bridge {} snoops but does not query: unless another querier is on its "
-                     "network, members are forgotten after some minutes and hear nothing",
-                     bridge.name),
+         fmt::format(
+             "bridge {} snoops but does not query: unless another querier is on its "
+             "network, memberships expire after some minutes and members receive no multicast",
+             bridge.name),
          fmt::format("ip link set dev {} type bridge mcast_querier 1", bridge.name)});
   }
 }
@@ -112,8 +113,8 @@ void judge_firewall(const HostFacts& facts, Findings& findings) {
   if (facts.input_policy == InputPolicy::drop) {
     findings.push_back(
         {Severity::failing,
-         fmt::format("the firewall drops what no rule accepts ({}); Tutti needs UDP from the "
-                     "job's network, and to its groups",
+         fmt::format("the firewall drops datagrams that no rule accepts ({}): Tutti needs UDP from "
+                     "the job's network and to its groups",
                      facts.input_policy_source),
          "iptables -I INPUT -p udp -d 239.192.0.0/14 -j ACCEPT; iptables -I INPUT -p udp -s "
          "NETWORK/PREFIX -j ACCEPT"});

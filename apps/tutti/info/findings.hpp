@@ -1,4 +1,4 @@
-// What is wrong with a host, and how to mend it.
+// Problems of a host, each with a command that fixes it.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 namespace tutti::app {
 
 enum class Severity {
-  note,     ///< may matter; Tutti works
-  slow,     ///< Tutti works, but slower than it could
-  failing,  ///< something will not work
+  note,     ///< possible problem; Tutti works
+  slow,     ///< Tutti works, but slower than possible
+  failing,  ///< a feature or job that does not work
 };
 
 struct Finding {
   Severity severity = Severity::note;
   std::string text;     ///< one sentence
-  std::string command;  ///< that mends it, to be run as root unless it says otherwise
+  std::string command;  ///< command that fixes it, run as root unless it says otherwise
 };
 
-/// Worst first.
+/// The findings, worst first.
 std::vector<Finding> find_faults(const HostFacts& facts);
 
 /// "note", "slow", "failing".

@@ -1,4 +1,4 @@
-// What this host has that matters to Tutti, read once.
+// The properties of this host that matter to Tutti.
 #pragma once
 
 #include <array>
@@ -13,57 +13,59 @@
 
 namespace tutti::app {
 
-/// A software switch of this host.
+/// A software bridge of this host.
 struct Bridge {
   std::string name;
   bool snooping = false;
   bool querier = false;
 };
 
-/// What the kernel and this user's privilege offer to sockets.
+/// The limits of the kernel and this user on sockets.
 struct SocketFeatures {
-  bool segmentation = false;     ///< UDP_SEGMENT: one call sends many datagrams
-  bool receive_offload = false;  ///< UDP_GRO: one call receives many datagrams
+  bool segmentation = false;     ///< UDP_SEGMENT: many datagrams sent by one call
+  bool receive_offload = false;  ///< UDP_GRO: many datagrams received by one call
   bool forced_buffers = false;   ///< SO_RCVBUFFORCE: receive buffers above net.core.rmem_max
 };
 
 struct Limits {
   std::uint64_t rmem_max_bytes = 0;
   std::uint64_t wmem_max_bytes = 0;
-  std::uint64_t wanted_receive_buffer_bytes = 0;   ///< what Tutti asks for
-  std::uint64_t granted_receive_buffer_bytes = 0;  ///< what it gets, as the kernel accounts
-  std::array<std::uint64_t, 3> udp_mem_pages{};    ///< low, pressure, high
+  std::uint64_t wanted_receive_buffer_bytes = 0;  ///< receive buffer that Tutti requests
+  std::uint64_t granted_receive_buffer_bytes =
+      0;  ///< receive buffer that it gets, as the kernel counts
+  std::array<std::uint64_t, 3> udp_mem_pages{};  ///< low, pressure, high
   std::uint64_t page_bytes = 0;
   std::uint64_t open_files_soft = 0;
   std::uint64_t open_files_hard = 0;
   std::uint64_t igmp_max_memberships = 0;
 };
 
-/// What a firewall does with datagrams that no rule names.
+/// The firewall's treatment of datagrams that no rule names.
 enum class InputPolicy { accept, drop, unknown };
 
 struct HostFacts {
   std::string host;
   std::string kernel;
-  unsigned cores = 0;         ///< of the host
-  unsigned usable_cores = 0;  ///< by this process
+  unsigned cores = 0;         ///< cores of the host
+  unsigned usable_cores = 0;  ///< cores that this process may use
   std::vector<device::ip::Interface> interfaces;
-  std::optional<device::ip::Interface> chosen;  ///< for a job of several hosts, by the environment
-  std::string chosen_error;                     ///< why there is none
-  std::string multicast_route;              ///< interface of the IPv4 route to the groups, or ""
+  std::optional<device::ip::Interface>
+      chosen;                   ///< interface for a job of several hosts, by the environment
+  std::string chosen_error;     ///< reason if there is none
+  std::string multicast_route;  ///< interface of the IPv4 route to the groups, or ""
   std::vector<std::string> strict_filters;  ///< interfaces with strict reverse path filtering
   SocketFeatures features;
   Limits limits;
   std::vector<Bridge> bridges;
   InputPolicy input_policy = InputPolicy::unknown;
-  std::string input_policy_source;       ///< what was asked, or why it could not be
+  std::string input_policy_source;       ///< source of the policy, or the reason if it is unknown
   device::Capabilities capabilities;     ///< of the device `ip` on `chosen`, or on loopback
-  device::Capabilities uc_capabilities;  ///< where chunks travel by UC
+  device::Capabilities uc_capabilities;  ///< capabilities for chunks by UC
   std::string capabilities_error;
   lab::LabSupport lab;
 };
 
-/// Reads everything; what cannot be read keeps its default. Takes about a tenth of a second.
+/// Reads all facts in about a tenth of a second. A fact that cannot be read keeps its default.
 HostFacts read_host_facts();
 
 /// "accept", "drop", "unknown".

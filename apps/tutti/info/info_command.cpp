@@ -44,7 +44,7 @@ std::vector<std::string> capability_names(const device::Capabilities& capabiliti
   return names;
 }
 
-/// The address without the port, which is 0.
+/// The address without its port, which is 0.
 std::string address_of(const device::ip::Interface& interface) {
   std::string text = interface.address.to_string();
   text.resize(text.rfind(':'));
@@ -199,7 +199,7 @@ void print_text(const HostFacts& facts, const std::vector<Finding>& findings,
   print_device(facts);
   print_interfaces(facts);
   print_limits(facts);
-  if (findings.empty()) fmt::print("\nNothing wrong was found.\n");
+  if (findings.empty()) fmt::print("\nNo problems found.\n");
   for (const Finding& one : findings) {
     fmt::print("\n[{}] {}\n    {}\n", to_string(one.severity), one.text, one.command);
   }
@@ -229,8 +229,8 @@ int run(bool json) {
 }  // namespace
 
 void add_info_command(CLI::App& app, int& exit_code) {
-  CLI::App* command =
-      app.add_subcommand("info", "What this host can do, what is wrong with it, and a self-test");
+  CLI::App* command = app.add_subcommand(
+      "info", "Show the capabilities and problems of this host and run a self-test");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "As one JSON object");
   command->callback([json, &exit_code] { exit_code = run(*json); });

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kBytes = 64 * 1024;
 constexpr std::uint64_t kRepetition = 1;
 
-/// One rank's part, in its own thread.
+/// The part of one rank, in its own thread.
 SelfTest take_part(runtime::Bootstrap& bootstrap) {
   SelfTest result;
   result.bytes = kBytes;

@@ -1,4 +1,4 @@
-// Whether Tutti works on this host at all: a real broadcast over loopback.
+// Tests Tutti on this host with a real broadcast over loopback.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace tutti::app {
 struct SelfTest {
   Status status;
   std::uint64_t bytes = 0;
-  std::uint64_t datagrams = 0;    ///< multicast, sent
-  Nanoseconds create_time{0};     ///< for both ranks to find each other
-  Nanoseconds broadcast_time{0};  ///< at the receiving rank, the first after creation
+  std::uint64_t datagrams = 0;    ///< multicast datagrams sent
+  Nanoseconds create_time{0};     ///< time for both ranks to join
+  Nanoseconds broadcast_time{0};  ///< duration of the first broadcast on the receiving rank
 };
 
-/// Two ranks, as threads of this process, on loopback: a broadcast of 64 KiB, compared.
+/// Runs two ranks as threads of this process on loopback and checks a broadcast of 64 KiB.
 SelfTest run_self_test();
 
 }  // namespace tutti::app

@@ -32,22 +32,27 @@ const std::map<std::string, sim::Routing>& routing_names() {
 }
 
 void NetworkOptions::add_to(CLI::App& command) {
-  command.add_option("--bytes,-b", bytes, "Of a rank's block, or of the message: 64K, 1M");
-  command.add_option("--topology", topology,
-                     "single:HOSTS, tree:LEAVESxHOSTSxSPINES, cluster188 or "
-                     "radix:RADIXxLEVELS[xHOSTS]; otherwise the usual one for so many ranks");
+  command.add_option("--bytes,-b", bytes, "Size of a rank's block, or of the message: 64K, 1M");
+  command.add_option(
+      "--topology", topology,
+      "single:HOSTS, tree:LEAVESxHOSTSxSPINES, cluster188 or "
+      "radix:RADIXxLEVELS[xHOSTS] (default: the usual one for this number of ranks)");
   command
       .add_option("--topology-file", topology_file,
-                  "A network of one's own: see docs/simulator.md for the format")
+                  "File that describes the network, in the format of docs/simulator.md")
       ->check(CLI::ExistingFile);
-  command.add_option("--placement", placement, "packed, even, spread or random")
+  command
+      .add_option("--placement", placement,
+                  "Placement of ranks on hosts: packed, even, spread or random")
       ->transform(CLI::CheckedTransformer(kPlacements));
-  command.add_option("--rate", rate, "Of all links: 56gbit");
-  command.add_option("--background", background.streams, "Streams of others between random hosts")
+  command.add_option("--rate", rate, "Rate of all links: 56gbit");
+  command.add_option("--background", background.streams, "Background streams between random hosts")
       ->check(CLI::Range(0u, 1u << 20));
-  command.add_option("--background-load", background.load, "Share of a link that each takes")
+  command
+      .add_option("--background-load", background.load,
+                  "Share of a link that each background stream takes")
       ->check(CLI::Range(0.01, 1.0));
-  command.add_option("--trace", trace, "Write what happened when, for Perfetto, to this file");
+  command.add_option("--trace", trace, "Write a trace for Perfetto to this file");
 }
 
 Result<std::uint64_t> NetworkOptions::read_bytes() const {
@@ -102,9 +107,10 @@ Status TraceFile::write() const {
   std::ofstream out(path_);
   trace_->write(out);
   out.close();
-  if (!out) return Status(Code::invalid_argument, "cannot write the trace to " + path_);
+  if (!out) return Status(Code::invalid_argument, "cannot write --trace file " + path_);
   if (trace_->left_out() > 0) {
-    fmt::print(stderr, "the trace ends early: {} spans are left out\n", trace_->left_out());
+    fmt::print(stderr, "the trace is incomplete: {} spans are missing at its end\n",
+               trace_->left_out());
   }
   return {};
 }

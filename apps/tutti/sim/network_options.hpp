@@ -1,4 +1,4 @@
-// What the commands that simulate a network have in common: its options, its tables, its trace.
+// Options, tables and traces that the commands with a simulated network share.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -27,22 +27,22 @@ struct NetworkOptions {
 
   void add_to(CLI::App& command);
   Result<std::uint64_t> read_bytes() const;
-  /// The text of the topology's file; empty where none is named.
+  /// The text of the topology file; empty if none is named.
   Result<std::string> read_topology_file() const;
-  /// The network asked for, or the usual one for so many ranks.
+  /// The network that the options name, or the usual one for this number of ranks.
   Result<simulation::TopologySpec> read_place(std::uint32_t ranks) const;
 };
 
-/// "ecmp", "adaptive", "destination".
+/// Parses "ecmp", "adaptive" or "destination".
 const std::map<std::string, sim::Routing>& routing_names();
 
-/// Processor time of this process.
+/// Processor time used by this process.
 double processor_seconds();
 
-/// {"host_up": {"packets": ...}, ...}: the classes that carried anything.
+/// Formats {"host_up": {"packets": ...}, ...} with the classes that carried traffic.
 nlohmann::json classes_json(const std::array<sim::TrafficCount, sim::kLinkClasses>& classes);
 
-/// A trace that goes to a file; without a name there is none.
+/// A trace written to a file; without a name there is none.
 class TraceFile {
  public:
   explicit TraceFile(std::string path) : path_(std::move(path)) {

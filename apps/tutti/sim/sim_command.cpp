@@ -4,7 +4,7 @@ namespace tutti::app {
 
 void add_sim_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "sim", "Collectives on a simulated network: their time and traffic, and tests with faults");
+      "sim", "Simulate collectives on a network: time, traffic, and tests with faults");
   command->require_subcommand(1);
   add_sim_run_command(*command, exit_code);
   add_sim_traffic_command(*command, exit_code);

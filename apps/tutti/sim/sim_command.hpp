@@ -5,11 +5,11 @@
 
 namespace tutti::app {
 
-/// Adds `sim run`, `sim traffic`, `sim datapath`, `sim offload`, `sim sort`, `sim figures`,
-/// `sim swarm` and `sim replay`; a failure sets `exit_code`.
+/// Adds `sim run`, `sim traffic`, `sim datapath`, `sim offload`, `sim sort`, `sim figures`, `sim
+/// swarm` and `sim replay`. A failure sets `exit_code`.
 void add_sim_command(CLI::App& app, int& exit_code);
 
-/// Adds each of them to `sim`.
+/// Each adds one subcommand to `sim`.
 void add_sim_run_command(CLI::App& sim, int& exit_code);
 void add_sim_traffic_command(CLI::App& sim, int& exit_code);
 void add_sim_datapath_command(CLI::App& sim, int& exit_code);

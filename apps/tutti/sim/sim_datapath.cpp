@@ -28,7 +28,7 @@ struct SimDatapathOptions {
   bool json = false;
 };
 
-constexpr double kGigabyte = 1e9;  // as the source's program counts
+constexpr double kGigabyte = 1e9;  // as the program of [Khalilov24] counts
 
 nlohmann::json to_json(const DatapathSpec& spec, const DatapathReport& report) {
   return {{"transport", spec.staging ? "ud" : "uc"},
@@ -96,19 +96,21 @@ Status run(SimDatapathOptions& options) {
 
 void add_sim_datapath_command(CLI::App& sim, int& exit_code) {
   CLI::App* command = sim.add_subcommand(
-      "datapath", "The receive datapath run by an interface's own threads, their time modelled");
+      "datapath",
+      "Simulate the receive datapath on the threads of a network interface, with a time model");
   const auto options = std::make_shared<SimDatapathOptions>();
   command
       ->add_option("transport", options->transport, "uc: straight into the buffer; ud: by staging")
       ->check(CLI::IsMember({"uc", "ud"}));
-  command->add_option("--threads,-t", options->threads, "How many, a list")->delimiter(',');
-  command->add_option("--chunk-bytes", options->spec.chunk_bytes, "Of a completion")
+  command->add_option("--threads,-t", options->threads, "Numbers of threads, a list")
+      ->delimiter(',');
+  command->add_option("--chunk-bytes", options->spec.chunk_bytes, "Bytes of a completion")
       ->check(CLI::Range(64u, 1u << 20));
   command->add_option("--buffer", options->buffer, "Received, once");
-  command->add_option("--rate", options->rate, "Of the link");
-  command->add_option("--window", options->spec.window_chunks, "Chunks posted for a thread")
+  command->add_option("--rate", options->rate, "Rate of the link");
+  command->add_option("--window", options->spec.window_chunks, "Chunks posted per thread")
       ->check(CLI::Range(1u, 8192u));
-  command->add_option("--seed", options->spec.seed, "Of everything that is drawn");
+  command->add_option("--seed", options->spec.seed, "Seed of all random choices");
   command->add_flag("--json", options->json, "As JSON");
   command->callback([options, &exit_code] {
     if (Status status = run(*options); !status) exit_code = complain("sim datapath", status);

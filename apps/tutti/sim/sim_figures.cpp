@@ -58,15 +58,16 @@ Status run(const SimFiguresOptions& options) {
     std::fflush(stdout);
     sections.push_back(std::move(*section));
   }
-  const char* extent = options.figures.quick
-                           ? "Fewer ranks and sizes than the full report has: run without --quick. "
-                           : "";
+  const char* extent =
+      options.figures.quick
+          ? "Fewer ranks and sizes than the full report: run without --quick for that. "
+          : "";
   const std::string about = fmt::format(
-      "Simulated packet by packet on this machine, with the library's own protocol where a figure "
-      "is about it. {}Dashed lines and open marks are the source's: what its text and tables "
-      "print, as its plots are not published as numbers. Source: Khalilov, Di Girolamo, Chrapek, "
-      "Nudelman, Bloch, Hoefler: Network-Offloaded Bandwidth-Optimal Broadcast and Allgather for "
-      "Distributed AI, SC 2024.",
+      "Simulated packet by packet on this machine, with the library's own protocol in figures "
+      "about the protocol. {}Dashed lines and open marks are values of the paper: those that its "
+      "text and tables print, because its plots are not published as numbers. Paper: Khalilov, Di "
+      "Girolamo, Chrapek, Nudelman, Bloch, Hoefler: Network-Offloaded Bandwidth-Optimal Broadcast "
+      "and Allgather for Distributed AI, SC 2024.",
       extent);
   std::ofstream out(options.output);
   out << write_page(about, sections);
@@ -80,15 +81,16 @@ Status run(const SimFiguresOptions& options) {
 
 void add_sim_figures_command(CLI::App& sim, int& exit_code) {
   CLI::App* command = sim.add_subcommand(
-      "figures", "The source's figures beside ours: one HTML file that any browser opens");
+      "figures", "Reproduce the figures of Khalilov et al. 2024 beside theirs in one HTML file");
   const auto options = std::make_shared<SimFiguresOptions>();
   std::vector<std::string> names;
   for (const FigureRecipe& recipe : kRecipes) names.emplace_back(recipe.id);
-  command->add_flag("--quick", options->figures.quick, "Fewer ranks and sizes: a minute");
-  command->add_option("--only", options->only, "These figures only, a list")
+  command->add_flag("--quick", options->figures.quick,
+                    "Use fewer ranks and sizes, for a run of a minute");
+  command->add_option("--only", options->only, "Figures to draw, a list (default: all)")
       ->delimiter(',')
       ->check(CLI::IsMember(names));
-  command->add_option("--output,-o", options->output, "The file to write")->capture_default_str();
+  command->add_option("--output,-o", options->output, "Output file")->capture_default_str();
   command->callback([options, &exit_code] {
     if (Status status = run(*options); !status) exit_code = complain("sim figures", status);
   });

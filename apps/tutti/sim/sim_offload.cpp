@@ -181,26 +181,28 @@ Status run(const SimOffloadOptions& options) {
 
 void add_sim_offload_command(CLI::App& sim, int& exit_code) {
   CLI::App* command = sim.add_subcommand(
-      "offload", "Collectives by triggers on simulated interfaces: buffers' use, and speedups");
+      "offload", "Simulate collectives by triggers on network interfaces: buffer use and speedups");
   const auto options = std::make_shared<SimOffloadOptions>();
   command
       ->add_option("what", options->what,
-                   "table: how full the hash buffers are in Allreduces; broadcast, reduce or "
+                   "table: use of the hash buffers in Allreduces; broadcast, reduce or "
                    "allreduce: their speedup over hosts")
       ->check(CLI::IsMember({"table", "broadcast", "reduce", "allreduce"}));
-  command->add_option("--sizes,-s", options->sizes, "Of a vector, a list; 256 B to 1 MiB else")
+  command
+      ->add_option("--sizes,-s", options->sizes,
+                   "Sizes of a vector, a list (default: 256 B to 1 MiB)")
       ->delimiter(',');
-  command->add_option("--jobs,-j", options->jobs, "At once, a list")
+  command->add_option("--jobs,-j", options->jobs, "Numbers of concurrent jobs, a list")
       ->delimiter(',')
       ->check(CLI::Range(1u, 32u));
   command
       ->add_option("--links", options->links,
-                   "shared: a node's jobs queue for its link and its memory; own: each has its "
-                   "own, as the source's formulas have it. Broadcasts: own, else shared")
+                   "shared: the jobs of a node share its link and memory; own: each has its "
+                   "own, as in the formulas of [Xu25] (default: own for Broadcast, else shared)")
       ->check(CLI::IsMember({"shared", "own"}));
-  command->add_option("--nodes,-p", options->nodes, "A rank of each job on each")
+  command->add_option("--nodes,-p", options->nodes, "Number of nodes, each with a rank of each job")
       ->check(CLI::Range(2u, 1024u));
-  command->add_option("--seed", options->seed, "Of when the processes call");
+  command->add_option("--seed", options->seed, "Seed of the times at which processes call");
   command->add_flag("--json", options->json, "As JSON");
   command->callback([options, &exit_code] {
     if (Status status = run(*options); !status) exit_code = complain("sim offload", status);

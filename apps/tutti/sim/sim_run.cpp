@@ -152,7 +152,7 @@ Status run(SimRunOptions& options) {
 
 void add_sim_run_command(CLI::App& sim, int& exit_code) {
   CLI::App* command =
-      sim.add_subcommand("run", "One collective: time, phases, bytes by link class");
+      sim.add_subcommand("run", "Simulate one collective: time, phases, bytes by link class");
   const auto options = std::make_shared<SimRunOptions>();
   ExperimentSpec& spec = options->spec;
   command
@@ -160,28 +160,30 @@ void add_sim_run_command(CLI::App& sim, int& exit_code) {
                    "allgather, broadcast, ring-allgather, "
                    "chain-broadcast or barrier")
       ->transform(CLI::CheckedTransformer(kCollectives));
-  command->add_option("--ranks,-p", spec.ranks, "How many ranks")->check(CLI::Range(1u, 1u << 20));
+  command->add_option("--ranks,-p", spec.ranks, "Number of ranks")->check(CLI::Range(1u, 1u << 20));
   options->network.add_to(*command);
-  command->add_option("--iterations,-n", spec.iterations, "How many, one after another")
+  command
+      ->add_option("--iterations,-n", spec.iterations, "Number of collectives, one after another")
       ->check(CLI::Range(1u, 1u << 16));
-  command->add_option("--routing", spec.routing, "ecmp, adaptive or destination")
+  command->add_option("--routing", spec.routing, "Routing: ecmp, adaptive or destination")
       ->transform(CLI::CheckedTransformer(routing_names()));
-  command->add_option("--seed", spec.seed, "Of everything that is drawn");
-  command->add_option("--chunk-bytes", spec.chunk_bytes, "Payload of a packet")
+  command->add_option("--seed", spec.seed, "Seed of all random choices");
+  command->add_option("--chunk-bytes", spec.chunk_bytes, "Payload bytes of a packet")
       ->check(CLI::Range(256u, 65536u));
   command->add_option("--chains", spec.chains, "Ranks that multicast at once; 0: learned");
   command->add_option("--subgroups", spec.subgroups, "Multicast subgroups")
       ->check(CLI::Range(1u, 256u));
-  command->add_option("--staging", spec.staging_chunks, "Receives posted, a subgroup each")
+  command->add_option("--staging", spec.staging_chunks, "Receives posted per subgroup")
       ->check(CLI::Range(1u, 1u << 24));
-  command->add_option("--loss-ppm", spec.loss_ppm, "Packets lost per million, on every link")
+  command->add_option("--loss-ppm", spec.loss_ppm, "Lost packets per million on every link")
       ->check(CLI::Range(0u, 1'000'000u));
   command->add_flag("--per-packet", spec.per_packet,
-                    "An event for each packet at each host, none for several");
-  command->add_flag("--carry", spec.carry_bytes, "Carry the bytes and check them");
-  command->add_flag("!--lossy", spec.lossless, "Switches drop what does not fit their queues");
+                    "Simulate an event per packet and host instead of one for several packets");
+  command->add_flag("--carry", spec.carry_bytes, "Carry the data and check it");
+  command->add_flag("!--lossy", spec.lossless,
+                    "Let switches drop packets that do not fit their queues");
   command->add_flag("--json", options->json, "As JSON");
-  command->add_flag("--csv", options->csv, "As CSV, a line for each link class");
+  command->add_flag("--csv", options->csv, "Print CSV, one line per link class");
   command->callback([options, &exit_code] {
     if (Status status = run(*options); !status) exit_code = complain("sim run", status);
   });

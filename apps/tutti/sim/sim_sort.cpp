@@ -33,7 +33,7 @@ struct SimSortOptions {
   bool json = false;
 };
 
-/// The same sort by either runner, each in both ways.
+/// The same sort by either runner, blocking and overlapped.
 struct Cell {
   std::array<std::array<SortReport, 2>, 2> reports;  ///< by ListRunner, then overlapped
 
@@ -43,8 +43,8 @@ struct Cell {
   double ratio(ListRunner runner) const {
     return sim::to_seconds(of(runner, true).time) / sim::to_seconds(of(runner, false).time);
   }
-  /// What the source's tables tell of: by the interface and overlapped, over by hosts and waited
-  /// for.
+  /// The gain that [Inozemtsev12] reports: by the interface and overlapped, over by hosts and
+  /// blocking.
   double gain_percent() const {
     return 100 * (1 - sim::to_seconds(of(ListRunner::nic, true).time) /
                           sim::to_seconds(of(ListRunner::host, false).time));
@@ -110,8 +110,8 @@ void print_head(const SimSortOptions& options) {
   const SortSpec& spec = options.spec;
   fmt::print(
       "{} hosts of {} ranks, {}, Allgather {} by {} port(s), {:g} Gbit/s; "
-      "a key counted in {:g} ns, put in order in {:g} ns; a count of the histograms {:g} ns\n"
-      "times in us; gain: of interfaces and overlapped over hosts and blocking, in percent\n\n",
+      "{:g} ns to count a key, {:g} ns to put it in order; {:g} ns per count of the histograms\n"
+      "times in us; gain: interfaces and overlapped over hosts and blocking, in percent\n\n",
       spec.hosts, spec.ranks_per_host, spec.hierarchical ? "hierarchical" : "flat", spec.algorithm,
       spec.ports, static_cast<double>(spec.bits_per_second) / 1e9, options.count_ns,
       options.local_ns, options.routes_ns);
@@ -180,10 +180,12 @@ void add_work(CLI::App& command, SimSortOptions& options) {
   const auto add = [&](const char* name, double& value, const char* text) {
     command.add_option(name, value, text)->required()->check(CLI::Range(0.0, 1e6));
   };
-  add("--count-ns", options.count_ns, "To count a key: radix_sort's phase count, for one key");
-  add("--local-ns", options.local_ns, "To put a key in order: its phase local, for one key");
+  add("--count-ns", options.count_ns,
+      "Time in ns to count a key: radix_sort's phase count per key");
+  add("--local-ns", options.local_ns,
+      "Time in ns to put a key in order: radix_sort's phase local per key");
   add("--routes-ns", options.routes_ns,
-      "For a count of all ranks' histograms: its phase routes, for one of them");
+      "Time in ns per count of all histograms: radix_sort's phase routes per count");
 }
 
 void add_costs(CLI::App& command, SimSortOptions& options) {
@@ -192,9 +194,10 @@ void add_costs(CLI::App& command, SimSortOptions& options) {
     command.add_option(name, value, text)->check(CLI::Range(0, 1'000'000))->capture_default_str();
   };
   const simulation::ListCosts costs;
-  add("--post-ns", options.post_ns, costs.post, "Of a host, to post a task to its interface");
+  add("--post-ns", options.post_ns, costs.post,
+      "Time in ns for a host to post a task to its interface");
   add("--task-ns", options.task_ns, costs.task,
-      "Of an interface, for a message, a wait or an enable");
+      "Time in ns of an interface for a message, a wait or an enable");
 }
 
 }  // namespace
@@ -202,29 +205,34 @@ void add_costs(CLI::App& command, SimSortOptions& options) {
 void add_sim_sort_command(CLI::App& sim, int& exit_code) {
   CLI::App* command = sim.add_subcommand(
       "sort",
-      "A radix sort that waits for its Allgathers or overlaps them, by hosts and by interfaces "
+      "Simulate a radix sort with blocking or overlapped Allgathers, by hosts and by interfaces "
       "with wait and enable");
   const auto options = std::make_shared<SimSortOptions>();
   SortSpec& spec = options->spec;
-  command->add_option("--hosts", spec.hosts, "On one switch")->check(CLI::Range(1u, 4096u));
-  command->add_option("--ranks-per-host", spec.ranks_per_host, "They share its interface")
+  command->add_option("--hosts", spec.hosts, "Number of hosts on one switch")
+      ->check(CLI::Range(1u, 4096u));
+  command
+      ->add_option("--ranks-per-host", spec.ranks_per_host,
+                   "Ranks per host, which share its interface")
       ->check(CLI::Range(1u, 64u));
   command->add_flag("--hierarchical", spec.hierarchical,
-                    "A host's ranks meet in its memory, one of them speaks for all");
+                    "Combine a host's ranks in its memory; one of them communicates for all");
   command->add_option("--algorithm", spec.algorithm, "Of the Allgather: see `tutti explain`");
-  command->add_option("--ports", spec.ports, "Of a k-port algorithm")->check(CLI::Range(1u, 16u));
+  command->add_option("--ports", spec.ports, "Ports of a k-port algorithm")
+      ->check(CLI::Range(1u, 16u));
   command->add_option("--radix", options->radices, "A list")
       ->delimiter(',')
       ->check(CLI::Range(2u, 65536u));
-  command->add_option("--keys", options->keys, "Of a rank, a list")
+  command->add_option("--keys", options->keys, "Numbers of keys per rank, a list")
       ->delimiter(',')
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 28));
   command->add_option("--key-bits", spec.key_bits, "32 or 64")->check(CLI::IsMember({32u, 64u}));
-  command->add_option("--rate", options->rate, "Of all links")->capture_default_str();
+  command->add_option("--rate", options->rate, "Rate of all links")->capture_default_str();
   add_work(*command, *options);
   add_costs(*command, *options);
-  command->add_flag("--buffer-per-block", spec.buffer_per_block,
-                    "An interface's eager buffers hold one block, so that it sends block by block");
+  command->add_flag(
+      "--buffer-per-block", spec.buffer_per_block,
+      "Limit an interface's eager buffers to one block, so that it sends block by block");
   command->add_flag("--json", options->json, "As JSON");
   command->callback([options, &exit_code] {
     if (Status status = run(*options); !status) exit_code = complain("sim sort", status);

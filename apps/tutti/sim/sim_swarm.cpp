@@ -41,7 +41,7 @@ bool parse_range(const std::string& text, std::uint64_t& first, std::uint64_t& l
   return number(all.substr(0, dots), first) && number(all.substr(dots + 2), last) && first <= last;
 }
 
-/// Speaks to a terminal only, and not often.
+/// Prints progress to a terminal only, at a low rate.
 class SwarmProgress {
  public:
   explicit SwarmProgress(std::uint64_t seeds) : seeds_(seeds) {}
@@ -63,7 +63,7 @@ class SwarmProgress {
   std::chrono::steady_clock::time_point last_{};
 };
 
-/// The failure's kind: what a smaller scenario has to share.
+/// The kind of a failure, which a smaller scenario must share.
 std::string kind_of(const Status& status) {
   return status.message().substr(0, status.message().find_first_of("0123456789"));
 }
@@ -82,7 +82,7 @@ Status swarm(const SimSwarmOptions& options) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   progress.end();
   fmt::print(
-      "{} seeds, {} collectives at a rank done, {} ended by a death, {} events, {:.0f} "
+      "{} seeds, {} collectives done per rank, {} ended by a death, {} events, {:.0f} "
       "seeds/s, digest {:016x}\n",
       summary.seeds, summary.completed, summary.failed, summary.events,
       static_cast<double>(summary.seeds) / seconds, summary.digest);
@@ -117,7 +117,7 @@ Status replay(const std::string& file) {
   std::size_t frames = 0;
   for (const auto& one : result.frames) frames += one.size();
   fmt::print(
-      "{} collectives at a rank done, {} failed, ended at {:.3f} us, {} events, digest "
+      "{} collectives done per rank, {} failed, ended at {:.3f} us, {} events, digest "
       "{:016x}\n",
       result.report.completed, result.report.failed,
       static_cast<double>(result.report.ended.nanoseconds) / 1e3, result.report.events,
@@ -136,23 +136,24 @@ Status replay(const std::string& file) {
 
 void add_sim_swarm_command(CLI::App& sim, int& exit_code) {
   CLI::App* command = sim.add_subcommand(
-      "swarm", "Scenarios drawn from seeds, with faults; the first that fails is made small");
+      "swarm", "Run scenarios with faults drawn from seeds, and shrink the first that fails");
   const auto options = std::make_shared<SimSwarmOptions>();
-  command->add_option("--seeds", options->seeds, "1..1000, or one");
-  command->add_option("--ranks,-p", options->draws.ranks, "Of every scenario; otherwise drawn")
+  command->add_option("--seeds", options->seeds, "Seeds: a range 1..1000, or one");
+  command
+      ->add_option("--ranks,-p", options->draws.ranks, "Ranks of every scenario (default: drawn)")
       ->check(CLI::Range(1u, 1024u));
-  command->add_flag("!--no-deaths", options->draws.deaths, "No host dies");
-  command->add_option("--jobs,-j", options->jobs, "Threads; otherwise one a core")
+  command->add_flag("!--no-deaths", options->draws.deaths, "Run without deaths of hosts");
+  command->add_option("--jobs,-j", options->jobs, "Threads (default: one per core)")
       ->check(CLI::Range(1u, 256u));
-  command->add_flag("--no-shrink", options->no_shrink, "Leave a failing scenario as it is");
-  command->add_option("--output,-o", options->output, "Write the small scenario to this file");
+  command->add_flag("--no-shrink", options->no_shrink, "Do not shrink a failing scenario");
+  command->add_option("--output,-o", options->output, "Write the shrunk scenario to this file");
   command->callback([options, &exit_code] {
     if (Status status = swarm(*options); !status) exit_code = complain("sim swarm", status);
   });
 }
 
 void add_sim_replay_command(CLI::App& sim, int& exit_code) {
-  CLI::App* command = sim.add_subcommand("replay", "A scenario from a file");
+  CLI::App* command = sim.add_subcommand("replay", "Run a scenario from a file");
   const auto file = std::make_shared<std::string>();
   command->add_option("file", *file, "The scenario")->required()->check(CLI::ExistingFile);
   command->callback([file, &exit_code] {

@@ -127,7 +127,8 @@ Status run(SimTrafficOptions& options) {
 
 void add_sim_traffic_command(CLI::App& sim, int& exit_code) {
   CLI::App* command = sim.add_subcommand(
-      "traffic", "An algorithm as its messages, without a protocol: time, bytes by link class");
+      "traffic",
+      "Simulate the messages of an algorithm without a protocol: time, bytes by link class");
   const auto options = std::make_shared<SimTrafficOptions>();
   TrafficSpec& spec = options->spec;
   std::string names;
@@ -135,20 +136,21 @@ void add_sim_traffic_command(CLI::App& sim, int& exit_code) {
     names += (names.empty() ? "" : ", ") + std::string(one.name);
   }
   command->add_option("algorithm", spec.algorithm, names);
-  command->add_option("--ranks,-p", spec.ranks, "How many ranks")->check(CLI::Range(1u, 1u << 20));
+  command->add_option("--ranks,-p", spec.ranks, "Number of ranks")->check(CLI::Range(1u, 1u << 20));
   options->network.add_to(*command);
-  command->add_option("--iterations,-n", spec.iterations, "How many, each on an idle network")
+  command->add_option("--iterations,-n", spec.iterations, "Number of runs, each on an idle network")
       ->check(CLI::Range(1u, 1u << 16));
-  command->add_option("--seed", spec.seed, "Of everything that is drawn");
-  command->add_option("--routing", spec.routing, "ecmp, adaptive or destination")
+  command->add_option("--seed", spec.seed, "Seed of all random choices");
+  command->add_option("--routing", spec.routing, "Routing: ecmp, adaptive or destination")
       ->transform(CLI::CheckedTransformer(routing_names()));
-  command->add_option("--mtu", spec.traffic.mtu_bytes, "Payload of a packet at most")
+  command->add_option("--mtu", spec.traffic.mtu_bytes, "Largest payload of a packet in bytes")
       ->check(CLI::Range(64u, 65536u));
   command->add_option("--overhead-ns", options->overhead_ns,
-                      "From the last byte of a message to the next one sent");
+                      "Time in ns from the last byte of a message to the next send");
   command->add_flag("--per-packet", options->per_packet,
-                    "An event for each packet at each host, none for several");
-  command->add_flag("!--lossy", spec.lossless, "Switches drop what does not fit their queues");
+                    "Simulate an event per packet and host instead of one for several packets");
+  command->add_flag("!--lossy", spec.lossless,
+                    "Let switches drop packets that do not fit their queues");
   command->add_flag("--json", options->json, "As JSON");
   command->callback([options, &exit_code] {
     if (Status status = run(*options); !status) exit_code = complain("sim traffic", status);

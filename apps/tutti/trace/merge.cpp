@@ -23,12 +23,12 @@ using observe::TraceTrack;
 
 constexpr const char* kHeader = "tutti_trace";
 
-/// One end of a message: the same key at both.
+/// One end of a message, with the key that both ends share.
 struct MessageKey {
   std::int64_t communicator = 0;
   std::int64_t sequence = 0;
   std::int64_t from = 0;
-  std::int64_t to = 0;  ///< everybody: -1
+  std::int64_t to = 0;  ///< receiver; -1: all ranks
   std::int64_t slot = 0;
 
   auto operator<=>(const MessageKey&) const = default;
@@ -43,7 +43,7 @@ TraceTime time_of(const json& microseconds) {
   return TraceTime(std::llround(microseconds.get<double>() * 1e6));
 }
 
-/// trace-JOB-RANK.json: JOB; "": another kind of name.
+/// The JOB of a file name trace-JOB-RANK.json; "" for any other name.
 std::string job_of(const std::string& name) {
   constexpr std::string_view kBegin = "trace-";
   constexpr std::string_view kEnd = ".json";
@@ -81,7 +81,7 @@ class Merge {
     try {
       add(content);
     } catch (const json::exception& error) {
-      return failure(Code::invalid_argument, "{} is no trace of Tutti's: {}", path, error.what());
+      return failure(Code::invalid_argument, "{} is not a trace of Tutti: {}", path, error.what());
     }
     return {};
   }
@@ -137,7 +137,7 @@ class Merge {
     note_message(category, values, {track, begin, begin + length});
   }
 
-  /// Sends, and what they are the cause of.
+  /// The send events, by message.
   void note_message(const std::string& category, std::map<std::string, std::int64_t>& values,
                     const MessageEnd& end) {
     const std::int64_t me = end.track.group;
@@ -156,7 +156,7 @@ class Merge {
       came_.emplace_back(key, end);
     } else if (category == "collect") {
       key.from = peer->second;
-      // What comes begins with the first chunk, not when a receiver begins to wait.
+      // A receive span begins with the first chunk, not with the wait for it.
       came_.emplace_back(key, MessageEnd{end.track, end.begin, end.begin});
     }
   }
@@ -167,7 +167,8 @@ class Merge {
       if (sent == sent_.end()) continue;
       ++merged_.messages;
       const MessageEnd& begin = sent->second;
-      // A viewer ties an arrow to the span around its end, to which the end itself does not belong.
+      // A viewer attaches an arrow to the span that contains its end, and a span does not contain
+      // its last instant.
       const TraceTime inside = std::max(end.begin, end.end - TraceTime(1));
       merged_.trace.connect(begin.track, begin.begin, end.track, inside);
       const auto before = std::chrono::duration_cast<Nanoseconds>(begin.begin - end.end);
@@ -176,7 +177,7 @@ class Merge {
   }
 
   void describe() {
-    // Each is against rank 0: two ranks may be wrong by both together.
+    // Each offset is relative to rank 0, so the error between two ranks is the sum of theirs.
     std::sort(errors_ns_.rbegin(), errors_ns_.rend());
     std::int64_t worst = 0;
     for (std::size_t i = 0; i < std::min<std::size_t>(errors_ns_.size(), 2); ++i)

@@ -29,12 +29,11 @@ void print_summary(const MergedTrace& merged, const std::string& output) {
   if (!merged.missing.empty())
     fmt::print("no file of rank(s) {}: they ended without closing their communicator\n",
                fmt::join(merged.missing, ", "));
-  if (merged.dropped > 0)
-    fmt::print("{} older spans had made room for later ones\n", merged.dropped);
+  if (merged.dropped > 0) fmt::print("{} spans were overwritten by later ones\n", merged.dropped);
   fmt::print("clocks: within {:.3f} us of each other when compared\n",
              microseconds(merged.clock_error));
   if (merged.earliest > merged.clock_error)
-    fmt::print("but a message came {:.3f} us before it was sent: the clocks have drifted since\n",
+    fmt::print("but a message arrives {:.3f} us before its send: the clocks have drifted since\n",
                microseconds(merged.earliest));
 }
 
@@ -44,7 +43,7 @@ Status merge(const MergeOptions& options) {
   std::ofstream file(options.output);
   merged->trace.write(file);
   file.close();
-  if (!file) return failure(Code::system, "--output: {} cannot be written", options.output);
+  if (!file) return failure(Code::system, "cannot write --output file {}", options.output);
   print_summary(*merged, options.output);
   return {};
 }
@@ -52,14 +51,15 @@ Status merge(const MergeOptions& options) {
 }  // namespace
 
 void add_trace_command(CLI::App& app, int& exit_code) {
-  CLI::App* trace = app.add_subcommand("trace", "What to do with the files of TUTTI_TRACE");
+  CLI::App* trace = app.add_subcommand("trace", "Process the files written with TUTTI_TRACE");
   trace->require_subcommand(1);
   CLI::App* command = trace->add_subcommand(
-      "merge", "One file of all ranks, for ui.perfetto.dev or chrome://tracing");
+      "merge", "Merge the files of all ranks into one for ui.perfetto.dev or chrome://tracing");
   const auto options = std::make_shared<MergeOptions>();
-  command->add_option("directory", options->directory, "What TUTTI_TRACE named")->required();
-  command->add_option("-o,--output", options->output, "The file to write")->capture_default_str();
-  command->add_option("--job", options->job, "Which, where the directory has several");
+  command->add_option("directory", options->directory, "Directory or file that TUTTI_TRACE named")
+      ->required();
+  command->add_option("-o,--output", options->output, "Output file")->capture_default_str();
+  command->add_option("--job", options->job, "Job to merge, if the directory has several");
   command->callback([options, &exit_code] {
     if (Status status = merge(*options); !status) exit_code = complain("trace merge", status);
   });

@@ -1,4 +1,4 @@
-// `tutti trace`: what to do with the files of TUTTI_TRACE.
+// `tutti trace`: processes the files written with TUTTI_TRACE.
 #pragma once
 
 #include <CLI/App.hpp>

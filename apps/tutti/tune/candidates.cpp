@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint32_t kPortsTried[] = {1, 2, 3};
 constexpr std::uint32_t kRadicesTried[] = {2, 4, 8};
 
-/// What differs from the others: more ports or a higher radix than there are ranks do not.
+/// Values that make a difference: more ports or a higher radix than there are ranks do not.
 std::vector<schedule::Parameters> variants(const collectives::AlgorithmEntry& entry,
                                            std::uint32_t ranks) {
   std::vector<schedule::Parameters> list;

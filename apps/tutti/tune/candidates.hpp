@@ -1,5 +1,5 @@
-// What `tutti tune` tries: every algorithm of a collective that serves the ranks, and what those
-// can be tuned by.
+// The candidates of `tutti tune`: every algorithm of a collective that serves the ranks, with its
+// parameters.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tutti::app {
 
-/// Each as it can stand in a table. Segments are left to the size.
+/// Candidates as a table writes them. The number of segments follows from the size.
 std::vector<collectives::Choice> candidates(Operation operation, std::uint32_t ranks);
 
 }  // namespace tutti::app

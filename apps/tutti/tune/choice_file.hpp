@@ -1,4 +1,4 @@
-// What `tutti tune` found, as TUTTI_ALGORITHM_FILE reads it.
+// The results of `tutti tune` as a table for TUTTI_ALGORITHM_FILE.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,20 @@
 
 namespace tutti::app {
 
-/// One size of one collective.
+/// The result for one size of one collective.
 struct TunedRow {
   Operation operation = Operation::allgather;
   std::uint64_t block_bytes = 0;
-  std::string chosen{};  ///< as it stands in a table; "automatic": nothing beat what is usual
-  std::string usual{};   ///< what that is
+  std::string chosen{};  ///< algorithm as a table writes it; "automatic": none beat the default
+  std::string usual{};   ///< default algorithm
   double chosen_us = 0;
   double usual_us = 0;
 
   bool usual_is_best() const { return chosen == "automatic"; }
 };
 
-/// The table: what is for `place`, and its rows, by collective and from the smallest size up.
-/// Between two measured sizes it changes half-way, in powers; beyond the largest it chooses
-/// nothing.
+/// Writes the table: its place and its rows, by collective and ascending size. The choice changes
+/// at the geometric mean of two measured sizes; above the largest the default applies.
 std::string choice_file(const collectives::ChoicePlace& place, const std::vector<TunedRow>& rows,
                         const std::string& title);
 

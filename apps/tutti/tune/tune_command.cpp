@@ -33,14 +33,14 @@ constexpr Operation kTuned[] = {
 struct TuneOptions {
   SessionOptions session;
   MeasureOptions measure;
-  std::vector<std::string> operations;  ///< empty: all
+  std::vector<std::string> operations;  ///< collectives; empty: all
   SizeRange range{.min_bytes = 64, .max_bytes = std::uint64_t{1} << 20};
   double margin_percent = 5;
   std::string output = "tutti-choices.txt";
   bool append = false;
 };
 
-/// One thing that was measured.
+/// One measurement.
 struct Timed {
   double median_us = 0;
   std::string algorithm;
@@ -76,7 +76,7 @@ class Tuner {
   }
 
  private:
-  /// Measures a choice; null: what is usual.
+  /// Measures a choice; null: the default.
   Result<Timed> time(Operation operation, std::uint64_t bytes, const collectives::Choice* choice) {
     ExerciseOptions exercise{.operation = operation, .send_bytes = bytes};
     if (choice != nullptr) {
@@ -110,7 +110,7 @@ class Tuner {
       if (collectives::to_string(one) == row.usual) continue;
       const auto timing = time(operation, bytes, &one);
       if (!timing) {
-        // All ranks hear so before anything is sent.
+        // Every rank learns of a failure before anything is sent.
         if (timing.status().code() == Code::unsupported) continue;
         return timing.status();
       }
@@ -122,8 +122,8 @@ class Tuner {
     return confirm(std::move(row), *best);
   }
 
-  /// Of many that are measured one is lucky: the best has to win once more, and those figures
-  /// count.
+  /// The best of many measurements may be luck, so it must win a second time, and the second
+  /// figures are reported.
   Result<TunedRow> confirm(TunedRow row, const collectives::Choice& best) {
     const auto usual = time(row.operation, row.block_bytes, nullptr);
     if (!usual) return usual.status();
@@ -160,7 +160,7 @@ Result<std::vector<Operation>> operations_of(const TuneOptions& options) {
   }
   for (const std::string& one : options.operations) {
     if (std::find(known.begin(), known.end(), one) == known.end())
-      return failure(Code::invalid_argument, "'{}' cannot be tuned; there are {}", one,
+      return failure(Code::invalid_argument, "'{}' cannot be tuned: use {}", one,
                      fmt::join(known, ", "));
   }
   return list;
@@ -170,15 +170,16 @@ Status check(const TuneOptions& options) {
   for (const char* variable : {"TUTTI_ALGORITHMS", "TUTTI_ALGORITHM_FILE"}) {
     if (std::getenv(variable) != nullptr)
       return failure(Code::invalid_argument,
-                     "{} is set, and would be taken for what is usual: unset it", variable);
+                     "{} is set and would change the default that is compared: unset it", variable);
   }
   if (!options.session.algorithm.empty())
-    return failure(Code::invalid_argument, "--algorithm {}: all of them are tried",
+    return failure(Code::invalid_argument,
+                   "--algorithm {} has no effect here: leave it out, all algorithms are measured",
                    options.session.algorithm);
   constexpr std::size_t kElement = element_bytes(DataType::float32);
   if (options.range.min_bytes % kElement != 0 || options.range.step_bytes % kElement != 0)
-    return failure(Code::invalid_argument, "sizes must be multiples of {} bytes, one element",
-                   kElement);
+    return failure(Code::invalid_argument,
+                   "a size is not a multiple of the element: use multiples of {} bytes", kElement);
   return options.range.check();
 }
 
@@ -190,8 +191,8 @@ Status write(const TuneOptions& options, const Tuner& tuner, const std::vector<T
   std::ofstream file(options.output, options.append ? std::ios::app : std::ios::trunc);
   file << text;
   file.close();
-  if (!file) return failure(Code::system, "--output: {} cannot be written", options.output);
-  fmt::print("\n{}: {}, for these ranks alone\n", options.output, to_string(tuner.place()));
+  if (!file) return failure(Code::system, "cannot write --output file {}", options.output);
+  fmt::print("\n{}: {}, for these ranks only\n", options.output, to_string(tuner.place()));
   return {};
 }
 
@@ -199,7 +200,7 @@ Status tune(const TuneOptions& options) {
   if (Status status = check(options); !status) return status;
   const auto operations = operations_of(options);
   if (!operations) return operations.status();
-  // A sleep until the common start must not end late.
+  // The sleep until the common start must not end late.
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   auto session = Session::create(options.session);
   if (!session) return session.status();
@@ -215,17 +216,18 @@ Status tune(const TuneOptions& options) {
 }  // namespace
 
 void add_tune_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand(
-      "tune",
-      "Measure which algorithm is the quickest for what, as one process of a job (tutti run, lab, "
-      "mpirun), and write a table for TUTTI_ALGORITHM_FILE");
+  CLI::App* command = app.add_subcommand("tune",
+                                         "Measure the fastest algorithm for each collective and "
+                                         "size, as one process of a job (tutti run, lab, "
+                                         "mpirun), and write a table for TUTTI_ALGORITHM_FILE");
   const auto options = std::make_shared<TuneOptions>();
-  command->add_option("collectives", options->operations, "allgather broadcast ...; otherwise all");
-  command->add_option("-o,--output", options->output, "The file to write")->capture_default_str();
+  command->add_option("collectives", options->operations,
+                      "Collectives: allgather broadcast ... (default: all)");
+  command->add_option("-o,--output", options->output, "Output file")->capture_default_str();
   command->add_flag("--append", options->append,
-                    "Add to the file, which may have tables for other ranks, hosts and devices");
+                    "Append to the file, which may have tables for other ranks, hosts and devices");
   add_size_range(*command, options->range);
-  command->add_option("-n,--iters", options->measure.iterations, "Repetitions that are measured")
+  command->add_option("-n,--iters", options->measure.iterations, "Measured repetitions")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   command->add_option("-w,--warmup_iters", options->measure.warmup, "Repetitions before")
@@ -233,7 +235,7 @@ void add_tune_command(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command
       ->add_option("--margin", options->margin_percent,
-                   "Percent by which an algorithm must beat the usual one, twice")
+                   "Percent by which an algorithm must beat the default, twice")
       ->check(CLI::Range(0.0, 90.0))
       ->capture_default_str();
   add_session_options(*command, options->session);

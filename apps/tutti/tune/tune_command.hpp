@@ -1,5 +1,5 @@
-// `tutti tune`: measures which algorithm is the quickest for what, on the ranks of a job, and
-// writes a table that TUTTI_ALGORITHM_FILE reads (C7).
+// `tutti tune`: measures the fastest algorithm for each collective and size on the ranks of a job
+// and writes a table for TUTTI_ALGORITHM_FILE.
 #pragma once
 
 #include <CLI/App.hpp>

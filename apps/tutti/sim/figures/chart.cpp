@@ -18,7 +18,7 @@ constexpr double kTop = 12;
 constexpr double kBottom = 48;
 constexpr int kColours = 8;
 
-/// Numbers of an axis onto the paper.
+/// Maps the numbers of an axis to the drawing.
 class Ruler {
  public:
   Ruler(const ChartAxis& axis, double low, double high, double from, double to)

@@ -1,6 +1,6 @@
-// Small charts as SVG text: lines, dots and bars with axes. Colours are CSS classes of the page
-// they stand in, so that light and dark are the page's business. A plotting library would bring its
-// own colours, fonts and a second language for what are two kinds of chart.
+// Small charts as SVG text: lines, dots and bars with axes. Colours are CSS classes of the page,
+// which switches between light and dark. A plotting library would bring its own colours, fonts and
+// a second language for two kinds of chart.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace tutti::app {
 
 enum class Scale : std::uint8_t { linear, log2, log10 };
-/// How a number is written on an axis.
+/// The format of the numbers on an axis.
 enum class Unit : std::uint8_t { number, bytes, percent };
 
 struct ChartPoint {
@@ -21,7 +21,7 @@ struct ChartPoint {
 struct ChartSeries {
   std::string name;
   std::vector<ChartPoint> points;
-  bool of_source = false;  ///< drawn dashed, with open dots
+  bool of_source = false;  ///< whether the values are the paper's: dashed lines, open dots
   bool dots_only = false;
 };
 
@@ -29,7 +29,7 @@ struct ChartAxis {
   std::string label;
   Scale scale = Scale::linear;
   Unit unit = Unit::number;
-  bool from_zero = true;  ///< linear only
+  bool from_zero = true;  ///< whether a linear axis starts at zero
 };
 
 struct LineChart {
@@ -38,26 +38,26 @@ struct LineChart {
   std::vector<ChartSeries> series;
 };
 
-/// Groups of bars, one bar a series in each.
+/// Groups of bars, with one bar per series in each.
 struct BarChart {
   ChartAxis y;
   std::vector<std::string> groups;
   struct Bars {
     std::string name;
-    std::vector<double> values;  ///< by group
+    std::vector<double> values;  ///< values by group
     bool of_source = false;
   };
   std::vector<Bars> bars;
 };
 
-/// An <svg> with its legend, as HTML.
+/// Draws an <svg> with its legend, as HTML.
 std::string draw_chart(const LineChart& chart);
 std::string draw_chart(const BarChart& chart);
 
-/// A table; the first row is its head.
+/// Draws a table; its first row is the header.
 std::string draw_table(const std::vector<std::vector<std::string>>& rows);
 
-/// "64 KiB"; "2.5"; "12 %".
+/// Formats "64 KiB", "2.5" or "12 %".
 std::string write_number(double value, Unit unit);
 
 }  // namespace tutti::app

@@ -1,4 +1,5 @@
-// The source's figures, each run anew: what it says, what comes out here, and why the two differ.
+// The figures of [Khalilov24], each reproduced: the paper's value, our value, and the reason for a
+// difference.
 #pragma once
 
 #include <span>
@@ -10,10 +11,10 @@
 namespace tutti::app {
 
 struct FigureOptions {
-  bool quick = false;  ///< fewer sizes and ranks: for a minute, not for judging
+  bool quick = false;  ///< whether to use fewer sizes and ranks, for a run of a minute
 };
 
-/// A figure's name and how it is made.
+/// The name of a figure and the function that makes it.
 struct FigureRecipe {
   std::string_view id;
   Result<FigureSection> (*make)(const FigureOptions& options);

@@ -37,7 +37,7 @@ th, td { border-bottom: 1px solid var(--rule); padding: .25rem .7rem; text-align
 th:first-child, td:first-child { text-align: left; }
 )";
 
-/// The classes s0 to s7: a colour each, for lines, dots, bars and the legend.
+/// The classes s0 to s7: one colour each for lines, dots, bars and the legend.
 std::string colour_classes() {
   std::string css;
   for (const char digit : {'0', '1', '2', '3', '4', '5', '6', '7'}) {
@@ -47,7 +47,7 @@ std::string colour_classes() {
            " rect { stroke: " + colour + "; } svg ." + name + " circle, svg ." + name +
            " rect { fill: " + colour + "; } i." + name + " { color: " + colour + "; }\n";
   }
-  // An open dot is the source's whatever its colour.
+  // An open dot marks a value of the paper in any colour.
   return css + "svg g.source circle { fill: var(--paper); }\n";
 }
 
@@ -62,9 +62,10 @@ std::string write_page(const std::string& about, const std::vector<FigureSection
   std::string html =
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>Tutti: the source's figures beside ours</title>\n<style>";
+      "<title>Tutti: the figures of Khalilov et al. beside ours</title>\n<style>";
   html += kStyle + colour_classes() + "</style>\n</head>\n<body>\n";
-  html += "<h1>The source's figures beside ours</h1>\n<p>" + escape(about) + "</p>\n<nav>";
+  html +=
+      "<h1>The figures of Khalilov et al. beside ours</h1>\n<p>" + escape(about) + "</p>\n<nav>";
   for (const FigureSection& one : sections) {
     html +=
         "<a href=\"#" + one.id + "\">" + escape(one.title.substr(0, one.title.find(':'))) + "</a>";
@@ -72,8 +73,8 @@ std::string write_page(const std::string& about, const std::vector<FigureSection
   html += "</nav>\n";
   for (const FigureSection& one : sections) {
     html += "<section id=\"" + one.id + "\">\n<h2>" + escape(one.title) + "</h2>\n" + one.pictures +
-            "<dl class=\"panel\">\n" + said("The source", one.source) + said("Here", one.ours) +
-            said("Why they differ", one.why);
+            "<dl class=\"panel\">\n" + said("Khalilov et al.", one.source) +
+            said("Here", one.ours) + said("Why they differ", one.why);
     if (!one.command.empty()) {
       html += "<dt>Again</dt><dd><code>" + escape(one.command) + "</code></dd>\n";
     }

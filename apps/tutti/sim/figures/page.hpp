@@ -1,4 +1,4 @@
-// The report: one HTML file that needs nothing else, light or dark as the reader's system is.
+// The report: one HTML file without other resources, light or dark as the reader's system.
 #pragma once
 
 #include <string>
@@ -6,18 +6,18 @@
 
 namespace tutti::app {
 
-/// A figure or table of the source beside ours.
+/// A figure or table of [Khalilov24] beside ours.
 struct FigureSection {
   std::string id;        ///< "fig-2"
-  std::string title;     ///< what the figure is about
-  std::string source;    ///< what the source says, plain text
-  std::string ours;      ///< what comes out here, plain text
-  std::string why;       ///< why the two differ where they do, plain text
+  std::string title;     ///< subject of the figure
+  std::string source;    ///< value of the paper, plain text
+  std::string ours;      ///< our value, plain text
+  std::string why;       ///< reason for a difference, plain text
   std::string pictures;  ///< HTML of draw_chart and draw_table
-  std::string command;   ///< that shows the figures by themselves
+  std::string command;   ///< command that shows the values of the figure
 };
 
-/// `about`: what was run, and how. The whole document.
+/// Writes the whole document. `about` describes the run.
 std::string write_page(const std::string& about, const std::vector<FigureSection>& sections);
 
 }  // namespace tutti::app

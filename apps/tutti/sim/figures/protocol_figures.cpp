@@ -1,4 +1,4 @@
-// Figures about the protocol: its map, its phases, its throughput.
+// Figures about the protocol: chunk map, phases, throughput.
 #include <fmt/format.h>
 
 #include <array>
@@ -18,8 +18,7 @@ using simulation::CollectiveKind;
 using simulation::ExperimentReport;
 using simulation::ExperimentSpec;
 
-// What a peer's rank takes from a message to the next: 600 ns from the link to its completion, and
-// of its worker 500 ns for a poll and 150 ns for a message, as our own ranks do.
+// The cost of a message at a rank of a peer equals that of our own ranks, see docs/simulator.md.
 constexpr sim::Picoseconds kPeerOverhead = sim::nanoseconds(1250);
 
 Result<ExperimentReport> protocol(CollectiveKind kind, std::uint32_t ranks, std::uint64_t bytes,
@@ -49,7 +48,7 @@ Result<simulation::TrafficReport> peer(const char* algorithm, std::uint32_t rank
   return simulation::run_traffic(spec);
 }
 
-/// Gbit/s that a rank receives.
+/// Gbit/s received by a rank.
 double rate(double bytes, double seconds) { return bytes * 8 / seconds / 1e9; }
 double seconds_of(const ExperimentReport& report) {
   return static_cast<double>(report.times[0].count()) * 1e-9;
@@ -58,7 +57,7 @@ double seconds_of(const simulation::TrafficReport& report) {
   return sim::to_seconds(report.times[0]);
 }
 
-/// Standard deviation over mean, in per cent.
+/// Standard deviation over mean, in percent.
 double variation(const std::vector<double>& times) {
   double sum = 0;
   double squares = 0;
@@ -97,7 +96,7 @@ Result<FigureSection> bitmap_sizes(const FigureOptions&) {
                       write_number(kCache * 8 * kChunk, Unit::bytes),
                       write_number(65536.0 * 8 * kChunk, Unit::bytes)),
       .why =
-          "64 KiB are 524,288 bits: times 4 KiB that is 2 GiB. The figure in the source's text is "
+          "64 KiB are 524,288 bits: times 4 KiB that is 2 GiB. The figure in the paper's text is "
           "a slip.",
       .pictures = draw_chart(chart),
       .command = {}};
@@ -141,8 +140,8 @@ Result<FigureSection> critical_path(const FigureOptions& options) {
                           "188-node system beyond.",
                           at_16, write_number(static_cast<double>(sizes.back()), Unit::bytes)),
       .why =
-          "The source counts processor time of its threads, this is time on the critical path, "
-          "where a barrier of log2 P rounds costs a few microseconds whatever is sent.",
+          "The paper counts processor time of its threads, ours is time on the critical path, "
+          "where a barrier of log2 P rounds costs a few microseconds for any size.",
       .pictures = draw_chart(chart) + draw_table(table),
       .command = "tutti sim run allgather -p 16 --bytes 1M --json"};
 }
@@ -247,11 +246,11 @@ Result<FigureSection> throughput_at_scale(const FigureOptions& options) {
                           "Allgather from 128 KiB on at least {:.2f} of ring.",
                           contest.best_k_nomial, contest.best_binary, contest.worst_parity),
       .why =
-          "Both Allgathers are bound by what a host receives. Trees here send the whole message at "
-          "every level, as their textbook forms do; the peers that the source measured cut it into "
-          "pieces from 32 KiB on (their k-nomial then is scatter and Allgather), and its multicast "
-          "was bound by one host core, here by the link. Peers take 1.25 us from a message to the "
-          "next, what our own ranks take.",
+          "Both Allgathers are bound by the receiving link of a host. Our trees send the whole "
+          "message at every level, as their textbook forms do; the peers that the paper measured "
+          "cut it into pieces from 32 KiB on (their k-nomial then is scatter and Allgather), and "
+          "its multicast was bound by one host core, ours by the link. Peers take 1.25 us from a "
+          "message to the next, as our own ranks do.",
       .pictures = draw_chart(contest.chart) + draw_table(contest.table) + *noise,
       .command =
           "tutti sim run broadcast -p 188 --bytes 256K; tutti sim traffic broadcast_4_nomial "

@@ -1,4 +1,4 @@
-// Figures about the receive datapath on the interface's own threads.
+// Figures about the receive datapath on the threads of the network interface.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ Result<FigureSection> scaling(std::uint32_t most, FigureSection section) {
                            name_of(staging), *enough);
   }
   const auto edge = static_cast<double>(most);
-  chart.series.push_back({.name = "source, one thread",
+  chart.series.push_back({.name = "paper, one thread",
                           .points = {{1, 11.9}, {1, 5.2}},
                           .of_source = true,
                           .dots_only = true});
@@ -74,7 +74,7 @@ Result<FigureSection> one_core(const FigureOptions&) {
                  .groups = {"one host core", "DPA core, UD", "DPA core, UC"},
                  .bars = {{.name = "source", .values = {}, .of_source = true},
                           {.name = "here", .values = {}}}};
-  // As the source's text gives them: half to two thirds of the link, and a quarter more than that.
+  // The text of the paper gives half to two thirds of the link, and a quarter more than that.
   chart.bars[0].values = {200.0 * 7 / 12, 200, 200};
   chart.bars[1].values = {sim::HostCore{}.bits_per_second(4096) / 1e9};
   for (const bool staging : {true, false}) {
@@ -93,8 +93,8 @@ Result<FigureSection> one_core(const FigureOptions&) {
                           chart.bars[1].values[0], gain),
       .why =
           "The host core is a model of two figures, 120 ns a completion and a copy at 25 GB/s, in "
-          "the middle of the source's range. The source's link carried less than what headers "
-          "leave of 200 Gbit/s, which is where ours ends.",
+          "the middle of the paper's range. The link of the paper carried less than headers "
+          "leave of 200 Gbit/s, which is our limit.",
       .pictures = draw_chart(chart),
       .command = "tutti sim datapath ud -t 16"};
 }
@@ -148,8 +148,8 @@ Result<FigureSection> message_sizes(const FigureOptions&) {
       .source = "With larger chunks the DPA sustains line rate with fewer threads.",
       .ours = fmt::format("From 16 KiB on {} thread is enough.", *one),
       .why =
-          "A prediction: UC multicast does not exist in hardware, and the source sent by one "
-          "connection a thread. Below a packet's size headers and completions bound the rate.",
+          "A prediction: UC multicast does not exist in hardware, and the authors sent by one "
+          "connection per thread. Below a packet's size headers and completions bound the rate.",
       .pictures = draw_chart(chart),
       .command = "tutti sim datapath uc --chunk-bytes 16384 -t 1,2,4"};
 }
@@ -163,7 +163,8 @@ Result<FigureSection> chunk_rate(const FigureOptions& options) {
   for (const bool staging : {false, true}) {
     ChartSeries series{.name = name_of(staging), .points = {}};
     for (std::uint32_t threads = 1; threads <= 128; threads *= 2) {
-      // The processor is what is looked for, not the link: 64-byte chunks at eight times the rate.
+      // The processor is the limit of interest, not the link: 64-byte chunks at eight times the
+      // rate.
       DatapathSpec spec{.staging = staging, .threads = threads, .chunk_bytes = 64};
       spec.buffer_bytes = options.quick ? 1u << 20 : 8u << 20;
       const auto report = simulation::run_datapath(spec);

@@ -16,7 +16,7 @@ namespace {
 using simulation::TrafficReport;
 using simulation::TrafficSpec;
 
-// The tree that the authors' script draws: 16 hosts a leaf, two leaves a pod, 32 pods.
+// The tree of the authors' script: 16 hosts a leaf, two leaves a pod, 32 pods.
 constexpr const char* kAuthorsTree =
     "link 200Gbit/s 50ns\nfat-tree down 16 2 32 up 1 16 16 hosts 1024\n";
 
@@ -85,7 +85,7 @@ Result<FigureSection> link_traffic_model(const FigureOptions& options) {
               " Rule: every directed link once, host links included, payload only; packed "
               "placement; the authors' tree of 16 hosts a leaf and two leaves a pod.",
       .why =
-          "The script takes the distance between two ranks with its sign, so that whatever goes to "
+          "The script takes the distance between two ranks with its sign, so that a message to "
           "a lower rank is charged two links, and lets a multicast enter the pod that it came "
           "from once more. Routed packet by packet, linear and recursive doubling cost more, "
           "multicast slightly less.",
@@ -148,7 +148,7 @@ Result<FigureSection> switch_traffic(const FigureOptions&) {
           "placement.",
       .why =
           "No routing brings a Broadcast below 2 (P-1) / (P+L) = 1.87 by these rules: what the "
-          "source measures includes bytes that both sides have in common, such as start-up and "
+          "paper measures includes bytes that both sides have in common, such as start-up and "
           "barriers of the benchmark, which weigh little beside an Allgather and much beside a "
           "Broadcast. Counted by transmitted bytes alone a ring saves next to nothing (1.06).",
       .pictures = draw_chart(chart) + draw_table(table),
@@ -164,7 +164,7 @@ Result<FigureSection> both_collectives(const FigureOptions& options) {
       {"ranks", "2 - 2/P", "simulated", "rings, us", "offloaded, us"}};
   double worst = 0;
   for (std::uint32_t ranks = 2; ranks <= (options.quick ? 128u : 1024u); ranks *= 2) {
-    // Long enough for latencies not to count.
+    // Long enough for latencies to be negligible.
     const std::uint64_t bytes = kBlock * std::max<std::uint64_t>(4096 / ranks, 8);
     const auto rings = traffic("rings_together", ranks, bytes);
     const auto offloaded = traffic("offloaded_together", ranks, bytes);
@@ -185,8 +185,8 @@ Result<FigureSection> both_collectives(const FigureOptions& options) {
       .id = "appendix-b",
       .title = "Appendix B: Allgather beside Reduce-Scatter",
       .source =
-          "S = 2 - 2/P: a multicast Allgather is bound by what a host receives, an in-network "
-          "Reduce-Scatter by what it sends, and two rings share both ways.",
+          "S = 2 - 2/P: a multicast Allgather is bound by a host's receiving link, an in-network "
+          "Reduce-Scatter by its sending link, and two rings share both.",
       .ours = fmt::format("Within {:.1f} % of it.", worst * 100),
       .why =
           "Headers of multicast datagrams are longer, and a turn begins when the packets of the "
