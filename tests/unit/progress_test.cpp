@@ -5,11 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
+#include <memory>
+#include <new>
 #include <optional>
 #include <thread>
 
+#include "engine/core/operation.hpp"
 #include "runtime/bootstrap/local_bootstrap.hpp"
+#include "runtime/communicator/communicator_impl.hpp"
+#include "runtime/progress/clock.hpp"
 #include "tutti/communicator.hpp"
 
 namespace tutti {
@@ -98,6 +104,132 @@ TEST(Progress, AbortEndsTheWaitOfAnotherThread) {
   if (second) second = barrier.call_second();
   EXPECT_FALSE(second) << "the peer must hear of it";
   EXPECT_NE(second.message().find("rank 0"), std::string::npos) << second.to_string();
+}
+
+/// An operation that runs out of memory in every poll for which `throws` says so.
+class OutOfMemory final : public engine::Operation {
+ public:
+  OutOfMemory(bool meets, std::function<bool()> throws)
+      : Operation({.operation = "test", .algorithm = "test"}),
+        meets_(meets),
+        throws_(std::move(throws)) {}
+
+  bool poll(Instant) override {
+    if (throws_()) throw std::bad_alloc();
+    return false;
+  }
+  bool meets() const override { return meets_; }
+  bool locally_complete() const override { return false; }
+  bool done() const override { return false; }
+  observe::Phase phase() const override { return observe::Phase::data; }
+
+ private:
+  void start(Instant, bool) override {}
+
+  bool meets_;
+  std::function<bool()> throws_;
+};
+
+/// Two communicators of one rank, served by one engine.
+class EngineThatThrows : public testing::Test {
+ protected:
+  EngineThatThrows() : first_(create(nullptr, 0)), second_(create(first_->progress(), 1)) {}
+
+  static std::shared_ptr<runtime::CommunicatorImpl> create(
+      std::shared_ptr<runtime::Progress> progress, std::uint16_t number) {
+    auto bootstraps = runtime::make_local_bootstraps(1);
+    auto made = runtime::CommunicatorImpl::create(*bootstraps.front(), patient(),
+                                                  std::move(progress), {.number = number});
+    EXPECT_TRUE(made.ok()) << made.status().to_string();
+    return *made;
+  }
+
+  std::shared_ptr<engine::Completion> submit(bool meets, std::function<bool()> throws,
+                                             bool will_wait) {
+    auto operation = std::make_unique<OutOfMemory>(meets, std::move(throws));
+    auto completion = operation->completion();
+    progress().submit(first_->context(), std::move(operation), will_wait);
+    return completion;
+  }
+
+  runtime::Progress& progress() { return *first_->progress(); }
+
+  /// The operation has failed with the reason, later calls fail at once, and the other communicator
+  /// goes on.
+  void expect_failed(const engine::Completion& completion) {
+    ASSERT_TRUE(completion.done.load());
+    EXPECT_EQ(completion.status.code(), Code::resource_exhausted);
+    EXPECT_NE(completion.status.message().find("out of memory"), std::string::npos)
+        << completion.status.to_string();
+    const Status later = barrier(*first_);
+    EXPECT_FALSE(later) << "a failed communicator takes no more calls";
+    EXPECT_NE(later.message().find("out of memory"), std::string::npos) << later.to_string();
+    const Status other = barrier(*second_);
+    EXPECT_TRUE(other) << other.to_string();
+    progress().with_engine([] {});
+  }
+
+  static Status barrier(runtime::CommunicatorImpl& communicator) {
+    auto request =
+        communicator.start({.collective = Collective::barrier, .options = {.will_wait = true}});
+    if (!request) return request.status();
+    const engine::Completion& completion = *(*request)->completion;
+    if (!communicator.progress()->wait(completion, runtime::now() + kLong))
+      return Status(Code::timeout, "the barrier hangs");
+    return completion.status;
+  }
+
+  std::shared_ptr<runtime::CommunicatorImpl> first_;
+  std::shared_ptr<runtime::CommunicatorImpl> second_;
+};
+
+TEST_F(EngineThatThrows, Wait_operationThrows_failsTheCommunicatorOnly) {
+  const auto completion = submit(
+      false, [] { return true; }, true);
+  EXPECT_TRUE(progress().wait(*completion, runtime::now() + kLong));
+  expect_failed(*completion);
+}
+
+TEST_F(EngineThatThrows, Poll_operationThrows_failsTheCommunicatorOnly) {
+  const auto completion = submit(
+      false, [] { return true; }, true);
+  for (int round = 0; round < 1000 && !completion->done.load(); ++round) progress().poll();
+  expect_failed(*completion);
+}
+
+TEST_F(EngineThatThrows, InlineStart_operationThrows_failsTheCommunicatorOnly) {
+  const auto completion = submit(
+      true, [] { return true; }, true);
+  EXPECT_TRUE(progress().wait(*completion, runtime::now() + kLong));
+  expect_failed(*completion);
+}
+
+TEST_F(EngineThatThrows, InlineSpin_operationThrows_failsTheCommunicatorOnly) {
+  int polls = 0;
+  const auto completion = submit(
+      true, [&polls] { return ++polls > 2; }, true);
+  EXPECT_TRUE(progress().wait(*completion, runtime::now() + kLong));
+  expect_failed(*completion);
+}
+
+TEST_F(EngineThatThrows, BackgroundThread_operationThrows_failsTheCommunicatorOnly) {
+  const auto test = std::this_thread::get_id();
+  const auto completion = submit(
+      false, [test] { return std::this_thread::get_id() != test; }, false);
+  const Instant deadline = runtime::now() + kLong;
+  while (!completion->done.load() && runtime::now() < deadline) std::this_thread::yield();
+  expect_failed(*completion);
+}
+
+TEST_F(EngineThatThrows, Callback_throws_laterCallsGoOn) {
+  auto request =
+      second_->start({.collective = Collective::barrier, .options = {.will_wait = true}});
+  ASSERT_TRUE(request.ok()) << request.status().to_string();
+  progress().with_engine(
+      [&] { progress().call_application([](const Status&) { throw std::bad_alloc(); }, {}); });
+  EXPECT_TRUE(progress().wait(*(*request)->completion, runtime::now() + kLong));
+  const Status later = barrier(*second_);
+  EXPECT_TRUE(later) << later.to_string();
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "runtime/bootstrap/detect.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/progress/clock.hpp"
+#include "runtime/progress/exception_status.hpp"
 
 namespace tutti {
 
@@ -56,10 +57,8 @@ template <typename Work>
 auto guarded(Work&& work) -> decltype(work()) {
   try {
     return work();
-  } catch (const std::bad_alloc&) {
-    return failure(Code::resource_exhausted, "out of memory");
-  } catch (const std::exception& error) {
-    return failure(Code::internal, "{}", error.what());
+  } catch (const std::exception&) {
+    return runtime::status_of_exception();
   }
 }
 
@@ -78,22 +77,26 @@ bool Request::test() {
 Status Request::wait() {
   if (!state_) return no_request();
   if (waits_for_itself(*state_)) return cannot_wait(*state_);
-  state_->communicator->progress()->wait(*state_->completion, kNever);
-  return state_->completion->status;
+  return guarded([&]() -> Status {
+    state_->communicator->progress()->wait(*state_->completion, kNever);
+    return state_->completion->status;
+  });
 }
 
 Status Request::wait_for(Nanoseconds timeout) {
   if (!state_) return no_request();
   if (waits_for_itself(*state_)) return cannot_wait(*state_);
-  const Instant deadline = runtime::now() + timeout;
-  if (state_->communicator->progress()->wait(*state_->completion, deadline)) {
-    return state_->completion->status;
-  }
-  const ProgressReport report = progress();
-  return failure(Code::timeout,
-                 "not complete after {:.3f} s at rank {}: {} of {} chunks or tasks are done",
-                 static_cast<double>(timeout.count()) / 1e9, index(state_->communicator->rank()),
-                 report.chunks_present, report.chunks_total);
+  return guarded([&]() -> Status {
+    const Instant deadline = runtime::now() + timeout;
+    if (state_->communicator->progress()->wait(*state_->completion, deadline)) {
+      return state_->completion->status;
+    }
+    const ProgressReport report = progress();
+    return failure(Code::timeout,
+                   "not complete after {:.3f} s at rank {}: {} of {} chunks or tasks are done",
+                   static_cast<double>(timeout.count()) / 1e9, index(state_->communicator->rank()),
+                   report.chunks_present, report.chunks_total);
+  });
 }
 
 ProgressReport Request::progress() const {

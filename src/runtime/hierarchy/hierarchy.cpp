@@ -8,6 +8,7 @@
 #include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/hierarchy/subset_bootstrap.hpp"
 #include "runtime/progress/clock.hpp"
+#include "runtime/progress/exception_status.hpp"
 #include "runtime/progress/progress.hpp"
 
 namespace tutti::runtime {
@@ -155,13 +156,23 @@ void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::m
     job->stages[stage].begun = true;
     ++job->begun;
     lock.unlock();
-    begin(job, stage);
+    begin_contained(job, stage);
     lock.lock();
   }
   job->advancing = false;
   if (!job->over()) return;
   lock.unlock();
   finish(job);
+}
+
+/// An exception ends the stage: nothing of it was submitted then.
+void Hierarchy::begin_contained(const std::shared_ptr<Job>& job, std::size_t stage) {
+  try {
+    begin(job, stage);
+  } catch (const std::exception&) {
+    const Status status = status_of_exception();
+    progress_->with_engine([&] { on_stage_end(job, stage, status); });
+  }
 }
 
 void Hierarchy::begin(const std::shared_ptr<Job>& job, std::size_t stage) {

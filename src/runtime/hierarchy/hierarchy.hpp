@@ -104,6 +104,7 @@ class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
   void run(const std::shared_ptr<Job>& job);
   void advance(const std::shared_ptr<Job>& job, std::unique_lock<std::mutex> lock);
   void begin(const std::shared_ptr<Job>& job, std::size_t stage);
+  void begin_contained(const std::shared_ptr<Job>& job, std::size_t stage);
   void on_stage_end(const std::shared_ptr<Job>& job, std::size_t stage, const Status& status);
   void finish(const std::shared_ptr<Job>& job);
   Rank culprit_of(CommunicatorImpl& failed) const;

@@ -16,6 +16,7 @@
 #include "device/posix/event_wait.hpp"
 #include "observe/log.hpp"
 #include "runtime/progress/clock.hpp"
+#include "runtime/progress/exception_status.hpp"
 
 namespace tutti::runtime {
 
@@ -65,6 +66,17 @@ void end_after(int timer_descriptor, Nanoseconds time) {
 PriorityRequest of_workers(PriorityRequest precedence) {
   precedence.realtime = false;
   return precedence;
+}
+
+/// Runs a step of a communicator's engine. An exception fails that communicator, with its reason.
+template <typename Step>
+bool run_contained(engine::CommunicatorContext& context, Step&& step) {
+  try {
+    return step();
+  } catch (const std::exception&) {
+    context.fail(status_of_exception());
+  }
+  return true;  // the next round carries out the failure
 }
 
 timespec time_left(Instant deadline) {
@@ -197,7 +209,10 @@ void Progress::submit(engine::CommunicatorContext& context,
   if (operation->meets()) {
     const std::shared_ptr<engine::Completion> completion = operation->completion();
     completion->inline_poll_context = &context;
-    with_inline_engine([&] { context.try_start_inline(now(), operation); });
+    with_inline_engine(context, [&] {
+      context.try_start_inline(now(), operation);
+      return true;
+    });
     if (completion->done.load(std::memory_order_acquire)) return;
   }
   if (operation) context.submit(std::move(operation));
@@ -220,23 +235,31 @@ void Progress::go_on(engine::CommunicatorContext& context,
 
 /// Runs `work`, which touches a board and no more of the engine than its collective, where nobody
 /// drives; false: somebody does. The background thread's watch goes on beside it.
-template <typename Work>
-bool Progress::with_inline_engine(Work&& work) {
+template <typename Step>
+bool Progress::with_inline_engine(engine::CommunicatorContext& context, Step&& step) {
   {
     const std::lock_guard lock(mutex_);
     if (driving_ || wanted_.load() > 0) return false;
     driving_ = true;
     ++drives_;
   }
-  driven_here = this;
-  work();
+  const InlineOwner owner(*this);
+  run_contained(context, std::forward<Step>(step));
+  return true;
+}
+
+Progress::InlineOwner::InlineOwner(Progress& progress) : progress_(progress) {
+  driven_here = &progress;
+}
+
+Progress::InlineOwner::~InlineOwner() {
   driven_here = nullptr;
   {
-    const std::lock_guard lock(mutex_);
-    driving_ = false;
+    const std::lock_guard lock(progress_.mutex_);
+    progress_.driving_ = false;
   }
-  if (wanted_.load() > 0 || waiters_.load() > 0) changed_.notify_all();
-  return true;
+  if (progress_.wanted_.load() > 0 || progress_.waiters_.load() > 0)
+    progress_.changed_.notify_all();
 }
 
 /// Waits at a board for a moment, as long as that is all there is to do; returns whether the
@@ -248,8 +271,8 @@ bool Progress::spin_inline(const engine::Completion& completion, Instant deadlin
     engine::CommunicatorContext* const context = completion.inline_poll_context;
     if (context == nullptr) break;
     bool goes_on = false;
-    const auto look = [&] { goes_on = context->poll_inline(at); };
-    if (done() || !with_inline_engine(look) || done() || !goes_on) break;
+    const auto look = [&] { return goes_on = context->poll_inline(at); };
+    if (done() || !with_inline_engine(*context, look) || done() || !goes_on) break;
     ::sched_yield();
   }
   return done();
@@ -365,6 +388,7 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
       ++drives_;
       take(lock);
     }
+    const EngineOwner owner(*this, std::adopt_lock);
     Instant idle_since = now();
     Instant turn_since = idle_since;
     bool slept = false;
@@ -392,8 +416,6 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
         slept = true;
       }
     }
-    busy.polled(false);
-    release();
     if (!done() && now() >= deadline) return false;
   }
   return true;
@@ -406,14 +428,15 @@ void Progress::poll() {
     ++drives_;
     take(lock);
   }
+  const EngineOwner owner(*this, std::adopt_lock);
   poll_all();
-  release();
 }
 
 bool Progress::poll_all() {
   const Instant at = now();
   bool worked = false;
-  for (engine::CommunicatorContext* context : contexts_) worked |= context->poll(at);
+  for (engine::CommunicatorContext* context : contexts_)
+    worked |= run_contained(*context, [&] { return context->poll(at); });
   return worked;
 }
 
@@ -425,7 +448,8 @@ bool Progress::poll_busy() {
   const Instant at = now();
   bool worked = false;
   for (engine::CommunicatorContext* context : contexts_) {
-    if (context->busy()) worked |= context->poll(at);
+    if (!context->busy()) continue;
+    worked |= run_contained(*context, [&] { return context->poll(at); });
   }
   return worked;
 }
@@ -540,7 +564,7 @@ void Progress::run_background() {
     wake_background_ = false;
     driven_here = this;
     lock.unlock();
-    const Instant due = drive_in_background();
+    const Instant due = drive_contained();
     lock.lock();
     if (!background_driving_) continue;  // an application thread took over from the watch
     driven_here = nullptr;
@@ -593,8 +617,23 @@ void Progress::call_application(const std::function<void(const Status&)>& callba
                                 const Status& status) {
   const bool realtime = granted_.realtime && std::this_thread::get_id() == background_.get_id();
   if (realtime) set_priority(false);
-  callback(status);
+  try {
+    callback(status);
+  } catch (const std::exception& error) {
+    observe::complain(error.what());
+  }
   if (realtime) set_priority(true);
+}
+
+/// The same. An exception fails all communicators; it can only come while this thread owns them.
+Instant Progress::drive_contained() {
+  try {
+    return drive_in_background();
+  } catch (const std::exception&) {
+    const Status status = status_of_exception();
+    for (engine::CommunicatorContext* context : contexts_) context->fail(status);
+  }
+  return now();
 }
 
 /// Drives until an application thread wants to, or has taken over, or, where only something was

@@ -98,7 +98,22 @@ class Progress {
   class EngineOwner {
    public:
     explicit EngineOwner(Progress& progress) : progress_(progress) { progress_.acquire(); }
+    /// The calling thread has it already.
+    EngineOwner(Progress& progress, std::adopt_lock_t) : progress_(progress) {}
     ~EngineOwner() { progress_.release(); }
+    EngineOwner(const EngineOwner&) = delete;
+    EngineOwner& operator=(const EngineOwner&) = delete;
+
+   private:
+    Progress& progress_;
+  };
+  /// Holds it for a step of one communicator, while the background thread's watch goes on.
+  class InlineOwner {
+   public:
+    explicit InlineOwner(Progress& progress);
+    ~InlineOwner();
+    InlineOwner(const InlineOwner&) = delete;
+    InlineOwner& operator=(const InlineOwner&) = delete;
 
    private:
     Progress& progress_;
@@ -116,8 +131,8 @@ class Progress {
   void let_watch_hear(bool on);
   bool poll_all();
   bool poll_busy();
-  template <typename Work>
-  bool with_inline_engine(Work&& work);
+  template <typename Step>
+  bool with_inline_engine(engine::CommunicatorContext& context, Step&& step);
   bool spin_inline(const engine::Completion& completion, Instant deadline);
   bool prepare_wait(Instant& deadline);
   void after_wait();
@@ -134,6 +149,7 @@ class Progress {
   Instant next_deadline() const;
   void run_background();
   Instant drive_in_background();
+  Instant drive_contained();
   bool watch();
   void go_first();
   void report_priority();

@@ -1,0 +1,22 @@
+// An exception as a Status: none crosses the public interface or ends a thread of the library.
+#pragma once
+
+#include <exception>
+#include <new>
+
+#include "tutti/status.hpp"
+
+namespace tutti::runtime {
+
+/// The exception being handled. Call it from a handler of std::exception only.
+inline Status status_of_exception() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return Status(Code::resource_exhausted, "out of memory");  // short enough to need no memory
+  } catch (const std::exception& error) {
+    return Status(Code::internal, error.what());
+  }
+}
+
+}  // namespace tutti::runtime
