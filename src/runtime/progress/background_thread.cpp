@@ -1,0 +1,255 @@
+#include "runtime/progress/background_thread.hpp"
+
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <exception>
+#include <future>
+#include <utility>
+
+#include "base/error.hpp"
+#include "runtime/progress/clock.hpp"
+#include "runtime/progress/event_descriptor.hpp"
+#include "runtime/progress/exception_status.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+// How often a parked thread checks whether the application still makes progress by itself.
+constexpr Nanoseconds kParkMin{1'000'000};
+constexpr Nanoseconds kParkMax{50'000'000};
+// How often it checks meanwhile whether something is due. Waking it after each collective instead
+// would cost that collective tens of microseconds.
+constexpr Nanoseconds kParkPollInterval{4'000'000};
+// How long it waits for an application thread to end an inline step.
+constexpr std::chrono::milliseconds kInlineStepWait{10};
+
+}  // namespace
+
+Status BackgroundThread::start() {
+  watch_epoll_ = device::Descriptor(::epoll_create1(EPOLL_CLOEXEC));
+  wake_event_ = make_event();
+  timer_ = device::Descriptor(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!watch_epoll_.valid() || !wake_event_.valid() || !timer_.valid()) {
+    return system_failure(errno, "creating the background thread's descriptors");
+  }
+  const auto add = [this](int fd, std::uint32_t events) {
+    epoll_event event{.events = events, .data = {.fd = fd}};
+    return ::epoll_ctl(watch_epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+  };
+  if (!add(wake_event_.get(), EPOLLIN) || !add(timer_.get(), EPOLLIN) ||
+      !add(engine_.descriptor(), 0)) {
+    return system_failure(errno, "watching the background thread's descriptors");
+  }
+  std::promise<Status> started;
+  std::future<Status> answer = started.get_future();
+  thread_ = std::thread([this, started = std::move(started)]() mutable {
+    started.set_value(priority_.start().status());
+    run();
+  });
+  return answer.get();
+}
+
+void BackgroundThread::stop() {
+  if (!thread_.joinable()) return;
+  {
+    const EngineOwnership::Lock lock = ownership_.lock();
+    stop_ = true;
+  }
+  parked_.notify_all();
+  engine_.notify_owner();
+  signal_event(wake_event_);
+  thread_.join();
+}
+
+void BackgroundThread::wake() {
+  application_computes_.store(true, std::memory_order_relaxed);
+  EngineState state;
+  {
+    const EngineOwnership::Lock lock = ownership_.lock();
+    state = ownership_.state();
+    wake_requested_ = true;
+  }
+  if (state.owner != Owner::none) {
+    engine_.notify_owner();
+  } else if (state.watch != Watch::off) {
+    signal_event(wake_event_);
+  } else {
+    parked_.notify_one();
+  }
+}
+
+// ---- taking the engine from it ------------------------------------------------------------------
+
+void BackgroundThread::on_watch_disarmed() {
+  watch_engine(false);
+  left_asleep_ = true;
+  engine_.after_wait();
+}
+
+void BackgroundThread::before_application_leaves() {
+  if (!left_asleep_) return;
+  // The thread still sleeps. It has to check the engine soon, but not now.
+  const itimerspec once{.it_interval = {}, .it_value = {0, kParkMin.count()}};
+  (void)::timerfd_settime(timer_.get(), 0, &once, nullptr);
+}
+
+void BackgroundThread::on_application_leaves(Instant due) {
+  due_ = due;
+  if (std::exchange(left_asleep_, false)) rounds_left_asleep_ = application_rounds_;
+}
+
+/// The descriptor stays in the set while nothing changes: a system call before each sleep would
+/// cost a thread that alone owns the engine an eighth of its time.
+void BackgroundThread::watch_engine(bool on) {
+  if (std::exchange(watches_engine_, on) == on) return;
+  epoll_event event{.events = on ? std::uint32_t{EPOLLIN} : 0,
+                    .data = {.fd = engine_.descriptor()}};
+  (void)::epoll_ctl(watch_epoll_.get(), EPOLL_CTL_MOD, engine_.descriptor(), &event);
+}
+
+// ---- parking ------------------------------------------------------------------------------------
+
+/// Returns when the engine is this thread's to take; false: the thread is to end. The pauses grow
+/// while application threads make progress, and end at once on request or when something is due.
+bool BackgroundThread::park(EngineOwnership::Lock& lock) {
+  auto pause = kParkMin;
+  std::uint64_t seen = application_rounds_;
+  // No application thread has made progress since one left the watch asleep: that pause is over.
+  const bool slept = std::exchange(rounds_left_asleep_, kNone) == seen;
+  Instant until = now() + (slept ? Nanoseconds(0) : pause);
+  while (!stop_) {
+    brief_ = !wake_requested_;
+    const bool due = due_ <= now() && !ownership_.wanted();
+    if (ownership_.owner() == Owner::none && (wake_requested_ || due)) return true;
+    const Nanoseconds left = until - now();
+    if (left.count() > 0) parked_.wait_for(lock, std::min(left, kParkPollInterval));
+    if (now() < until) continue;
+    brief_ = ownership_.owner() != Owner::none || application_rounds_ != seen;
+    if (!brief_) return !stop_;
+    seen = application_rounds_;
+    pause = std::min(pause * 2, kParkMax);
+    until = now() + pause;
+  }
+  return false;
+}
+
+void BackgroundThread::run() {
+  EngineOwnership::Lock lock = ownership_.lock();
+  while (park(lock)) {
+    ownership_.apply(EngineEvent::background_takes);
+    wake_requested_ = false;
+    ownership_.set_owned_by_caller(true);
+    lock.unlock();
+    const Instant due = own_contained();
+    lock.lock();
+    if (ownership_.owner() != Owner::background) continue;  // lost while it watched
+    ownership_.set_owned_by_caller(false);
+    due_ = due;
+    ownership_.apply(EngineEvent::background_leaves);
+    ownership_.notify_all();
+  }
+}
+
+// ---- owning the engine --------------------------------------------------------------------------
+
+/// As `own`. An exception fails all communicators, and the thread goes on; nothing throws while the
+/// thread watches without owning the engine.
+Instant BackgroundThread::own_contained() {
+  try {
+    return own();
+  } catch (const std::exception&) {
+    engine_.fail_all(status_of_exception());
+  }
+  return now();
+}
+
+/// Polls until an application thread wants the engine, has taken it, or, where it was taken for
+/// what was due, until that is done. Returns when the engine must be polled again.
+Instant BackgroundThread::own() {
+  enforce_budget(false);
+  observe::BusyTrace busy(log_, observe::TraceKind::drive, "driver: background thread");
+  while (!ownership_.wanted()) {
+    if (application_computes_.load(std::memory_order_relaxed) && priority_.raise())
+      report_priority();
+    busy.polling();
+    const bool worked = engine_.poll_all();
+    enforce_budget(true);
+    busy.polled(worked);
+    if (worked) {
+      ownership_.notify_waiters();
+      continue;
+    }
+    {
+      const EngineOwnership::Lock lock = ownership_.lock();
+      if (stop_) return kNever;
+      // An application that calls often would find the engine taken by this thread's checks.
+      if (brief_ && !wake_requested_)
+        return std::max(engine_.next_deadline(), now() + kParkPollInterval);
+      brief_ = wake_requested_ = false;
+    }
+    const Instant since = busy.falls_asleep();
+    if (!watch()) return kNever;
+    enforce_budget(false);
+    busy.wakes(since);
+  }
+  return kNever;
+}
+
+/// Waits for news without owning the engine. True: this thread owns it again.
+bool BackgroundThread::watch() {
+  Instant deadline = kNever;
+  if (!engine_.prepare_wait(deadline)) return true;
+  watch_engine(true);
+  {
+    const EngineOwnership::Lock lock = ownership_.lock();
+    if (ownership_.wanted() || wake_requested_ || stop_) {
+      engine_.after_wait();
+      return true;
+    }
+    ownership_.apply(EngineEvent::background_watches);
+    ownership_.set_owned_by_caller(false);
+  }
+  ownership_.notify_waiters();
+  const timespec timeout = time_left(deadline);
+  std::array<epoll_event, 3> events;
+  const int count =
+      ::epoll_pwait2(watch_epoll_.get(), events.data(), events.size(), &timeout, nullptr);
+  for (int i = 0; i < count; ++i) {
+    if (events[i].data.fd != engine_.descriptor()) clear_event(events[i].data.fd);
+  }
+  {
+    EngineOwnership::Lock lock = ownership_.lock();
+    // An inline step ends in a moment.
+    while (ownership_.state() == EngineState{Owner::application, Watch::armed}) {
+      ownership_.await_change(lock, kInlineStepWait,
+                              [this] { return ownership_.owner() == Owner::none; });
+    }
+    ownership_.apply(EngineEvent::watch_ends);
+    if (ownership_.owner() != Owner::background) return false;
+    ownership_.set_owned_by_caller(true);
+  }
+  engine_.after_wait();
+  engine_.clear_notification();
+  return true;
+}
+
+void BackgroundThread::report_priority() {
+  const std::uint64_t level = priority_.counter();
+  if (level == 0) return;
+  for (engine::CommunicatorContext* context : engine_.contexts())
+    context->counters().background_priority = level;
+}
+
+/// Without a budget the thread could starve the application threads that it waits for.
+void BackgroundThread::enforce_budget(bool worked) {
+  if (!priority_.may_be_realtime() || !priority_.enforce_budget(now(), worked)) return;
+  for (engine::CommunicatorContext* context : engine_.contexts())
+    ++context->counters().background_budget_exhausted;
+}
+
+}  // namespace tutti::runtime
