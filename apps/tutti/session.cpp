@@ -101,8 +101,11 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
           .add_option("--device", communicator.device_name,
                       "auto, ip or host (shared memory) (default: TUTTI_DEVICE, else auto)")
           ->check(CLI::IsMember({"auto", "ip", "host"})));
-  add(command.add_option("--keep-bytes", communicator.retain_bytes,
-                         "Largest multicast Broadcast in bytes without a handshake; 0: none"));
+  add(command.add_option("--retain-bytes", communicator.retain_bytes,
+                         "Largest Broadcast that completes at its root once it is sent, while the "
+                         "root retains a copy; 0: none"));
+  // The old name works for one release, and --help does not list it.
+  command.add_option("--keep-bytes", communicator.retain_bytes, "Use --retain-bytes")->group("");
   add(command.add_flag("--always-barrier", communicator.always_barrier,
                        "Run the ready barrier before every collective"));
   add(command

@@ -1,13 +1,11 @@
 // Communicators of the C interface: creation over each bootstrap, duplication, observation.
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 
 #include "handles.hpp"
 #include "runtime/aggregator/aggregator_client.hpp"
-#include "runtime/bootstrap/callback_bootstrap.hpp"
-#include "runtime/bootstrap/detect.hpp"
-#include "runtime/bootstrap/unique_id.hpp"
 #include "support.hpp"
 
 namespace tutti::c {
@@ -36,7 +34,7 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   if (read->chains != 0) options.chains = read->chains;
   options.chunk_bytes = read->chunk_bytes;
   options.window_bytes = read->window_bytes;
-  if (read->retain_bytes != 0) options.retain_bytes = read->retain_bytes;
+  if (read->keep_bytes != 0) options.retain_bytes = read->keep_bytes;
   options.authenticate = read->no_authentication == 0;
   options.always_barrier = read->always_barrier != 0;
   if (read->peer_timeout_ns != 0) options.peer_timeout = Nanoseconds(read->peer_timeout_ns);
@@ -44,65 +42,34 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   return options;
 }
 
-using BootstrapResult = Result<std::unique_ptr<runtime::Bootstrap>>;
-
-/// Creates a communicator over the bootstrap that `connect(options)` returns.
-template <typename Connect>
-Status create(const tutti_comm_options_t* given, tutti_comm_t** comm, Connect&& connect) {
+/// Creates a communicator by `make(options)`.
+template <typename Make>
+Status create(const tutti_comm_options_t* given, tutti_comm_t** comm, Make&& make) {
   auto options = to_options(given);
   if (!options) return options.status();
-  BootstrapResult bootstrap = connect(*options);
-  if (!bootstrap) return bootstrap.status();
-  auto communicator = Communicator::create(**bootstrap, *options);
+  auto communicator = make(*options);
   if (!communicator) return communicator.status();
   *comm = std::make_unique<tutti_comm>(std::move(*communicator)).release();
   return {};
 }
 
-/// An Allgather over a communicator, as the bootstrap of its duplicate.
-Status exchange_over(tutti_comm& comm, std::span<const std::byte> mine, std::span<std::byte> all,
-                     Nanoseconds timeout) {
-  auto exchange = std::make_shared<Exchange>();
-  exchange->own.assign(mine.begin(), mine.end());
-  exchange->all.resize(all.size());
-  auto request = comm.communicator->allgather(
-      exchange->own, exchange->all, {.algorithm = Algorithm::automatic, .will_wait = true});
-  if (!request) return request.status();
-  exchange->request = std::move(*request);
-  Status status = exchange->request.wait_for(timeout);
-  if (!exchange->request.progress().done) {
-    const std::lock_guard lock(comm.mutex);
-    comm.abandoned.push_back(std::move(exchange));
-    return status;
-  }
-  if (status) std::copy(exchange->all.begin(), exchange->all.end(), all.begin());
-  return status;
-}
-
 Status duplicate(tutti_comm& comm, const tutti_comm_options_t* given, tutti_comm_t** result) {
   auto options = to_options(given);
   if (!options) return options.status();
-  auto bootstrap = runtime::make_callback_bootstrap(
-      comm.communicator->rank(), comm.communicator->size(),
-      [&comm](std::span<const std::byte> mine, std::span<std::byte> all, Nanoseconds timeout) {
-        return exchange_over(comm, mine, all, timeout);
-      },
-      "another communicator");
-  if (!bootstrap) return bootstrap.status();
-  auto communicator = comm.communicator->duplicate(**bootstrap, *options);
+  auto communicator = comm.communicator->duplicate(*options);
   if (!communicator) return communicator.status();
   *result = std::make_unique<tutti_comm>(std::move(*communicator)).release();
   return {};
 }
 
-runtime::UniqueId to_id(const tutti_unique_id_t& id) {
-  runtime::UniqueId copy{};
-  static_assert(sizeof copy == sizeof id.text);
-  std::memcpy(copy.data(), id.text, sizeof id.text);
+UniqueId to_id(const tutti_unique_id_t& id) {
+  UniqueId copy;
+  static_assert(sizeof copy.text == sizeof id.text);
+  std::memcpy(copy.text.data(), id.text, sizeof id.text);
   return copy;
 }
 
-runtime::AllgatherCallback to_callback(tutti_allgather_fn allgather, void* context) {
+ExchangeCallback to_callback(tutti_allgather_fn allgather, void* context) {
   return [allgather, context](std::span<const std::byte> mine, std::span<std::byte> all,
                               Nanoseconds timeout) -> Status {
     const tutti_status_t status =
@@ -125,7 +92,7 @@ tutti_status_t tutti_comm_create(const tutti_comm_options_t* options, tutti_comm
   return guarded([&]() -> Status {
     if (comm == nullptr) return null_argument("tutti_comm_create", "comm");
     return tutti::c::create(options, comm, [](const tutti::CommunicatorOptions& wanted) {
-      return tutti::runtime::detect(wanted.create_timeout);
+      return tutti::Communicator::create(wanted);
     });
   });
 }
@@ -133,9 +100,9 @@ tutti_status_t tutti_comm_create(const tutti_comm_options_t* options, tutti_comm
 tutti_status_t tutti_unique_id_create(const char* host, tutti_unique_id_t* id) {
   return guarded([&]() -> Status {
     if (id == nullptr) return null_argument("tutti_unique_id_create", "id");
-    auto made = tutti::runtime::make_unique_id(host == nullptr ? "" : host);
+    auto made = tutti::UniqueId::create(host == nullptr ? "" : host);
     if (!made) return made.status();
-    std::memcpy(id->text, made->data(), sizeof id->text);
+    std::memcpy(id->text, made->text.data(), sizeof id->text);
     return {};
   });
 }
@@ -143,7 +110,7 @@ tutti_status_t tutti_unique_id_create(const char* host, tutti_unique_id_t* id) {
 tutti_status_t tutti_unique_id_discard(const tutti_unique_id_t* id) {
   return guarded([&]() -> Status {
     if (id == nullptr) return null_argument("tutti_unique_id_discard", "id");
-    tutti::runtime::discard_unique_id(tutti::c::to_id(*id));
+    tutti::c::to_id(*id).discard();
     return {};
   });
 }
@@ -154,8 +121,7 @@ tutti_status_t tutti_comm_create_with_id(const tutti_unique_id_t* id, uint32_t r
     if (id == nullptr) return null_argument("tutti_comm_create_with_id", "id");
     if (comm == nullptr) return null_argument("tutti_comm_create_with_id", "comm");
     return tutti::c::create(options, comm, [&](const tutti::CommunicatorOptions& wanted) {
-      return tutti::runtime::join_unique_id(tutti::c::to_id(*id), tutti::rank_of(rank), size,
-                                            wanted.create_timeout);
+      return tutti::Communicator::create(tutti::c::to_id(*id), tutti::rank_of(rank), size, wanted);
     });
   });
 }
@@ -167,9 +133,9 @@ tutti_status_t tutti_comm_create_with_callback(tutti_allgather_fn allgather, voi
   return guarded([&]() -> Status {
     if (allgather == nullptr) return null_argument("tutti_comm_create_with_callback", "allgather");
     if (comm == nullptr) return null_argument("tutti_comm_create_with_callback", "comm");
-    return tutti::c::create(options, comm, [&](const tutti::CommunicatorOptions&) {
-      return tutti::runtime::make_callback_bootstrap(tutti::rank_of(rank), size,
-                                                     tutti::c::to_callback(allgather, context));
+    return tutti::c::create(options, comm, [&](const tutti::CommunicatorOptions& wanted) {
+      return tutti::Communicator::create(tutti::c::to_callback(allgather, context),
+                                         tutti::rank_of(rank), size, wanted);
     });
   });
 }

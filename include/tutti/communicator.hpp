@@ -20,16 +20,13 @@
 #include <utility>
 #include <vector>
 
+#include "tutti/bootstrap.hpp"
 #include "tutti/collective.hpp"
+#include "tutti/export.hpp"
+#include "tutti/options.hpp"
 #include "tutti/reduction.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
-
-#if defined(__GNUC__)
-#define TUTTI_EXPORT __attribute__((visibility("default")))
-#else
-#define TUTTI_EXPORT
-#endif
 
 namespace tutti {
 
@@ -41,29 +38,30 @@ class Progress;
 struct RequestState;
 }  // namespace runtime
 
-namespace device {
-class Device;
-}
-
-/// How far a collective is at this rank: chunks of a multicast that are here; tasks of a task list
-/// that are done. Where it goes by leaders or aggregators: its parts.
+/// How far a collective is at this rank.
 struct ProgressReport {
+  /// Multicast: chunks of the result that have arrived. A schedule: tasks done. Through leaders or
+  /// aggregators: operations done.
   std::uint64_t chunks_present = 0;
-  std::uint64_t chunks_total = 0;
+  std::uint64_t chunks_total = 0;  ///< of the same; 0: not known yet
   bool done = false;
 };
 
-/// A collective under way. Its buffers are Tutti's until it is done. Dropping a request does not
-/// cancel the collective.
+/// A collective under way. Its buffers belong to Tutti until it is done. Dropping a request does not
+/// cancel the collective. One request is used by one thread at a time.
 class TUTTI_EXPORT Request {
  public:
+  /// An empty request: test() is true, wait() fails with Code::invalid_argument.
   Request() = default;
-  /// Whether it is over; gives it a little progress if not.
+  /// Makes a little progress, and returns whether the collective is done.
   bool test();
-  /// Waits for the end; returns its status.
+  /// Waits for the end, and returns the status of the collective. From a completion callback it
+  /// fails with Code::invalid_argument, since the collective could not go on meanwhile.
   Status wait();
-  /// Waits for at most `timeout`. Code::timeout: it goes on, and may be waited for again.
+  /// The same for at most `timeout`; after Code::timeout the collective goes on, and the request
+  /// may be waited for again.
   Status wait_for(Nanoseconds timeout);
+  /// How far the collective is, without making progress. Any thread.
   ProgressReport progress() const;
 
  private:
@@ -74,68 +72,44 @@ class TUTTI_EXPORT Request {
   std::shared_ptr<runtime::RequestState> state_;
 };
 
-/// A collective that is called again and again with the same buffers (C3): what can be looked up
-/// and checked once is. Outlives neither its communicator nor its buffers.
+/// A collective that is started many times with the same buffers: arguments are checked and the
+/// algorithm is chosen once. Communicator and buffers must outlive it.
 class TUTTI_EXPORT Prepared {
  public:
-  /// Calls it; the collective before, of this object, is over. Collective.
+  /// Starts one run; collective. Fails with Code::invalid_argument while the last run is under way.
   Result<Request> start();
 
  private:
   friend class Communicator;
   explicit Prepared(std::shared_ptr<runtime::PreparedState> state) : state_(std::move(state)) {}
+
   std::shared_ptr<runtime::PreparedState> state_;
 };
 
-/// What a communicator is created with. All ranks must agree on the fields marked (all).
-struct CommunicatorOptions {
-  /// What moves the bytes: "ip", "host" (shared memory; all ranks on one host), "auto" (host where
-  /// that can be and no interface is named, else ip); "": TUTTI_DEVICE, else auto. (all)
-  std::string device_name;
-  std::string interface;        ///< name or address; "": TUTTI_INTERFACE, else chosen
-  bool ipv6 = false;            ///< (all)
-  std::uint32_t subgroups = 1;  ///< multicast subgroups, S of row K9 (all)
-  /// Threads that receive, W of row K9, at most one a subgroup; 0: TUTTI_RECEIVE_WORKERS, else
-  /// none, and the thread that drives receives. Duplicates share them.
-  std::uint32_t receive_workers = 0;
-  std::uint32_t chains = 0;  ///< chains of the sequencer, M of row K7; 0: learned (all)
-  /// How chunks travel by multicast over ip: "ud", one datagram each, or "uc", a message of several
-  /// datagrams that is placed as it arrives (K10); "": TUTTI_MULTICAST, else ud. (all)
-  std::string multicast;
-  /// How ranks of several hosts with several ranks each are joined where the device is left to
-  /// choose (C6): "leaders", one a host; "leaders=N", N for equal parts of it; "groups", where long
-  /// blocks of an Allgather are exchanged by every rank with those of its place on the other hosts;
-  /// "flat". "": TUTTI_HIERARCHY, else leaders. (all)
-  std::string hierarchy;
-  std::uint32_t chunk_bytes =
-      0;  ///< 0: what the smallest MTU allows; uc: the longest message (all)
-  std::uint32_t segment_bytes = 0;  ///< payload of a uc datagram; 0: what the smallest MTU allows
-  std::uint64_t window_bytes = 0;   ///< 0: what the receive buffers hold
-  /// A Broadcast by multicast of up to this ends at its root when it has left: the root keeps a
-  /// copy until everybody has it, and closes not before. 0: none; over ip only (all)
-  std::uint64_t retain_bytes = 256 * 1024;
-  bool authenticate = true;                 ///< keyed tag on every datagram; false: CRC-32C (all)
-  bool always_barrier = false;              ///< ready barrier before every collective (all)
-  std::uint32_t first_sequence = 1;         ///< number of the first collective; wraps at 2^32 (all)
-  Nanoseconds peer_timeout{3'000'000'000};  ///< a silent neighbour is lost after this
-  Nanoseconds create_timeout{30'000'000'000};  ///< for the ranks to come together
-  /// Aggregators, "host:port" each, that reductions go through (docs/aggregator.md); empty:
-  /// TUTTI_AGGREGATORS, else none. What rank 0 says counts.
-  std::vector<std::string> aggregators;
-  bool aggregator_fallback = false;  ///< where one cannot be used: do without, instead of failing
-  std::shared_ptr<device::Device> device;  ///< instead of these: the simulator, a fault decorator
-};
-
-/// A group of ranks that run collectives together. Movable handle; the last one closes.
+/// A group of ranks that run collectives together: a movable handle. Destroying it closes this
+/// rank's side once the last request is gone, and waits a moment for peers that still need it.
+/// Thread-safe; the collectives must be started in the same order on all ranks.
 class TUTTI_EXPORT Communicator {
  public:
-  /// Creates a communicator; collective. Returns when every rank has heard every other on every
-  /// multicast subgroup, or with the reason why not.
+  /// Creates a communicator of the job that the environment names: torchrun, Open MPI, MPICH,
+  /// Slurm, `tutti run` or TUTTI_BOOTSTRAP; of one rank where it names none. Collective. Returns
+  /// when every rank has heard every other rank on every multicast subgroup, or with the reason why
+  /// not.
   static Result<Communicator> create(const CommunicatorOptions& options = {});
-  /// The same over a bootstrap of the caller's.
+  /// The same for `size` ranks that have a unique id in common. Rank 0 calls it in the process that
+  /// made the id.
+  static Result<Communicator> create(const UniqueId& id, Rank rank, std::uint32_t size,
+                                     const CommunicatorOptions& options = {});
+  /// The same over an exchange of the caller's, which is called during this call only.
+  static Result<Communicator> create(const ExchangeCallback& exchange, Rank rank,
+                                     std::uint32_t size, const CommunicatorOptions& options = {});
+  /// The same over a bootstrap of the library's own tools and tests.
   static Result<Communicator> create(runtime::Bootstrap& bootstrap,
                                      const CommunicatorOptions& options);
-  /// Another communicator of the same ranks, served by the same progress thread; collective.
+  /// Another communicator of the same ranks with its own order of collectives, served by the same
+  /// progress thread. Collective: the ranks exchange what they need by this communicator.
+  Result<Communicator> duplicate(const CommunicatorOptions& options = {});
+  /// The same over a bootstrap of the library's own tools and tests.
   Result<Communicator> duplicate(runtime::Bootstrap& bootstrap,
                                  const CommunicatorOptions& options) const;
 
@@ -143,74 +117,78 @@ class TUTTI_EXPORT Communicator {
   Communicator& operator=(Communicator&&) noexcept;
   ~Communicator();
 
+  /// This process's number in the communicator, 0 .. size() - 1.
   Rank rank() const;
   std::uint32_t size() const;
 
-  // Collectives. Each returns at once; the buffers are Tutti's until the request is done, and
-  // counts, types, root and options are the same on all ranks. Sizes that do not fit are refused.
+  // Collectives. Each starts and returns at once; the buffers belong to Tutti until the request is
+  // done. Sizes, types, root and options are the same on all ranks. Sizes are in bytes; arguments
+  // that do not fit fail with Code::invalid_argument, and start nothing.
 
-  /// Completes when every rank has called it.
+  /// Done when every rank has started it.
   Result<Request> barrier(const CollectiveOptions& options = {});
-  /// Sends root's `buffer` to every rank's `buffer`, of the same size everywhere.
+  /// Sends root's `buffer` to every other rank's `buffer`, which has the same size.
   Result<Request> broadcast(std::span<std::byte> buffer, Rank root,
                             const CollectiveOptions& options = {});
-  /// Gathers every rank's `own` into everybody's `all` (size() * own.size() bytes), by rank. In
-  /// place: `own` is the rank's part of `all`.
+  /// Gathers every rank's `own`, in the order of ranks, into `all` of every rank: size() *
+  /// own.size() bytes. In place: `own` is this rank's block of `all`.
   Result<Request> allgather(std::span<const std::byte> own, std::span<std::byte> all,
                             const CollectiveOptions& options = {});
-  /// The same for blocks of different sizes: rank r's has sizes_bytes[r] bytes and comes to lie at
-  /// offsets_bytes[r] of `all`. Both are read during the call only.
+  /// The same for blocks of different sizes: rank r's block has sizes_bytes[r] bytes and begins at
+  /// offsets_bytes[r] of `all`. Both arrays have size() entries and are read during the call only.
   Result<Request> allgatherv(std::span<const std::byte> own, std::span<std::byte> all,
                              std::span<const std::uint64_t> sizes_bytes,
                              std::span<const std::uint64_t> offsets_bytes,
                              const CollectiveOptions& options = {});
-  /// Gathers every rank's `own` into root's `all` (size() * own.size() bytes; elsewhere empty).
+  /// Gathers every rank's `own` into root's `all`: size() * own.size() bytes; elsewhere empty.
   Result<Request> gather(std::span<const std::byte> own, std::span<std::byte> all, Rank root,
                          const CollectiveOptions& options = {});
-  /// Gives block r of root's `all` (size() * own.size() bytes; elsewhere empty) to rank r's `own`.
+  /// Sends block r of root's `all` (size() * own.size() bytes; elsewhere empty) to rank r's `own`.
   Result<Request> scatter(std::span<const std::byte> all, std::span<std::byte> own, Rank root,
                           const CollectiveOptions& options = {});
-  /// Gives block r of `send` to rank r, where it becomes block rank() of `receive`. Both have
-  /// size() blocks.
+  /// Sends block r of `send` to rank r, which receives it as block rank() of `receive`. Both have
+  /// size() blocks of equal size and do not overlap.
   Result<Request> alltoall(std::span<const std::byte> send, std::span<std::byte> receive,
                            const CollectiveOptions& options = {});
-  /// Combines every rank's `own` into root's `result`, of the same size (elsewhere empty).
+  /// Combines every rank's `own` into root's `result`, which has the same size; elsewhere empty.
   Result<Request> reduce(std::span<const std::byte> own, std::span<std::byte> result, Rank root,
                          const Reduction& reduction, const CollectiveOptions& options = {});
-  /// Combines the ranks' `all`, of size() blocks; block r of the result goes to rank r's `own`. In
-  /// place: `own` is the rank's block of `all`.
+  /// Combines the ranks' `all`, each of size() blocks; rank r's `own` receives block r of the
+  /// result. In place: `own` is this rank's block of `all`.
   Result<Request> reduce_scatter(std::span<const std::byte> all, std::span<std::byte> own,
                                  const Reduction& reduction, const CollectiveOptions& options = {});
-  /// Combines every rank's `own` into everybody's `result`, of the same size. In place: they are
-  /// the same memory.
+  /// Combines every rank's `own` into `result` of every rank, which has the same size. In place:
+  /// both are the same memory.
   Result<Request> allreduce(std::span<const std::byte> own, std::span<std::byte> result,
                             const Reduction& reduction, const CollectiveOptions& options = {});
-  /// Any of these.
+  /// Starts any of these.
   Result<Request> start(const CollectiveCall& call);
-  /// Any of these, to be started many times.
+  /// Prepares any of these for many runs. Local; the runs are collective.
   Result<Prepared> prepare(const CollectiveCall& call);
 
-  /// Calls `callback` from the thread that drives at the end of the request, once. It may start
-  /// collectives, look at counters and abort. It cannot wait, which is refused, and must not
-  /// destroy the communicator.
+  /// Calls `callback` once at the end of the request, from the thread that makes progress, or at
+  /// once where the request is done. It may start collectives, read counters and abort. It cannot
+  /// wait, and must not destroy the communicator; what it throws is logged.
   Status on_completion(Request& request, std::function<void(const Status&)> callback);
 
-  /// Ends every collective here and on the peers with an error.
+  /// Ends every collective: here with Code::aborted and `reason`, on the peers with an error that
+  /// names this rank. The communicator can then only be destroyed.
   void abort(const std::string& reason);
 
-  /// Every protocol and device counter by name.
+  /// Every protocol and device counter by name, since creation. A counter that was renamed is also
+  /// listed under its old name for one release.
   std::vector<std::pair<std::string, std::uint64_t>> counters() const;
-  /// The links' rate, as all ranks have learnt it from Allgathers; 0: not known, or the hosts, not
-  /// the links, are the limit.
+  /// Rate of the links, as the ranks have agreed on it after Allgathers; 0: not known, or the hosts
+  /// and not the links are the limit.
   std::uint64_t link_bytes_per_second() const;
-  /// The last collectives with state and progress, as JSON.
+  /// The last collectives with their phases and progress, as JSON (docs/operating.md).
   std::string flight_record() const;
-  /// What would carry out a call: the algorithm that it names, or that is chosen for it; where it
-  /// goes beside those, "hierarchical" or "in_network". Errors are those of `start`.
+  /// The algorithm that would carry out a call: the one that it names or the chosen one;
+  /// "hierarchical" or "in_network" where leaders or aggregators would. Errors are those of start().
   Result<std::string> algorithm_of(const CollectiveCall& call);
-  /// What moves the bytes: "ip", "host".
+  /// The device that moves the bytes: "ip" or "host".
   std::string device() const;
-  /// What the communicator runs on, in a few lines: device, interface, group, limits.
+  /// Device, interface, multicast group and limits, in a few lines of text.
   std::string describe() const;
 
  private:

@@ -96,8 +96,9 @@ typedef struct tutti_comm_options {
   const char* multicast;        /* (all) "ud", a chunk is a datagram, or "uc", a message of several
                                  * that is placed as it arrives; default: TUTTI_MULTICAST, else ud */
   uint64_t segment_bytes; /* payload of a uc datagram; default: what the smallest MTU allows */
-  uint64_t retain_bytes;  /* (all) up to this a Broadcast by multicast ends at its root when it has
-                           * left, and the root keeps a copy; default 256 KiB, 1: none */
+  uint64_t keep_bytes;   /* (all) largest Broadcast, in bytes, that completes at its root once it is
+                           * sent: the root retains a copy until every rank has acknowledged it;
+                           * default 256 KiB, 1: none. C++: retain_bytes */
   const char* hierarchy; /* (all) hosts of several ranks: "leaders", "leaders=N" a host, "groups" or
                           * "flat"; default: TUTTI_HIERARCHY, else leaders */
 } tutti_comm_options_t;

@@ -183,7 +183,7 @@ static void* run_rank(void* context) {
   options.subgroups = 2;
   options.receive_workers = 2;
   options.device_name = "ip";
-  options.retain_bytes = kRetainBytes;
+  options.keep_bytes = kRetainBytes;
   tutti_comm_t* comm = NULL;
   tutti_comm_t* other = NULL;
   CHECK_OK(tutti_comm_create_with_callback(gather, member, member->rank, kRanks, &options, &comm));

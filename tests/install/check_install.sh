@@ -20,6 +20,7 @@ cmake -S "$here/outside" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" > "$work
 cmake --build "$work/cmake"
 "$work/cmake/two_ranks"
 "$work/cmake/one_rank"
+"$work/cmake/four_ranks"
 
 echo "== pkg-config, at another place than where it was installed"
 mv "$prefix" "$work/moved"
@@ -28,6 +29,8 @@ cp -r "$here/outside" "$work/make"
 PKG_CONFIG_PATH=$library/pkgconfig make -C "$work/make"
 LD_LIBRARY_PATH=$library "$work/make/two_ranks"
 LD_LIBRARY_PATH=$library "$work/make/one_rank"
+LD_LIBRARY_PATH=$library "$work/make/four_ranks_c"
+LD_LIBRARY_PATH=$library "$work/make/four_ranks"
 
 echo "== what the library shows"
 objdump -p "$library/libtutti.so" | grep -q 'SONAME *libtutti.so.0$'

@@ -74,10 +74,11 @@ class Bench(unittest.TestCase):
         self.assertGreaterEqual(sent[2], 5 * 1024)
         self.assertLess(max(sent[:2]), 5 * 1024)
 
-    def test_broadcast_up_to_the_retained_size_has_no_handshake(self):
-        for keep, kept in (("5120", True), ("5119", False)):
+    def test_a_broadcast_goes_without_handshake_up_to_what_its_root_keeps(self):
+        # --keep-bytes: the option's name before it was renamed
+        for option, keep, kept in (("--retain-bytes", "5120", True), ("--keep-bytes", "5119", False)):
             report, _ = self.run_bench("broadcast", "-b", "5K", "-e", "5K", "--algorithm", "multicast",
-                                       "--device", "ip", "--keep-bytes", keep)
+                                       "--device", "ip", option, keep)
             counters = report["rows"][0]["in_place"]["counters"]
             self.assertEqual(counters.get("blocks_retained", 0) > 0, kept)
             self.assertEqual(report["settings"]["retain_bytes"], int(keep))

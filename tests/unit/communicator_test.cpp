@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "communicator_ranks.hpp"
-#include "requirements.hpp"
+#include "runtime/communicator/counter_aliases.hpp"
 
 namespace tutti {
 namespace {
@@ -623,6 +623,42 @@ TEST(Communicator, FlightRecordAndDescriptionCoverTheCommunicator) {
     EXPECT_NE(record.find("barrier"), std::string::npos) << record;
     EXPECT_NE(communicator.describe().find("of 2"), std::string::npos);
   });
+}
+
+TEST(Communicator, Counters_renamedCounter_isListedUnderBothNames) {
+  on_ranks(2, patient(), [](Communicator& communicator) {
+    check_broadcast(communicator, 1'003, 0, Algorithm::multicast);
+    leave(communicator);
+    const Counters counters = counters_of(communicator);
+    for (const auto& [old_name, name] : runtime::kCounterAliases) {
+      ASSERT_EQ(counters.count(std::string(name)), 1u) << name;
+      ASSERT_EQ(counters.count(std::string(old_name)), 1u) << old_name;
+      EXPECT_EQ(counters.at(std::string(old_name)), counters.at(std::string(name))) << name;
+    }
+  });
+}
+
+TEST(Communicator, Duplicate_withoutABootstrap_exchangesOverTheCommunicatorItself) {
+  on_ranks(3, patient(), [](Communicator& communicator) {
+    auto duplicate = communicator.duplicate(patient());
+    ASSERT_TRUE(duplicate.ok()) << duplicate.status().to_string();
+    EXPECT_EQ(duplicate->rank(), communicator.rank());
+    EXPECT_EQ(duplicate->size(), communicator.size());
+    check_broadcast(*duplicate, 10'007, 1, Algorithm::automatic);
+    leave(*duplicate);
+    leave(communicator);
+  });
+}
+
+TEST(CommunicatorOptions, KeepBytes_oldName_isRetainBytes) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  CommunicatorOptions options;
+  EXPECT_EQ(options.keep_bytes, options.retain_bytes);
+  options.keep_bytes = 1234;
+#pragma GCC diagnostic pop
+  const CommunicatorOptions copy = options;
+  EXPECT_EQ(copy.retain_bytes, 1234u);
 }
 
 }  // namespace

@@ -1,9 +1,16 @@
 #include "tutti/communicator.hpp"
 
+#include <algorithm>
+#include <memory>
+#include <vector>
+
 #include "base/error.hpp"
 #include "runtime/aggregator/aggregator_client.hpp"
+#include "runtime/bootstrap/callback_bootstrap.hpp"
 #include "runtime/bootstrap/detect.hpp"
+#include "runtime/bootstrap/unique_id.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
+#include "runtime/communicator/counter_aliases.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/exception_status.hpp"
 
@@ -13,7 +20,7 @@ namespace {
 
 Status no_request() { return failure(Code::invalid_argument, "this request is empty"); }
 
-/// Whether waiting would be for oneself: the collective that is waited for cannot go on meanwhile.
+/// Whether the caller is a completion callback: the collective could not go on while it waits.
 bool waits_for_itself(const runtime::RequestState& request) {
   return !request.completion->done.load(std::memory_order_acquire) &&
          request.communicator->progress()->caller_owns_engine();
@@ -21,12 +28,12 @@ bool waits_for_itself(const runtime::RequestState& request) {
 
 Status cannot_wait(const runtime::RequestState& request) {
   return failure(Code::invalid_argument,
-                 "rank {}: a completion callback cannot wait for a collective, which could not go "
-                 "on meanwhile: wait in another thread, or set a callback on that one, too",
+                 "rank {}: a completion callback cannot wait for a collective, which makes no "
+                 "progress meanwhile: wait in another thread, or set a callback on it",
                  index(request.communicator->rank()));
 }
 
-/// The options with what the environment adds about aggregators.
+/// The options, completed by the environment variables on aggregators.
 CommunicatorOptions resolved(const CommunicatorOptions& given) {
   auto wanted =
       runtime::AggregationOptions::with_environment(given.aggregators, given.aggregator_fallback);
@@ -36,7 +43,7 @@ CommunicatorOptions resolved(const CommunicatorOptions& given) {
   return options;
 }
 
-/// A communicator of the caller's, with the aggregators and choices that the environment adds.
+/// A communicator with the aggregators and choices of algorithms that the environment adds.
 Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(
     runtime::Bootstrap& bootstrap, const CommunicatorOptions& given,
     std::shared_ptr<runtime::Progress> progress, std::uint16_t number) {
@@ -52,7 +59,7 @@ Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(
   return state;
 }
 
-/// Runs what may throw (allocation, the callback of a user) and turns it into a Status.
+/// Runs `work`; an exception becomes the Status that it returns.
 template <typename Work>
 auto guarded(Work&& work) -> decltype(work()) {
   try {
@@ -62,7 +69,49 @@ auto guarded(Work&& work) -> decltype(work()) {
   }
 }
 
+/// One Allgather for the bootstrap of a duplicate. Where it times out, its buffers live on until it
+/// ends.
+Status exchange_over(Communicator& communicator, std::span<const std::byte> mine,
+                     std::span<std::byte> all, Nanoseconds timeout) {
+  struct Buffers {
+    std::vector<std::byte> own;
+    std::vector<std::byte> all;
+  };
+  auto buffers = std::make_shared<Buffers>();
+  buffers->own.assign(mine.begin(), mine.end());
+  buffers->all.resize(all.size());
+  auto request = communicator.allgather(buffers->own, buffers->all, {.will_wait = true});
+  if (!request) return request.status();
+  const Status status = request->wait_for(timeout);
+  if (!request->progress().done) {
+    (void)communicator.on_completion(*request, [buffers](const Status&) {});
+  } else if (status) {
+    std::copy(buffers->all.begin(), buffers->all.end(), all.begin());
+  }
+  return status;
+}
+
 }  // namespace
+
+// ---- UniqueId -----------------------------------------------------------------------------------
+
+Result<UniqueId> UniqueId::create(const std::string& host) {
+  return guarded([&]() -> Result<UniqueId> {
+    const auto made = runtime::make_unique_id(host);
+    if (!made) return made.status();
+    return UniqueId{*made};
+  });
+}
+
+Result<UniqueId> UniqueId::parse(std::string_view printed) {
+  return guarded([&]() -> Result<UniqueId> {
+    const auto parsed = runtime::parse_unique_id(printed);
+    if (!parsed) return parsed.status();
+    return UniqueId{*parsed};
+  });
+}
+
+void UniqueId::discard() const { runtime::discard_unique_id(text); }
 
 // ---- Request ------------------------------------------------------------------------------------
 
@@ -123,12 +172,43 @@ Result<Communicator> Communicator::create(const CommunicatorOptions& options) {
   });
 }
 
+Result<Communicator> Communicator::create(const UniqueId& id, Rank rank, std::uint32_t size,
+                                          const CommunicatorOptions& options) {
+  return guarded([&]() -> Result<Communicator> {
+    auto bootstrap = runtime::join_unique_id(id.text, rank, size, options.create_timeout);
+    if (!bootstrap) return bootstrap.status();
+    return create(**bootstrap, options);
+  });
+}
+
+Result<Communicator> Communicator::create(const ExchangeCallback& exchange, Rank rank,
+                                          std::uint32_t size, const CommunicatorOptions& options) {
+  return guarded([&]() -> Result<Communicator> {
+    auto bootstrap = runtime::make_callback_bootstrap(rank, size, exchange);
+    if (!bootstrap) return bootstrap.status();
+    return create(**bootstrap, options);
+  });
+}
+
 Result<Communicator> Communicator::create(runtime::Bootstrap& bootstrap,
                                           const CommunicatorOptions& options) {
   return guarded([&]() -> Result<Communicator> {
     auto state = create_state(bootstrap, options, nullptr, 0);
     if (!state) return state.status();
     return Communicator(std::move(*state));
+  });
+}
+
+Result<Communicator> Communicator::duplicate(const CommunicatorOptions& options) {
+  return guarded([&]() -> Result<Communicator> {
+    auto bootstrap = runtime::make_callback_bootstrap(
+        rank(), size(),
+        [this](std::span<const std::byte> mine, std::span<std::byte> all, Nanoseconds timeout) {
+          return exchange_over(*this, mine, all, timeout);
+        },
+        "another communicator");
+    if (!bootstrap) return bootstrap.status();
+    return duplicate(**bootstrap, options);
   });
 }
 
@@ -259,23 +339,25 @@ Result<Request> Communicator::allreduce(std::span<const std::byte> own, std::spa
 Status Communicator::on_completion(Request& request, std::function<void(const Status&)> callback) {
   if (!request.state_) return no_request();
   engine::Completion& completion = *request.state_->completion;
-  // The engine is held still meanwhile, so that the end cannot slip in between.
-  state_->progress()->with_engine([&] {
-    if (completion.done.load(std::memory_order_acquire)) {
-      callback(completion.status);
-    } else {
-      runtime::Progress* const progress = state_->progress().get();
+  runtime::Progress* const progress = state_->progress().get();
+  return guarded([&]() -> Status {
+    // No thread polls meanwhile, so the collective cannot end between the check and the setting.
+    progress->with_engine([&] {
+      if (completion.done.load(std::memory_order_acquire)) {
+        progress->call_application(callback, completion.status);
+        return;
+      }
       progress->expect_callbacks();
       completion.callback = [progress, callback = std::move(callback)](const Status& status) {
         progress->call_application(callback, status);
       };
-    }
+    });
+    return {};
   });
-  return {};
 }
 
 void Communicator::abort(const std::string& reason) {
-  // Within a completion callback the round that called it carries this out.
+  // A completion callback runs within a round, which carries out the abort.
   const bool within_callback = state_->progress()->caller_owns_engine();
   state_->progress()->with_engine([&] {
     state_->abort(reason);
@@ -315,6 +397,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
                 {"device_uc_segments_direct", device.uc_segments_direct},
                 {"device_kernel_drops", device.kernel_drops}});
     state_->add_side_counters(all);
+    runtime::add_old_names(all);
     return all;
   });
 }

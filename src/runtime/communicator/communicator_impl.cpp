@@ -100,7 +100,8 @@ Result<std::shared_ptr<CommunicatorImpl>> CommunicatorImpl::create(
     const double cores = std::thread::hardware_concurrency();
     const auto wanted = static_cast<double>(rivals.size());
     CoreTimes times = wanted <= cores ? kOwnCore : kSharedCore;
-    times.realtime_share = 0.5 * std::min(1.0, cores / wanted);  // half of the cores for all of them
+    times.realtime_share =
+        0.5 * std::min(1.0, cores / wanted);  // half of the cores for all of them
     // Ranks of one host wait for each other's threads rather than for the network.
     const auto neighbours =
         ranks_sharing(state->greetings_, bootstrap.rank(), &PeerOptions::network);
