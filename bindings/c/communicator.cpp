@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "handles.hpp"
-#include "runtime/aggregator/aggregator_client.hpp"
+#include "runtime/aggregator/aggregation_options.hpp"
 #include "support.hpp"
 
 namespace tutti::c {

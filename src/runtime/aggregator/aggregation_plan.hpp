@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "engine/aggregate/window_plan.hpp"
-#include "runtime/aggregator/aggregator_client.hpp"
+#include "runtime/aggregator/aggregation_options.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
+#include "tutti/options.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::runtime {

@@ -15,6 +15,7 @@
 #include "runtime/bootstrap/unique_id.hpp"
 #include "runtime/communicator/call_check.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
+#include "runtime/communicator/route_names.hpp"
 #include "runtime/progress/clock.hpp"
 
 namespace tutti::runtime {
@@ -39,27 +40,6 @@ engine::InNetworkKind kind_of(Collective collective) {
 }
 
 }  // namespace
-
-AggregationOptions AggregationOptions::with_environment(std::vector<std::string> aggregators,
-                                                        bool fallback) {
-  AggregationOptions options{std::move(aggregators), fallback, {}};
-  if (const char* text = std::getenv("TUTTI_AGGREGATOR_FALLBACK")) {
-    options.fallback = options.fallback || std::string_view(text) == "1";
-  }
-  const char* text = std::getenv("TUTTI_AGGREGATORS");
-  if (options.aggregators.empty() && text != nullptr) options.aggregators = list_of(text);
-  return options;
-}
-
-std::vector<std::string> AggregationOptions::list_of(std::string_view text) {
-  std::vector<std::string> addresses;
-  while (!text.empty()) {
-    const std::string_view one = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), one.size() + 1));
-    if (!one.empty()) addresses.emplace_back(one);
-  }
-  return addresses;
-}
 
 // ---- joining ------------------------------------------------------------------------------------
 
@@ -152,7 +132,7 @@ std::string Aggregation::describe() const {
                      sides_.size(), addresses, terms.slots, terms.segment_bytes, terms.pulses);
 }
 
-std::vector<std::pair<std::string, std::uint64_t>> Aggregation::counters() const {
+CallRoute::CounterList Aggregation::counters() const {
   std::map<std::string, std::uint64_t> total;
   progress_->with_engine([&] {
     for (const Side& side : sides_) {
@@ -214,7 +194,12 @@ bool Aggregation::serves(const CollectiveCall& call) const {
           algorithm == kInNetworkRing);
 }
 
-Aggregation::Outcome Aggregation::start(const CollectiveCall& call) {
+Result<std::string> Aggregation::algorithm_of(const CollectiveCall&) {
+  return std::string(kInNetwork.name());
+}
+
+CallRoute::Outcome Aggregation::start(const CollectiveCall& call) {
+  if (Status fits = check_call(call, rank_, size_); !fits) return fits;
   ReductionCall reduction{.type = call.reduction.type,
                           .operation = call.reduction.operation,
                           .order = {},
@@ -232,7 +217,7 @@ Aggregation::Outcome Aggregation::start(const CollectiveCall& call) {
     case Collective::reduce:
       return reduce(call.send, call.receive, call.root, reduction);
     default:
-      return failure(Code::invalid_argument, "{} is nothing that an aggregator does",
+      return failure(Code::invalid_argument, "aggregators do not support {}",
                      to_string(call.collective));
   }
 }

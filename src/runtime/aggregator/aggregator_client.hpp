@@ -18,9 +18,11 @@
 
 #include "engine/aggregate/window_plan.hpp"
 #include "engine/core/operation.hpp"
+#include "runtime/aggregator/aggregation_options.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
+#include "runtime/communicator/call_route.hpp"
 #include "tutti/collective.hpp"
-#include "tutti/communicator.hpp"
+#include "tutti/options.hpp"
 #include "tutti/reduction.hpp"
 #include "tutti/status.hpp"
 
@@ -33,20 +35,7 @@ namespace tutti::runtime {
 class CommunicatorImpl;
 class Progress;
 
-/// Which aggregators a job uses. Rank 0's words count for all ranks.
-struct AggregationOptions {
-  std::vector<std::string> aggregators;  ///< "host:port" each
-  bool fallback = false;  ///< where one cannot be used: go on without them, instead of failing
-  std::string key_file;   ///< "": as find_service_key says; rank 0 needs it alone
-
-  /// The list that the environment gives where the options give none: TUTTI_AGGREGATORS, separated
-  /// by commas; with TUTTI_AGGREGATOR_FALLBACK=1 as `fallback`.
-  static AggregationOptions with_environment(std::vector<std::string> aggregators, bool fallback);
-  /// The addresses of a list that is separated by commas.
-  static std::vector<std::string> list_of(std::string_view text);
-};
-
-/// What is computed, and how.
+/// A reduction's types, operation and order.
 struct ReductionCall {
   DataType type = DataType::float32;
   ReduceOperation operation = ReduceOperation::sum;
@@ -58,10 +47,9 @@ struct ReductionCall {
   bool will_wait = false;  ///< as CollectiveOptions::will_wait
 };
 
-class Aggregation {
+/// The route through aggregators.
+class Aggregation final : public CallRoute {
  public:
-  using Outcome = Result<std::shared_ptr<engine::Completion>>;
-
   /// Joins the aggregators; collective, by every rank where one rank's options name any. `options`
   /// are the communicator's; the side communicators share its `progress` and are numbered from
   /// `number` on. Fails on all ranks alike, naming the aggregator and the remedy, or, with
@@ -72,7 +60,7 @@ class Aggregation {
                                                      std::shared_ptr<Progress> progress,
                                                      std::uint16_t number);
   /// Leaves the aggregators.
-  ~Aggregation();
+  ~Aggregation() override;
   Aggregation(const Aggregation&) = delete;
   Aggregation& operator=(const Aggregation&) = delete;
 
@@ -81,20 +69,17 @@ class Aggregation {
   /// Why it is not active.
   const Status& reason() const { return reason_; }
   /// "2 aggregators (10.0.0.9:7000, 10.0.0.9:7001), windows of 16 slots x 65536 bytes".
-  std::string describe() const;
-  /// Every protocol counter by name, of all side communicators together.
-  std::vector<std::pair<std::string, std::uint64_t>> counters() const;
+  std::string describe() const override;
+  /// Of all side communicators together.
+  CounterList counters() const override;
 
-  /// The names of these ways, for CollectiveOptions::algorithm: in rank order, and, where that is
-  /// faster, in a ring's.
-  static constexpr Algorithm kInNetwork{"in_network"};
-  static constexpr Algorithm kInNetworkRing{"in_network_ring"};
-
-  /// Whether a call goes this way: a reduction that asks for it, or leaves the choice, since who
-  /// names aggregators wants them used. The same at all ranks.
-  bool serves(const CollectiveCall& call) const;
-  /// Starts a call that it serves.
-  Outcome start(const CollectiveCall& call);
+  /// A reduction that names this route or leaves the choice: aggregators that are named are used.
+  bool serves(const CollectiveCall& call) const override;
+  Outcome start(const CollectiveCall& call) override;
+  Result<std::string> algorithm_of(const CollectiveCall& call) override;
+  /// Calls under way go on: an aggregator hears of a job's end only when its ranks leave.
+  void abort(const std::string&) override {}
+  void poll() override {}
 
   /// As Communicator's calls of these names; the buffers are Tutti's until completion, and whoever
   /// waits drives the progress given to `create`. In place: `output` is `input`, or in a

@@ -9,8 +9,7 @@
 #include "engine/exchange/slot_exchange_operation.hpp"
 #include "engine/multicast/multicast_operation.hpp"
 #include "engine/schedule/schedule_operation.hpp"
-#include "runtime/aggregator/aggregator_client.hpp"
-#include "runtime/hierarchy/hierarchy.hpp"
+#include "runtime/communicator/route_names.hpp"
 
 namespace tutti::runtime {
 
@@ -99,11 +98,6 @@ collectives::Situation CallPlanner::situation_of(Collective collective,
   return {collective, facts_.size, facts_.hosts, block_bytes, facts_.device};
 }
 
-bool CallPlanner::prefers(const CollectiveCall& call) const {
-  return call.options.algorithm == Algorithm::automatic &&
-         choices_.prefers(situation_of(call.collective, block_bytes_of(call, facts_.size)));
-}
-
 std::string CallPlanner::complaint() const {
   const std::string places = choices_.misplaced(situation_of(Collective::barrier, 0));
   if (places.empty()) return {};
@@ -122,14 +116,13 @@ Result<CallPlanner::Chosen> CallPlanner::choose(const CollectiveCall& call,
     const collectives::Choice& choice = choices_.choose(situation_of(call.collective, block_bytes));
     name = choice.algorithm;
     p = choice.parameters;
-  } else if (options.algorithm == Aggregation::kInNetwork ||
-             options.algorithm == Aggregation::kInNetworkRing) {
+  } else if (options.algorithm == kInNetwork || options.algorithm == kInNetworkRing) {
     return failure(Code::invalid_argument,
                    "{} {} needs an aggregator, and serves reductions: name aggregators in the "
                    "communicator's options or in TUTTI_AGGREGATORS (docs/aggregator.md)",
                    to_string(call.collective), name);
   }
-  if (options.algorithm == Hierarchy::kHierarchical) {
+  if (options.algorithm == kHierarchical) {
     return failure(
         Code::unsupported,
         "{} cannot be hierarchical here: that serves barrier, broadcast and allgather "

@@ -61,8 +61,6 @@ class CallPlanner {
   Result<std::unique_ptr<engine::Operation>> make(const CollectiveCall& call);
 
   const collectives::ChoiceTable& choices() const { return choices_; }
-  /// Whether the environment, and not the table that we ship, chooses for this call.
-  bool prefers(const CollectiveCall& call) const;
   /// What is wrong with the environment's choices here, in a sentence; "": nothing.
   std::string complaint() const;
 

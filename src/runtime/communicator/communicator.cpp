@@ -5,16 +5,20 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "runtime/aggregator/aggregator_client.hpp"
+#include "runtime/aggregator/aggregation_options.hpp"
 #include "runtime/bootstrap/callback_bootstrap.hpp"
 #include "runtime/bootstrap/detect.hpp"
 #include "runtime/bootstrap/unique_id.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/communicator/counter_aliases.hpp"
+#include "runtime/communicator/join_routes.hpp"
+#include "runtime/communicator/prepared_state.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/exception_status.hpp"
 
 namespace tutti {
+
+using runtime::guarded;
 
 namespace {
 
@@ -54,19 +58,10 @@ Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(
       bootstrap, options, std::move(progress),
       {.number = number, .choices = std::move(*choices), .traced_by_wish = true});
   if (!state) return state.status();
-  if (Status status = (*state)->join_hosts(bootstrap, options); !status) return status;
-  if (Status status = (*state)->join_aggregators(bootstrap, options); !status) return status;
+  if (Status status = runtime::join_hosts(**state, bootstrap, options); !status) return status;
+  if (Status status = runtime::join_aggregators(**state, bootstrap, options); !status)
+    return status;
   return state;
-}
-
-/// Runs `work`; an exception becomes the Status that it returns.
-template <typename Work>
-auto guarded(Work&& work) -> decltype(work()) {
-  try {
-    return work();
-  } catch (const std::exception&) {
-    return runtime::status_of_exception();
-  }
 }
 
 /// One Allgather for the bootstrap of a duplicate. Where it times out, its buffers live on until it
@@ -92,26 +87,6 @@ Status exchange_over(Communicator& communicator, std::span<const std::byte> mine
 }
 
 }  // namespace
-
-// ---- UniqueId -----------------------------------------------------------------------------------
-
-Result<UniqueId> UniqueId::create(const std::string& host) {
-  return guarded([&]() -> Result<UniqueId> {
-    const auto made = runtime::make_unique_id(host);
-    if (!made) return made.status();
-    return UniqueId{*made};
-  });
-}
-
-Result<UniqueId> UniqueId::parse(std::string_view printed) {
-  return guarded([&]() -> Result<UniqueId> {
-    const auto parsed = runtime::parse_unique_id(printed);
-    if (!parsed) return parsed.status();
-    return UniqueId{*parsed};
-  });
-}
-
-void UniqueId::discard() const { runtime::discard_unique_id(text); }
 
 // ---- Request ------------------------------------------------------------------------------------
 
@@ -361,7 +336,7 @@ void Communicator::abort(const std::string& reason) {
   const bool within_callback = state_->progress()->caller_owns_engine();
   state_->progress()->with_engine([&] {
     state_->abort(reason);
-    if (!within_callback) state_->poll_sides();
+    if (!within_callback) state_->poll_routes();
   });
 }
 
@@ -415,7 +390,7 @@ std::string Communicator::flight_record() const {
 }
 
 Result<std::string> Communicator::algorithm_of(const CollectiveCall& call) {
-  return guarded([&] { return state_->algorithm_of(call); });
+  return guarded([&] { return state_->route_of(call).algorithm_of(call); });
 }
 
 std::string Communicator::device() const { return state_->device(); }

@@ -8,7 +8,7 @@
 
 #include "device/device.hpp"
 #include "runtime/communicator/greeting.hpp"
-#include "tutti/communicator.hpp"
+#include "tutti/options.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::runtime {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tutti/communicator.hpp"
+#include "tutti/options.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::runtime {

@@ -5,7 +5,9 @@
 
 #include "base/error.hpp"
 #include "observe/counters.hpp"
+#include "runtime/communicator/call_check.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
+#include "runtime/communicator/route_names.hpp"
 #include "runtime/hierarchy/subset_bootstrap.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/exception_status.hpp"
@@ -15,7 +17,7 @@ namespace tutti::runtime {
 
 namespace {
 
-// What CommunicatorImpl::create exchanges.
+// Exchanges of CommunicatorImpl::create on its bootstrap.
 constexpr std::uint32_t kExchangesOfCreate = 2;
 constexpr const char* kSharedMemory = "host";
 
@@ -34,7 +36,7 @@ Result<std::shared_ptr<Hierarchy>> Hierarchy::create(
   std::shared_ptr<Hierarchy> made(
       new Hierarchy(layout, groups, by_choice, bootstrap.rank(), std::move(progress)));
   const Status mine = made->open(bootstrap, options, number);
-  // All ranks have it, or none.
+  // All ranks have the route, or none.
   auto ends =
       bootstrap.allgather(bytes_of(mine.ok() ? "" : mine.message()), options.create_timeout);
   if (!ends) return ends.status();
@@ -91,7 +93,7 @@ std::string Hierarchy::describe() const {
                      groups_ ? ", long blocks by groups" : "");
 }
 
-std::vector<std::pair<std::string, std::uint64_t>> Hierarchy::counters() const {
+CallRoute::CounterList Hierarchy::counters() const {
   std::map<std::string, std::uint64_t> total;
   progress_->with_engine([&] {
     for (const auto& side : {host_, across_}) {
@@ -101,6 +103,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Hierarchy::counters() const {
       }
     }
   });
+  total["hierarchical_calls"] = calls_.load(std::memory_order_relaxed);
   return {total.begin(), total.end()};
 }
 
@@ -113,7 +116,12 @@ bool Hierarchy::serves(const CollectiveCall& call) const {
          better_by_hosts(call, layout_);
 }
 
-Hierarchy::Outcome Hierarchy::start(const CollectiveCall& call) {
+Result<std::string> Hierarchy::algorithm_of(const CollectiveCall&) {
+  return std::string(kHierarchical.name());
+}
+
+CallRoute::Outcome Hierarchy::start(const CollectiveCall& call) {
+  if (Status fits = check_call(call, rank_, layout_.ranks()); !fits) return fits;
   auto job = std::make_shared<Job>();
   for (HierarchyStage& stage : stages_by_hosts(call, layout_, groups_, rank_)) {
     job->stages.push_back({std::move(stage)});
@@ -127,7 +135,7 @@ Hierarchy::Outcome Hierarchy::start(const CollectiveCall& call) {
     first = jobs_.size() == 1;
   }
   if (first) run(job);
-  // The stages come by themselves only while somebody drives.
+  // Later stages begin only while a thread makes progress.
   if (!call.options.will_wait) progress_->wake();
   return job->completion;
 }
@@ -186,9 +194,9 @@ void Hierarchy::begin(const std::shared_ptr<Job>& job, std::size_t stage) {
     return progress_->with_engine([&] { on_stage_end(job, stage, operation.status()); });
   }
   engine::CommunicatorContext& context = side.context();
-  // Who waits for the job looks at the board where it is.
+  // A thread that waits for the job may then poll the slot exchange of this stage.
   job->completion->inline_poll_context = (*operation)->meets() ? &context : nullptr;
-  // Not kept alive by what runs on its own side communicators.
+  // Weak: the callback is owned by a side communicator, which this object owns.
   (*operation)->completion()->callback = [weak = weak_from_this(), job,
                                           stage](const Status& status) {
     if (const auto self = weak.lock()) self->on_stage_end(job, stage, status);
@@ -233,7 +241,7 @@ void Hierarchy::poll() {
   }
 }
 
-/// Whose loss has ended a side communicator, by number in the job; kNoRank: nobody's.
+/// The rank, as the job numbers it, whose loss ended a side communicator; kNoRank: none.
 Rank Hierarchy::culprit_of(CommunicatorImpl& failed) const {
   const engine::CommunicatorContext& context = failed.context();
   if (context.culprit() != kNoRank || context.lost() == kNoRank) return context.culprit();
@@ -242,8 +250,7 @@ Rank Hierarchy::culprit_of(CommunicatorImpl& failed) const {
                                 : layout_.rank_at(lost, layout_.place_of(rank_));
 }
 
-// A rank that is lost is missed on its own host only; the others have to hear of it, by the number
-// that they know it by.
+// Only its own host misses a lost rank. The other hosts hear of it by its number in the job.
 void Hierarchy::give_up(Rank culprit, const std::string& reason) {
   for (const auto& side : {host_, across_}) {
     if (side) side->context().abort_for(culprit, reason);

@@ -1,8 +1,8 @@
-// Hierarchical collectives (C6): carries out plans (hierarchy_plan.hpp) on the two side
-// communicators that a rank has, its host's and that of its place on all hosts.
+// The route through the leaders of hosts: carries out plans (hierarchy_plan.hpp) on the two side
+// communicators of a rank, its host's and that of its place on all hosts.
 //
-// Calls of one communicator go this way one after the other, so that all ranks of a side start
-// their calls on it in the same order.
+// Calls run one after the other, so that all ranks of a side start their calls on it in the same
+// order.
 #pragma once
 
 #include <atomic>
@@ -17,10 +17,11 @@
 
 #include "engine/core/operation.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
+#include "runtime/communicator/call_route.hpp"
 #include "runtime/hierarchy/hierarchy_plan.hpp"
 #include "runtime/hierarchy/host_layout.hpp"
 #include "tutti/collective.hpp"
-#include "tutti/communicator.hpp"
+#include "tutti/options.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::runtime {
@@ -28,16 +29,11 @@ namespace tutti::runtime {
 class CommunicatorImpl;
 class Progress;
 
-class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
+class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hierarchy> {
  public:
-  using Outcome = Result<std::shared_ptr<engine::Completion>>;
-
-  /// The name of this way, for CollectiveOptions::algorithm.
-  static constexpr Algorithm kHierarchical{"hierarchical"};
-
-  /// Makes the side communicators, numbered from `number` on (`numbers`), driven by `progress`;
-  /// collective over all ranks. `by_choice`: also for calls that do not ask for it; not where the
-  /// environment has chosen algorithms. Fails on all ranks alike.
+  /// Creates the side communicators, numbered from `number` on (`numbers`) and served by `progress`;
+  /// collective over all ranks. `by_choice`: also for calls that do not name this route, unless the
+  /// environment has chosen algorithms. Fails on all ranks or on none.
   static Result<std::shared_ptr<Hierarchy>> create(
       Bootstrap& bootstrap, const CommunicatorOptions& options, const HostLayout& layout,
       bool groups, bool by_choice, std::shared_ptr<Progress> progress, std::uint16_t number);
@@ -46,28 +42,20 @@ class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
   static std::uint32_t numbers(const HostLayout& layout, bool groups) {
     return 1 + (groups ? layout.ranks_per_host : 1);
   }
-  ~Hierarchy();
+  ~Hierarchy() override;
   Hierarchy(const Hierarchy&) = delete;
   Hierarchy& operator=(const Hierarchy&) = delete;
 
-  /// Whether a call goes this way: it asks for it, or leaves the choice to us and is no slower so.
-  /// The same at all ranks.
-  bool serves(const CollectiveCall& call) const;
-  /// Starts a call that it serves and that has been checked. The buffers are Tutti's until the
-  /// completion.
-  Outcome start(const CollectiveCall& call);
-
-  /// Ends the calls under way here and, naming this rank, at the peers. While nobody else drives.
-  void abort(const std::string& reason);
-  /// One round of the side communicators.
-  void poll();
-
+  /// A call that names this route, or that leaves the choice and is no slower this way.
+  bool serves(const CollectiveCall& call) const override;
+  Outcome start(const CollectiveCall& call) override;
+  Result<std::string> algorithm_of(const CollectiveCall& call) override;
+  void abort(const std::string& reason) override;
+  void poll() override;
   /// "2 hosts of 4 ranks each, joined by shared memory".
-  std::string describe() const;
-  /// Calls that went this way.
-  std::uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }
-  /// Every protocol counter by name, of both side communicators together.
-  std::vector<std::pair<std::string, std::uint64_t>> counters() const;
+  std::string describe() const override;
+  /// Of both side communicators together, and hierarchical_calls.
+  CounterList counters() const override;
 
  private:
   struct Stage {
@@ -80,7 +68,7 @@ class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
     std::vector<Stage> stages;
     std::size_t begun = 0;
     std::size_t ended = 0;
-    bool advancing = false;  ///< somebody begins stages: nobody else does, or they would overtake
+    bool advancing = false;  ///< a thread begins stages; a second one would change their order
     Status status;           ///< of the first stage that failed: no further one begins
     std::shared_ptr<engine::Completion> completion = std::make_shared<engine::Completion>();
 
@@ -116,7 +104,7 @@ class Hierarchy : public std::enable_shared_from_this<Hierarchy> {
   Rank rank_;
   std::shared_ptr<Progress> progress_;
   std::shared_ptr<CommunicatorImpl> host_;
-  std::shared_ptr<CommunicatorImpl> across_;  ///< null where this rank speaks for nobody
+  std::shared_ptr<CommunicatorImpl> across_;  ///< null at a rank that is no leader
   std::mutex mutex_;                          ///< guards the jobs
   std::deque<std::shared_ptr<Job>> jobs_;     ///< the first runs
   std::atomic<std::uint64_t> calls_{0};

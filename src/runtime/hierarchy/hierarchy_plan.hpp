@@ -16,7 +16,7 @@
 
 #include "runtime/hierarchy/host_layout.hpp"
 #include "tutti/collective.hpp"
-#include "tutti/communicator.hpp"
+#include "tutti/options.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::runtime {

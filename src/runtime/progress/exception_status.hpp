@@ -19,4 +19,14 @@ inline Status status_of_exception() {
   }
 }
 
+/// Runs `work`, which returns a Status or a Result; an exception becomes its failure.
+template <typename Work>
+auto guarded(Work&& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::exception&) {
+    return status_of_exception();
+  }
+}
+
 }  // namespace tutti::runtime

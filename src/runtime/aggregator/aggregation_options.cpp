@@ -1,0 +1,30 @@
+#include "runtime/aggregator/aggregation_options.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace tutti::runtime {
+
+AggregationOptions AggregationOptions::with_environment(std::vector<std::string> aggregators,
+                                                        bool fallback) {
+  AggregationOptions options{std::move(aggregators), fallback, {}};
+  if (const char* text = std::getenv("TUTTI_AGGREGATOR_FALLBACK")) {
+    options.fallback = options.fallback || std::string_view(text) == "1";
+  }
+  const char* text = std::getenv("TUTTI_AGGREGATORS");
+  if (options.aggregators.empty() && text != nullptr) options.aggregators = list_of(text);
+  return options;
+}
+
+std::vector<std::string> AggregationOptions::list_of(std::string_view text) {
+  std::vector<std::string> addresses;
+  while (!text.empty()) {
+    const std::string_view one = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), one.size() + 1));
+    if (!one.empty()) addresses.emplace_back(one);
+  }
+  return addresses;
+}
+
+}  // namespace tutti::runtime

@@ -1,0 +1,47 @@
+#include "runtime/communicator/closing.hpp"
+
+#include <poll.h>
+
+#include "runtime/progress/clock.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+// How long a closing rank serves peers that have not acknowledged its last messages.
+constexpr Nanoseconds kCloseLinger{2'000'000'000};
+constexpr Nanoseconds kFailedLinger{50'000'000};
+
+/// Until nothing waits for a peer, but no longer than `patience`.
+void linger(engine::CommunicatorContext& context, Nanoseconds patience) {
+  const Instant deadline = now() + patience;
+  while (!context.quiet() && now() < deadline) {
+    context.poll(now());
+    wait_readable(context.endpoint());
+  }
+}
+
+}  // namespace
+
+void wait_readable(device::Endpoint& endpoint) {
+  pollfd ready{endpoint.wait_descriptor(), POLLIN, 0};
+  if (ready.fd >= 0 && endpoint.prepare_wait()) (void)::poll(&ready, 1, 1);
+}
+
+void close_context(engine::CommunicatorContext& context) {
+  // Carries out a failure that was only noted, so that the peers hear of it.
+  context.poll(now());
+  context.part(now());
+  while (context.retains_blocks() && context.failure_status().ok()) {
+    context.poll(now());
+    wait_readable(context.endpoint());
+  }
+  const bool well = context.failure_status().ok();
+  linger(context, well ? kCloseLinger : kFailedLinger);
+  if (!well) return;
+  context.announce_close(now());
+  // A peer that closes at the same moment does not answer.
+  linger(context, kFailedLinger);
+}
+
+}  // namespace tutti::runtime

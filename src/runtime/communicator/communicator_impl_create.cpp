@@ -1,0 +1,377 @@
+// Creating a communicator: from a bootstrap to a context that the engine serves.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "base/error.hpp"
+#include "device/device.hpp"
+#include "engine/core/clock_exchange.hpp"
+#include "observe/log.hpp"
+#include "protocol/membership.hpp"
+#include "runtime/communicator/closing.hpp"
+#include "runtime/communicator/communicator_impl.hpp"
+#include "runtime/communicator/device_choice.hpp"
+#include "runtime/communicator/engine_route.hpp"
+#include "runtime/diagnostics/flight_dump.hpp"
+#include "runtime/diagnostics/rank_trace.hpp"
+#include "runtime/hierarchy/hierarchy_plan.hpp"
+#include "runtime/progress/clock.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+constexpr Nanoseconds kProbeInterval{5'000'000};
+constexpr CoreTimes kOwnCore{.spin = Nanoseconds(100'000)};
+// For more ranks than cores. Without a yield the first rank of a core sends its whole block before
+// the others begin.
+constexpr CoreTimes kSharedCore{.spin = Nanoseconds(20'000),
+                                .yield_after = Nanoseconds(500'000),
+                                .first_yield_after = Nanoseconds(100'000)};
+
+engine::Settings engine_settings(const CommunicatorOptions& options) {
+  engine::Settings settings;
+  settings.chains = options.chains;
+  settings.chunk_bytes = options.chunk_bytes;
+  settings.window_bytes = options.window_bytes;
+  settings.always_barrier = options.always_barrier;
+  settings.first_epoch = options.first_sequence;
+  settings.retain_bytes = options.retain_bytes;
+  return settings;
+}
+
+/// The number that the options ask for, else the environment.
+Result<std::uint32_t> receive_workers(const CommunicatorOptions& options) {
+  std::uint32_t workers = options.receive_workers;
+  const char* text = std::getenv("TUTTI_RECEIVE_WORKERS");
+  if (workers != 0 || text == nullptr) return workers;
+  const char* end = text + std::strlen(text);
+  const auto [rest, error] = std::from_chars(text, end, workers);
+  if (error == std::errc{} && rest == end) return workers;
+  return failure(Code::invalid_argument,
+                 "TUTTI_RECEIVE_WORKERS=\"{}\" is no number of threads: use 0 for none", text);
+}
+
+std::vector<std::string> host_names(const std::vector<PeerOptions>& greetings) {
+  std::vector<std::string> names;
+  for (const PeerOptions& greeting : greetings)
+    names.push_back(fmt::format("{}:{}", greeting.host, greeting.process));
+  return names;
+}
+
+void complain_of(const Status& status) {
+  if (!status) observe::complain(status.message());
+}
+
+}  // namespace
+
+/// The steps of `create`, on a communicator that is being made.
+class CommunicatorImpl::Creation {
+ public:
+  Creation(CommunicatorImpl& made, Bootstrap& bootstrap, const CommunicatorOptions& options,
+           CommunicatorRole role)
+      : made_(made), bootstrap_(bootstrap), options_(options), role_(std::move(role)) {}
+
+  Status run();
+
+ private:
+  Status read_environment();
+  Status open();
+  void plan_calls();
+  Status confirm_membership(Nanoseconds timeout);
+  Result<std::unique_ptr<RankTrace>> begin_trace(const std::string& directory, Nanoseconds timeout);
+  Result<engine::ClockComparison> compare_clocks(Nanoseconds timeout);
+  Status create_progress(std::unique_ptr<RankTrace> trace);
+  Status serve();
+  void join_trace();
+  void arrange_dumps();
+  CallerFacts facts() const;
+
+  CommunicatorImpl& made_;
+  Bootstrap& bootstrap_;
+  const CommunicatorOptions& options_;
+  CommunicatorRole role_;
+  std::uint32_t workers_ = 0;
+  PriorityRequest priority_;
+  Result<std::string> traces_ = std::string();  ///< TUTTI_TRACE's directory; empty: no trace
+};
+
+Result<std::shared_ptr<CommunicatorImpl>> CommunicatorImpl::create(
+    Bootstrap& bootstrap, const CommunicatorOptions& options, std::shared_ptr<Progress> progress,
+    CommunicatorRole role) {
+  std::shared_ptr<CommunicatorImpl> made(new CommunicatorImpl());
+  made->number_ = role.number;
+  made->bootstrap_ = bootstrap.description();
+  made->progress_ = std::move(progress);
+  if (Status status = Creation(*made, bootstrap, options, std::move(role)).run(); !status)
+    return status;
+  return made;
+}
+
+Status CommunicatorImpl::Creation::run() {
+  if (Status status = read_environment(); !status) return status;
+  if (Status status = open(); !status) return status;
+  plan_calls();
+  if (Status status = confirm_membership(options_.create_timeout); !status) return status;
+  auto trace = begin_trace(*traces_, options_.create_timeout);
+  if (!trace) return trace.status();
+  if (!made_.progress_) {
+    if (Status status = create_progress(std::move(*trace)); !status) return status;
+  }
+  if (Status status = serve(); !status) return status;
+  join_trace();
+  arrange_dumps();
+  return {};
+}
+
+Status CommunicatorImpl::Creation::read_environment() {
+  auto workers = receive_workers(options_);
+  if (!workers) return workers.status();
+  workers_ = *workers;
+  auto priority = progress_priority();
+  if (!priority) return priority.status();
+  priority_ = *priority;
+  if (role_.traced_by_wish && !made_.progress_) traces_ = trace_directory();
+  return {};
+}
+
+/// Exchanges greetings and addresses, and opens this rank's endpoint.
+Status CommunicatorImpl::Creation::open() {
+  const Rank me = bootstrap_.rank();
+  const std::uint32_t size = bootstrap_.size();
+  if (options_.subgroups == 0) return failure(Code::invalid_argument, "subgroups start at 1");
+  PeerOptions own = make_greeting(options_, made_.number_, role_.choices.preferred());
+  if (!role_.name.empty()) own.host = role_.name;
+  auto wanted = wanted_device(options_);
+  if (!wanted) return wanted.status();
+  own.device = std::move(*wanted);
+  auto multicast = wanted_multicast(options_);
+  if (!multicast) return multicast.status();
+  own.multicast = std::move(*multicast);
+  const auto shape = HierarchyShape::wanted(options_);
+  if (!shape) return shape.status();
+  own.hierarchy = shape->text();
+  own.network_wanted = wants_network(options_, workers_, own.multicast);
+  own.traced = traces_.ok() && !traces_->empty();
+  if (!traces_.ok()) own.trace_error = traces_.status().message();
+  auto greetings = bootstrap_.allgather(own.encode(), options_.create_timeout);
+  if (!greetings) return greetings.status();
+  for (std::size_t r = 0; r < greetings->size(); ++r) {
+    auto greeting = PeerOptions::decode((*greetings)[r]);
+    if (!greeting)
+      return failure(Code::invalid_argument, "rank {}: {}", r, greeting.status().message());
+    made_.greetings_.push_back(std::move(*greeting));
+  }
+  if (Status status = check_agreement(made_.greetings_); !status) return status;
+  if (Status status = check_traces(made_.greetings_); !status) return status;
+
+  device::EndpointOptions endpoint_options{.rank = me,
+                                           .size = size,
+                                           .communicator = made_.number_,
+                                           .subgroups = options_.subgroups,
+                                           .secret = {},
+                                           .group_seed = made_.greetings_[0].secret,
+                                           .local_ranks = {},
+                                           .peer_timeout = options_.peer_timeout};
+  if (options_.authenticate) endpoint_options.secret = made_.greetings_[0].secret;
+  auto chosen = choose_device(options_, made_.greetings_, me, endpoint_options.local_ranks);
+  if (!chosen) return chosen.status();
+  const std::shared_ptr<device::Device> device = std::move(*chosen);
+  made_.device_ = device->name();
+  auto endpoint = device->open(endpoint_options);
+  // A rank that cannot open its endpoint says so by an empty address, and no rank waits for it.
+  Bytes address;
+  if (endpoint) address = (*endpoint)->address();
+  auto addresses = bootstrap_.allgather(address, options_.create_timeout);
+  if (!endpoint) return endpoint.status();
+  if (!addresses) return addresses.status();
+  for (std::size_t r = 0; r < addresses->size(); ++r) {
+    if ((*addresses)[r].empty()) {
+      return failure(Code::peer_failed,
+                     "rank {} ({}) could not open its network endpoint; its own "
+                     "message says why",
+                     r, made_.greetings_[r].host);
+    }
+  }
+  if (Status status = (*endpoint)->connect(*addresses); !status) return status;
+
+  const engine::Settings settings = engine_settings(options_);
+  made_.context_ = std::make_unique<engine::CommunicatorContext>(
+      me, size, settings, std::move(*endpoint), host_names(made_.greetings_));
+  return {};
+}
+
+void CommunicatorImpl::Creation::plan_calls() {
+  made_.calls_ = std::make_unique<CallPlanner>(facts(), std::move(role_.choices));
+  const std::string complaint = made_.calls_->complaint();
+  if (!complaint.empty() && made_.rank() == Rank{0}) observe::complain(complaint);
+}
+
+CallerFacts CommunicatorImpl::Creation::facts() const {
+  std::set<std::string> networks;
+  for (const PeerOptions& one : made_.greetings_) networks.insert(one.network);
+  CallerFacts facts{.rank = made_.rank(),
+                    .size = made_.size(),
+                    .hosts = static_cast<std::uint32_t>(networks.size()),
+                    .max_data_bytes = made_.context_->max_data_bytes(),
+                    .device = made_.device_};
+  if (const device::SlotExchange* slots = made_.context_->endpoint().slot_exchange()) {
+    facts.max_slot_bytes = slots->max_block_bytes();
+  }
+  return facts;
+}
+
+Status CommunicatorImpl::Creation::confirm_membership(Nanoseconds timeout) {
+  if (made_.size() == 1) return {};
+  const std::uint32_t subgroups = made_.context_->endpoint().subgroup_count();
+  protocol::Membership membership(made_.rank(), made_.size(), subgroups);
+  auto planned = made_.calls_->plan({.collective = Collective::barrier});
+  if (!planned) return planned.status();
+  auto made = made_.calls_->make(*planned);
+  if (!made) return made.status();
+  std::unique_ptr<engine::Operation> barrier = std::move(*made);
+  const std::shared_ptr<engine::Completion> all_entered = barrier->completion();
+  const Instant deadline = now() + timeout;
+  Instant next_probe{};
+  std::uint32_t attempt = 0;
+  while (!all_entered->done.load(std::memory_order_acquire)) {
+    const Instant at = now();
+    if (at >= deadline) break;
+    if (at >= next_probe) {
+      for (std::uint32_t s = 0; s < subgroups; ++s) {
+        const Status sent = made_.context_->endpoint().multicast(s).post_probe(attempt);
+        if (!sent.ok()) return sent;
+      }
+      ++attempt;
+      next_probe = at + kProbeInterval;
+    }
+    made_.context_->poll(at);
+    for (const auto& probe : made_.context_->take_probes()) {
+      membership.on_probe(probe.source, probe.subgroup);
+    }
+    // A rank that hears every other one enters the barrier, which ends when all ranks do.
+    if (barrier && membership.complete()) made_.context_->submit(std::move(barrier));
+    wait_readable(made_.context_->endpoint());
+  }
+  if (all_entered->done.load(std::memory_order_acquire)) return all_entered->status;
+  std::vector<std::uint32_t> unheard;
+  for (const Rank one : membership.missing()) unheard.push_back(index(one));
+  if (unheard.empty()) {
+    return failure(
+        Code::timeout,
+        "rank {} hears every rank's multicast, but another rank does not, after {} s; that "
+        "rank's own message names what it misses",
+        index(made_.rank()), timeout.count() / 1'000'000'000);
+  }
+  return failure(Code::timeout,
+                 "rank {} ({}) hears no multicast from rank(s) {} after {} s. Remedies: the switch "
+                 "needs an IGMP querier where it snoops; a firewall must let UDP to 239.192.0.0/14 "
+                 "pass; TUTTI_INTERFACE must name the same network on all hosts (`tutti info`)",
+                 index(made_.rank()), made_.greetings_[index(made_.rank())].host,
+                 fmt::join(unheard, ", "), timeout.count() / 1'000'000'000);
+}
+
+/// Null where this rank is not traced. Where one rank is, all ranks compare their clocks.
+Result<std::unique_ptr<RankTrace>> CommunicatorImpl::Creation::begin_trace(
+    const std::string& directory, Nanoseconds timeout) {
+  const bool any = std::any_of(made_.greetings_.begin(), made_.greetings_.end(),
+                               [](const PeerOptions& one) { return one.traced; });
+  if (!any) return std::unique_ptr<RankTrace>();
+  auto comparison = compare_clocks(timeout);
+  if (!comparison) return comparison.status();
+  if (directory.empty()) return std::unique_ptr<RankTrace>();
+  // The name of the job is derived from its secret, and does not reveal it.
+  std::uint32_t job = 2166136261u;
+  for (const std::byte byte : made_.greetings_.front().secret) {
+    job = (job ^ std::to_integer<std::uint32_t>(byte)) * 16777619u;
+  }
+  const TraceOwner owner{.directory = directory,
+                         .job = fmt::format("{:08x}", job),
+                         .rank = made_.rank(),
+                         .size = made_.size(),
+                         .name = host_names(made_.greetings_)[index(made_.rank())]};
+  return std::make_unique<RankTrace>(owner, *comparison, clock_identity());
+}
+
+Result<engine::ClockComparison> CommunicatorImpl::Creation::compare_clocks(Nanoseconds timeout) {
+  engine::ClockComparison comparison;
+  comparison.origin = now();
+  if (made_.size() == 1) return comparison;
+  auto exchange = std::make_unique<engine::ClockExchange>(now, clock_identity(), comparison);
+  const std::shared_ptr<engine::Completion> end = exchange->completion();
+  const Instant deadline = now() + timeout;
+  made_.context_->submit(std::move(exchange));
+  while (!end->done.load(std::memory_order_acquire) && now() < deadline) {
+    if (!made_.context_->poll(now())) wait_readable(made_.context_->endpoint());
+  }
+  if (end->done.load(std::memory_order_acquire) && end->status.ok()) return comparison;
+  if (!end->done.load(std::memory_order_acquire)) {
+    // The exchange writes to `comparison`, which ends with this function.
+    made_.context_->abort("the clocks were not compared in time");
+    made_.context_->poll(now());
+    return failure(Code::timeout,
+                   "TUTTI_TRACE: the ranks' clocks were not compared after {} s at rank {}",
+                   timeout.count() / 1'000'000'000, index(made_.rank()));
+  }
+  return end->status;
+}
+
+Status CommunicatorImpl::Creation::create_progress(std::unique_ptr<RankTrace> trace) {
+  const Rank me = bootstrap_.rank();
+  const auto rivals = ranks_sharing(made_.greetings_, me, &PeerOptions::processors);
+  const double cores = std::thread::hardware_concurrency();
+  const auto wanted = static_cast<double>(rivals.size());
+  CoreTimes times = wanted <= cores ? kOwnCore : kSharedCore;
+  times.realtime_share = 0.5 * std::min(1.0, cores / wanted);  // half of the cores for all of them
+  // Ranks of one host wait for each other's threads rather than for the network.
+  const auto neighbours = ranks_sharing(made_.greetings_, me, &PeerOptions::network);
+  if (neighbours.size() > 1) priority_.realtime = false;
+  auto created = Progress::create(times, priority_, std::move(trace));
+  if (!created) return created.status();
+  made_.progress_ = std::move(*created);
+  return {};
+}
+
+Status CommunicatorImpl::Creation::serve() {
+  made_.routes_.push_back(
+      std::make_shared<EngineRoute>(*made_.context_, *made_.calls_, *made_.progress_));
+  // No more workers than subgroups, and none for a rank that has no peers.
+  const std::uint32_t subgroups = made_.context_->endpoint().subgroup_count();
+  const std::uint32_t useful = made_.size() == 1 ? 0 : std::min(workers_, subgroups);
+  if (Status status = made_.progress_->add(*made_.context_, useful); !status) return status;
+  made_.served_ = true;
+  return {};
+}
+
+void CommunicatorImpl::Creation::join_trace() {
+  RankTrace* const trace = made_.progress_->trace();
+  if (trace == nullptr) return;
+  made_.progress_->with_engine([&] {
+    made_.context_->trace_to(std::make_unique<observe::CommunicatorTrace>(
+        trace->tasks(), made_.number_, std::move(role_.members)));
+  });
+}
+
+/// Flight records on failure and on request, where the environment asks for them.
+void CommunicatorImpl::Creation::arrange_dumps() {
+  const std::string directory = flight_directory();
+  RankTrace* const trace = made_.progress_->trace();
+  if (directory.empty() && trace == nullptr) return;
+  made_.progress_->with_engine([&] {
+    made_.context_->on_failure([made = &made_, directory, trace](const Status& why) {
+      // Before the application learns of the failure: it may end the process.
+      if (trace != nullptr) complain_of(trace->write());
+      if (directory.empty()) return;
+      complain_of(write_flight_dump(directory, *made->context_, made->number_, why.to_string()));
+    });
+  });
+  if (!directory.empty()) complain_of(dump_on_signal(made_.weak_from_this()));
+}
+
+}  // namespace tutti::runtime

@@ -1,0 +1,37 @@
+// The route that serves every call: the communicator's own engine.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/core/communicator_context.hpp"
+#include "runtime/communicator/call_planner.hpp"
+#include "runtime/communicator/call_route.hpp"
+#include "runtime/progress/progress.hpp"
+
+namespace tutti::runtime {
+
+class EngineRoute final : public CallRoute {
+ public:
+  /// All three outlive it.
+  EngineRoute(engine::CommunicatorContext& context, CallPlanner& calls, Progress& progress)
+      : context_(context), calls_(calls), progress_(progress) {}
+
+  bool serves(const CollectiveCall&) const override { return true; }
+  Outcome start(const CollectiveCall& call) override;
+  Result<PreparedRun> prepare(const CollectiveCall& call) override;
+  Result<std::string> algorithm_of(const CollectiveCall& call) override;
+  CounterList counters() const override { return {}; }
+  std::string describe() const override { return {}; }
+  void abort(const std::string& reason) override { context_.abort(reason); }
+  void poll() override;
+
+ private:
+  Outcome submit(Result<std::unique_ptr<engine::Operation>> operation, bool will_wait);
+
+  engine::CommunicatorContext& context_;
+  CallPlanner& calls_;
+  Progress& progress_;
+};
+
+}  // namespace tutti::runtime

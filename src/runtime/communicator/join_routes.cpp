@@ -1,0 +1,69 @@
+#include "runtime/communicator/join_routes.hpp"
+
+#include <utility>
+
+#include "base/error.hpp"
+#include "runtime/aggregator/aggregator_client.hpp"
+#include "runtime/hierarchy/hierarchy.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+// Side communicators have numbers of their own, so that no datagram of one is taken for another's:
+// duplicates count from 1, hosts from 0x4000, aggregators from 0x8000.
+constexpr std::uint32_t kFirstHostNumber = 0x4000;
+constexpr std::uint32_t kLastHostNumber = 0x7fff;
+constexpr std::uint32_t kFirstAggregatorNumber = 0x8000;
+constexpr std::uint32_t kMaxAggregators = 64;
+
+}  // namespace
+
+Status join_hosts(CommunicatorImpl& communicator, Bootstrap& bootstrap,
+                  const CommunicatorOptions& options) {
+  const std::vector<PeerOptions>& peers = communicator.peers();
+  const auto shape = HierarchyShape::parse(peers.front().hierarchy);
+  if (!shape) return shape.status();
+  const HostLayout hosts = HostLayout::of(peers);
+  const bool chosen_freely = !options.device && peers.front().device == "auto";
+  if (!chosen_freely || !hosts.hierarchical() || shape->flat) return {};
+  HostLayout layout = hosts.divided(shape->leaders_per_host);
+  std::string note;
+  if (!layout.hierarchical()) {
+    layout = hosts;
+    note = fmt::format("one leader a host: {} ranks have no {} that lead equal parts",
+                       hosts.ranks_per_host, shape->leaders_per_host);
+  }
+  const std::uint32_t numbers = Hierarchy::numbers(layout, shape->groups);
+  const std::uint32_t first = kFirstHostNumber + numbers * communicator.number();
+  if (first + numbers - 1 > kLastHostNumber) {
+    communicator.set_note("flat: no numbers are left for side communicators");
+    return {};
+  }
+  auto made = Hierarchy::create(bootstrap, options, layout, shape->groups,
+                                !communicator.calls().choices().prefers_anywhere(),
+                                communicator.progress(), static_cast<std::uint16_t>(first));
+  if (made) {
+    communicator.add_route(std::move(*made));
+  } else {
+    note = "flat: " + made.status().message();
+  }
+  communicator.set_note(note);
+  return {};
+}
+
+Status join_aggregators(CommunicatorImpl& communicator, Bootstrap& bootstrap,
+                        const CommunicatorOptions& options) {
+  if (options.aggregators.empty()) return {};
+  const AggregationOptions wanted{options.aggregators, options.aggregator_fallback, {}};
+  CommunicatorOptions of_sides = options;
+  of_sides.aggregators.clear();
+  const std::uint32_t number = kFirstAggregatorNumber + kMaxAggregators * communicator.number();
+  auto made = Aggregation::create(bootstrap, of_sides, wanted, communicator.progress(),
+                                  static_cast<std::uint16_t>(number));
+  if (!made) return made.status();
+  communicator.add_route(std::move(*made));
+  return {};
+}
+
+}  // namespace tutti::runtime

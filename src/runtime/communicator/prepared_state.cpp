@@ -1,0 +1,36 @@
+#include "runtime/communicator/prepared_state.hpp"
+
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace tutti::runtime {
+
+Result<std::shared_ptr<PreparedState>> PreparedState::create(
+    std::shared_ptr<CommunicatorImpl> communicator, const CollectiveCall& call) {
+  std::shared_ptr<PreparedState> state(new PreparedState());
+  state->communicator_ = std::move(communicator);
+  state->collective_ = call.collective;
+  state->sizes_bytes_.assign(call.sizes_bytes.begin(), call.sizes_bytes.end());
+  state->offsets_bytes_.assign(call.offsets_bytes.begin(), call.offsets_bytes.end());
+  CollectiveCall own = call;
+  own.sizes_bytes = state->sizes_bytes_;
+  own.offsets_bytes = state->offsets_bytes_;
+  auto run = state->communicator_->route_of(own).prepare(own);
+  if (!run) return run.status();
+  state->run_ = std::move(*run);
+  return state;
+}
+
+Result<std::shared_ptr<RequestState>> PreparedState::start() {
+  if (last_ && !last_->done.load(std::memory_order_acquire)) {
+    return failure(Code::invalid_argument,
+                   "a prepared {} was started while it runs: wait for its request first",
+                   to_string(collective_));
+  }
+  auto request = communicator_->request_of(run_());
+  if (request) last_ = (*request)->completion;
+  return request;
+}
+
+}  // namespace tutti::runtime

@@ -1,0 +1,30 @@
+// What a prepared collective holds: its route's run, and the arrays that the call names.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/communicator/communicator_impl.hpp"
+
+namespace tutti::runtime {
+
+class PreparedState {
+ public:
+  static Result<std::shared_ptr<PreparedState>> create(
+      std::shared_ptr<CommunicatorImpl> communicator, const CollectiveCall& call);
+  /// Fails with Code::invalid_argument while the last run is under way.
+  Result<std::shared_ptr<RequestState>> start();
+
+ private:
+  PreparedState() = default;
+
+  std::shared_ptr<CommunicatorImpl> communicator_;
+  Collective collective_ = Collective::barrier;
+  std::vector<std::uint64_t> sizes_bytes_;
+  std::vector<std::uint64_t> offsets_bytes_;
+  CallRoute::PreparedRun run_;
+  std::shared_ptr<engine::Completion> last_;
+};
+
+}  // namespace tutti::runtime
