@@ -93,10 +93,8 @@ class Job {
 
   Status barrier() {
     if (!plan_.together) return {};
-    auto planned =
-        state_.calls().plan({.collective = Collective::barrier, .options = {.will_wait = true}});
-    if (!planned) return planned.status();
-    auto request = state_.submit(*planned);
+    auto request =
+        state_.start({.collective = Collective::barrier, .options = {.will_wait = true}});
     if (!request) return request.status();
     const auto completion = (*request)->completion;
     state_.progress()->wait(*completion, kNever);
