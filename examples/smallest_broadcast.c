@@ -1,5 +1,5 @@
-/* The smallest Broadcast from C: rank 0 sends a sentence to all. Start it alone, or on several
- * ranks by `tutti run -n 4 smallest_broadcast` or any launcher that Tutti knows. */
+/* The smallest Broadcast from C: rank 0 sends a sentence to all ranks. Start it alone, or on several
+ * ranks by `tutti run -n 4 smallest_broadcast` or any supported launcher. */
 #include <stdio.h>
 #include <string.h>
 #include <tutti/tutti.h>

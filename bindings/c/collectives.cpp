@@ -65,8 +65,8 @@ Arguments& Arguments::reduction(const tutti_reduction_t* given) {
   if (!note(read.status())) return *this;
   if (read->type >= kDataTypes || read->operation >= kReduceOperations) {
     note(failure(Code::invalid_argument,
-                 "{}: type {} or operation {} is not known: use TUTTI_FLOAT32, "
-                 "TUTTI_SUM or another of their enumerations",
+                 "{}: type {} or operation {} does not exist: use TUTTI_FLOAT32, "
+                 "TUTTI_SUM and their like",
                  to_string(call.collective), read->type, read->operation));
     return *this;
   }

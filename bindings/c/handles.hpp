@@ -1,4 +1,4 @@
-// The contents of the C interface's opaque handles.
+// The structures behind the C interface's opaque handles.
 #pragma once
 
 #include <memory>

@@ -34,8 +34,8 @@ tutti_status_t guarded(Work&& work) noexcept {
 /// The failure for an argument that must not be NULL.
 Status null_argument(const char* function, const char* argument);
 
-/// Reads a structure of the caller's version; fields that version lacks are 0. Fails if it sets a
-/// field that this version does not know.
+/// A structure as its caller's version filled it; fields that version lacks are 0. Fails if it sets
+/// a field that this version does not know.
 template <typename T>
 Result<T> read_structure(const T* given, const char* name) {
   T known{};
@@ -56,7 +56,7 @@ Result<T> read_structure(const T* given, const char* name) {
   return known;
 }
 
-/// A copy of a text for the caller, who frees it with tutti_free_text.
+/// A copy of a text for the caller, which frees it by tutti_free_text.
 Status give_text(const std::string& text, char** out);
 
 }  // namespace tutti::c

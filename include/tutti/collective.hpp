@@ -1,4 +1,4 @@
-// The collectives, and how a call of one asks to be carried out.
+// The collectives, and the description of one call.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ constexpr const char* to_string(Collective collective) {
   return kNames[static_cast<std::size_t>(collective)];
 }
 
-/// Whether one rank is special: its buffers differ from the others'.
+/// Whether one rank, the root, sends or receives the whole message.
 constexpr bool has_root(Collective collective) {
   return collective == Collective::broadcast || collective == Collective::gather ||
          collective == Collective::scatter || collective == Collective::reduce;
@@ -43,16 +43,16 @@ constexpr bool reduces(Collective collective) {
          collective == Collective::allreduce;
 }
 
-/// How a collective is carried out, by name. `tutti explain` lists the names of each collective;
-/// one that it does not have is an error that lists them, too.
+/// The algorithm of a collective, by name. `tutti explain` lists the names of each collective; an
+/// unknown one fails with an error that lists them.
 class Algorithm {
  public:
-  static const Algorithm automatic;  ///< what the table of choices says (C7)
-  static const Algorithm multicast;  ///< reliable multicast (K1-K9)
+  static const Algorithm automatic;  ///< as the table of choices says
+  static const Algorithm multicast;  ///< reliable multicast [Khalilov24]
   static const Algorithm ring;       ///< P-1 steps between neighbours; Broadcast: a chain
 
   constexpr Algorithm() = default;
-  /// `name` is the caller's during the call.
+  /// `name` must stay valid during the call that it is used for.
   constexpr Algorithm(std::string_view name) : name_(name) {}  // NOLINT: implicit by design
   constexpr Algorithm(const char* name) : name_(name) {}       // NOLINT: implicit by design
   /// Empty for automatic.
@@ -69,16 +69,16 @@ inline constexpr Algorithm Algorithm::ring{"ring"};
 /// Options of one call.
 struct CollectiveOptions {
   Algorithm algorithm = Algorithm::automatic;
-  /// The caller waits at once: the background thread is not woken for this call.
+  /// The caller waits for this call at once: the background thread need not wake.
   bool will_wait = false;
-  // What an algorithm may be tuned by, where it heeds it; 0: chosen. The same on all ranks.
-  std::uint32_t ports = 0;     ///< k of the k-port algorithms (C2)
+  // Parameters of algorithms that have them; 0: chosen. The same on all ranks.
+  std::uint32_t ports = 0;     ///< k of the k-port algorithms
   std::uint32_t radix = 0;     ///< of k-nomial trees
   std::uint32_t segments = 0;  ///< pieces of a pipelined message
 };
 
-/// One call of a collective, for `Communicator::start` and `prepare`. Which fields count follows
-/// from the collective; buffers have the sizes that the named functions of Communicator say.
+/// One call of a collective, for Communicator::start and prepare. The collective decides which
+/// fields are used; buffers have the sizes that its function in Communicator documents.
 struct CollectiveCall {
   Collective collective = Collective::barrier;
   std::span<const std::byte> send{};  ///< broadcast: not used

@@ -1,4 +1,4 @@
-// What a collective computes with: the type of an element, and what is done with two of them.
+// The arithmetic of a reduction: the type of an element, and the operation on two elements.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ enum class DataType : std::uint8_t {
 };
 inline constexpr std::size_t kDataTypes = 12;
 
-/// What a reduction does with two elements.
+/// The operation of a reduction on two elements.
 enum class ReduceOperation : std::uint8_t {
   sum,
   min,
@@ -43,7 +43,7 @@ constexpr bool is_bitwise(ReduceOperation operation) {
   return operation == ReduceOperation::bit_and || operation == ReduceOperation::bit_or ||
          operation == ReduceOperation::bit_xor;
 }
-/// Whether the pair means something: bitwise operations are for integers.
+/// Whether the operation exists for the type: bitwise operations are for integers.
 constexpr bool is_supported(ReduceOperation operation, DataType type) {
   return !(is_bitwise(operation) && is_float(type));
 }
@@ -54,7 +54,7 @@ constexpr std::size_t element_bytes(DataType type) {
   return kBytes[static_cast<std::size_t>(type)];
 }
 
-/// What a call computes with.
+/// The arithmetic of one call.
 struct Reduction {
   DataType type = DataType::float32;
   ReduceOperation operation = ReduceOperation::sum;

@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-/// What went wrong, coarse enough to branch on; the text of a Status says the rest.
+/// The kind of a failure, for programs to branch on; the message of a Status has the details.
 enum class Code {
   ok,
   invalid_argument,    ///< the caller's argument, environment or file cannot be used
@@ -42,7 +42,7 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-/// A value, or the Status that says why there is none.
+/// A value, or the Status of the failure to make it.
 template <typename T>
 class [[nodiscard]] Result {
  public:

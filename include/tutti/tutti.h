@@ -9,9 +9,9 @@
  *   tutti_broadcast(comm, buffer, bytes, 0, NULL);
  *   tutti_comm_destroy(comm);
  *
- * Errors: a function that can fail returns a tutti_status_t; tutti_last_error() is the sentence
- * that goes with it. NULL and bad arguments are errors (TUTTI_INVALID_ARGUMENT), never undefined.
- * Output arguments are written only on success, except where said.
+ * Errors: a function that can fail returns a tutti_status_t; tutti_last_error() is its message. NULL
+ * and bad arguments are errors (TUTTI_INVALID_ARGUMENT), never undefined behaviour. Output arguments
+ * are written on success only, unless documented otherwise.
  *
  * Structures begin with `size`, which the caller sets (the _INIT macros do): later versions append
  * fields, and 0 in any field means its default. A structure that is NULL means all defaults.
@@ -42,8 +42,8 @@ TUTTI_C_EXPORT const char* tutti_version(void);
 
 /* ---- Status ---------------------------------------------------------------------------------- */
 
-/* What went wrong, coarse enough to branch on. Values never change their meaning; new ones may
- * come. */
+/* The kind of a failure, for programs to branch on. Values never change their meaning; later
+ * versions may add some. */
 typedef int32_t tutti_status_t;
 enum {
   TUTTI_OK = 0,
@@ -57,7 +57,7 @@ enum {
   TUTTI_INTERNAL = 8            /* a broken invariant of Tutti itself */
 };
 
-/* The name of a status, "peer_failed"; "unknown" for a value that is none. Static text. */
+/* The name of a status, such as "peer_failed"; "unknown" for any other value. Static text. */
 TUTTI_C_EXPORT const char* tutti_status_string(tutti_status_t status);
 
 /* The message of the last failure of a Tutti function in this thread; "" where there was none.
@@ -72,8 +72,8 @@ TUTTI_C_EXPORT void tutti_free_text(char* text);
 /* A group of ranks that run collectives together. */
 typedef struct tutti_comm tutti_comm_t;
 
-/* What a communicator is created with; 0 or NULL in a field is its default. All ranks must agree on
- * the fields marked (all). */
+/* The options of a communicator; 0 or NULL in a field is its default. All ranks must agree on the
+ * fields marked (all). */
 typedef struct tutti_comm_options {
   size_t size;                  /* sizeof(tutti_comm_options_t) */
   const char* interface_name;   /* name or address; default: TUTTI_INTERFACE, else chosen */
@@ -115,8 +115,8 @@ typedef struct tutti_comm_options {
 TUTTI_C_EXPORT tutti_status_t tutti_comm_create(const tutti_comm_options_t* options,
                                                 tutti_comm_t** comm);
 
-/* What leads the ranks of a job to each other: 127 printable characters and a NUL, to be copied by
- * any means. Who has it can join. */
+/* Leads the ranks of a job to each other: 127 printable characters and a NUL. Copy it by any means.
+ * A process that has it can join the job. */
 typedef struct tutti_unique_id {
   char text[128];
 } tutti_unique_id_t;
@@ -201,7 +201,7 @@ enum {
   TUTTI_FLOAT64 = 11
 };
 
-/* What a reduction does with them; the bitwise ones are for integers. */
+/* The operations of reductions; the bitwise ones are for integers. */
 enum {
   TUTTI_SUM = 0,
   TUTTI_MIN = 1,
@@ -214,7 +214,7 @@ enum {
   TUTTI_PREMULTIPLIED_SUM = 8 /* the sum of the contributions, each times its own factor */
 };
 
-/* What a call computes with. */
+/* The arithmetic of a call. */
 typedef struct tutti_reduction {
   size_t size;        /* sizeof(tutti_reduction_t) */
   uint32_t type;      /* TUTTI_FLOAT32 and its like */
@@ -234,8 +234,8 @@ TUTTI_C_EXPORT tutti_status_t tutti_barrier(tutti_comm_t* comm,
 /* Sends root's `buffer` to every rank's, `bytes` long everywhere. */
 TUTTI_C_EXPORT tutti_status_t tutti_broadcast(tutti_comm_t* comm, void* buffer, size_t bytes,
                                               uint32_t root, const tutti_call_options_t* options);
-/* Gathers `bytes` bytes of every rank's `own`, by rank, into everybody's `all` (size x bytes). In
- * place: `own` is the rank's part of `all`. */
+/* Gathers `bytes` bytes of every rank's `own`, in the order of ranks, into `all` of every rank (size
+ * x bytes). In place: `own` is the rank's part of `all`. */
 TUTTI_C_EXPORT tutti_status_t tutti_allgather(tutti_comm_t* comm, const void* own, void* all,
                                               size_t bytes, const tutti_call_options_t* options);
 /* The same for blocks of different sizes: rank r's has sizes[r] bytes and comes to lie at
@@ -252,7 +252,8 @@ TUTTI_C_EXPORT tutti_status_t tutti_gather(tutti_comm_t* comm, const void* own, 
 TUTTI_C_EXPORT tutti_status_t tutti_scatter(tutti_comm_t* comm, const void* all, void* own,
                                             size_t bytes, uint32_t root,
                                             const tutti_call_options_t* options);
-/* Gives block r of `send` to rank r, as this rank's block of `receive`; both size x bytes. */
+/* Sends block r of `send` to rank r, which receives it as this rank's block of `receive`; both size x
+ * bytes. */
 TUTTI_C_EXPORT tutti_status_t tutti_alltoall(tutti_comm_t* comm, const void* send, void* receive,
                                              size_t bytes, const tutti_call_options_t* options);
 /* Combines `count` elements of every rank's `own` into root's `result` (elsewhere NULL). */
@@ -264,7 +265,8 @@ TUTTI_C_EXPORT tutti_status_t tutti_reduce(tutti_comm_t* comm, const void* own, 
 TUTTI_C_EXPORT tutti_status_t tutti_reduce_scatter(tutti_comm_t* comm, const void* all, void* own,
                                                    size_t count, const tutti_reduction_t* reduction,
                                                    const tutti_call_options_t* options);
-/* Combines `count` elements of every rank's `own` into everybody's `result`. In place: the same. */
+/* Combines `count` elements of every rank's `own` into `result` of every rank. In place: both are the
+ * same memory. */
 TUTTI_C_EXPORT tutti_status_t tutti_allreduce(tutti_comm_t* comm, const void* own, void* result,
                                               size_t count, const tutti_reduction_t* reduction,
                                               const tutti_call_options_t* options);
@@ -272,8 +274,8 @@ TUTTI_C_EXPORT tutti_status_t tutti_allreduce(tutti_comm_t* comm, const void* ow
 /* A collective under way. */
 typedef struct tutti_request tutti_request_t;
 
-/* The same without waiting: they return at once, the buffers are Tutti's until the request is done,
- * and the caller frees *request. */
+/* The same without waiting: they return at once, the buffers belong to Tutti until the request is
+ * done, and the caller frees *request. */
 TUTTI_C_EXPORT tutti_status_t tutti_ibarrier(tutti_comm_t* comm,
                                              const tutti_call_options_t* options,
                                              tutti_request_t** request);
@@ -324,8 +326,8 @@ TUTTI_C_EXPORT tutti_status_t tutti_request_wait(tutti_request_t* request);
 /* Waits for at most `timeout_ns`. TUTTI_TIMEOUT: it goes on, and may be waited for again. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_wait_for(tutti_request_t* request, int64_t timeout_ns);
 
-/* How far a collective is at this rank: chunks of a multicast that are here; tasks of a task list
- * that are done. Where it goes by leaders or aggregators: its parts. */
+/* How far a collective is at this rank. Multicast: chunks that have arrived; a schedule: tasks done;
+ * through leaders or aggregators: operations done. */
 typedef struct tutti_progress {
   size_t size; /* sizeof(tutti_progress_t), set by the caller */
   uint64_t chunks_present;
@@ -363,7 +365,7 @@ TUTTI_C_EXPORT tutti_status_t tutti_comm_counters(const tutti_comm_t* comm, tutt
 /* The last collectives with state and progress, as JSON. The caller frees *json by
  * tutti_free_text. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_flight_record(const tutti_comm_t* comm, char** json);
-/* What the communicator runs on, in a few lines. The caller frees *text by tutti_free_text. */
+/* Device, interface, group and limits, in a few lines. The caller frees *text by tutti_free_text. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_describe(const tutti_comm_t* comm, char** text);
 
 #ifdef __cplusplus

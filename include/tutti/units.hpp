@@ -15,7 +15,7 @@ enum class Rank : std::uint32_t {};
 constexpr std::uint32_t index(Rank rank) { return static_cast<std::uint32_t>(rank); }
 constexpr Rank rank_of(std::size_t value) { return static_cast<Rank>(value); }
 
-/// No rank: "every peer", "not known".
+/// No rank: every peer, or a rank that is not known.
 inline constexpr Rank kNoRank = static_cast<Rank>(0xffff'ffffu);
 
 using Nanoseconds = std::chrono::nanoseconds;

@@ -36,7 +36,7 @@ Result<Arranged> arrange(const std::string& address, const ServiceKey& key,
   const Deadline deadline = deadline_after(std::min(kAskTimeout, options.create_timeout));
   auto connection = AggregatorConnection::open(address, deadline);
   if (!connection) return connection.status();
-  // Where the aggregator reaches us, so do the other ranks: they share its fabric.
+  // The other ranks reach this one at the address that the aggregator sees: they share its network.
   const auto id = make_unique_id(connection->local_host());
   if (!id) return id.status();
   const PeerOptions self = make_greeting(options, number);

@@ -1,4 +1,4 @@
-// What rank 0 arranges with the aggregators, for all ranks of a job.
+// The agreement of rank 0 with the aggregators, for all ranks of a job.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace tutti::runtime {
 
-/// As it travels over the bootstrap; with no sides, the end of one rank's joining.
+/// Sent over the bootstrap: by rank 0 with its sides, then by every rank with its own result.
 struct AggregationPlan {
   struct Side {
     std::string address;

@@ -22,12 +22,12 @@ namespace tutti::runtime {
 
 namespace {
 
-// A part shorter than this is not worth another aggregator's messages.
+// Shortest part: below this, the messages of another aggregator cost more than they gain.
 constexpr std::uint64_t kMinPartBytes = 64 * 1024;
-// A leaving rank waits so long for the others to leave.
+// How long a leaving rank waits for the other ranks to leave.
 constexpr Nanoseconds kLeavePatience{1'000'000'000};
 
-/// Whether the order of the contributions leaves no trace: integers wrap, and min and max choose.
+/// Whether every order of contributions gives the same bits: integers wrap, min and max select.
 bool order_free(const ReductionCall& call) {
   return !reduction::is_float(call.type) || call.operation == ReduceOperation::min ||
          call.operation == ReduceOperation::max;
@@ -63,7 +63,7 @@ Result<std::shared_ptr<Aggregation>> Aggregation::create(Bootstrap& bootstrap,
     if (!status.ok()) break;
     status = made->join(side.address, side.unique_id, side.terms, options, number++);
   }
-  // All ranks use the aggregators, or none does.
+  // All ranks use the aggregators, or none.
   auto ends =
       bootstrap.allgather(encode(AggregationPlan{status, false, {}}), options.create_timeout);
   if (!ends) return ends.status();
@@ -72,7 +72,7 @@ Result<std::shared_ptr<Aggregation>> Aggregation::create(Bootstrap& bootstrap,
     const Status& one = end ? end->status : end.status();
     if (one.ok()) continue;
     made->sides_.clear();
-    // What all ranks found alike needs no rank's name.
+    // A failure of the plan is the same on all ranks and needs no rank's name.
     made->reason_ = plan->status.ok() ? failure(one.code(), "rank {}: {}", r, one.message()) : one;
     if (!plan->fallback) return made->reason_;
     return made;
@@ -146,7 +146,7 @@ CallRoute::CounterList Aggregation::counters() const {
 
 // ---- calls --------------------------------------------------------------------------------------
 
-/// One completion for the operations that a call is made of, which end in any order.
+/// One completion for the operations of a call, which end in any order.
 class Aggregation::CompletionGroup {
  public:
   CompletionGroup() : completion_(std::make_shared<engine::Completion>()) {}
@@ -157,7 +157,7 @@ class Aggregation::CompletionGroup {
     ++completion_->chunks_total;
     operation.completion()->callback = [self](const Status& status) { self->ended(status); };
   }
-  /// The last operation that was added ends it, or, where there was none, this.
+  /// No operation follows: the last one to end, or this call, completes it.
   void seal() { ended({}); }
 
  private:

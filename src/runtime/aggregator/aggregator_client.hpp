@@ -1,9 +1,9 @@
-// Reductions in the network, from a job's side: the aggregators of a communicator, and the calls
-// that go through them.
+// Reductions by aggregators, from a job's side: the aggregators of a communicator, and the calls that
+// use them.
 //
-// An aggregator is the last rank of a side communicator of P + 1 ranks; a job with A aggregators
-// has A of them. A call's elements are shared out: each aggregator reduces a contiguous part of
-// every block, so that all of them, and all links, work at the same time.
+// An aggregator is the last rank of a side communicator of P + 1 ranks; a job with A aggregators has A
+// side communicators. Each aggregator reduces a contiguous part of every block, so that all
+// aggregators and all links work at the same time.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ class Progress;
 struct ReductionCall {
   DataType type = DataType::float32;
   ReduceOperation operation = ReduceOperation::sum;
-  /// Nothing: rank order, or what gives the same bits with less traffic. FoldOrder::ring: a
-  /// Reduce-Scatter with the bits of a ring's, N (P-1) out instead of N P (K14).
+  /// Nothing: the order of ranks, or an order with the same bits and less traffic. FoldOrder::ring: a
+  /// Reduce-Scatter with the bits of a ring, which sends N (P-1) bytes instead of N P.
   std::optional<engine::FoldOrder> order{};
   /// premultiplied_sum: this rank's factor, one element of the type.
   std::span<const std::byte> factor{};
@@ -50,10 +50,9 @@ struct ReductionCall {
 /// The route through aggregators.
 class Aggregation final : public CallRoute {
  public:
-  /// Joins the aggregators; collective, by every rank where one rank's options name any. `options`
-  /// are the communicator's; the side communicators share its `progress` and are numbered from
-  /// `number` on. Fails on all ranks alike, naming the aggregator and the remedy, or, with
-  /// `fallback`, succeeds and is not active.
+  /// Joins the aggregators; collective. `options` are the communicator's; the side communicators
+  /// share its `progress` and are numbered from `number` on. A failure is the same on all ranks and
+  /// names the aggregator and the remedy; with `fallback` it is success that is not active.
   static Result<std::shared_ptr<Aggregation>> create(Bootstrap& bootstrap,
                                                      const CommunicatorOptions& options,
                                                      const AggregationOptions& aggregation,
@@ -64,7 +63,7 @@ class Aggregation final : public CallRoute {
   Aggregation(const Aggregation&) = delete;
   Aggregation& operator=(const Aggregation&) = delete;
 
-  /// False: fallen back; use another algorithm. The same at all ranks.
+  /// False: fallen back to other algorithms. The same on all ranks.
   bool active() const { return !sides_.empty(); }
   /// Why it is not active.
   const Status& reason() const { return reason_; }
@@ -81,15 +80,14 @@ class Aggregation final : public CallRoute {
   void abort(const std::string&) override {}
   void poll() override {}
 
-  /// As Communicator's calls of these names; the buffers are Tutti's until completion, and whoever
-  /// waits drives the progress given to `create`. In place: `output` is `input`, or in a
-  /// Reduce-Scatter this rank's block of it.
+  /// As Communicator's calls of these names; the buffers belong to Tutti until the completion. In
+  /// place: `output` is `input`, or in a Reduce-Scatter this rank's block of it.
   Outcome allreduce(std::span<const std::byte> input, std::span<std::byte> output,
                     const ReductionCall& call);
   /// `input`: as many blocks as ranks, each as long as `output`.
   Outcome reduce_scatter(std::span<const std::byte> input, std::span<std::byte> output,
                          const ReductionCall& call);
-  /// `output` counts at the root only.
+  /// `output` is used at the root only.
   Outcome reduce(std::span<const std::byte> input, std::span<std::byte> output, Rank root,
                  const ReductionCall& call);
 

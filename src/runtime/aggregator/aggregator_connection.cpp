@@ -27,7 +27,8 @@ Result<ControlFrame> receive_frame(const Socket& socket, Deadline deadline) {
   if (Status status = receive_exactly(socket, bytes, deadline); !status) return status;
   const auto header = decode_control_header(bytes);
   if (!header) {
-    return failure(Code::invalid_argument, "what answers there is no aggregator of this version");
+    return failure(Code::invalid_argument,
+                   "the process at this address is no aggregator of this version");
   }
   ControlFrame frame{header->kind, Bytes(header->payload_bytes)};
   if (Status status = receive_exactly(socket, frame.payload, deadline); !status) return status;
@@ -112,7 +113,8 @@ Result<engine::WindowConfig> AggregatorConnection::ask(const ServiceKey& key,
                          : std::nullopt;
   if (!plain) {
     return failure(Code::invalid_argument,
-                   "aggregator {} gave an answer that was not made with our key", address_);
+                   "aggregator {} answered with another key: name the same key file at both",
+                   address_);
   }
   const auto reply = decode_join_reply(*plain);
   if (!reply)

@@ -10,15 +10,15 @@
 
 namespace tutti::runtime {
 
-/// A connection to an aggregator, before anything was asked.
+/// A connection to an aggregator, before the request.
 class AggregatorConnection {
  public:
   /// Connects and takes the challenge. Failures name the address and the remedy.
   static Result<AggregatorConnection> open(const std::string& address, Deadline deadline);
 
-  /// The address of this host as the aggregator sees it; empty where that is the loopback.
+  /// The address of this host as the aggregator sees it; empty for the loopback.
   std::string local_host() const;
-  /// Asks; returns the terms. A refusal is the aggregator's own Status.
+  /// Sends the request; returns the terms. A refusal is the aggregator's own Status.
   Result<engine::WindowConfig> ask(const ServiceKey& key, const JoinRequest& request,
                                    Deadline deadline);
   /// Says that the job begins; without it the aggregator does not wait for the job.
@@ -38,11 +38,11 @@ class AggregatorVisitor {
  public:
   explicit AggregatorVisitor(Socket socket) : socket_(std::move(socket)) {}
 
-  /// Sends the challenge and takes the request. A visitor with another key is told so.
+  /// Sends the challenge and receives the request. A client with another key is told so.
   Result<JoinRequest> receive(const ServiceKey& key, Deadline deadline);
   /// Answers a request that was received.
   Status reply(const ServiceKey& key, const JoinReply& reply, Deadline deadline);
-  /// Ok once the job begins; a failure where it does not.
+  /// Ok once the job begins; a failure if it does not.
   Status wait_for_go(Deadline deadline);
 
  private:

@@ -31,11 +31,11 @@ namespace {
 
 constexpr auto kVisitTimeout = std::chrono::seconds(5);
 constexpr auto kGoTimeout = std::chrono::seconds(30);  // for the job to ask the other aggregators
-constexpr std::uint32_t kMaxVisitors = 64;             ///< connections beside the jobs
+constexpr std::uint32_t kMaxVisitors = 64;             ///< connections that are no jobs yet
 constexpr std::uint32_t kMinSlots = 4;
 constexpr Nanoseconds kSpin{20'000};
 
-/// A job's end, told by the engine and awaited by the job's thread.
+/// The end of a job: set by the engine, awaited by the job's thread.
 class JobEnd {
  public:
   void set(const Status& status) {
@@ -88,7 +88,7 @@ class AggregatorService::Parts {
     bool over = false;
     CommunicatorImpl* state = nullptr;  ///< while it is served
   };
-  /// What a job holds of the aggregator's limits.
+  /// The share of the aggregator's limits that a job holds.
   struct Share {
     engine::WindowConfig terms;
     std::uint64_t bytes = 0;
@@ -174,7 +174,7 @@ void AggregatorService::Parts::accept_one() {
   if (visits_.size() >= std::size_t{options_.jobs} + kMaxVisitors) return;
   visits_.push_back(std::make_unique<Visit>());
   Visit& one = *visits_.back();
-  // The program's signals are not for these threads.
+  // Blocked: the program's signal handlers must not run on these threads.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -255,7 +255,7 @@ Result<AggregatorService::Parts::Share> AggregatorService::Parts::admit(
   Share share{options_.terms, 0};
   const std::uint64_t left = options_.memory_bytes - used_bytes_;
   share.bytes = engine::InNetworkWindow::memory_bytes(request.ranks, share.terms);
-  // A fourth of what is left at most: whoever comes later is to find something, too.
+  // At most a fourth of the free memory, so that later jobs find some.
   while (share.bytes > left / 4 && share.terms.slots / 2 >= kMinSlots) {
     share.terms = with_fewer_slots(share.terms);
     share.bytes = engine::InNetworkWindow::memory_bytes(request.ranks, share.terms);
@@ -312,7 +312,7 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
   progress_->submit(state.context(), std::make_unique<engine::ReduceOperation>(window), false);
   const Status end = visit.end.wait();
   progress_->with_engine([&] {
-    // Where it is we who end it, the ranks learn of it at once.
+    // The aggregator ends the job: its ranks must learn that at once.
     if (end.code() == Code::aborted) {
       state.context().abort(end.message());
       state.context().poll(now());
@@ -324,7 +324,7 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
   return end;
 }
 
-/// Keeps what a job has counted, whose end has come.
+/// Keeps the counters of a job that has ended.
 void AggregatorService::Parts::part_with(Visit& visit, CommunicatorImpl& state) {
   const std::lock_guard lock(mutex_);
   visit.state = nullptr;

@@ -1,6 +1,6 @@
-// The aggregator: a process at the switch that is a member of its jobs' communicators and reduces
-// what their ranks write to it. One thread listens, one for each job joins it and sees it off, and
-// one drives the engine for all.
+// The aggregator: a process near the switch that is a member of its jobs' communicators and reduces
+// the data that their ranks write to it. One thread listens, one thread a job joins and leaves it,
+// and one progress thread serves all jobs.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ namespace tutti::runtime {
 struct AggregatorOptions {
   Endpoint listen;        ///< host "" listens at every address, port 0 takes a free one
   ServiceKey key;         ///< find_service_key
-  std::string interface;  ///< where its jobs' traffic is; "": TUTTI_INTERFACE, else chosen
+  std::string interface;  ///< of its jobs' traffic; empty: TUTTI_INTERFACE, else chosen
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;  ///< for all windows together
-  std::uint32_t jobs = 32;                              ///< communicators at a time (T5)
-  engine::WindowConfig terms;  ///< offered; fewer slots where memory is short
-  /// What happens, a line each: jobs that come, go and fail, visitors turned away. Called by any of
-  /// the service's threads.
+  std::uint32_t jobs = 32;                              ///< communicators at a time
+  engine::WindowConfig terms;  ///< offered; with fewer slots if memory is short
+  /// Receives one line for each job that comes, ends or fails, and each refused connection. Called by
+  /// any thread of the service.
   std::function<void(const std::string&)> log;
   std::shared_ptr<device::Device> device;  ///< instead of `ip`
 };

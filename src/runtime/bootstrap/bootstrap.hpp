@@ -1,4 +1,4 @@
-// How the ranks of a job find each other, before there is a network of our own.
+// How the ranks of a job find each other before they have a communicator.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ class Bootstrap {
   virtual std::uint32_t size() const = 0;
   /// How the ranks found each other, for messages: "env:// at 127.0.0.1:29500".
   virtual std::string description() const = 0;
-  /// Gathers every rank's `mine` (any length, may differ) by rank. A timeout names the ranks that
-  /// did not come.
+  /// Gathers every rank's `mine`, of any length, in the order of ranks. After a timeout the failure
+  /// names the ranks that did not come.
   virtual Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                                Nanoseconds timeout) = 0;
 };

@@ -10,7 +10,7 @@
 namespace tutti::runtime {
 
 /// Gathers `mine` of every rank, all of the same length, by rank into `all` (size x length).
-/// Blocks; should fail by itself after `timeout`, for nobody else can end it.
+/// Blocks; should fail by itself after `timeout`, since the library cannot interrupt it.
 using AllgatherCallback = std::function<Status(std::span<const std::byte> mine,
                                                std::span<std::byte> all, Nanoseconds timeout)>;
 

@@ -66,7 +66,7 @@ Made from_request(const std::string& request, const Environment& environment, Na
                  request);
 }
 
-/// Open MPI tells rank and size even where PMIx cannot be used; the address must then be given.
+/// Open MPI sets rank and size even where PMIx cannot be used; the address must then be given.
 Made from_open_mpi(const Environment& environment, Nanoseconds timeout) {
   const auto place = read_place(environment, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
   if (!place.ok()) return place.status();
@@ -75,7 +75,7 @@ Made from_open_mpi(const Environment& environment, Nanoseconds timeout) {
                    "Open MPI's OMPI_COMM_WORLD_RANK is not set: set RANK and WORLD_SIZE");
   }
   if ((*place)->size == 1) {
-    return make_single_bootstrap("OMPI_COMM_WORLD_RANK (a single rank, nobody to meet)");
+    return make_single_bootstrap("OMPI_COMM_WORLD_RANK (a single rank)");
   }
   const auto master = read_master(environment);
   if (!master.ok()) {

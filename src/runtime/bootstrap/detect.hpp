@@ -1,4 +1,4 @@
-// Which bootstrap a process uses, found out from its environment.
+// Chooses the bootstrap of a process by its environment.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,8 @@ namespace tutti::runtime {
 ///   5. OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE with MASTER_ADDR and MASTER_PORT.
 ///   6. SLURM_PROCID, SLURM_NTASKS in a step started by srun.
 ///   7. A job of one process.
-/// What is set by half is an error that names the variable; description() of the result says which
-/// one was taken. TUTTI_BOOTSTRAP_TIMEOUT_S overrides `timeout`, for all ranks to come.
+/// A set of variables that is incomplete is an error that names the missing one. description() of
+/// the result says which bootstrap was chosen. TUTTI_BOOTSTRAP_TIMEOUT_S overrides `timeout`.
 Result<std::unique_ptr<Bootstrap>> detect(Nanoseconds timeout = std::chrono::seconds(30),
                                           const Environment& environment = process_environment());
 

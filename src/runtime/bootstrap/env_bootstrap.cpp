@@ -54,7 +54,7 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_env(const Environment& environ
                    "env:// needs RANK and WORLD_SIZE, and neither is set: start the program with "
                    "'tutti run' or torchrun, or set both");
   }
-  if ((*place)->size == 1) return make_single_bootstrap("env:// (a single rank, nobody to meet)");
+  if ((*place)->size == 1) return make_single_bootstrap("env:// (a single rank)");
   const auto master = read_master(environment);
   if (!master.ok()) return master.status();
   return bootstrap_at(*master, **place, "env://", environment, timeout);

@@ -1,4 +1,4 @@
-// The bootstraps whose address is given: env:// by variables, tcp:// in words.
+// The bootstraps with a given address: env:// by variables, tcp:// by a URL.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_env(const Environment& environ
 /// MASTER_ADDR and the port as bootstrap_from_env takes them; failures name the variable.
 Result<Endpoint> read_master(const Environment& environment);
 
-/// A store at an address that is known to all; rank 0 listens there. `method` begins the
+/// A store at an address that all ranks know; rank 0 listens there. `method` begins the
 /// description.
 Result<std::unique_ptr<Bootstrap>> bootstrap_at(const Endpoint& endpoint, const LauncherRank& place,
                                                 const std::string& method,

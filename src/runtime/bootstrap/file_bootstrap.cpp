@@ -39,7 +39,7 @@ Status write_whole(const std::string& path, std::span<const std::byte> bytes) {
   return {};
 }
 
-/// Whether the file exists yet; `bytes` is then what it holds.
+/// Whether the file exists yet; its content is then in `bytes`.
 Result<bool> read_whole(const std::string& path, std::size_t max_bytes, Bytes& bytes) {
   const Socket file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.open() && errno == ENOENT) return false;
@@ -73,14 +73,14 @@ class FileBootstrap : public Bootstrap {
     return fmt::format("file://{} run {}", options_.directory, options_.run_id);
   }
 
-  /// Exchange 0: everyone shows that it has come, and what size it counts.
+  /// Exchange 0: every rank shows that it has come, and the size that it expects.
   Status arrive();
   Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                        Nanoseconds timeout) override;
 
  private:
   Result<std::vector<Bytes>> exchange(std::span<const std::byte> mine, Nanoseconds timeout);
-  /// Whether the rank has contributed; `part` is then what it did.
+  /// Whether the rank has contributed; its contribution is then in `part`.
   Result<bool> read_part(std::uint32_t rank, Bytes& part) const;
   Status timed_out(std::span<const std::uint32_t> missing, Nanoseconds timeout) const;
   std::string path(const std::string& what, std::uint32_t rank) const {
@@ -101,7 +101,7 @@ class FileBootstrap : public Bootstrap {
 FileBootstrap::~FileBootstrap() {
   if (stage_ == Stage::arriving) unlink(part_path(0, index(options_.rank)).c_str());
   if (stage_ != Stage::member) return;
-  // Others may still read the files of the last exchange; whoever ends last removes them all.
+  // Other ranks may still read the files of the last exchange: the last rank removes them.
   if (!write_whole(path("done", index(options_.rank)), {}).ok()) return;
   for (std::uint32_t rank = 0; rank < options_.size; ++rank) {
     if (access(path("done", rank).c_str(), F_OK) != 0) return;
@@ -196,7 +196,7 @@ Result<std::vector<Bytes>> FileBootstrap::exchange(std::span<const std::byte> mi
     if (last_look) return timed_out(missing, timeout);
     std::this_thread::sleep_for(pause);
   }
-  // Everyone is in this exchange, so nobody reads the one before any more.
+  // Every rank is in this exchange, so no rank reads the files of the one before.
   if (exchange_ > 0) unlink(part_path(exchange_ - 1, me).c_str());
   ++exchange_;
   return parts;

@@ -9,8 +9,8 @@
 namespace tutti::runtime {
 
 struct FileOptions {
-  std::string directory;  ///< made where it does not exist
-  /// Tells this run from others in the same directory: the same on all ranks, new for every run.
+  std::string directory;  ///< created if missing
+  /// Identifies this run in the directory: the same on all ranks, new for every run.
   /// Letters, digits, '.', '_' and '-'; at most 128.
   std::string run_id;
   Rank rank{0};
@@ -18,8 +18,8 @@ struct FileOptions {
   Nanoseconds timeout = std::chrono::seconds(30);  ///< for all ranks to come
 };
 
-/// Meets the others in the directory; returns when every rank has come. Fails where files of an
-/// earlier run with the same id are left. What a job wrote is removed by the last rank to end.
+/// Joins the job in the directory; returns when every rank has come. Fails where files of an
+/// earlier run with the same id are left. The last rank to end removes the files of the job.
 Result<std::unique_ptr<Bootstrap>> meet_in_directory(const FileOptions& options);
 
 }  // namespace tutti::runtime

@@ -13,7 +13,7 @@ namespace {
 
 using CompletionGroup = std::shared_ptr<const std::vector<Bytes>>;
 
-/// One exchange after the other: the last rank to come publishes the result for those who wait.
+/// One exchange after the other: the last rank to come publishes the result for waiting ranks.
 class Exchange {
  public:
   explicit Exchange(std::uint32_t size) : parts_(size), left_(size, false) {}
@@ -84,7 +84,7 @@ class Exchange {
   std::vector<bool> left_;
   std::uint64_t exchange_ = 0;
   CompletionGroup
-      latest_;  ///< of exchange_ - 1; the next needs everyone who still waits for this one
+      latest_;  ///< of exchange_ - 1; the next one needs every rank that still waits for this one
   Status failed_;
 };
 

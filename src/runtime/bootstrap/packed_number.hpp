@@ -1,5 +1,5 @@
-// Numbers in packed JSON that somebody else wrote. The JSON library rounds, wraps, or leaves
-// undefined what a type does not hold; here that is refused.
+// Numbers in packed JSON of another process. The JSON library rounds or wraps a number that its
+// type does not hold; here such a number is refused.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace tutti::runtime {
 
-/// The whole number that a value is; throws std::out_of_range, which says `name`, where it is none,
-/// or one that `Whole` does not hold.
+/// The value as a whole number. Throws std::out_of_range, naming `name`, for any other value and
+/// for a number that `Whole` does not hold.
 template <typename Whole>
 Whole whole(const nlohmann::json& value, const std::string& name) {
   const bool unsigned_number = value.is_number_unsigned();

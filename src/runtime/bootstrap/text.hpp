@@ -1,4 +1,4 @@
-// The words in which the bootstrap names ranks and durations.
+// Text of ranks, durations and numbers in messages of the bootstrap.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace tutti::runtime {
 /// "rank 3", "ranks 3, 5-7"; `ranks` ascending. Very long lists end in "and N more".
 std::string describe_ranks(std::span<const std::uint32_t> ranks);
 
-/// "30 s", "1.5 s", "250 ms".
+/// A duration in seconds or milliseconds, such as "1.5 s".
 std::string describe_duration(Nanoseconds duration);
 
 /// A whole decimal number without sign, blanks or trailing text, at most `max`; else nothing.

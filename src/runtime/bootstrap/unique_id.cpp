@@ -22,8 +22,7 @@ struct Parts {
   Endpoint endpoint;
 };
 
-/// The stores that wait for their rank 0 to join. An id is plain bytes for its users, so the store
-/// behind it has no other place to live until then.
+/// The stores that wait for their rank 0 to join. An id is plain bytes, so it cannot own its store.
 class Offers {
  public:
   bool put(const std::string& token, std::unique_ptr<BootstrapServer> server) {

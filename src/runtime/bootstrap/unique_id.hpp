@@ -1,4 +1,4 @@
-// The bootstrap by a unique id: made on rank 0, carried to the others by any means they have.
+// The bootstrap by a unique id, which rank 0 makes and the program carries to the other ranks.
 #pragma once
 
 #include <array>
@@ -10,13 +10,13 @@
 
 namespace tutti::runtime {
 
-/// 127 printable characters and a final NUL: copy it as bytes or as a C string. It holds the
-/// address of rank 0's store and a random token; who has it can join the job.
+/// 127 printable characters and a NUL: the address of rank 0's store and a random token. A process
+/// that has the id can join the job.
 using UniqueId = std::array<char, 128>;
 
-/// Makes an id and starts the store that it leads to, in this process, which must then join as
-/// rank 0. `host` is how the others reach this process; empty: an address of this host's first
-/// running interface. An id that is never joined holds a port and a thread until discarded.
+/// Makes an id and starts its store in this process, which then joins as rank 0. `host`: how the
+/// other ranks reach this process; empty: the address of the first running interface. An id that
+/// is never joined holds a port and a thread until it is discarded.
 Result<UniqueId> make_unique_id(const std::string& host = {});
 
 /// Joins as one of `size` ranks; returns when all have joined. Rank 0 joins where the id was made.
@@ -28,7 +28,7 @@ Result<std::unique_ptr<Bootstrap>> join_unique_id(const UniqueId& id, Rank rank,
 /// Ends the store of an id that this process made and did not join.
 void discard_unique_id(const UniqueId& id);
 
-/// The id in a text, as another process printed it; shorter texts lack the padding.
+/// The id in a text that another process printed; the padding may be missing.
 Result<UniqueId> parse_unique_id(std::string_view text);
 
 }  // namespace tutti::runtime

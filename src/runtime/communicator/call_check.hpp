@@ -11,8 +11,8 @@ namespace tutti::runtime {
 /// Errors (invalid_argument) name the collective, the buffer and the size that it needs.
 Status check_call(const CollectiveCall& call, Rank rank, std::uint32_t size);
 
-/// Bytes of a block: the message of Broadcast and of reductions to one result, else what one rank
-/// gives to one other; the largest for Allgatherv. Of a call that was checked.
+/// Bytes of a block of a checked call: the message of Broadcast, Reduce and Allreduce, else the part
+/// that one rank sends to another; the largest for Allgatherv.
 std::uint64_t block_bytes_of(const CollectiveCall& call, std::uint32_t size);
 
 /// Whether send and receive buffer share memory as the collective allows.

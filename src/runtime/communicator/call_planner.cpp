@@ -42,7 +42,7 @@ Status named(const char* variable, const Status& status) {
   return Status(status.code(), fmt::format("{}: {}", variable, status.message()));
 }
 
-/// Lines of a file of choices, as one list; what follows a # is for people.
+/// The lines of a file of choices as one list; a # begins a comment.
 Result<std::string> read_choices(const std::string& path) {
   std::ifstream file(path);
   if (!file) return failure(Code::invalid_argument, "{} cannot be read", path);
@@ -81,7 +81,7 @@ CallPlanner::CallPlanner(const CallerFacts& facts, collectives::ChoiceTable choi
   }
 }
 
-/// Blocks shorter than this meet at the board by the table of choices.
+/// Blocks shorter than this, in bytes, use slot exchanges by the table of choices.
 std::uint64_t CallPlanner::met_below(Collective collective) const {
   const auto is_slot_exchange = [&](std::uint64_t bytes) {
     return fits_slot(collective, choices_.choose(situation_of(collective, bytes)).algorithm, bytes);

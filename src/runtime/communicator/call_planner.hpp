@@ -1,5 +1,5 @@
-// From a call to what the engine runs: checks the arguments, chooses the algorithm (C7), finds its
-// template (C3).
+// From a call to an operation of the engine: checks the arguments, chooses the algorithm, and finds
+// its schedule's template.
 #pragma once
 
 #include <array>
@@ -22,23 +22,23 @@
 
 namespace tutti::runtime {
 
-/// What is common to all calls on a communicator.
+/// Facts that all calls on a communicator have in common.
 struct CallerFacts {
   Rank rank{0};
   std::uint32_t size = 1;
   std::uint32_t hosts = 1;
-  std::uint64_t max_data_bytes = 0;  ///< that a message carries
-  std::string device{};              ///< its name
-  /// Of a block at the device's board; none: it has no board.
+  std::uint64_t max_data_bytes = 0;  ///< payload of one message
+  std::string device{};              ///< name of the device
+  /// Largest block of a slot exchange; none: the device has no slots.
   std::optional<std::uint64_t> max_slot_bytes{};
 };
 
-/// A call, checked and planned; the buffers and all that the spans name stay the caller's.
+/// A checked and planned call; the buffers and arrays that it names belong to the caller.
 struct PlannedCall {
   CollectiveCall call;
   const char* algorithm_name = "";                     ///< a literal
-  bool with_inline_engine = false;                     ///< carried out by a meeting there
-  std::shared_ptr<const schedule::Schedule> schedule;  ///< null otherwise: by multicast
+  bool with_inline_engine = false;                     ///< runs as a slot exchange
+  std::shared_ptr<const schedule::Schedule> schedule;  ///< null: multicast or slot exchange
   schedule::Shape shape;
   std::uint64_t block_bytes = 0;
 };
@@ -57,11 +57,11 @@ class CallPlanner {
   Result<PlannedCall> plan(const CollectiveCall& call);
   /// One run of a plan.
   Result<std::unique_ptr<engine::Operation>> make(const PlannedCall& planned);
-  /// One run of a call: its plan's, and for less where it is short. Errors as of `plan`.
+  /// One run of a call, without a plan where it is short. Errors are those of `plan`.
   Result<std::unique_ptr<engine::Operation>> make(const CollectiveCall& call);
 
   const collectives::ChoiceTable& choices() const { return choices_; }
-  /// What is wrong with the environment's choices here, in a sentence; "": nothing.
+  /// A sentence on choices of the environment that do not apply here; empty: none.
   std::string complaint() const;
 
  private:
@@ -73,7 +73,7 @@ class CallPlanner {
   collectives::Situation situation_of(Collective collective, std::uint64_t block_bytes) const;
   Result<Chosen> choose(const CollectiveCall& call, std::uint64_t block_bytes) const;
   std::uint64_t met_below(Collective collective) const;
-  /// Whether a call is so short, and leaves the choice to us, that it meets at the device's board.
+  /// Whether a call leaves the choice and is short enough for a slot exchange.
   bool is_slot_exchange(const CollectiveCall& call) const {
     const std::uint64_t limit_bytes = met_below_[static_cast<std::size_t>(call.collective)];
     return limit_bytes > 0 && call.options.algorithm == Algorithm::automatic &&

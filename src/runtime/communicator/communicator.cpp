@@ -64,7 +64,7 @@ Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(
   return state;
 }
 
-/// One Allgather for the bootstrap of a duplicate. Where it times out, its buffers live on until it
+/// One Allgather for the bootstrap of a duplicate. If it times out, its buffers live until it
 /// ends.
 Status exchange_over(Communicator& communicator, std::span<const std::byte> mine,
                      std::span<std::byte> all, Nanoseconds timeout) {

@@ -1,5 +1,5 @@
-// What a communicator handle holds: the engine's context, the progress that serves it, and the
-// routes that its calls take.
+// The state behind a communicator handle: the engine's context, the progress that serves it, and
+// the routes that its calls take.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace tutti::runtime {
 
 class CommunicatorImpl;
 
-/// What a request handle holds.
+/// The state behind a request handle.
 struct RequestState {
   std::shared_ptr<engine::Completion> completion;
   std::shared_ptr<CommunicatorImpl> communicator;
@@ -56,7 +56,7 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   const std::shared_ptr<Progress>& progress() const { return progress_; }
   CallPlanner& calls() { return *calls_; }
   const std::string& device() const { return device_; }
-  /// What the ranks said of themselves, by rank.
+  /// The options and identities of all ranks, by rank.
   const std::vector<PeerOptions>& peers() const { return greetings_; }
   std::string describe() const;
 

@@ -277,7 +277,7 @@ Status CommunicatorImpl::Creation::confirm_membership(Nanoseconds timeout) {
                  fmt::join(unheard, ", "), timeout.count() / 1'000'000'000);
 }
 
-/// Null where this rank is not traced. Where one rank is, all ranks compare their clocks.
+/// Null if this rank is not traced. If any rank is, all ranks compare their clocks.
 Result<std::unique_ptr<RankTrace>> CommunicatorImpl::Creation::begin_trace(
     const std::string& directory, Nanoseconds timeout) {
   const bool any = std::any_of(made_.greetings_.begin(), made_.greetings_.end(),

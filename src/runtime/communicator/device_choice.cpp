@@ -28,7 +28,7 @@ std::shared_ptr<device::Device> make_ip(const CommunicatorOptions& options,
   return std::make_shared<device::ip::IpDevice>(ip);
 }
 
-/// "" where all ranks share their memory, else who does not.
+/// Names two ranks that cannot share memory; empty: all can.
 std::string apart(const std::vector<PeerOptions>& greetings) {
   for (std::size_t r = 1; r < greetings.size(); ++r) {
     if (greetings[r].memory != greetings[0].memory) {

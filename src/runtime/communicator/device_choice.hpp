@@ -1,5 +1,5 @@
-// Which device moves a communicator's bytes: what the options or the environment name, or, where
-// they leave the choice, shared memory for ranks of one host and the network for all others.
+// The device that moves a communicator's bytes: as the options or the environment name it, else
+// shared memory for ranks of one host and the network for all others.
 #pragma once
 
 #include <memory>
@@ -17,21 +17,20 @@ namespace tutti::runtime {
 /// device has.
 Result<std::string> wanted_device(const CommunicatorOptions& options);
 
-/// How chunks are to travel: the option's, else TUTTI_MULTICAST's, else "ud". Fails for another
-/// name.
+/// The transport of chunks: the option, else TUTTI_MULTICAST, else "ud". Fails for another name.
 Result<std::string> wanted_multicast(const CommunicatorOptions& options);
 
-/// Whether the options, or the environment, ask for what only a network device has: an interface,
-/// an IP version, threads that receive, UC.
+/// Whether options or environment need a network device: they name an interface, an IP version,
+/// receive threads or UC.
 bool wants_network(const CommunicatorOptions& options, std::uint32_t receive_workers,
                    const std::string& multicast);
 
-/// The ranks that share what `PeerOptions` member names with rank `me`, by rank.
+/// The ranks whose `identity` is that of rank `me`, in the order of ranks.
 std::vector<Rank> ranks_sharing(const std::vector<PeerOptions>& greetings, Rank me,
                                 std::string PeerOptions::*identity);
 
-/// The device for these ranks, and in `local_ranks` the ranks that it may take for neighbours. All
-/// ranks come to the same.
+/// The device for these ranks, and in `local_ranks` the ranks of this host. The same device on all
+/// ranks.
 Result<std::shared_ptr<device::Device>> choose_device(const CommunicatorOptions& options,
                                                       const std::vector<PeerOptions>& greetings,
                                                       Rank me, std::vector<Rank>& local_ranks);

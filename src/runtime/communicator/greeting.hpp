@@ -1,5 +1,5 @@
-// What the ranks tell each other before there is a network of our own: who is where, and whether
-// they agree on the options that must agree.
+// The first message between ranks, over the bootstrap: host identities, and the options that all
+// ranks must agree on.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ namespace tutti::runtime {
 struct PeerOptions {
   std::string host;        ///< for messages
   std::string network;     ///< identity of the host's network stack: equal means loopback reaches
-  std::string memory;      ///< identity of what ranks must have in common to share memory
+  std::string memory;      ///< identity that ranks must have in common to share memory
   std::string processors;  ///< identity of the cores that the process may run on
-  std::string device;      ///< which device is asked for
-  std::string multicast = "ud";  ///< how chunks travel
-  bool network_wanted = false;   ///< by an option that only a network device heeds
+  std::string device;      ///< device name of the options
+  std::string multicast = "ud";  ///< transport of chunks
+  bool network_wanted = false;   ///< an option needs a network device
   std::uint32_t process = 0;
   std::uint32_t subgroups = 0;
   std::uint32_t chains = 0;
@@ -33,11 +33,11 @@ struct PeerOptions {
   bool always_barrier = false;
   std::uint32_t first_sequence = 0;
   bool aggregators = false;           ///< whether any are named
-  std::string algorithms;             ///< what the environment prefers
+  std::string algorithms;             ///< choices of the environment
   std::string hierarchy = "leaders";  ///< HierarchyShape::text
-  bool traced = false;                ///< by TUTTI_TRACE
-  std::string trace_error;            ///< why that cannot be; "": it can, or was not asked for
-  std::vector<std::byte> secret;      ///< rank 0's counts
+  bool traced = false;                ///< TUTTI_TRACE is set
+  std::string trace_error;            ///< why it cannot be traced; empty: no error
+  std::vector<std::byte> secret;      ///< of the communicator; only rank 0's is used
 
   std::vector<std::byte> encode() const;
   static Result<PeerOptions> decode(std::span<const std::byte> bytes);
@@ -47,10 +47,10 @@ struct PeerOptions {
 PeerOptions make_greeting(const CommunicatorOptions& options, std::uint16_t communicator,
                           const std::string& algorithms = {});
 
-/// Whether all ranks want the same; the failure names the option and two ranks that differ.
+/// Fails unless all ranks have the same options; names the option and two ranks that differ.
 Status check_agreement(const std::vector<PeerOptions>& greetings);
 
-/// Whether all ranks can be traced that are to be; the failure names the first that cannot.
+/// Fails if a rank that is to be traced cannot be; names the first such rank.
 Status check_traces(const std::vector<PeerOptions>& greetings);
 
 }  // namespace tutti::runtime

@@ -9,7 +9,7 @@
 namespace tutti::runtime {
 
 /// Joins the ranks of each host in shared memory, and their leaders, where hosts have several ranks
-/// and the device was left to choose; collective. Where that fails the communicator stays flat, and
+/// and the device was left to choose; collective. If that fails the communicator stays flat, and
 /// `describe` says why.
 Status join_hosts(CommunicatorImpl& communicator, Bootstrap& bootstrap,
                   const CommunicatorOptions& options);

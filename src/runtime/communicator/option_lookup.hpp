@@ -1,4 +1,4 @@
-// What an option asks for or, where it is left open, an environment variable.
+// An option and the environment variable that stands in for it when it is empty.
 #pragma once
 
 #include <cstdlib>

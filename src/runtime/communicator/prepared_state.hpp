@@ -1,4 +1,4 @@
-// What a prepared collective holds: its route's run, and the arrays that the call names.
+// The state behind a prepared collective: its route's run, and the arrays that the call names.
 #pragma once
 
 #include <cstdint>

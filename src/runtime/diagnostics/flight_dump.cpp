@@ -24,8 +24,8 @@ namespace {
 
 constexpr int kSignal = SIGUSR1;
 
-/// Turns the signal into dumps, in a thread of its own: a handler may do next to nothing. Lives as
-/// long as the process, since signals may come until its end.
+/// Turns the signal into dumps, in a thread of its own, since a signal handler may call little.
+/// Lives as long as the process: signals may come until its end.
 class SignalDump {
  public:
   static SignalDump& instance() {

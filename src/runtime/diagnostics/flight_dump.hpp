@@ -1,7 +1,6 @@
-// Where the flight record goes when something is wrong: with TUTTI_FLIGHT_RECORDER=DIRECTORY in the
-// environment, a communicator that fails writes DIRECTORY/rank-R.json, and so does every
-// communicator of a process that receives SIGUSR1. Without the variable nothing is written and no
-// signal touched.
+// Files of flight records. With TUTTI_FLIGHT_RECORDER=DIRECTORY, a communicator that fails writes
+// DIRECTORY/rank-R.json, and so does every communicator of a process that receives SIGUSR1. Without
+// the variable no file is written and no signal is handled.
 #pragma once
 
 #include <memory>
@@ -23,9 +22,9 @@ std::string flight_directory();
 /// "DIRECTORY/rank-3-communicator-1.json".
 std::string flight_path(const std::string& directory, Rank rank, std::uint16_t communicator);
 
-/// Writes a communicator's record, its counters and why: {"reason": ..., "communicator": n,
-/// "rank": r, "size": p, "collectives": [...], "counters": {...}}. The file appears whole or not at
-/// all. Only while nobody else drives the communicator.
+/// Writes a communicator's record, its counters and the reason: {"reason": ..., "communicator": n,
+/// "rank": r, "size": p, "collectives": [...], "counters": {...}}. The file is renamed
+/// into place once complete. Called by the owner of the engine.
 Status write_flight_dump(const std::string& directory, const engine::CommunicatorContext& context,
                          std::uint16_t communicator, std::string_view reason);
 

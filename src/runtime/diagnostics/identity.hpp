@@ -1,5 +1,4 @@
-// What tells this process's surroundings from other processes': they are equal where something is
-// shared.
+// Identities of host, kernel and namespaces: equal for processes that share them.
 #pragma once
 
 #include <string>

@@ -38,7 +38,7 @@ Result<std::string> trace_directory() {
   const char* named = std::getenv(kVariable);
   const std::string directory = named == nullptr ? "" : named;
   if (directory.empty()) return directory;
-  // Permissions do not tell whether it can be written: only writing does.
+  // Permissions do not show whether a file can be created: only creating one does.
   static std::atomic<std::uint32_t> trials{0};
   const std::string trial = fmt::format("{}/.trace-{}-{}", directory, ::getpid(), ++trials);
   const int file = ::open(trial.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);

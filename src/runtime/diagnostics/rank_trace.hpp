@@ -1,10 +1,9 @@
-// The trace of one rank (`TUTTI_TRACE=directory`): what its threads, collectives, messages and
-// tasks were doing when, written as a file of its own when its communicators are gone. All ranks'
-// times are rank 0's, so that `tutti trace merge` only puts the files side by side.
+// The trace of one rank (`TUTTI_TRACE=directory`): spans of its threads, collectives, messages and
+// tasks, written to a file of its own when its communicators are gone. Times are on rank 0's clock,
+// so that `tutti trace merge` only joins the files.
 //
-// Bounded: 128 Ki spans of 56 bytes of collectives and tasks, and 16 Ki of whoever drives: 8 MiB;
-// and 1 MiB more for each receive worker. Then the oldest make room, and are counted in the file.
-// Writing takes some times as much for a moment.
+// Memory is bounded: 8 MiB for collectives, tasks and the owner of the engine, and 1 MiB for each
+// receive worker. Then new spans replace the oldest, which the file counts.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +20,15 @@
 
 namespace tutti::runtime {
 
-/// What `TUTTI_TRACE` says; "": nothing is traced. Errors (invalid_argument) name the variable and
-/// the path: it is no directory, or no file can be made there.
+/// The directory that TUTTI_TRACE names; empty: no trace. Fails with Code::invalid_argument if no
+/// file can be created there.
 Result<std::string> trace_directory();
 
-/// A number of the monotonic clock of this process: equal for processes that read the same. 0: not
-/// known.
+/// Identifies the monotonic clock of this process: equal for processes that read the same clock; 0:
+/// not known.
 std::uint64_t clock_identity();
 
-/// Whose trace it is.
+/// The rank of a trace, and its file.
 struct TraceOwner {
   std::string directory;
   std::string job;  ///< the same on all ranks, and another for every job
@@ -40,20 +39,20 @@ struct TraceOwner {
 
 class RankTrace {
  public:
-  /// `comparison`: with rank 0's clock; nothing is compared at rank 0. `own_identity`: of this
-  /// rank's. Where both clocks are one there is neither offset nor error.
+  /// `comparison`: with rank 0's clock; empty at rank 0. `own_identity`: this rank's clock. If both
+  /// ranks read one clock, offset and error are 0.
   RankTrace(TraceOwner owner, const engine::ClockComparison& comparison,
             std::uint64_t own_identity);
 
   /// Of collectives and their tasks.
   observe::TraceLog& tasks() { return tasks_; }
-  /// Of the threads that drive, one at a time.
+  /// Of the owners of the engine, one at a time.
   observe::TraceLog& driver() { return driver_; }
   /// One more, of a receive worker. Any thread.
   observe::TraceLog& add_worker();
 
   std::string path() const;
-  /// Writes what there is by now.
+  /// Writes the spans so far.
   Status write() const;
 
  private:

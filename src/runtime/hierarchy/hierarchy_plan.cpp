@@ -15,27 +15,18 @@ namespace {
 using Side = HierarchySide;
 using Stages = std::vector<HierarchyStage>;
 
-// What a host shares at once of what is long, unless that were too many parts. Broadcast to 2 hosts
-// of 4 ranks, links of 1 Gbit/s, 1, 4, 16 MiB: 8.2, 34.1, 136 ms, by segments of 64 KiB 8.1, 33.6,
-// 136, of 1 MiB 9.0, 34.6, 137, whole 9.0, 37.9, 151; on links without limit 2.1, 7.0, 27.9, by 64
-// KiB 2.1, 7.9, 27.4, whole 2.0, 6.9, 27.5, flat 2.9, 10.0, 32.8.
+// Segment size of a long message, unless that made too many segments (docs/results.md).
 constexpr std::size_t kSegmentBytes = 256 * 1024;
 constexpr std::size_t kMaxSegments = 16;
-// Of a Broadcast that is no longer than one of these: what meets at a host's board. By a network
-// without limit and MTU 1500 one of 128 and 256 KiB takes 283 and 413 us so, whole 359 and 483; by
-// MTU 9000 240 and 394, whole 277 and 365; one of 512 KiB 784 and 769, in two 830 and 584.
+// Segment size of a Broadcast that is no longer than one long segment: it fits a host's slots.
 constexpr std::size_t kFineSegmentBytes = 64 * 1024;
-// From so long blocks of a host together on an Allgather is cut. 2 hosts of 4 ranks, links of 1
-// Gbit/s, 256 KiB, 1, 4 MiB a rank: 9.0, 37.1, 149 ms, whole 10.6, 43.3, 175; on links without
-// limit 1 and 4 MiB 12.4 and 44.3, whole 12.5 and 45.5, but 64 KiB 1.4, whole 1.25.
+// Bytes of all blocks of a host from which on an Allgather is cut into segments.
 constexpr std::size_t kLongRegionBytes = 1024 * 1024;
-// From so long a block on it goes by groups, where those are wanted.
+// Bytes of a block from which on an Allgather uses groups, if they are wanted.
 constexpr std::size_t kLongBlockBytes = 64 * 1024;
 
-// What two ranks a host receive goes flat beyond this: only one of them is spared the network. 4
-// hosts on 2 cores, links without limit: Broadcast of 1 and 4 MiB 1.6 and 7.1 ms flat, 1.6 and 8.1
-// by leaders, Allgather of 256 KiB, 1, 4 MiB a rank 4.2, 15.7, 51.7 and 3.9, 16.4, 57.7; at 1
-// Gbit/s the same either way.
+// Longest message for hosts of two ranks: only one of the two is spared the network, and copying
+// costs more than that beyond this size.
 constexpr std::size_t kMaxOfPairsBytes = 2 * 1024 * 1024;
 
 struct Segment {
@@ -101,7 +92,7 @@ HierarchyStage Planner::stage(Side side, Collective collective) const {
   HierarchyStage made{.side = side, .call = call_};
   made.call.collective = collective;
   made.call.root = rank_of(0);
-  made.call.options = {.will_wait = true};  // whoever drives the first stage drives the others
+  made.call.options = {.will_wait = true};  // the thread that polls the first stage polls all
   return made;
 }
 
@@ -111,7 +102,7 @@ Stages Planner::barrier() const {
   return one_after_the_other({within, stage(Side::across, Collective::barrier), within});
 }
 
-/// Within the root's host first, whose leader sends it to the others, who share it in theirs.
+/// First within the root's host, then from its leader to the others, then within their hosts.
 Stages Planner::broadcast() const {
   const std::uint32_t roots_host = layout_.host_of(call_.root);
   const bool has_it = here_ == roots_host;
@@ -127,7 +118,7 @@ Stages Planner::broadcast() const {
     if (!leads()) {
       stages.push_back(std::move(within));
     } else if (call_.root == rank_) {
-      // The other hosts are what takes long: a root that leads sends to them first.
+      // The network takes longest, so a root that is a leader sends to the other hosts first.
       stages.insert(stages.end(), {between, within});
     } else if (has_it) {
       between.after = stages.size();
@@ -154,7 +145,7 @@ HierarchyStage Planner::share(std::span<std::byte> part) const {
   return down;
 }
 
-/// Every host's blocks to its leader, the leaders' to each other, and all of them back.
+/// The blocks of a host to its leader, between the leaders, and from each leader to its host.
 Stages Planner::allgather() const {
   HierarchyStage across = stage(Side::across, Collective::allgather);
   across.call.send = region_of(here_);
@@ -174,7 +165,7 @@ HierarchyStage Planner::exchange(Side side, std::uint32_t blocks, Rank first, st
   return made;
 }
 
-/// Calls `each(s, host)` for what the other hosts send, segment s of each before the next.
+/// Calls `each(s, host)` for every segment of the other hosts, segment s of all before s + 1.
 template <typename Each>
 void Planner::for_each_heard(const std::vector<Segment>& segments, const Each& each) const {
   for (std::size_t s = 0; s < segments.size(); ++s) {
@@ -184,8 +175,8 @@ void Planner::for_each_heard(const std::vector<Segment>& segments, const Each& e
   }
 }
 
-/// The same in segments: a host's ranks have its own blocks at once, and each segment of the
-/// others' as soon as it is here.
+/// The same in segments: a host shares its own blocks at once, and each segment of the other hosts
+/// as it arrives.
 Stages Planner::allgather_in_segments() const {
   constexpr std::size_t kUp = 0;
   const std::vector<Segment> segments = segments_of(region_bytes());
@@ -209,7 +200,7 @@ Stages Planner::allgather_in_segments() const {
   return stages;
 }
 
-/// Every rank's block to those of its place; and what they have sent, to this host's ranks.
+/// Every rank's block to the ranks of its place, then the received blocks within the host.
 Stages Planner::allgather_by_groups() const {
   const std::vector<Segment> segments = segments_of(block_bytes());
   Stages stages;

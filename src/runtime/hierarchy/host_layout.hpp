@@ -1,4 +1,4 @@
-// Which ranks share a host's memory (C6).
+// Which ranks share a host's memory.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace tutti::runtime {
 
-/// A partition of all ranks into runs of equal length: those of one host each, or of a part of one,
-/// which counts for a host of its own.
+/// A partition of all ranks into runs of equal length. A run has the ranks of one host, or of a part
+/// of one, which then counts as a host.
 struct HostLayout {
   std::uint32_t hosts = 1;
   std::uint32_t ranks_per_host = 1;
   std::uint32_t parts = 1;  ///< of each real host
 
-  /// Nothing where the ranks of a host are not consecutive, are not as many on every host, or may
-  /// not share memory.
+  /// One host of one rank if the ranks of a host are not consecutive, differ in number, or cannot
+  /// share memory.
   static HostLayout of(const std::vector<PeerOptions>& greetings);
 
   bool hierarchical() const { return hosts > 1 && ranks_per_host > 1; }
-  /// Each host as so many. Nothing where its ranks cannot be so divided that all have company.
+  /// Each host as `into` hosts; one host of one rank if a part would have fewer than two ranks.
   HostLayout divided(std::uint32_t into) const;
 
   std::uint32_t ranks() const { return hosts * ranks_per_host; }
@@ -32,7 +32,7 @@ struct HostLayout {
   }
   /// The ranks of one host.
   std::vector<Rank> ranks_of_host(std::uint32_t host) const;
-  /// The ranks that have one place, of every host one.
+  /// The ranks with this place, one of each host.
   std::vector<Rank> ranks_of_place(std::uint32_t place) const;
 };
 

@@ -1,5 +1,5 @@
-// A bootstrap among some ranks of another one. All ranks of the other one exchange together, each
-// within its part, as often as was agreed.
+// A bootstrap among some ranks of another one. All ranks of the whole exchange together, each within
+// its subset, and all equally often.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace tutti::runtime {
 
 class SubsetBootstrap final : public Bootstrap {
  public:
-  /// `members` of `whole`, by their rank in it; the caller's rank is one of them, or there is none.
+  /// `members`: ranks of `whole`. A caller that is no member has the rank size().
   SubsetBootstrap(Bootstrap& whole, std::vector<Rank> members)
       : whole_(whole), members_(std::move(members)) {}
 
@@ -24,8 +24,8 @@ class SubsetBootstrap final : public Bootstrap {
   Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                        Nanoseconds timeout) override;
 
-  /// Takes part, with nothing to say, in what is left of `exchanges`: who failed on the way, or
-  /// has no part, must not keep the others waiting.
+  /// Contributes nothing to the rest of `exchanges`: a rank that has failed, or is no member, must
+  /// not block the other ranks.
   Status participate_idle(std::uint32_t exchanges, Nanoseconds timeout);
 
  private:

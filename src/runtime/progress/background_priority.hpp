@@ -24,7 +24,8 @@ class BackgroundPriority {
   /// whether the priority may have changed; the second call does nothing.
   bool raise() { return !raised_ && raise_once(); }
   bool may_be_realtime() const { return may_be_realtime_; }
-  /// Where it may be real time: moves there or back by the budget; returns whether that ran out.
+  /// Moves to real time or back by the budget, if real time is allowed; returns whether the budget
+  /// ran out.
   bool enforce_budget(Instant now, bool worked);
   template <typename Work>
   void run_at_normal(Work&& work) {

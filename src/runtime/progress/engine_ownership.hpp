@@ -35,7 +35,7 @@ namespace tutti::runtime {
 
 enum class Owner : std::uint8_t { none, application, background };
 
-/// What the background thread does outside its rounds.
+/// The background thread between its rounds.
 enum class Watch : std::uint8_t {
   off,      ///< it is parked, or owns the engine
   armed,    ///< it sleeps until there is news, and then takes the engine

@@ -1,4 +1,4 @@
-// How long a thread may go before all others: as long as it takes little of the time.
+// Limits the time that a thread runs at real-time priority to a share of all time.
 #pragma once
 
 #include <algorithm>
@@ -7,15 +7,15 @@
 
 namespace tutti::runtime {
 
-/// A share of the time, saved up to a limit. Who has spent it all stands back until half of the
+/// A share of the time, saved up to a limit. Once it is spent, real time is off until half of the
 /// limit is saved again. Used by one thread.
 class RealtimeBudget {
  public:
-  /// `share`: of the time, 0 to 1. `most`: what may be spent at once.
+  /// `share`: of the time, 0 to 1. `most`: the limit.
   RealtimeBudget(double share, Nanoseconds most) : share_(share), most_(most), left_(most) {}
 
-  /// The thread has worked, or slept, since the last call; returns whether it may go first from now
-  /// on. The first call begins.
+  /// The thread has worked, or slept, since the last call; returns whether it may run in real time
+  /// from now on. The first call starts the clock.
   bool pass(Instant now, bool worked) {
     const Nanoseconds passed = seen_ == kNever ? Nanoseconds(0) : now - seen_;
     seen_ = now;

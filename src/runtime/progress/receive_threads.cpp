@@ -16,7 +16,7 @@ namespace tutti::runtime {
 
 namespace {
 
-// Sleeping is bounded, so that a lost wake-up costs time and nothing else.
+// Sleeping is bounded: a lost wake-up costs time and nothing else.
 constexpr Nanoseconds kSleepMax{1'000'000'000};
 
 }  // namespace
@@ -99,7 +99,7 @@ bool ReceiveThread::take_changes() {
 }
 
 void ReceiveThread::run() {
-  (void)apply_priority(priority_request_);  // a refusal is told by the thread that drives
+  (void)apply_priority(priority_request_);  // the background thread reports a refusal
   observe::BusyTrace busy(log_, observe::TraceKind::receive_worker,
                           log_ == nullptr ? "" : log_->name().c_str());
   while (true) {
@@ -114,7 +114,7 @@ void ReceiveThread::run() {
 }
 
 void ReceiveThread::wait() {
-  // Said first: whoever has word for us after we looked for it wakes us.
+  // Set before looking: a thread that has news after the look then wakes this one.
   asleep_.store(true, std::memory_order_seq_cst);
   bool due = changed_.load(std::memory_order_seq_cst);
   Instant deadline = kNever;

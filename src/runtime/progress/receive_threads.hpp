@@ -1,5 +1,5 @@
-// The threads of the receive workers (K8, K9, K12): each polls the workers that it was given, of
-// any number of communicators, batch by batch, and sleeps on their sockets when nothing arrives.
+// The threads of the receive workers [Khalilov24]: each polls its workers, of any number of
+// communicators, batch by batch, and sleeps on their sockets when nothing arrives.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace tutti::runtime {
 
 class ReceiveThread {
  public:
-  /// `log`: of what it does; null: none. Outlives it.
+  /// `log`: of its spans, outlives it; null: none.
   static Result<std::unique_ptr<ReceiveThread>> create(observe::TraceLog* log,
                                                        const PriorityRequest& precedence);
   ~ReceiveThread();
@@ -29,7 +29,7 @@ class ReceiveThread {
 
   /// Polls a worker from now on.
   Status attach(engine::ReceiveWorker& worker);
-  /// Returns when it is not polled any more; a worker that is not polled is left alone.
+  /// Returns once the worker is no longer polled; no effect for another worker.
   void detach(engine::ReceiveWorker& worker);
 
  private:
@@ -39,10 +39,10 @@ class ReceiveThread {
   void run();
   bool take_changes();
   void wait();
-  /// Wakes the thread where it sleeps; any thread.
+  /// Wakes the thread if it sleeps. Any thread.
   void rouse();
   void notify_owner();
-  /// Has the thread take over `wanted_`, and waits for that.
+  /// Waits until the thread has taken over `wanted_`.
   void apply(std::unique_lock<std::mutex>& lock);
 
   observe::TraceLog* log_;
@@ -69,7 +69,7 @@ class ReceiveThreads {
   ReceiveThreads(RankTrace* trace, const PriorityRequest& precedence)
       : trace_(trace), priority_request_(precedence) {}
 
-  /// Deals a team's workers out to as many threads, starting those that there are not yet.
+  /// Assigns a team's workers to as many threads, starting missing ones.
   Status attach(engine::ReceiveTeam& team);
   /// Returns when no thread polls any of the team's workers.
   void detach(engine::ReceiveTeam& team);
@@ -78,7 +78,7 @@ class ReceiveThreads {
   RankTrace* trace_;
   PriorityRequest priority_request_;
   std::vector<std::unique_ptr<ReceiveThread>> threads_;
-  std::size_t next_ = 0;  ///< where the next team begins: round-robin (K12)
+  std::size_t next_ = 0;  ///< thread of the next team's first worker, round robin
 };
 
 }  // namespace tutti::runtime

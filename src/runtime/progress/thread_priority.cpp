@@ -24,8 +24,7 @@ namespace {
 constexpr const char* kNiceVariable = "TUTTI_PROGRESS_NICE";
 constexpr int kFirstNice = -20;
 constexpr int kLastNice = 19;
-// Allgather of 4 MiB by a ring, 4 ranks that compute on 2 cores, links of 1 Gbit/s: 80 to 90 % of
-// it are hidden at 0, 91 to 93 at -5, 95 to 97 at -10, and no more at -19 (decision 17).
+// Lower nice values hide no more of a collective behind computing (docs/decisions/017).
 constexpr int kBeforeThoseWhoCompute = -10;
 
 /// The kernel's struct sched_attr as of its first version; C libraries did not declare it for long.
@@ -41,10 +40,10 @@ struct SchedulingAttributes {
 };
 
 constexpr std::uint64_t kShortestSliceNs = 100'000;  // the kernel takes none that is shorter
-// What a completion callback starts is the application's again.
+// A thread that a completion callback starts belongs to the application.
 constexpr std::uint64_t kNotForChildren = 1;  // SCHED_FLAG_RESET_ON_FORK
 
-/// 0, or what the kernel has against it.
+/// 0, or the errno of the refusal.
 int ask_for(const SchedulingAttributes& wanted) {
   return ::syscall(SYS_sched_setattr, 0, &wanted, 0) == 0 ? 0 : errno;
 }
@@ -94,7 +93,7 @@ Result<GrantedPriority> apply_priority(const PriorityRequest& precedence) {
   const int inherited = own_nice();
   const int policy = ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
   if (policy != SCHED_OTHER)
-    return GrantedPriority{.nice = inherited};  // whoever chose it knows better
+    return GrantedPriority{.nice = inherited};  // the application chose that policy
   const int wanted = precedence.nice.value_or(inherited);
   if (const int refused = ask_for(fair(wanted)); refused != 0) {
     if (precedence.demanded) {

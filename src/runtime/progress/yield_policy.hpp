@@ -1,5 +1,5 @@
-// When a thread that waits lets others run: how long it works, polls in vain, and whether a start
-// gives up its core. With more ranks than cores a spinning rank holds up the rank it waits for.
+// When a waiting thread lets others run: how long it works, how long it polls without work, and
+// whether a start yields. With more ranks than cores a spinning rank holds up the rank it waits for.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class YieldPolicy {
     if (slept) return times_.yield_after;
     return engine.begins_together() ? Nanoseconds(0) : times_.first_yield_after;
   }
-  /// Vain polling of a waiting thread before it blocks. By the owner of the engine.
+  /// Polling without work before a waiting thread blocks. By the owner of the engine.
   Nanoseconds spin(bool slept, const EnginePoller& engine) const {
     if (engine.only_slot_exchanges()) return kInlineSpin;
     return slept ? std::min(times_.spin, kSpinAfterSleep) : times_.spin;

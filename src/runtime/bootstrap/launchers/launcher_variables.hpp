@@ -22,7 +22,7 @@ Environment process_environment();
 Result<std::optional<std::uint64_t>> read_number(const Environment& environment,
                                                  const std::string& name, std::uint64_t max);
 
-/// Which process of the job this one is.
+/// The rank of this process, and the size of its job.
 struct LauncherRank {
   Rank rank{0};
   std::uint32_t size = 1;
@@ -38,8 +38,8 @@ Result<std::optional<LauncherRank>> read_place(const Environment& environment,
 /// that is set, with its size.
 Result<std::optional<LauncherRank>> launcher_place(const Environment& environment);
 
-/// What tells this run from others: TUTTI_RUN_ID; else torch's TORCHELASTIC_RUN_ID with the
-/// restart count; else empty.
+/// The identity of this run: TUTTI_RUN_ID, else torch's TORCHELASTIC_RUN_ID with the restart count,
+/// else empty.
 std::string run_identity(const Environment& environment);
 
 }  // namespace tutti::runtime

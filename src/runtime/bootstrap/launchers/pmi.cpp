@@ -85,7 +85,7 @@ Result<Socket> take_descriptor(const Environment& environment) {
     return system_failure(errno, "PMI_FD={} is not open: the launcher's connection was closed",
                           number);
   }
-  // A copy: were the launcher's own number closed, a second attempt could hit whatever has it then.
+  // A copy: if the launcher's descriptor were closed, a second attempt could use an unrelated one.
   Socket copy(fcntl(number, F_DUPFD_CLOEXEC, 0));
   if (!copy.open()) return system_failure(errno, "cannot copy PMI_FD={}", number);
   return copy;

@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kLibrary = "libpmix.so.2";
 constexpr const char* kKey = "tutti.unique.id";
 
-/// The calls that we need, looked up in the library: whoever has no PMIx runs all the same.
+/// The needed functions, looked up at run time: hosts without PMIx need no PMIx library.
 struct Library {
   decltype(&PMIx_Init) init = nullptr;
   decltype(&PMIx_Finalize) finalize = nullptr;

@@ -72,7 +72,7 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_slurm(const Environment& envir
     return failure(Code::invalid_argument,
                    "slurm:// needs SLURM_PROCID and SLURM_NTASKS, which srun sets");
   }
-  if ((*place)->size == 1) return make_single_bootstrap("slurm:// (a single rank, nobody to meet)");
+  if ((*place)->size == 1) return make_single_bootstrap("slurm:// (a single rank)");
   const auto host = master_host(environment);
   if (!host.ok()) return host.status();
   const auto port = master_port(environment);

@@ -87,7 +87,7 @@ Result<Socket> listen_everywhere(const Endpoint& endpoint) {
   auto socket = bind_and_listen(endpoint, AF_INET6, reinterpret_cast<const sockaddr*>(&any6),
                                 sizeof any6, true);
   if (socket.ok()) return socket;
-  // A host without IPv6 still has IPv4; every other reason shows again here.
+  // A host without IPv6 may have IPv4; any other failure happens again here.
   sockaddr_in any4{};
   any4.sin_family = AF_INET;
   any4.sin_port = htons(endpoint.port);
@@ -95,7 +95,7 @@ Result<Socket> listen_everywhere(const Endpoint& endpoint) {
                          false);
 }
 
-/// A TCP socket that connects to a free local port can be given that very port and meet itself.
+/// A TCP socket that connects to a free local port can be assigned that port and reach itself.
 bool connected_to_itself(int fd) {
   sockaddr_storage local{};
   sockaddr_storage remote{};
@@ -183,7 +183,7 @@ std::string reachable_host() {
     }
     if (entry->ifa_addr->sa_family != AF_INET6 || !ipv6.empty()) continue;
     const auto* address = reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr);
-    // A link-local address means something else on every host.
+    // A link-local address is ambiguous on a host with several interfaces.
     if (IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr)) continue;
     ipv6 = inet_ntop(AF_INET6, &address->sin6_addr, text, sizeof text);
   }

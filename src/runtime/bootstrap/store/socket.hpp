@@ -40,7 +40,7 @@ class Socket {
   int fd_ = -1;
 };
 
-/// Where a store listens: a host name or a literal IPv4 or IPv6 address, and a TCP port.
+/// The address of a store: a host name or a literal IPv4 or IPv6 address, and a TCP port.
 struct Endpoint {
   std::string host;
   std::uint16_t port = 0;
@@ -51,8 +51,8 @@ Result<Endpoint> parse_endpoint(std::string_view text);
 /// The inverse: IPv6 literals in brackets.
 std::string to_string(const Endpoint& endpoint);
 
-/// The address of this host that others can probably reach: its first running interface that is
-/// not the loopback, IPv4 before IPv6; 127.0.0.1 where there is none.
+/// The address of the first running interface that is not the loopback, IPv4 before IPv6; 127.0.0.1
+/// if there is no other. Other hosts can probably reach it.
 std::string reachable_host();
 
 /// Listens without blocking. A literal address and a name of the loopback are bound as they are;
@@ -61,13 +61,13 @@ std::string reachable_host();
 Result<Socket> listen_on(const Endpoint& endpoint);
 Result<std::uint16_t> bound_port(const Socket& socket);
 
-/// One try at every address of the endpoint; the failure tells why the last one did not answer.
+/// Tries every address of the endpoint once; the failure is that of the last one.
 Result<Socket> connect_once(const Endpoint& endpoint, Deadline deadline);
 
-/// Sends everything, or fails: Code::timeout at the deadline, Code::peer_failed where the other
-/// side is gone.
+/// Sends all bytes, or fails: Code::timeout at the deadline, Code::peer_failed if the peer has
+/// closed.
 Status send_all(const Socket& socket, std::span<const std::byte> bytes, Deadline deadline);
-/// At least one byte, or 0 where the other side has closed.
+/// Receives at least one byte, or 0 if the peer has closed.
 Result<std::size_t> receive_some(const Socket& socket, std::span<std::byte> into,
                                  Deadline deadline);
 

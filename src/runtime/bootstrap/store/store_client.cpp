@@ -11,8 +11,7 @@
 namespace tutti::runtime {
 namespace {
 
-/// What the store is given to answer after the deadline of which we told it: it knows who is
-/// missing, we do not.
+/// Extra time after the deadline for the store to report which ranks are missing: only it knows.
 constexpr auto kAnswerTime = std::chrono::seconds(2);
 constexpr auto kLongestTry = std::chrono::seconds(5);
 constexpr auto kFirstPause = std::chrono::milliseconds(5);
@@ -123,9 +122,9 @@ class SingleBootstrap : public Bootstrap {
   std::string description_;
 };
 
-/// How one try to join ended without success.
+/// Why one attempt to join failed.
 struct Setback {
-  bool final = false;  ///< no use trying again
+  bool final = false;  ///< another attempt would fail too
   Status why;
 };
 
@@ -146,13 +145,13 @@ std::optional<StoreConnection> try_to_join(const StoreOptions& options, Deadline
   const Hello hello{index(options.rank), options.size, to_ms(options.timeout),
                     to_ms(deadline - SteadyClock::now()),
                     owner ? options.server->owner_token() : options.token};
-  // A failed send shows again, with the store's own reason, in the receive.
+  // After a failed send the receive fails too, with the store's own reason.
   [[maybe_unused]] const Status sent = connection.send(encode(hello), deadline);
   auto frame = connection.receive(deadline + kAnswerTime);
   if (!frame.ok()) {
     const Code code = frame.status().code();
     setback = {false, frame.status()};
-    // Closed without a word: a store that just ended. Other words: not a store at all.
+    // Closed without a frame: a store that just ended. Other bytes: not a store.
     if (code != Code::peer_failed && code != Code::timeout) {
       setback = {true, failure(code, "what answers rank {} at {} is no bootstrap store: {}",
                                index(options.rank), to_string(options.endpoint),
@@ -197,7 +196,7 @@ Result<std::unique_ptr<Bootstrap>> connect_store(StoreOptions options) {
   Status status = check_place(options.rank, options.size);
   if (!status.ok()) return status;
   if (options.size == 1) {
-    return make_single_bootstrap(options.method + " (a single rank, nobody to meet)");
+    return make_single_bootstrap(options.method + " (a single rank)");
   }
   const Deadline deadline = deadline_after(options.timeout);
   if (index(options.rank) == 0 && !options.server) {

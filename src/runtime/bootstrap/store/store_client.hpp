@@ -1,4 +1,4 @@
-// The bootstrap over TCP: rank 0 runs a small store, everybody connects to it.
+// The bootstrap over TCP: rank 0 runs a small store, and every rank connects to it.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ struct StoreOptions {
   std::uint32_t size = 1;
   JobToken token{};    ///< the same on all ranks
   std::string method;  ///< begins description(): "env://"
-  /// For all ranks to come, in any order.
+  /// Time for all ranks to come, in any order.
   Nanoseconds timeout = std::chrono::seconds(30);
   /// A server that listens already; without one, rank 0 starts its own. Kept until the end.
   std::unique_ptr<BootstrapServer> server;
@@ -26,10 +26,10 @@ struct StoreOptions {
 /// another size, a rank that came twice).
 Result<std::unique_ptr<Bootstrap>> connect_store(StoreOptions options);
 
-/// A job of one: every exchange returns what was given.
+/// A job of one rank: every exchange returns its own contribution.
 std::unique_ptr<Bootstrap> make_single_bootstrap(std::string description);
 
-/// A rank and a size that can be: 1 to kMaxBootstrapRanks ranks, rank < size.
+/// Fails unless 1 <= size <= kMaxBootstrapRanks and rank < size.
 Status check_place(Rank rank, std::uint32_t size);
 
 }  // namespace tutti::runtime

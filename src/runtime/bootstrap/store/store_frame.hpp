@@ -28,10 +28,10 @@ using JobToken = std::array<std::byte, 32>;
 JobToken make_job_token(std::string_view text);
 
 enum class FrameKind : std::uint8_t {
-  hello = 1,    ///< rank to store: who I am
+  hello = 1,    ///< rank to store: its rank, size and token
   welcome = 2,  ///< store to rank: every rank has come
-  gather = 3,   ///< rank to store: my contribution
-  result = 4,   ///< store to rank: everyone's contribution
+  gather = 3,   ///< rank to store: its contribution
+  result = 4,   ///< store to rank: all contributions
   failed = 5,   ///< store to rank: a code and a sentence; the connection ends
   busy = 6,     ///< store to rank: an earlier job still owns this store, try again
 };
@@ -47,8 +47,8 @@ struct Hello {
   static constexpr std::size_t kBytes = 16 + sizeof(JobToken);
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
-  std::uint32_t timeout_ms = 0;    ///< what the rank was given, for messages
-  std::uint32_t remaining_ms = 0;  ///< what is left of it
+  std::uint32_t timeout_ms = 0;    ///< the rank's time limit, for messages
+  std::uint32_t remaining_ms = 0;  ///< time left of it
   JobToken token{};
 };
 
@@ -81,8 +81,8 @@ class FrameDecoder {
   /// Applies to frames whose header has not been taken yet.
   void set_max_payload_bytes(std::size_t bytes) { max_payload_bytes_ = bytes; }
   void append(std::span<const std::byte> bytes);
-  /// The next whole frame; nothing where more bytes are needed; a failure where this is not our
-  /// protocol or exceeds the limit. After a failure the stream is of no further use.
+  /// The next whole frame; nothing if more bytes are needed; a failure for another protocol or a
+  /// frame above the limit, after which the stream cannot be used.
   Result<std::optional<Frame>> take();
 
  private:

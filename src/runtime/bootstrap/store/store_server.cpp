@@ -78,7 +78,7 @@ class BootstrapServer::Loop {
         owner_token_(make_job_token(random_hex(32))),
         rendezvous_(options_.name, options_.token, owner_token_, options_.size) {}
 
-  /// The program's signals are not for this thread.
+  /// Blocks signals: the application's handlers must not run on this thread.
   void start() {
     sigset_t all;
     sigset_t before;
@@ -132,7 +132,7 @@ void BootstrapServer::Loop::run() {
   listener_ = Socket();
   const Deadline end = deadline_after(kLinger);
   while (owes_bytes() && SteadyClock::now() < end) poll_once(end, false);
-  // Whoever has not asked yet learns why the job failed, rather than that we are gone.
+  // A rank that has not asked yet learns why the job failed, not only that the store is gone.
   const Deadline told = deadline_after(kTellFailure);
   while (rendezvous_.failed() && !members_.empty() && SteadyClock::now() < told)
     poll_once(told, false);
@@ -158,8 +158,8 @@ void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
       listener_.open() && SteadyClock::now() >= accept_again_ && strangers < kMaxStrangers;
   std::vector<pollfd> entries;
   entries.reserve(connections_.size() + 2);
-  // While stopping, the wake-up stays readable and must not spin the loop. Not asked of
-  // `stopping_`: who stops between the loop's look at it and this one would wake nobody.
+  // While stopping, the wake-up stays readable and must not spin the loop. `stopping_` is not read
+  // again here: a stop between the two reads would be missed.
   entries.push_back({wakes ? wake_.fd() : -1, POLLIN, 0});
   entries.push_back({accepting ? listener_.fd() : -1, POLLIN, 0});
   for (const auto& connection : connections_) {
@@ -176,7 +176,7 @@ void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
     const short events = entries[i + 2].revents;
     if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) receive(connection);
     if ((events & POLLOUT) != 0) flush(connection);
-    // At once: its next connection may be further on in this very round.
+    // At once: its next connection may come later in the same round.
     if (connection.ended()) leave(connection);
   }
   sweep();
@@ -221,7 +221,7 @@ void BootstrapServer::Loop::take_frames(Connection& connection) {
   while (!connection.closing && !connection.broken) {
     auto frame = connection.decoder.take();
     if (!frame.ok()) {
-      // A stranger hears nothing: it would not understand us. A member learns its mistake.
+      // A peer that has not joined gets no answer; a member learns its mistake.
       connection.broken = !connection.rank;
       if (connection.rank) connection.dismiss(encode_failed(frame.status()));
       return;

@@ -12,16 +12,16 @@
 
 namespace tutti::runtime {
 
-/// Listens from start() until its destruction, which first sends what is still owed to the ranks
-/// (for at most five seconds).
+/// Listens from start() until its destruction, which first sends pending frames to the ranks, for
+/// at most five seconds.
 class BootstrapServer {
  public:
   struct Options {
     Endpoint endpoint;  ///< host "" listens at every address, port 0 takes a free one
-    std::string name;   ///< how messages call the store; the endpoint where empty
-    JobToken token{};   ///< strangers are told that this is another job, and dropped
+    std::string name;   ///< of the store in messages; empty: its endpoint
+    JobToken token{};   ///< a connection with another token is refused and dropped
     std::optional<std::uint32_t> size;  ///< nothing: the first rank that comes sets it
-    Nanoseconds hello_timeout = std::chrono::seconds(10);  ///< for a connection to say who it is
+    Nanoseconds hello_timeout = std::chrono::seconds(10);  ///< for a connection to send its hello
   };
 
   static Result<std::unique_ptr<BootstrapServer>> start(Options options);

@@ -1,5 +1,5 @@
-// What a bootstrap store decides, without its sockets: who may join, when an exchange is complete,
-// and what everybody is told when it will not be.
+// The decisions of a bootstrap store, without its sockets: which ranks may join, when an exchange is
+// complete, and the error of every rank when it cannot be.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class Rendezvous {
   struct Message {
     std::uint32_t rank = 0;
     std::shared_ptr<const Bytes> frame;
-    bool ends = false;  ///< the rank is no member any more: close its connection
+    bool ends = false;  ///< the rank is no longer a member: close its connection
   };
   enum class Admission { joined, busy, refused };
   struct Verdict {
@@ -38,7 +38,7 @@ class Rendezvous {
   /// A rank comes. It waits for the others from now on.
   Verdict hello(const Hello& hello, Deadline now);
   /// A rank that has joined contributes. A failure means that it broke the protocol or that the
-  /// job has failed: tell it and drop it.
+  /// job has failed: send it the failure and close its connection.
   Status contribute(std::uint32_t rank, Gather gather, Deadline now);
   /// The connection of a rank that had joined has ended.
   void leave(std::uint32_t rank);
@@ -47,7 +47,7 @@ class Rendezvous {
   void expire(Deadline now);
   /// When expire() has something to do; Deadline::max() for never.
   Deadline next_deadline() const;
-  /// What to send since the last call, in order.
+  /// Frames to send since the last call, in order.
   std::vector<Message> take_messages();
 
  private:
