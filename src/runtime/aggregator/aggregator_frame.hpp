@@ -1,4 +1,4 @@
-// What a job and an aggregator say to each other before there is a communicator between them: one
+// The messages of a job and an aggregator before they share a communicator: one
 // request and one answer over TCP, encrypted and authenticated by the aggregator's service key.
 //
 //   aggregator -> job    challenge   32 random bytes
@@ -71,7 +71,7 @@ struct JoinReply {
 
 Bytes encode(const JoinRequest& request);
 Bytes encode(const JoinReply& reply);
-/// What decodes is within its limits: ranks, timeouts, terms, lengths of texts.
+/// Fails for values outside of the limits: ranks, timeouts, terms, lengths of texts.
 Result<JoinRequest> decode_join_request(std::span<const std::byte> bytes);
 Result<JoinReply> decode_join_reply(std::span<const std::byte> bytes);
 
