@@ -12,6 +12,8 @@
 
 namespace tutti::schedule {
 
+struct Validation;
+
 /// The memory of every rank as cells, numbered consecutively over all ranks. In place, names that
 /// share storage share cells.
 class CellSpace {

@@ -1,4 +1,5 @@
 #include "schedule/event_graph.hpp"
+#include "schedule/text.hpp"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "base/error.hpp"
-#include "schedule/text.hpp"
 
 namespace tutti::schedule {
 
@@ -223,11 +222,6 @@ bool operator==(const Schedule& a, const Schedule& b) {
   const Program& q = b.program_;
   return p.purpose == q.purpose && p.scratch_blocks == q.scratch_blocks && p.queues == q.queues &&
          p.tasks == q.tasks && p.dependencies == q.dependencies && p.keys == q.keys;
-}
-
-std::string describe(const Schedule& schedule, TaskIndex task) {
-  return fmt::format("rank {} task {} ({})", tutti::index(schedule.rank()), task,
-                     task_text(schedule, task));
 }
 
 }  // namespace tutti::schedule

@@ -132,7 +132,4 @@ class Schedule {
   bool single_blocks_ = true;
 };
 
-/// The name of a task in every error: "rank 2 task 7 (send to 3 slot 0 from receive[1])".
-std::string describe(const Schedule& schedule, TaskIndex task);
-
 }  // namespace tutti::schedule

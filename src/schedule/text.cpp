@@ -140,4 +140,9 @@ std::string to_text(const Schedule& schedule) {
   return text + "end\n";
 }
 
+std::string describe(const Schedule& schedule, TaskIndex task) {
+  return fmt::format("rank {} task {} ({})", tutti::index(schedule.rank()), task,
+                     task_text(schedule, task));
+}
+
 }  // namespace tutti::schedule

@@ -28,6 +28,8 @@ namespace tutti::schedule {
 std::string to_string(const Segment& segment);
 /// A task without its number: "send to 3 slot 0 from receive[1] after 2 4".
 std::string task_text(const Schedule& schedule, TaskIndex task);
+/// The name of a task in every error: "rank 2 task 7 (send to 3 slot 0 from receive[1])".
+std::string describe(const Schedule& schedule, TaskIndex task);
 /// The whole schedule.
 std::string to_text(const Schedule& schedule);
 

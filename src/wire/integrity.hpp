@@ -27,16 +27,12 @@
 #include <vector>
 
 #include "tutti/status.hpp"
+#include "wire/integrity_kind.hpp"
 
 namespace tutti::wire {
 
 struct IntegrityKernels;
 struct TagKey;
-
-enum class IntegrityKind : std::uint8_t {
-  keyed_tag,  ///< proof that the sender knows the secret and no bit changed
-  crc32c,     ///< CRC-32C of header and payload in 64 bits; detects accidental damage only
-};
 
 /// Size of the header part that the integrity word covers: everything before the word.
 inline constexpr std::size_t kIntegrityHeaderBytes = 16;

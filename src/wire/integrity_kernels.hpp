@@ -8,7 +8,7 @@
 #include <cstring>
 #include <span>
 
-#include "wire/integrity.hpp"
+#include "wire/integrity_kind.hpp"
 
 namespace tutti::wire {
 

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "collectives/registry.hpp"
 #include "schedule/core_direct/core_direct.hpp"
+#include "schedule/text.hpp"
 
 namespace tutti::simulation {
 

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "schedule/shape.hpp"
+#include "schedule/text.hpp"
 
 namespace tutti::traffic {
 namespace {

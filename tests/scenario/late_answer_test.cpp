@@ -34,7 +34,9 @@ constexpr auto kScribble = std::byte{0x5a};
 /// retransmitted once it is open.
 class Connections final : public device::FrameTap {
  public:
-  unsigned copies(Rank from, Rank to) override { return muted_[index(from)][index(to)] ? 0 : 1; }
+  unsigned copies(Rank from, Rank to, std::size_t) override {
+    return muted_[index(from)][index(to)] ? 0 : 1;
+  }
   void mute(std::uint32_t from, std::uint32_t to) { muted_[from][to] = true; }
   void open(std::uint32_t from, std::uint32_t to) { muted_[from][to] = false; }
   void mute_all_from(std::uint32_t from) {

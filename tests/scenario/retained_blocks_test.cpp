@@ -194,7 +194,9 @@ TEST(RetainedBlocks, ClosingRootStillServesMissingChunks) {
 /// Drops all reliable frames of one rank from now on.
 class MuteRank final : public device::FrameTap {
  public:
-  unsigned copies(Rank from, Rank) override { return from == rank_of(2) && muted ? 0 : 1; }
+  unsigned copies(Rank from, Rank, std::size_t) override {
+    return from == rank_of(2) && muted ? 0 : 1;
+  }
   std::atomic<bool> muted{false};
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "schedule/text.hpp"
 
 namespace tutti::schedule {
 

@@ -13,6 +13,7 @@
 #include "collectives/registry.hpp"
 #include "schedule/builder.hpp"
 #include "schedule/core_direct/core_direct.hpp"
+#include "schedule/text.hpp"
 
 namespace tutti::schedule {
 namespace {

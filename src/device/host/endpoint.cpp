@@ -29,10 +29,6 @@ rc::RcConfig make_config(const EndpointOptions& options, const SegmentShape& sha
 
 }  // namespace
 
-Result<std::unique_ptr<Endpoint>> HostDevice::open(const EndpointOptions& options) {
-  return HostEndpoint::open(options);
-}
-
 Result<std::unique_ptr<Endpoint>> HostEndpoint::open(const EndpointOptions& options) {
   if (options.subgroups == 0 || options.subgroups > kMaxSubgroups) {
     return failure(Code::invalid_argument, "{} subgroups: give 1 to {}", options.subgroups,

@@ -122,10 +122,6 @@ ChunkShape chunk_shape(const IpOptions& options, std::uint32_t mtu_bytes) {
           .datagram_bytes = segment};
 }
 
-Result<std::unique_ptr<Endpoint>> IpDevice::open(const EndpointOptions& options) {
-  return IpEndpoint::open(options_, options);
-}
-
 Result<std::unique_ptr<Endpoint>> IpEndpoint::open(const IpOptions& ip,
                                                    const EndpointOptions& options) {
   if (options.subgroups == 0 || options.subgroups > wire::kMaxSubgroups) {

@@ -288,7 +288,7 @@ void RcChannel::cut_next(FrameRecord& record) {
   } else {
     record.kind = RcKind::empty;
     if (std::exchange(path_test_wanted_, false)) {
-      record.bytes = config_.max_frame_bytes - kRcCommonBytes;
+      record.bytes = config_.max_frame_bytes - static_cast<std::uint32_t>(kRcCommonBytes);
       padding_.resize(record.bytes);
     }
     ++counters_.pings_sent;

@@ -113,10 +113,10 @@ bool SlotExchangeOperation::poll(Instant now) {
 }
 
 bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
-  if (entry.meeting != header_) {
+  if (entry.header != header_) {
     context().fail(failure(Code::invalid_argument,
                            "{} called {}, but {} called {}: check that all ranks call the same",
-                           context().name_of(entry.from), text_of(entry.meeting),
+                           context().name_of(entry.from), text_of(entry.header),
                            context().name_of(context().rank()), text_of(header_)));
     return false;
   }

@@ -33,7 +33,7 @@ void MulticastReceiver::on_misfit(const device::ReceivedChunk& chunk,
   on_malformed(chunk.source);
   if (call_.lossless || !call_.fetch) return;
   std::vector<std::byte> aside(chunk.payload.size());
-  if (queue_pair.place(chunk, aside.data())) on_other_sizes(chunk.source, aside.size());
+  if (queue_pair.copy_and_verify(chunk, aside.data())) on_other_sizes(chunk.source, aside.size());
 }
 
 void MulticastReceiver::on_other_sizes(Rank source, std::size_t bytes) {
@@ -85,7 +85,7 @@ void MulticastReceiver::on_chunk(Instant now, const device::ReceivedChunk& chunk
   }
   std::byte* const place = writable(*at, chunk.psn, true);
   if (place == nullptr) return;
-  if (!queue_pair.place(chunk, place)) {
+  if (!queue_pair.copy_and_verify(chunk, place)) {
     ++counters.chunks_damaged;
     if (call_.lossless) context().fail_without_slow_path(chunk.source);
     return;

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "engine/core/communicator_context.hpp"
+#include "schedule/text.hpp"
 
 namespace tutti::engine {
 

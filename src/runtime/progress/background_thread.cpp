@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "device/posix/event_wait.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/event_descriptor.hpp"
 #include "runtime/progress/exception_status.hpp"
@@ -217,8 +218,7 @@ bool BackgroundThread::watch() {
   ownership_.notify_waiters();
   const timespec timeout = time_left(deadline);
   std::array<epoll_event, 3> events;
-  const int count =
-      ::epoll_pwait2(watch_epoll_.get(), events.data(), events.size(), &timeout, nullptr);
+  const int count = device::wait_events(watch_epoll_.get(), events, timeout);
   for (int i = 0; i < count; ++i) {
     if (events[i].data.fd != engine_.descriptor()) clear_event(events[i].data.fd);
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "device/posix/event_wait.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/event_descriptor.hpp"
 
@@ -130,7 +131,7 @@ void EnginePoller::block(Instant deadline, observe::BusyTrace& busy) {
   if (prepare_wait(deadline)) {
     const timespec timeout = time_left(deadline);
     std::array<epoll_event, 16> events;
-    const int count = ::epoll_pwait2(epoll_.get(), events.data(), events.size(), &timeout, nullptr);
+    const int count = device::wait_events(epoll_.get(), events, timeout);
     after_wait();
     for (int i = 0; i < count; ++i) {
       if (events[i].data.ptr == nullptr) clear_notification();

@@ -30,7 +30,7 @@ inline void clear_event(int event) {
   (void)!::read(event, &count, sizeof count);
 }
 
-/// For epoll_pwait2. At most a second: a lost wake-up then costs time and nothing else.
+/// For device::wait_events. At most a second: a lost wake-up then costs time and nothing else.
 inline timespec time_left(Instant deadline) {
   constexpr Nanoseconds kMaxSleep{1'000'000'000};
   const Nanoseconds left = std::clamp(deadline - now(), Nanoseconds(0), kMaxSleep);

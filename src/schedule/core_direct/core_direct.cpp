@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "schedule/builder.hpp"
+#include "schedule/text.hpp"
 
 namespace tutti::schedule {
 

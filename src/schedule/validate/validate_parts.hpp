@@ -9,7 +9,8 @@
 
 #include "base/bits.hpp"
 #include "schedule/shape.hpp"
-#include "schedule/validate/validate.hpp"
+#include "schedule/text.hpp"
+#include "schedule/validate/finding.hpp"
 
 namespace tutti::schedule {
 

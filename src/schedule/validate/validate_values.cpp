@@ -5,6 +5,7 @@
 
 #include "schedule/data_check.hpp"
 #include "schedule/text.hpp"
+#include "schedule/validate/validate.hpp"
 
 namespace tutti::schedule {
 

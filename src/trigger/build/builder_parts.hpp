@@ -4,7 +4,8 @@
 
 #include <vector>
 
-#include "trigger/build/builders.hpp"
+#include "trigger/build/collective_call.hpp"
+#include "tutti/status.hpp"
 
 namespace tutti::trigger {
 

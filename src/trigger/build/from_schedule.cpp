@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "schedule/text.hpp"
 #include "trigger/build/sequence_builder.hpp"
 
 namespace tutti::trigger {

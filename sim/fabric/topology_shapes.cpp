@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "sim/fabric/topology.hpp"
+#include "sim/fabric/topology_builder.hpp"
+
+namespace tutti::sim {
+namespace {
+
+constexpr std::uint64_t kMaxLinks = std::uint64_t{1} << 31;
+constexpr std::uint32_t kMaxLevels = 6;
+
+Status check_tree(const FatTreeShape& shape) {
+  const std::size_t levels = shape.down.size();
+  if (levels == 0 || levels > kMaxLevels) {
+    return failure(Code::invalid_argument, "a fat tree has 1 to {} levels, not {}", kMaxLevels,
+                   levels);
+  }
+  if (shape.up.size() != levels || (!shape.parallel.empty() && shape.parallel.size() != levels)) {
+    return failure(Code::invalid_argument,
+                   "a fat tree of {} levels has as many numbers 'up' and 'parallel'", levels);
+  }
+  std::uint64_t hosts = 1;
+  std::uint64_t links = 0;
+  std::uint64_t copies = 1;
+  for (std::size_t i = levels; i-- > 0;) {
+    const std::uint64_t parallel = shape.parallel.empty() ? 1 : shape.parallel[i];
+    if (shape.down[i] == 0 || shape.up[i] == 0 || parallel == 0) {
+      return failure(Code::invalid_argument, "level {} of the fat tree has a 0 in its numbers",
+                     i + 1);
+    }
+    hosts *= shape.down[i];
+    if (hosts > kMaxLinks) break;
+  }
+  if (shape.up[0] != 1 || (!shape.parallel.empty() && shape.parallel[0] != 1)) {
+    return failure(Code::invalid_argument, "a host has one link: up[0] and parallel[0] are 1");
+  }
+  std::uint64_t below = hosts;
+  for (std::size_t i = 0; i < levels && links <= kMaxLinks; ++i) {
+    copies *= shape.up[i];
+    links += 2 * below * copies * (shape.parallel.empty() ? 1 : shape.parallel[i]);
+    below /= shape.down[i];
+  }
+  if (hosts > kMaxLinks || links > kMaxLinks) {
+    return failure(Code::invalid_argument, "the fat tree has more than {} links", kMaxLinks);
+  }
+  if (shape.hosts > hosts) {
+    return failure(Code::invalid_argument, "{} hosts do not fit the {} places of the fat tree",
+                   shape.hosts, hosts);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Topology> Topology::fat_tree(const FatTreeShape& shape) {
+  if (const Status fits = check_tree(shape); !fits) return fits;
+  std::uint32_t leaves = 1;
+  for (std::size_t i = 1; i < shape.down.size(); ++i) leaves *= shape.down[i];
+  std::uint32_t hosts = shape.hosts == 0 ? leaves * shape.down[0] : shape.hosts;
+  std::vector<std::uint32_t> hosts_of_leaf;
+  for (std::uint32_t leaf = 0; leaf < leaves; ++leaf) {
+    hosts_of_leaf.push_back(std::min(hosts, shape.down[0]));
+    hosts -= hosts_of_leaf.back();
+  }
+  std::uint32_t switches = 0;
+  std::uint32_t copies = 1;
+  for (std::size_t i = 0; i < shape.down.size(); ++i) {
+    copies *= shape.up[i];
+    switches += leaves * copies;
+    if (i + 1 < shape.down.size()) leaves /= shape.down[i + 1];
+  }
+  TopologyBuilder builder;
+  builder.add_hosts(hosts_of_leaf, shape.down[0], builder.add_spec(shape.host_link));
+  builder.set_switches(switches);
+  return builder.finish_tree(shape);
+}
+
+Result<Topology> Topology::fat_tree(std::uint32_t radix, std::uint32_t levels,
+                                    std::uint32_t oversubscription, LinkSpec spec) {
+  if (levels == 0 || levels > kMaxLevels || radix < 2 || radix % 2 != 0) {
+    return failure(Code::invalid_argument,
+                   "a fat tree has switches of an even number of ports, not {}, and 1 to {} "
+                   "levels, not {}",
+                   radix, kMaxLevels, levels);
+  }
+  if (oversubscription == 0 || radix % (oversubscription + 1) != 0) {
+    return failure(Code::invalid_argument,
+                   "{} ports do not divide into {} down for each one up: choose another radix or "
+                   "oversubscription",
+                   radix, oversubscription);
+  }
+  FatTreeShape shape;
+  shape.host_link = shape.trunk = spec;
+  for (std::uint32_t level = 1; level <= levels; ++level) {
+    const std::uint32_t up_of_leaf = radix / (oversubscription + 1);
+    shape.down.push_back(level == levels ? radix : radix / 2);
+    if (level == 1 && levels > 1) shape.down.back() = radix - up_of_leaf;
+    shape.up.push_back(level == 1 ? 1 : level == 2 ? up_of_leaf : radix / 2);
+  }
+  return fat_tree(shape);
+}
+
+Topology Topology::cluster188(LinkSpec spec) {
+  FatTreeShape shape{.down = {18, 12}, .up = {1, 6}, .parallel = {1, 3}};
+  shape.host_link = shape.trunk = spec;
+  return std::move(fat_tree(shape).value());
+}
+
+Topology Topology::back_to_back(LinkSpec spec) { return single_switch(2, spec); }
+
+Topology Topology::single_switch(std::uint32_t hosts, LinkSpec spec) {
+  FatTreeShape shape{.down = {std::max(hosts, 1u)}, .up = {1}, .parallel = {1}};
+  shape.host_link = spec;
+  return std::move(fat_tree(shape).value());
+}
+
+Result<Topology> Topology::dragonfly_plus(const DragonflyShape& shape) {
+  const std::uint32_t peers = shape.groups - 1;
+  const std::uint64_t ports = std::uint64_t{shape.spines_per_group} * shape.global_ports_per_spine;
+  if (shape.groups == 0 || shape.leaves_per_group == 0 || shape.spines_per_group == 0 ||
+      shape.hosts_per_leaf == 0) {
+    return failure(Code::invalid_argument,
+                   "a dragonfly+ has groups, leaves, spines and hosts: none of them may be 0");
+  }
+  if (ports < peers) {
+    return failure(Code::invalid_argument,
+                   "{} global ports of a group do not reach {} other groups: add spines or ports",
+                   ports, peers);
+  }
+  const std::uint32_t leaves = shape.groups * shape.leaves_per_group;
+  const std::uint32_t switches = leaves + shape.groups * shape.spines_per_group;
+  TopologyBuilder builder;
+  builder.add_hosts(std::vector<std::uint32_t>(leaves, shape.hosts_per_leaf), shape.hosts_per_leaf,
+                    builder.add_spec(shape.host_link));
+  builder.set_switches(switches);
+  std::vector<std::uint32_t> group_of(switches);
+  for (std::uint32_t at = 0; at < switches; ++at) {
+    const bool leaf = at < leaves;
+    builder.set_level(at, leaf ? 1 : 2);
+    group_of[at] = leaf ? at / shape.leaves_per_group : (at - leaves) / shape.spines_per_group;
+  }
+  const std::uint8_t trunk = builder.add_spec(shape.trunk);
+  for (std::uint32_t leaf = 0; leaf < leaves; ++leaf) {
+    for (std::uint32_t s = 0; s < shape.spines_per_group; ++s) {
+      builder.add_cable(leaf, leaves + group_of[leaf] * shape.spines_per_group + s, trunk);
+    }
+  }
+  // The ports of a group are assigned to the other groups in turn, by distance. Port q of group g
+  // leads to group g + q mod (groups-1) + 1, and there to the port that leads back.
+  const std::uint8_t global = builder.add_spec(shape.global);
+  const std::uint64_t rounds = peers == 0 ? 0 : ports / peers;
+  for (std::uint32_t g = 0; g < shape.groups; ++g) {
+    for (std::uint64_t q = 0; q < rounds * peers; ++q) {
+      const std::uint64_t distance = q % peers + 1;
+      const auto other = static_cast<std::uint32_t>((g + distance) % shape.groups);
+      if (other < g) continue;
+      const std::uint64_t back = q / peers * peers + shape.groups - distance - 1;
+      const auto spine = [&](std::uint32_t group, std::uint64_t port) {
+        return leaves + group * shape.spines_per_group +
+               static_cast<std::uint32_t>(port / shape.global_ports_per_spine);
+      };
+      builder.add_cable(spine(g, q), spine(other, back), global);
+    }
+  }
+  return builder.finish_tables(std::move(group_of), shape.groups);
+}
+
+}  // namespace tutti::sim

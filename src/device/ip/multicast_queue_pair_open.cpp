@@ -1,0 +1,24 @@
+#include "device/ip/multicast_queue_pair.hpp"
+#include "device/ip/uc/uc_queue_pair.hpp"
+#include "device/ip/ud_queue_pair.hpp"
+
+namespace tutti::device::ip {
+
+Result<std::unique_ptr<IpMulticastQueuePair>> IpMulticastQueuePair::open(
+    const GroupSettings& settings, const Interface& interface, const SocketAddress& group,
+    std::uint32_t subgroup, wire::Integrity integrity) {
+  auto probe = open_udp(group.family());
+  if (!probe) return probe.status();
+  const bool offload = probe_send_offload(probe->get());
+  std::unique_ptr<IpMulticastQueuePair> pair;
+  if (settings.multicast == Multicast::uc) {
+    pair = std::make_unique<UcQueuePair>(settings, subgroup, std::move(integrity), offload);
+  } else {
+    pair = std::make_unique<UdQueuePair>(settings, subgroup, std::move(integrity), offload);
+  }
+  if (Status status = pair->open_receive(interface, group); !status) return status;
+  if (Status status = pair->open_send(interface, group); !status) return status;
+  return pair;
+}
+
+}  // namespace tutti::device::ip

@@ -1,0 +1,13 @@
+// The two kinds of integrity word.
+#pragma once
+
+#include <cstdint>
+
+namespace tutti::wire {
+
+enum class IntegrityKind : std::uint8_t {
+  keyed_tag,  ///< proof that the sender knows the secret and no bit changed
+  crc32c,     ///< CRC-32C of header and payload in 64 bits; detects accidental damage only
+};
+
+}  // namespace tutti::wire
