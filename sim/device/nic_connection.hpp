@@ -27,8 +27,8 @@ struct NicShared {
   CompletionRing completions{};
   EndpointCounters counters{};
   std::uint64_t acknowledgements_sent = 0;  ///< packets with nothing but an acknowledgement
-  std::uint64_t placed_check =
-      0;  ///< if bytes are not carried: check value of the addresses filled
+  /// If bytes are not carried: check value of the addresses filled.
+  std::uint64_t placed_check = 0;
 };
 
 /// A check value of memory [at, at + bytes). The values of disjoint parts add up to that of the

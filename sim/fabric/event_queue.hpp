@@ -36,8 +36,8 @@ enum class EventKind : std::uint8_t {
 /// the argument or the handler does not depend on their order.
 struct Event {
   Picoseconds time;
-  std::uint64_t key =
-      0;  ///< event_key(): kind, target, and a detail that distinguishes events of one instant
+  /// Event_key(): kind, target, and a detail that distinguishes events of one instant.
+  std::uint64_t key = 0;
   std::uint64_t argument = 0;  ///< free for the handler
 
   friend constexpr bool operator<(const Event& a, const Event& b) {
@@ -197,8 +197,8 @@ class EventQueue {
   struct Census {
     std::uint64_t opened = 0;  ///< narrow buckets opened
     std::uint64_t events = 0;  ///< events in them
-    std::uint64_t instants =
-        0;  ///< distinct instants of these events, which narrower buckets could separate
+    /// Distinct instants of these events, which narrower buckets could separate.
+    std::uint64_t instants = 0;
     std::uint64_t skipped = 0;  ///< empty buckets between them
     std::uint64_t far_pushes = 0;
     std::uint64_t late_pushes = 0;

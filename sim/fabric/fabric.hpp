@@ -26,18 +26,19 @@ constexpr std::uint32_t index(GroupId group) { return static_cast<std::uint32_t>
 /// A packet, or a train of `count` equal packets sent back to back.
 struct Packet {
   std::uint64_t cookie = 0;  ///< chosen by the sender; equal in all packets of a train
-  std::uint64_t identity =
-      0;  ///< key in draws of loss: equal keys have equal fates on a link. 0: derived from sender and count. Packet i of a train has identity + i
+  /// Key in draws of loss: equal keys have equal fates on a link. 0: derived from sender and count.
+  /// Packet i of a train has identity + i.
+  std::uint64_t identity = 0;
   HostId source{};                  ///< set by inject
   std::uint32_t target = 0;         ///< a HostId, or a GroupId if `multicast`
   std::uint32_t wire_bytes = 0;     ///< size of each packet on the wire, headers included
   std::uint32_t payload_bytes = 0;  ///< payload of each packet, for counters only
-  std::uint32_t flow =
-      0;  ///< packets of one flow take one path under ECMP; a contribution: the GroupId of its tree
+  /// Packets of one flow take one path under ECMP; a contribution: the GroupId of its tree.
+  std::uint32_t flow = 0;
   std::uint16_t count = 1;  ///< packets in the train, 1 .. 32767
   bool multicast : 1 = false;
-  bool reduced : 1 =
-      false;  ///< a contribution to the packet that reaches `target`: see contribution()
+  /// A contribution to the packet that reaches `target`: see contribution().
+  bool reduced : 1 = false;
   bool background : 1 = false;  ///< counted and queued like any packet, but hidden from the sink
 
   static Packet to_host(HostId destination, std::uint32_t wire, std::uint32_t payload) {
@@ -132,8 +133,8 @@ struct FabricSettings {
   Routing routing = Routing::ecmp;
   Picoseconds switch_latency = nanoseconds(200);
   std::uint64_t queue_bytes = 1u << 20;  ///< lossy: queue of a switch port, in bytes
-  std::uint64_t credit_bytes = 256u
-                               << 10;  ///< lossless: input buffer of a switch per link, in bytes
+  /// Lossless: input buffer of a switch per link, in bytes.
+  std::uint64_t credit_bytes = 256u << 10;
   bool leaf_groups = true;  ///< one event for all hosts of a leaf whose ports have equal state
 };
 
@@ -167,8 +168,8 @@ struct FabricCounters {
   std::uint64_t dropped = 0;
   std::uint64_t in_flight = 0;  ///< copies on links or in switches now
   std::uint64_t blocked = 0;    ///< copies that waited for credits
-  std::uint64_t train_conflicts =
-      0;  ///< packets that met a train still arriving; if 0, results equal those of single packets
+  /// Packets that met a train still arriving; if 0, results equal those of single packets.
+  std::uint64_t train_conflicts = 0;
   std::uint64_t leaf_events = 0;           ///< events that represent several hosts
   std::uint64_t absorbed = 0;              ///< contributions absorbed into a switch's sum
   std::uint64_t most_open_reductions = 0;  ///< largest number open at one time, over all switches

@@ -22,9 +22,10 @@
 namespace tutti::device::fault {
 
 enum class Action : std::uint8_t {
-  drop,     ///< any kind, any place; reliable frames at the sender only
-  delay,    ///< chunks at a receiver: held back for `by`
-  reorder,  ///< chunks at a receiver: held back until `distance` later ones have passed, or for `by`
+  drop,   ///< any kind, any place; reliable frames at the sender only
+  delay,  ///< chunks at a receiver: held back for `by`
+  /// Chunks at a receiver: held back until `distance` later ones have passed, or for `by`.
+  reorder,
   duplicate,  ///< chunks anywhere, reliable frames at the sender
   corrupt,    ///< chunks at a receiver: flips one bit of payload or tag
 };
@@ -44,8 +45,8 @@ struct FaultRule {
   Action action = Action::drop;
   FaultSite place = FaultSite::receiver;
   Packet packet = Packet::chunk;
-  std::uint32_t rate_ppm =
-      1'000'000;  ///< share of the packets that meet the conditions, in parts per million
+  /// Share of the packets that meet the conditions, in parts per million.
+  std::uint32_t rate_ppm = 1'000'000;
   std::optional<Interval> epochs{};  ///< chunks only
   std::optional<Interval> psns{};    ///< chunks only
   std::optional<Rank> source{};      ///< the sending rank

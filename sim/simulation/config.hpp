@@ -61,8 +61,8 @@ struct CommunicatorSpec {
   device::fault::FaultPlan faults{};          ///< empty if there are no faults
   std::shared_ptr<device::FrameTap> tap{};    ///< replaces the plan's tap; may be null
   std::vector<CollectiveSpec> collectives{};  ///< run in this order by every rank
-  std::uint32_t submitted_ahead =
-      1;                   ///< collectives that a rank has submitted and that have not ended
+  /// Collectives that a rank has submitted and that have not ended.
+  std::uint32_t submitted_ahead = 1;
   Nanoseconds skew{0};     ///< largest difference between the starts of ranks
   Nanoseconds compute{0};  ///< longest computation between two collectives
 };
@@ -107,8 +107,8 @@ struct WorldConfig {
   Instant healed = kNever;  ///< fabric and taps inject no faults from then on
   std::uint64_t max_events = UINT64_MAX;
   Instant end = kNever;  ///< running longer is an error
-  sim::BackgroundSettings
-      background{};  ///< runs until all collectives are over; disabled without streams
+  /// Runs until all collectives are over; disabled without streams.
+  sim::BackgroundSettings background{};
   observe::Trace* trace = nullptr;  ///< records ranks, workers and ports; outlives the simulation
 };
 

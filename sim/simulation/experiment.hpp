@@ -22,8 +22,8 @@ struct ExperimentSpec {
   std::uint32_t iterations = 1;
   std::uint64_t seed = 1;
   TopologySpec place{};
-  std::string
-      topology_text;  ///< in the format of Topology::parse; if not empty, it replaces the shape of `place`
+  /// In the format of Topology::parse; if not empty, it replaces the shape of `place`.
+  std::string topology_text;
   std::uint32_t subgroups = 1;
   std::uint32_t chains = 1;  ///< 0: chosen by the learned send schedule
   std::uint32_t chunk_bytes = 4096;

@@ -108,9 +108,9 @@ class Execution {
   /// The packets delivered to a rank.
   struct History {
     std::uint64_t ordered = 0;  ///< hash over packets whose order matters
-    std::uint64_t marks =
-        0;                   ///< sum over the latest chunks that changed nothing but their own mark
-    std::uint64_t idle = 0;  ///< sum over chunks that changed nothing
+    /// Sum over the latest chunks that changed nothing but their own mark.
+    std::uint64_t marks = 0;
+    std::uint64_t idle = 0;             ///< sum over chunks that changed nothing
     std::vector<std::uint64_t> chunks;  ///< names of chunks
 
     void close_marks() {

@@ -5,8 +5,8 @@
 // their order, chunks do not, and time advances only when nothing waits. Paths that deliver the
 // same packets to each rank in the same order reach the same state, so only one of them is
 // continued. Two further differences have no effect and are not explored:
-//   - the moment at which a chunk that changes nothing arrives, such as a duplicate: it is delivered
-//     at once;
+//   - the moment at which a chunk that changes nothing arrives, such as a duplicate: it is
+//     delivered at once;
 //   - the order of consecutive chunks at a rank that change nothing but their own mark.
 // The effects of a chunk are everything that the rank counts, sends, and sets as its next deadline.
 #pragma once

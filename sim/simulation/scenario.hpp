@@ -37,8 +37,8 @@ struct FrameFault {
 struct TopologySpec {
   enum class Shape : std::uint8_t { single_switch, two_levels, cluster188, radix };
   Shape shape = Shape::single_switch;
-  std::uint32_t hosts =
-      8;  ///< hosts of the switch (single_switch) or a leaf (two_levels); ports of a switch (radix)
+  /// Hosts of the switch (single_switch) or a leaf (two_levels); ports of a switch (radix).
+  std::uint32_t hosts = 8;
   std::uint32_t leaves = 0;  ///< radix: hosts present, leaf by leaf; 0: all
   std::uint32_t spines = 1;  ///< radix: levels
   std::uint64_t bits_per_second = 56'000'000'000;

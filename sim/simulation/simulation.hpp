@@ -102,8 +102,8 @@ class Simulation final : public device::sim::HostWaker {
     std::shared_ptr<device::fault::FaultDevice> faults;
     std::shared_ptr<device::Device> device;
     std::vector<Bytes> expected;  ///< by collective; empty if bytes are not carried
-    std::vector<std::unique_ptr<std::byte[]>>
-        absent;  ///< if bytes are not carried, one buffer for all ranks
+    /// If bytes are not carried, one buffer for all ranks.
+    std::vector<std::unique_ptr<std::byte[]>> absent;
     std::uint32_t first_member = 0;
   };
 

@@ -21,8 +21,8 @@ struct Situation {
   schedule::Collective collective = schedule::Collective::barrier;
   std::uint32_t ranks = 1;
   std::uint32_t hosts = 1;
-  std::uint64_t block_bytes =
-      0;  ///< Broadcast, reductions: the message size; otherwise the size of one rank's block
+  /// Broadcast, reductions: the message size; otherwise the size of one rank's block.
+  std::uint64_t block_bytes = 0;
   std::string_view device{};  ///< the device that moves the bytes: "ip", "host"
 };
 

@@ -8,15 +8,15 @@
 // Rules that make the result reproducible:
 //   - Vectors are cut between elements only; operands are never re-associated, nothing is fused
 //     (a * b + c rounds twice), integers wrap.
-//   - float16 and bfloat16 are computed in float32 and rounded back after *each* step (nearest, ties
-//     to even). Partial results thus fit the element type, and a chain of hops equals one fold at one
-//     place; the cost is the precision of a running float32 sum.
+//   - float16 and bfloat16 are computed in float32 and rounded back after *each* step (nearest,
+//     ties to even). Partial results thus fit the element type, and a chain of hops equals one fold
+//     at one place; the cost is the precision of a running float32 sum.
 //   - A NaN result is the type's positive quiet NaN without payload, because the payload that
 //     hardware produces depends on the operand order that a compiler chooses.
 //   - min and max are minimum and maximum of IEEE 754-2019 (a NaN wins, -0 is below +0) and do not
 //     depend on the order.
-//   - Denormals keep their value: the thread must be in the default floating-point mode (no flush to
-//     zero).
+//   - Denormals keep their value: the thread must be in the default floating-point mode (no flush
+//     to zero).
 //
 // A vector combined from a single operand is a copy.
 #pragma once

@@ -90,8 +90,8 @@ class EventGraph {
   std::vector<Edge> strict_edges_;  ///< orders that the strictest protocol adds
   std::vector<CountedQueue> counted_;
   std::vector<std::uint32_t> predecessor_offsets_;
-  std::vector<std::uint32_t>
-      predecessors_;  ///< events; the top bit marks an edge that is a message
+  /// Events; the top bit marks an edge that is a message.
+  std::vector<std::uint32_t> predecessors_;
   std::vector<Event> order_;
   std::vector<std::uint32_t> positions_;
 };

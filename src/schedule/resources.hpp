@@ -14,8 +14,8 @@ namespace tutti::schedule {
 struct RankUse {
   std::uint32_t peers = 0;        ///< distinct ranks that it exchanges messages with
   std::uint32_t connections = 0;  ///< see connections_of()
-  std::uint32_t queue_pairs =
-      0;  ///< three a connection: eager, CTS, rendezvous data [Inozemtsev12] 4.2
+  /// Three a connection: eager, CTS, rendezvous data [Inozemtsev12] 4.2.
+  std::uint32_t queue_pairs = 0;
   std::uint32_t posted_receives = 0;
   std::uint32_t messages_sent = 0;
   std::uint32_t messages_received = 0;

@@ -25,8 +25,8 @@ struct BlockSizes {
 struct Shape {
   std::array<BlockSizes, kBufferKinds> buffers;  ///< by Buffer
   std::uint64_t element_bytes = 1;  ///< size of an element; parts begin and end between elements
-  std::uint64_t eager_limit_bytes =
-      16384;              ///< largest transfer that is eager, in bytes [Inozemtsev12] 4.1
+  /// Largest transfer that is eager, in bytes [Inozemtsev12] 4.1.
+  std::uint64_t eager_limit_bytes = 16384;
   bool in_place = false;  ///< see in_place_alias()
 
   BlockSizes& of(Buffer buffer) { return buffers[static_cast<std::size_t>(buffer)]; }

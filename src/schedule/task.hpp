@@ -60,8 +60,9 @@ enum class QueueKind : std::uint8_t {
   free,     ///< no order beyond the dependencies
   send,     ///< send queue of a connection to `peer`: issued and completed in order
   receive,  ///< receive queue of a connection from `peer`: issued and completed in order
-  management,  ///< an entry is issued once the one before is complete; run by the device [Inozemtsev12] 3
-  host,        ///< like management, but run by the processor: copies and reductions
+  /// An entry is issued once the one before is complete; run by the device [Inozemtsev12] 3.
+  management,
+  host,  ///< like management, but run by the processor: copies and reductions
 };
 
 const char* to_string(QueueKind kind);
@@ -99,11 +100,11 @@ struct Key {
 struct Task {
   TaskKind kind = TaskKind::copy;
   Side side = Side::after;  ///< reduce, wait_keys: operand position of `source`
-  bool keyed =
-      false;  ///< send: the message waits at the receiver under (source, slot) without a posted receive
+  /// Send: the message waits at the receiver under (source, slot) without a posted receive.
+  bool keyed = false;
   QueueIndex queue = 0;
-  std::uint16_t object =
-      0;  ///< completion queue of a wait; queue of an enable; group of a multicast or collect
+  /// Completion queue of a wait; queue of an enable; group of a multicast or collect.
+  std::uint16_t object = 0;
   std::uint16_t round = 0;  ///< for display only; orders nothing
   Rank peer = kNoRank;
   std::uint32_t slot = 0;   ///< number of the message between its two ranks

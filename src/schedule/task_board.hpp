@@ -66,10 +66,10 @@ class TaskBoard {
   std::vector<TaskState> tasks_;
   std::vector<QueueState> queues_;
   std::vector<std::uint64_t> completions_;  ///< by completion queue: completions since the start
-  std::vector<std::uint64_t>
-      thresholds_;  ///< by task: completions that a wait needs since the start
-  std::vector<std::uint64_t>
-      awaited_;  ///< by completion queue: completions that the waits up to here consume
+  /// By task: completions that a wait needs since the start.
+  std::vector<std::uint64_t> thresholds_;
+  /// By completion queue: completions that the waits up to here consume.
+  std::vector<std::uint64_t> awaited_;
   std::vector<ParkedWait> parked_;
   std::vector<TaskIndex> ready_;  ///< each task enters once
   std::size_t first_ready_ = 0;

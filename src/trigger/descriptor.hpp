@@ -2,21 +2,21 @@
 //
 // One unit runs a sequence from its head (CH) to its tail (CT), one descriptor after the other. A
 // descriptor names packets in an order and waits until it has read them in that order. It then
-//   1. applies their swaps: its data (SwapLocalData, or SwapRemoteData of a packet), its destination
-//      port (SwapLocalVP: the answer goes to the requester), its remote address (SwapRemoteAddr of a
-//      packet). Of several swaps of one field, the last packet named counts.
-//   2. with ReduceFlag, folds the packets' data and its own, in the order named; its own data are at
-//      `local_position` of that order.
+//   1. applies their swaps: its data (SwapLocalData, or SwapRemoteData of a packet), its
+//      destination port (SwapLocalVP: the answer goes to the requester), its remote address
+//      (SwapRemoteAddr of a packet). Of several swaps of one field, the last packet named counts.
+//   2. with ReduceFlag, folds the packets' data and its own, in the order named; its own data are
+//      at `local_position` of that order.
 //   3. stores the result in memory, if it has a store address.
-//   4. sends the result to `destination`. If a packet ended the collective here (CollEndFlag), or the
-//      descriptor has CollEndFlag and is its own destination, it completes to the host instead.
+//   4. sends the result to `destination`. If a packet ended the collective here (CollEndFlag), or
+//      the descriptor has CollEndFlag and is its own destination, it completes to the host instead.
 //
 // [Xu25] describes CPCount both as a step that is compared with the packets' SeqID and as the
 // number of packets needed. Here it is the number; the steps are in the list of named packets.
 //
 //   word 0   job 8 | step 5 | source port 11 | destination port 11 | destination 24 | rdma 1 | 0
-//   word 1   C, CH, CT, CP 4 | CPCount 6 | swap local data, local port, remote data, remote address,
-//            reduce, end 6 | operation 4 | type 4 | local position 5 | contributions 24 | 0
+//   word 1   C, CH, CT, CP 4 | CPCount 6 | swap local data, local port, remote data, remote
+//            address, reduce, end 6 | operation 4 | type 4 | local position 5 | contributions 24 | 0
 //   word 2   store address      word 3   remote address      word 4   data bytes
 //   rdma: the address of the data; one word per packet named: node 24 | port 11 | step 5;
 //   mini: the data, padded to whole words

@@ -40,8 +40,8 @@ struct PacketHeader {
   bool collective = true;  ///< C: if false, a point-to-point message, which bypasses the units
   bool trigger = true;     ///< CP: counts towards firing the descriptor that names it
   bool swap_data = false;  ///< SwapRemoteData: the payload replaces the data of that descriptor
-  bool swap_address =
-      false;  ///< SwapRemoteAddr: the payload is the remote address for that descriptor
+  /// SwapRemoteAddr: the payload is the remote address for that descriptor.
+  bool swap_address = false;
   bool collective_end = false;  ///< CollEndFlag: that descriptor ends the collective at its node
   std::uint32_t payload_bytes = 0;
   Address remote_address = kNoAddress;

@@ -97,8 +97,8 @@ class ListRun {
     std::vector<schedule::FilledTask> filled;
     std::vector<schedule::TaskIndex> managed;  ///< entries of the management queue
     std::size_t managed_done = 0;
-    sim::Picoseconds
-        posting{};  ///< host time of a call for posting tasks and for copies before any message
+    /// Host time of a call for posting tasks and for copies before any message.
+    sim::Picoseconds posting{};
     schedule::TaskBoard board;
     std::array<std::vector<bool>, 2> arrived;  ///< by parity of the call, then by task
     std::vector<schedule::TaskIndex> seen;     ///< host: messages to receive

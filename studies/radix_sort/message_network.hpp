@@ -92,8 +92,8 @@ class MessageNetwork final : public sim::Sink {
   sim::Fabric fabric_;
   sim::WireSpeed speed_;
   std::vector<Port> ports_;  ///< by host
-  std::vector<sim::Picoseconds>
-      within_free_;  ///< by host: when the next message within the host may begin
+  /// By host: when the next message within the host may begin.
+  std::vector<sim::Picoseconds> within_free_;
   std::vector<Record> messages_;
   std::vector<std::uint32_t> free_;
   std::uint64_t sent_ = 0;

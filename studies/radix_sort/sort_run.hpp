@@ -43,8 +43,8 @@ struct SortSpec {
   bool buffer_per_block = false;  ///< see ListSpec
   /// host: keys ordered between two polls of the Allgather, as in apps/radix_sort.
   std::uint64_t slice_keys = 32768;
-  std::uint64_t bits_per_second =
-      32'000'000'000;  ///< as in [Inozemtsev12]: four lanes, quad data rate
+  /// As in [Inozemtsev12]: four lanes, quad data rate.
+  std::uint64_t bits_per_second = 32'000'000'000;
 };
 
 enum class SortPhase : std::uint8_t { count, allgather, local, routes, exchange };

@@ -25,12 +25,12 @@ struct DatapathSpec {
   std::uint32_t packet_bytes = 4096;      ///< largest payload of a packet, in bytes
   std::uint64_t link_bits_per_second = 200'000'000'000;
   std::uint32_t window_chunks = 128;  ///< window of a connection, and its number of staging places
-  sim::Picoseconds link_latency =
-      sim::nanoseconds(600);  ///< also the latency of credits to the client
+  /// Also the latency of credits to the client.
+  sim::Picoseconds link_latency = sim::nanoseconds(600);
   sim::ThreadedProcessor processor{};
   sim::BusSettings bus{};  ///< bus to the host's memory; completions stay at the interface
-  sim::Picoseconds copy_latency =
-      sim::microseconds(1);  ///< latency of a loopback write, before the bus
+  /// Latency of a loopback write, before the bus.
+  sim::Picoseconds copy_latency = sim::microseconds(1);
   /// Client time from the start to the first packet, and from the last byte to the end.
   sim::Picoseconds operation_cost = sim::kOperationCost;
   std::uint64_t seed = 1;  ///< seed for the times of single memory accesses

@@ -19,8 +19,8 @@ struct CompletionWork {
   double cycles = 0;          ///< from completion to completion on an idle core
 };
 
-/// [Khalilov24] table I: 11.9 (UC) and 5.2 (UD) for one thread, 8 MiB in chunks of 4 KiB. The table's
-/// unit is GiB/s, but 598 cycles at 1.8 GHz allow only 11.48 GiB/s and the authors' program prints
+/// [Khalilov24] table I: 11.9 (UC) and 5.2 (UD) for one thread, 8 MiB in chunks of 4 KiB. The unit
+/// there is GiB/s, but 598 cycles at 1.8 GHz allow only 11.48 GiB/s and the authors' program prints
 /// multiples of 10^9 bytes, so the figures are read as GB/s. A datagram's `cycles` are calibrated,
 /// because the printed 1084 omit the polling of the copies' completions.
 constexpr CompletionWork kUnreliableConnected{
@@ -111,8 +111,8 @@ struct BusSettings {
   std::uint32_t completion_bytes = 64;              ///< written after the data
   std::uint32_t descriptor_bytes = 64;              ///< read for each post that is not inline
   bool inline_descriptor = true;                    ///< the doorbell carries the descriptor
-  bool completions_stay =
-      false;  ///< the datapath runs on the interface, so completions do not pass the bus
+  /// The datapath runs on the interface, so completions do not pass the bus.
+  bool completions_stay = false;
   Picoseconds local_latency = nanoseconds(100);  ///< from arrival to a thread on the interface
 };
 

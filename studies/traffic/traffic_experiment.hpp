@@ -26,8 +26,8 @@ struct TrafficSpec {
   std::uint32_t iterations = 1;  ///< each on an idle network, with its own background traffic
   std::uint64_t seed = 1;        ///< seed of placement, routes and background
   TopologySpec place{};
-  std::string
-      topology_text;  ///< in the format of Topology::parse; if not empty, it replaces the shape of `place`
+  /// In the format of Topology::parse; if not empty, it replaces the shape of `place`.
+  std::string topology_text;
   sim::TrafficSettings traffic{.trains = true, .posted_ahead = 4};
   bool lossless = true;
   bool leaf_groups = true;
@@ -50,8 +50,8 @@ struct TrafficReport {
   sim::FabricCounters fabric{};                           ///< sums over all iterations
   std::uint64_t events = 0;
   std::uint64_t digest = 0;
-  std::uint64_t paper_units =
-      0;  ///< count of the authors' script for [Khalilov24] fig. 2, in blocks
+  /// Count of the authors' script for [Khalilov24] fig. 2, in blocks.
+  std::uint64_t paper_units = 0;
 };
 
 /// Error: the name, the ranks or the network are invalid.

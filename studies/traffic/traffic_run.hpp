@@ -20,8 +20,8 @@ struct TrafficSettings {
   std::uint32_t unicast_header_bytes = 26;    ///< header of a packet on the wire (LRH to ICRC)
   std::uint32_t multicast_header_bytes = 76;  ///< header of a datagram, with GRH and DETH
   Picoseconds message_overhead{};  ///< from the last byte received to the next message posted
-  bool trains =
-      false;  ///< sends full packets of a message as one train, which is exact if no two trains meet
+  /// Sends full packets of a message as one train, which is exact if no two trains meet.
+  bool trains = false;
   /// Packets or trains given to a host's port ahead of time; 0: all. From 2 on the times are equal,
   /// and memory no longer grows with the data still to be sent.
   std::uint32_t posted_ahead = 0;

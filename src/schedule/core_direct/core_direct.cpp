@@ -82,8 +82,8 @@ class Lowering {
   std::vector<bool> early_;  ///< by task: whether the host can carry it out before any message
   std::map<Rank, Ends> to_;
   std::map<Rank, Ends> from_peer_;
-  std::map<TaskIndex, std::uint32_t>
-      cts_awaited_;  ///< by send: CTS entries up to and including its own
+  /// By send: CTS entries up to and including its own.
+  std::map<TaskIndex, std::uint32_t> cts_awaited_;
   QueueIndex management_ = 0;
   QueueIndex prologue_ = kNoIndex;
   QueueIndex host_ = kNoIndex;

@@ -280,7 +280,7 @@ class ValueRun {
   Values values_;
   std::vector<ValueId> held_;                   ///< by cell
   std::vector<GlobalTask> writer_;              ///< by cell: the task that wrote it last
-  std::vector<ValueId> promised_;               ///< by cell, where sizes vary
+  std::vector<ValueId> promised_;               ///< by cell; only if sizes vary
   std::vector<std::vector<ValueId>> captured_;  ///< by task: the values that it sent
   bool varying_ = false;
 };
