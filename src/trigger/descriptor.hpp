@@ -16,7 +16,8 @@
 //
 //   word 0   job 8 | step 5 | source port 11 | destination port 11 | destination 24 | rdma 1 | 0
 //   word 1   C, CH, CT, CP 4 | CPCount 6 | swap local data, local port, remote data, remote
-//            address, reduce, end 6 | operation 4 | type 4 | local position 5 | contributions 24 | 0
+//            address, reduce, end 6 | operation 4 | type 4 | local position 5 |
+//            contributions 24 | 0
 //   word 2   store address      word 3   remote address      word 4   data bytes
 //   rdma: the address of the data; one word per packet named: node 24 | port 11 | step 5;
 //   mini: the data, padded to whole words
