@@ -145,7 +145,7 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   void fail_without_slow_path(Rank source);
   /// Whether a Broadcast of this size runs without a handshake, its root retaining a copy. The same
   /// on all ranks.
-  bool keeps(std::uint64_t broadcast_bytes) const;
+  bool retains_copy_of(std::uint64_t broadcast_bytes) const;
   /// Retains a copy of the block that this rank has sent in a collective.
   void retain_block(Instant now, std::uint32_t epoch, std::span<const std::byte> block);
   /// Answers a rank that misses chunks of a block that this rank retains or is about to.
@@ -159,7 +159,7 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   /// they have answered.
   bool drained() const { return drained_; }
   std::uint64_t request_drain() { return team_ ? team_->request_drain() : 0; }
-  bool looked(std::uint64_t look) const { return team_ ? team_->looked(look) : drained_; }
+  bool looked(std::uint64_t drain) const { return team_ ? team_->looked(drain) : drained_; }
   std::uint32_t chunk_bytes() const { return chunk_bytes_; }
   /// Sends the messages of an outbox over the reliable connections, and empties it.
   void send(Instant now, protocol::Outbox& outbox);
@@ -181,7 +181,7 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   /// The device's slot exchange for short collectives; null: none.
   device::SlotExchange* slot_exchange() { return slot_exchange_; }
   /// Whether a rank has announced that it closes.
-  bool gone(Rank rank) const;
+  bool has_closed(Rank rank) const;
   /// Asks ranks for their missing entries of the current exchange.
   void request_entries(Instant now, std::span<const Rank> ranks);
   /// Asks ranks that have not acknowledged an exchange which ones they have left.

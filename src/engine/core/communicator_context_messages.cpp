@@ -148,7 +148,7 @@ void CommunicatorContext::answer_late(Instant now, Rank from, const Message& mes
 
 // ---- retained blocks
 
-bool CommunicatorContext::keeps(std::uint64_t broadcast_bytes) const {
+bool CommunicatorContext::retains_copy_of(std::uint64_t broadcast_bytes) const {
   // Every receiver's ACK goes to the root itself.
   constexpr std::uint32_t kMaxReceivers = 64;
   return broadcast_bytes <= std::min(settings_.retain_bytes, window_bytes_ / 2) && size_ > 1 &&
@@ -224,7 +224,7 @@ std::vector<Rank> CommunicatorContext::behind() const {
   return ranks;
 }
 
-bool CommunicatorContext::gone(Rank rank) const {
+bool CommunicatorContext::has_closed(Rank rank) const {
   return std::find(closed_ranks_.begin(), closed_ranks_.end(), rank) != closed_ranks_.end();
 }
 
@@ -239,10 +239,10 @@ void CommunicatorContext::announce_close(Instant now) {
 
 /// Sends due delivery ACKs, and answers requests that arrived before the block was retained.
 void CommunicatorContext::serve_retained(Instant now) {
-  constexpr Nanoseconds kAskAgain{20'000'000};
+  constexpr Nanoseconds kRequestInterval{20'000'000};
   if (ask_acks_at_ <= now) {
     request_slot_acks(now);
-    ask_acks_at_ = now + kAskAgain;
+    ask_acks_at_ = now + kRequestInterval;
   }
   if (delivery_acks_.due() <= now) counters_.delivery_acks_sent += delivery_acks_.send(outbox_);
   if (retained_.next_deadline() <= now)

@@ -131,7 +131,7 @@ bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
 /// free it.
 void SlotExchangeOperation::request_missing(Instant now) {
   for (const Rank rank : slot_exchange_->missing()) {
-    if (!context().gone(rank)) continue;
+    if (!context().has_closed(rank)) continue;
     return context().fail(failure(Code::peer_failed,
                                   "{} has closed its side, but its entry is missing: call the same "
                                   "collectives on all ranks before closing",

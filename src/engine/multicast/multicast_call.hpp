@@ -57,7 +57,7 @@ struct MulticastCall {
 
   bool received_all() const { return map && map->complete(); }
   /// Whether missing chunks may have to be requested.
-  bool may_lack() const { return ready && !lossless && !received_all(); }
+  bool may_miss_chunks() const { return ready && !lossless && !received_all(); }
   bool has_workers() const { return context->team() != nullptr; }
 };
 

@@ -58,7 +58,8 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
   const std::uint32_t forced = context.settings().chains;
   call_.chains = forced == 0 ? 1 : forced;
   call_.lossless = context.every_chunk_arrives();
-  call_.retains_copy = !call_.lossless && !call_.gather && context.keeps(call_.data_bytes);
+  call_.retains_copy =
+      !call_.lossless && !call_.gather && context.retains_copy_of(call_.data_bytes);
   if (!call_.gather || call_.data_bytes == 0 || context.size() < 2) return false;
   if (call_.lossless && forced == 0) {
     // No link is shared and no buffer can overrun: a full ring blocks its sender. Sending at once

@@ -27,7 +27,7 @@ void MulticastRecovery::start() {
 }
 
 Instant MulticastRecovery::next_deadline() const {
-  return call_.may_lack() ? std::min(next_tick_, call_.cutoff->deadline()) : kNever;
+  return call_.may_miss_chunks() ? std::min(next_tick_, call_.cutoff->deadline()) : kNever;
 }
 
 void MulticastRecovery::block_ended(std::uint32_t block_index) {
@@ -43,7 +43,7 @@ void MulticastRecovery::hasten(Instant now) {
 }
 
 void MulticastRecovery::tick(Instant now) {
-  if (!call_.may_lack() || now < next_tick_) return;
+  if (!call_.may_miss_chunks() || now < next_tick_) return;
   if (call_.has_workers()) {
     gate_.judge_ends(*scanner_);
   } else if (right_neighbour_done_ && context().drained()) {
@@ -83,7 +83,7 @@ void MulticastRecovery::declare(Instant now) {
 }
 
 void MulticastRecovery::check_cutoff(Instant now) {
-  if (!call_.may_lack() || gate_.unread(now)) return;
+  if (!call_.may_miss_chunks() || gate_.unread(now)) return;
   cut_off(now, protocol::CutoffReason::silence);
 }
 

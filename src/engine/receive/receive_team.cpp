@@ -48,19 +48,19 @@ bool ReceiveTeam::passed(const GracePeriod& grace) const {
 }
 
 std::uint64_t ReceiveTeam::request_drain() {
-  const std::uint64_t look = board_.looks_asked.fetch_add(1, std::memory_order_seq_cst) + 1;
+  const std::uint64_t drain = board_.drains_requested.fetch_add(1, std::memory_order_seq_cst) + 1;
   for (const auto& worker : workers_) worker->rouse();
-  return look;
+  return drain;
 }
 
-bool ReceiveTeam::polled_once(std::uint64_t look) const {
+bool ReceiveTeam::polled_once(std::uint64_t drain) const {
   return std::all_of(workers_.begin(), workers_.end(),
-                     [&](const auto& worker) { return worker->looks_polled_once() >= look; });
+                     [&](const auto& worker) { return worker->drains_polled_once() >= drain; });
 }
 
-bool ReceiveTeam::looked(std::uint64_t look) const {
+bool ReceiveTeam::looked(std::uint64_t drain) const {
   return std::all_of(workers_.begin(), workers_.end(),
-                     [&](const auto& worker) { return worker->looks_answered() >= look; });
+                     [&](const auto& worker) { return worker->drains_answered() >= drain; });
 }
 
 void ReceiveTeam::set_eager(bool on) {

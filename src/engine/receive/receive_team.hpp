@@ -44,8 +44,8 @@ class ReceiveTeam {
   /// Asks the workers to poll. `polled_once`: each has since taken a batch from each of its queue
   /// pairs; `looked`: each has found nothing more. Their answers wake the owner.
   std::uint64_t request_drain();
-  bool polled_once(std::uint64_t look) const;
-  bool looked(std::uint64_t look) const;
+  bool polled_once(std::uint64_t drain) const;
+  bool looked(std::uint64_t drain) const;
   /// While on, every batch wakes the owner; otherwise only the end of a block or of all.
   void set_eager(bool on);
 

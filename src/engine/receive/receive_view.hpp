@@ -95,7 +95,7 @@ struct ReceiveBoard {
   // Written by the owner.
   alignas(64) std::atomic<const ReceiveView*> view{nullptr};
   std::atomic<std::uint64_t> publications{0};  ///< incremented after `view` changes
-  std::atomic<std::uint64_t> looks_asked{0};
+  std::atomic<std::uint64_t> drains_requested{0};
   std::atomic<bool> eager{false};  ///< every batch wakes the owner
   // Written by the workers.
   alignas(64) std::atomic<bool> news{false};

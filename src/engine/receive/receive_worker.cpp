@@ -45,8 +45,8 @@ std::vector<int> ReceiveWorker::descriptors() const {
 }
 
 bool ReceiveWorker::due() const {
-  if (board_.looks_asked.load(std::memory_order_seq_cst) !=
-      looks_answered_.load(std::memory_order_relaxed)) {
+  if (board_.drains_requested.load(std::memory_order_seq_cst) !=
+      drains_answered_.load(std::memory_order_relaxed)) {
     return true;
   }
   const std::uint64_t publications = board_.publications.load(std::memory_order_seq_cst);
@@ -57,7 +57,7 @@ bool ReceiveWorker::due() const {
 
 bool ReceiveWorker::poll(Instant now) {
   // Read first: the answer covers chunks that were there when the drain was requested.
-  const std::uint64_t asked = board_.looks_asked.load(std::memory_order_seq_cst);
+  const std::uint64_t asked = board_.drains_requested.load(std::memory_order_seq_cst);
   bool worked = false;
   Instant next = kNever;
   for (Stream& stream : streams_) {
@@ -67,8 +67,8 @@ bool ReceiveWorker::poll(Instant now) {
     next = std::min(next, stream.pair->next_arrival(now));
   }
   next_arrival_ = next;
-  const bool polled_once = answer(looks_polled_once_, asked);
-  const bool answered = !worked && answer(looks_answered_, asked);
+  const bool polled_once = answer(drains_polled_once_, asked);
+  const bool answered = !worked && answer(drains_answered_, asked);
   if (polled_once || answered) tell(true);
   return worked;
 }

@@ -49,10 +49,10 @@ class ReceiveWorker : private device::PlacementResolver {
     if (rouse_) rouse_();
   }
   std::uint64_t pin() const { return pin_.load(std::memory_order_seq_cst); }
-  std::uint64_t looks_polled_once() const {
-    return looks_polled_once_.load(std::memory_order_seq_cst);
+  std::uint64_t drains_polled_once() const {
+    return drains_polled_once_.load(std::memory_order_seq_cst);
   }
-  std::uint64_t looks_answered() const { return looks_answered_.load(std::memory_order_seq_cst); }
+  std::uint64_t drains_answered() const { return drains_answered_.load(std::memory_order_seq_cst); }
   bool holds_unexpected() const { return holds_unexpected_.load(std::memory_order_seq_cst); }
   ArrivalQueue& arrivals() { return arrivals_; }
   const ReceiveCounters& counters() const { return counters_; }
@@ -107,8 +107,8 @@ class ReceiveWorker : private device::PlacementResolver {
   Stream* polled_ = nullptr;                       ///< while its queue pair is polled
   Pin* poll_pin_ = nullptr;                        ///< guard of the poll in progress
   alignas(64) std::atomic<std::uint64_t> pin_{0};  ///< odd: uses a view
-  std::atomic<std::uint64_t> looks_polled_once_{0};
-  std::atomic<std::uint64_t> looks_answered_{0};
+  std::atomic<std::uint64_t> drains_polled_once_{0};
+  std::atomic<std::uint64_t> drains_answered_{0};
   std::atomic<bool> holds_unexpected_{false};
 };
 

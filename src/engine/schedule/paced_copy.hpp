@@ -25,10 +25,10 @@ class PacedCopy {
     target_ = target;
   }
   bool pending() const { return !source_.empty(); }
-  /// Copies a slice if one is due; returns whether it did. `at_leisure`: other work is pending.
-  bool go_on(Instant now, bool at_leisure) {
+  /// Copies a slice if one is due; returns whether it did. `other_work`: more urgent work is pending.
+  bool go_on(Instant now, bool other_work) {
     if (slice_began_) due_ = now + (now - *std::exchange(slice_began_, {})) * kPauses;
-    if (!pending() || (at_leisure && now < due_)) return false;
+    if (!pending() || (other_work && now < due_)) return false;
     const std::size_t bytes = std::min(source_.size(), kSliceBytes);
     std::memcpy(target_.data(), source_.data(), bytes);
     source_ = source_.subspan(bytes);
