@@ -29,8 +29,7 @@ Fingerprint fingerprint(std::span<const Key> keys);
 /// The result of a check; the same on every rank.
 struct Verdict {
   std::uint64_t disorder_within = 0;  ///< keys less than their predecessor on the same rank
-  std::uint64_t disorder_across =
-      0;  ///< ranks whose first key is less than the last key of a lower rank
+  std::uint64_t disorder_across = 0;  ///< ranks that begin below the last key of a lower rank
   bool same_keys = true;
 
   bool holds() const { return disorder_within == 0 && disorder_across == 0 && same_keys; }

@@ -15,7 +15,7 @@
 
 namespace radix_sort {
 
-/// A function that completes a started collective.
+/// Waits for the end of a started collective.
 inline tutti::Status finish(tutti::Result<tutti::Request> request) {
   return request ? request->wait() : request.status();
 }

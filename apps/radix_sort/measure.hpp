@@ -37,8 +37,7 @@ struct Row {
   std::uint64_t sorts_checked = 0;
   std::uint64_t hierarchical_calls = 0;  ///< Allgathers of all sorts that used the hierarchy
   std::string wrong;                     ///< text of the first check that failed; empty if none
-  std::uint64_t moved_bytes =
-      0;  ///< bytes of keys that left their rank in one sort, over all ranks
+  std::uint64_t moved_bytes = 0;    ///< key bytes that left their rank in one sort, over all ranks
   std::uint64_t carried_bytes = 0;  ///< bytes sent in one sort, including the padding of blocks
 
   const Timings& of(Variant variant) const { return timings[static_cast<std::size_t>(variant)]; }

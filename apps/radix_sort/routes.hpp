@@ -37,7 +37,7 @@ class Routes {
   std::uint32_t me() const { return me_; }
 
  private:
-  /// Adds keys [position, position + keys) of the global order, held by `source`.
+  /// Adds to the routes the keys [position, position + keys) of the global order, from `source`.
   void add(std::uint32_t source, std::uint64_t position, std::uint64_t keys);
 
   std::uint32_t me_;

@@ -28,7 +28,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const bool lacks = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
   // CLI11 reports an unknown word as a missing subcommand: name the word instead.
   const auto extras = app.remaining(true);
-  if (lacks && !extras.empty()) return "'" + extras.front() + "' is not a command: see --help";
+  if (lacks && !extras.empty())
+    return "'" + extras.front() + "' is not a known argument: see --help";
   std::string text = error.what();
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;

@@ -22,8 +22,8 @@ namespace {
 
 constexpr Nanoseconds kExchangeTimeout = std::chrono::seconds(60);
 
-/// Fails if no collective has an algorithm of this name. The call itself checks whether its
-/// collective has it.
+/// The error if no collective has an algorithm of this name, else "". The call itself checks
+/// whether its collective has it.
 std::string check_algorithm(const std::string& name) {
   std::set<std::string> known{"automatic", "ring", "hierarchical", "in_network", "in_network_ring"};
   for (const auto& entry : collectives::algorithms()) known.emplace(entry.name);

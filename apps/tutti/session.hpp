@@ -20,7 +20,7 @@ struct SessionOptions {
   std::string algorithm;  ///< algorithm; empty: automatic
 };
 
-/// Sets the algorithm from a name as --algorithm takes it.
+/// The name of an algorithm as --algorithm takes it.
 std::string to_string(Algorithm algorithm);
 
 /// Adds --algorithm, --subgroups, --receive-workers, --chains, --chunk-bytes, --interface, --ipv6,

@@ -242,8 +242,8 @@ class Measurement {
     return now_ns() - start_ns;
   }
 
-  /// The mean time of a call over many in sequence. An untimed barrier follows each call but a
-  /// barrier, so that ranks whose part ends early do not run ahead.
+  /// The mean time of a call over many in sequence. An untimed barrier follows each call except a
+  /// Barrier, so that ranks whose part ends early do not run ahead.
   std::int64_t run_loop() {
     std::int64_t total_ns = 0;
     for (int call = 0; call < kCallsPerLoop; ++call) {

@@ -41,7 +41,7 @@ class RankProcess {
   ~RankProcess() {
     if (pid_ > 0) {
       ::kill(pid_, SIGKILL);
-      (void)wait_for(pid_);
+      (void)launch::wait_for(pid_);
     }
   }
 
@@ -76,7 +76,7 @@ class RankProcess {
   }
 
  private:
-  Descriptor output_;
+  device::Descriptor output_;
   pid_t pid_ = -1;
 };
 
@@ -140,7 +140,7 @@ class Job {
 
   bool spawn(int number, const std::vector<std::string>& arguments,
              const std::vector<std::string>& extra) {
-    SpawnRequest request;
+    launch::SpawnRequest request;
     request.arguments = arguments;
     request.environment = {"RANK=" + std::to_string(number),
                            "WORLD_SIZE=" + std::to_string(lab_.hosts()),

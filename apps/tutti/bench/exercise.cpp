@@ -13,7 +13,7 @@
 namespace tutti::app {
 namespace {
 
-/// The pattern's source for data from rank `source` to rank `target` only.
+/// The pattern number of data that rank `source` sends only to rank `target`.
 std::uint32_t pair_source(std::uint32_t source, std::uint32_t target, std::uint32_t ranks) {
   return source * ranks + target;
 }
@@ -70,7 +70,7 @@ Result<Exercise> Exercise::create(Communicator& communicator, const ExerciseOpti
   return exercise;
 }
 
-/// The size of this rank's contribution in bytes.
+/// The part of a buffer that this rank contributes.
 std::span<std::byte> Exercise::contribution() {
   if (!options_.in_place) return apart_;
   if (options_.operation != Operation::allgather) return buffer_;

@@ -43,7 +43,7 @@ class Exercise {
 
   /// Writes the data that this rank sends in a repetition.
   void fill(std::uint64_t repetition);
-  /// The algorithm in use.
+  /// The name of the algorithm that runs.
   Result<std::string> algorithm() { return communicator_->algorithm_of(call()); }
   /// Runs the collective to its end.
   Status run();
@@ -59,7 +59,7 @@ class Exercise {
   std::uint32_t me() const { return index(communicator_->rank()); }
   bool is_root() const { return communicator_->rank() == options_.root; }
   CollectiveCall call();
-  /// The part of the send buffer for each rank, or for all: blocks of send_bytes.
+  /// The number of blocks of send_bytes in the send buffer: one for each rank, or one for all.
   std::uint64_t send_blocks() const;
   std::uint64_t receive_blocks() const;
   std::span<std::byte> contribution();

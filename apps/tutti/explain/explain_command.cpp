@@ -36,7 +36,7 @@ struct ExplainOptions {
   std::string multicast;
 };
 
-/// Completes the MTU and the chunk size as an endpoint of this host would have them.
+/// Fills in the MTU and the receive window that an endpoint of this host would have.
 Status complete_from_host(PlanInput& input, bool window_given) {
   const int family = input.ipv6 ? AF_INET6 : AF_INET;
   const char* name = std::getenv("TUTTI_INTERFACE");
@@ -171,7 +171,7 @@ Result<Multicast> wanted_multicast(const ExplainOptions& options) {
   return Multicast::uc;
 }
 
-/// Multicast and ring in datagrams, which task lists do not show.
+/// Explains multicast and ring in datagrams, which task lists do not show.
 Status explain_datagrams(const ExplainOptions& options, std::uint64_t rate) {
   PlanInput input = options.input;
   const auto multicast_by = wanted_multicast(options);

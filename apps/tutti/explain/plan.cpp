@@ -41,7 +41,7 @@ device::ip::ChunkShape agreed_shape(const PlanInput& input) {
   return shape;
 }
 
-/// Wire bytes of a block: of its whole chunks, and of its last one.
+/// Datagrams of a block: those of its whole chunks and those of its last one.
 std::uint64_t datagrams_of(const Plan& plan, std::uint64_t block_bytes) {
   const std::uint64_t whole = block_bytes / plan.chunk_bytes;
   return whole * divide_up(plan.chunk_bytes, plan.datagram_bytes) +

@@ -30,10 +30,9 @@ struct SocketFeatures {
 struct Limits {
   std::uint64_t rmem_max_bytes = 0;
   std::uint64_t wmem_max_bytes = 0;
-  std::uint64_t wanted_receive_buffer_bytes = 0;  ///< receive buffer that Tutti requests
-  std::uint64_t granted_receive_buffer_bytes =
-      0;  ///< receive buffer that it gets, as the kernel counts
-  std::array<std::uint64_t, 3> udp_mem_pages{};  ///< low, pressure, high
+  std::uint64_t wanted_receive_buffer_bytes = 0;   ///< receive buffer that Tutti requests
+  std::uint64_t granted_receive_buffer_bytes = 0;  ///< size granted, as the kernel counts
+  std::array<std::uint64_t, 3> udp_mem_pages{};    ///< low, pressure, high
   std::uint64_t page_bytes = 0;
   std::uint64_t open_files_soft = 0;
   std::uint64_t open_files_hard = 0;
@@ -49,10 +48,9 @@ struct HostFacts {
   unsigned cores = 0;         ///< cores of the host
   unsigned usable_cores = 0;  ///< cores that this process may use
   std::vector<device::ip::Interface> interfaces;
-  std::optional<device::ip::Interface>
-      chosen;                   ///< interface for a job of several hosts, by the environment
-  std::string chosen_error;     ///< reason if there is none
-  std::string multicast_route;  ///< interface of the IPv4 route to the groups, or ""
+  std::optional<device::ip::Interface> chosen;  ///< interface for a job of several hosts
+  std::string chosen_error;                     ///< reason if there is none
+  std::string multicast_route;              ///< interface of the IPv4 route to the groups, or ""
   std::vector<std::string> strict_filters;  ///< interfaces with strict reverse path filtering
   SocketFeatures features;
   Limits limits;

@@ -51,8 +51,7 @@ struct LabOptions {
   /// Whether hosts put packets of many datagrams on the wire. Unset: on, except with impairments,
   /// which would apply to a whole packet.
   std::optional<bool> segmentation;
-  std::string
-      congestion_control;  ///< congestion control of TCP, such as "cubic"; empty: the system's
+  std::string congestion_control;  ///< of TCP, such as "cubic"; empty: the system's
   bool ipv6 = false;
   Impairments impairments;
 };

@@ -33,13 +33,13 @@ struct NetworkOptions {
   Result<simulation::TopologySpec> read_place(std::uint32_t ranks) const;
 };
 
-/// Parses "ecmp", "adaptive" or "destination".
+/// The names of the routings: "ecmp", "adaptive", "destination".
 const std::map<std::string, sim::Routing>& routing_names();
 
 /// Processor time used by this process.
 double processor_seconds();
 
-/// Formats {"host_up": {"packets": ...}, ...} with the classes that carried traffic.
+/// The JSON {"host_up": {"packets": ...}, ...} with the classes that carried traffic.
 nlohmann::json classes_json(const std::array<sim::TrafficCount, sim::kLinkClasses>& classes);
 
 /// A trace written to a file; without a name there is none.

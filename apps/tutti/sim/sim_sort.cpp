@@ -43,8 +43,7 @@ struct Cell {
   double ratio(ListRunner runner) const {
     return sim::to_seconds(of(runner, true).time) / sim::to_seconds(of(runner, false).time);
   }
-  /// The gain that [Inozemtsev12] reports: by the interface and overlapped, over by hosts and
-  /// blocking.
+  /// The gain that [Inozemtsev12] reports: interfaces and overlapped over hosts and blocking.
   double gain_percent() const {
     return 100 * (1 - sim::to_seconds(of(ListRunner::nic, true).time) /
                           sim::to_seconds(of(ListRunner::host, false).time));

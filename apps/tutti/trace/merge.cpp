@@ -137,7 +137,7 @@ class Merge {
     note_message(category, values, {track, begin, begin + length});
   }
 
-  /// The send events, by message.
+  /// Records a span as a send of a message, or as its arrival.
   void note_message(const std::string& category, std::map<std::string, std::int64_t>& values,
                     const MessageEnd& end) {
     const std::int64_t me = end.track.group;

@@ -22,7 +22,7 @@ struct TunedRow {
   bool usual_is_best() const { return chosen == "automatic"; }
 };
 
-/// Writes the table: its place and its rows, by collective and ascending size. The choice changes
+/// The text of the table: its place and its rows, by collective and ascending size. The choice changes
 /// at the geometric mean of two measured sizes; above the largest the default applies.
 std::string choice_file(const collectives::ChoicePlace& place, const std::vector<TunedRow>& rows,
                         const std::string& title);

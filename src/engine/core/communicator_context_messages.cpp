@@ -192,7 +192,7 @@ bool CommunicatorContext::on_slot_message(Instant now, Rank from, const Message&
       return true;
     case MessageKind::slot_ack:
       if (slots_lossy_) slot_exchange_->on_acked(from, message.epoch);
-      if (message.argument == kGoes && !gone(from)) {
+      if (message.argument == kGoes && !has_closed(from)) {
         closed_ranks_.push_back(from);
         unwatch(from);
       }
@@ -220,7 +220,7 @@ void CommunicatorContext::request_slot_acks(Instant now) {
 std::vector<Rank> CommunicatorContext::behind() const {
   if (!slots_lossy_) return {};
   std::vector<Rank> ranks = slot_exchange_->unacked();
-  std::erase_if(ranks, [this](Rank one) { return gone(one); });
+  std::erase_if(ranks, [this](Rank one) { return has_closed(one); });
   return ranks;
 }
 
@@ -231,7 +231,7 @@ bool CommunicatorContext::has_closed(Rank rank) const {
 void CommunicatorContext::announce_close(Instant now) {
   if (!slots_lossy_ || slot_exchange_->exchange() == 0) return;
   for (std::uint32_t r = 0; r < size_; ++r) {
-    if (rank_of(r) == rank_ || gone(rank_of(r))) continue;
+    if (rank_of(r) == rank_ || has_closed(rank_of(r))) continue;
     outbox_.send(rank_of(r), MessageKind::slot_ack, slot_exchange_->acked(), kGoes);
   }
   send(now, outbox_);
