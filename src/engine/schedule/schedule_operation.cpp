@@ -61,6 +61,25 @@ std::uint64_t unexpected_bound(const schedule::Schedule& schedule, const schedul
   return messages * kUnexpectedOverheadBytes + std::min(bytes, messages * shape.eager_limit_bytes);
 }
 
+/// Checks that every task stays within the buffers.
+Status check_extents(const ScheduleCall& call, const ScheduleWorkspace& space) {
+  const std::array<std::uint64_t, schedule::kBufferKinds> room = {
+      0, call.send.size(), call.receive.size(), space.scratch.size()};
+  for (schedule::TaskIndex t = 0; t < space.filled.size(); ++t) {
+    for (const Extent* extent : {&space.filled[t].source, &space.filled[t].target}) {
+      const std::uint64_t bytes = room[static_cast<std::size_t>(extent->buffer)];
+      if (extent->offset_bytes > bytes || extent->size_bytes > bytes - extent->offset_bytes) {
+        return failure(Code::invalid_argument,
+                       "{} needs bytes {} to {} of the {} buffer, which has {}: pass a buffer of "
+                       "the size that the counts require",
+                       schedule::describe(*call.schedule, t), extent->offset_bytes,
+                       extent->offset_bytes + extent->size_bytes, to_string(extent->buffer), bytes);
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 // ---- One call -----------------------------------------------------------------------------------
@@ -97,7 +116,7 @@ Status ScheduleOperation::prepare_call() {
   space.filled.resize(schedule.tasks().size());
   if (Status status = fill(schedule, call_.shape, space.filled); !status) return status;
   space.scratch.resize(scratch_bytes(schedule, call_.shape));
-  if (Status status = check_extents(); !status) return status;
+  if (Status status = check_extents(call_, space); !status) return status;
   const schedule::Purpose& purpose = schedule.purpose();
   if (call_.shape.in_place) alias_ = in_place_alias(purpose);
   if (reducer_ && (!has_root(purpose.collective) || purpose.rank == purpose.root)) {
@@ -123,24 +142,6 @@ Status ScheduleOperation::prepare_call() {
   return {};
 }
 
-Status ScheduleOperation::check_extents() const {
-  const std::array<std::uint64_t, schedule::kBufferKinds> room = {
-      0, call_.send.size(), call_.receive.size(), space_->scratch.size()};
-  for (TaskIndex t = 0; t < space_->filled.size(); ++t) {
-    for (const Extent* extent : {&space_->filled[t].source, &space_->filled[t].target}) {
-      const std::uint64_t bytes = room[static_cast<std::size_t>(extent->buffer)];
-      if (extent->offset_bytes > bytes || extent->size_bytes > bytes - extent->offset_bytes) {
-        return failure(Code::invalid_argument,
-                       "{} needs bytes {} to {} of the {} buffer, which has {}: pass a buffer of "
-                       "the size that the counts require",
-                       schedule::describe(*call_.schedule, t), extent->offset_bytes,
-                       extent->offset_bytes + extent->size_bytes, to_string(extent->buffer), bytes);
-      }
-    }
-  }
-  return {};
-}
-
 void ScheduleOperation::start(Instant now, bool barrier) {
   for (const Match& match : call_.schedule->arrivals()) context().watch(rank_of(match.peer));
   if (!barrier) {
@@ -158,7 +159,7 @@ void ScheduleOperation::start(Instant now, bool barrier) {
 void ScheduleOperation::begin_tasks(Instant now) {
   begun_ = true;
   context().recorder().enter(epoch(), observe::Phase::data, now);
-  if (context().trace() != nullptr) issued_at_.resize(call_.schedule->tasks().size());
+  trace_.start(context().trace(), epoch(), *call_.schedule, space_->filled);
   scale_contribution();
   run(now);
 }
@@ -188,7 +189,7 @@ void ScheduleOperation::run(Instant now) {
 void ScheduleOperation::issue(Instant now, TaskIndex at) {
   const Task& task = call_.schedule->tasks()[at];
   const schedule::FilledTask& filled = space_->filled[at];
-  if (!issued_at_.empty()) issued_at_[at] = context().trace()->now();
+  trace_.issued(at);
   switch (task.kind) {
     case TaskKind::send:
     case TaskKind::signal:
@@ -259,7 +260,7 @@ Instant ScheduleOperation::next_deadline() const {
 
 void ScheduleOperation::complete(TaskIndex task) {
   space_->board.complete(task);
-  if (!issued_at_.empty()) trace_task(task);
+  trace_.completed(task);
 }
 
 // ---- Sending ------------------------------------------------------------------------------------
@@ -408,7 +409,7 @@ void ScheduleOperation::accept(std::size_t arrival, std::span<const std::byte> p
 void ScheduleOperation::arrived(std::size_t arrival) {
   ArrivalState& state = space_->arrivals[arrival];
   state.arrived = true;
-  if (!issued_at_.empty()) trace_arrival(arrival);
+  trace_.arrived(arrival);
   if (!state.posted) return;
   const TaskIndex task = call_.schedule->arrivals()[arrival].task;
   if (call_.schedule->tasks()[task].kind == TaskKind::recv) {
@@ -533,49 +534,6 @@ void ScheduleOperation::finish() {
 }
 
 // ---- Observation --------------------------------------------------------------------------------
-
-void ScheduleOperation::trace_task(TaskIndex at) {
-  const Task& task = call_.schedule->tasks()[at];
-  const schedule::FilledTask& filled = space_->filled[at];
-  observe::TraceSpan span{.epoch = epoch(),
-                          .name = schedule::to_string(task.kind),
-                          .begin = issued_at_[at],
-                          .end = context().trace()->now(),
-                          .slot = task.slot,
-                          .bytes = std::max(filled.source.size_bytes, filled.target.size_bytes)};
-  const char* const how = filled.transfer == Transfer::eager ? "eager" : "rendezvous";
-  switch (task.kind) {
-    case TaskKind::send:
-    case TaskKind::signal:
-      span.kind = observe::TraceKind::send;
-      span.detail = how;
-      span.peer = task.peer;
-      break;
-    case TaskKind::recv:
-      span.kind = observe::TraceKind::receive;
-      span.detail = how;
-      span.peer = task.peer;
-      break;
-    default:
-      span.kind = observe::TraceKind::compute;
-  }
-  context().trace()->add(span);
-}
-
-/// Records one message of a wait_keys task, whose own span covers all of them.
-void ScheduleOperation::trace_arrival(std::size_t arrival) {
-  const Match& match = call_.schedule->arrivals()[arrival];
-  if (call_.schedule->tasks()[match.task].kind != TaskKind::wait_keys) return;
-  const Instant at = context().trace()->now();
-  context().trace()->add({.kind = observe::TraceKind::receive,
-                          .epoch = epoch(),
-                          .name = "key",
-                          .begin = at,
-                          .end = at,
-                          .peer = rank_of(match.peer),
-                          .slot = match.slot,
-                          .bytes = space_->filled[match.task].target.size_bytes});
-}
 
 observe::Phase ScheduleOperation::phase() const {
   return begun_ ? observe::Phase::data : observe::Phase::ready;

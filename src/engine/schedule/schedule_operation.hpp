@@ -18,6 +18,7 @@
 
 #include "engine/core/operation.hpp"
 #include "engine/schedule/paced_copy.hpp"
+#include "engine/schedule/schedule_trace.hpp"
 #include "engine/schedule/schedule_workspace.hpp"
 #include "protocol/ready_barrier.hpp"
 #include "reduction/reducer.hpp"
@@ -71,7 +72,6 @@ class ScheduleOperation final : public Operation {
   ScheduleOperation(ScheduleCall call, std::shared_ptr<WorkspacePool> pool);
 
   Status prepare_call();
-  Status check_extents() const;
   void begin_tasks(Instant now);
   void run(Instant now);
   void issue(Instant now, TaskIndex task);
@@ -79,8 +79,6 @@ class ScheduleOperation final : public Operation {
   bool may_take_long(TaskIndex task);
   bool copy_on(Instant now);
   void complete(TaskIndex task);
-  void trace_task(TaskIndex task);
-  void trace_arrival(std::size_t arrival);
 
   void send(Instant now, TaskIndex task);
   void write_to_peer(Instant now, TaskIndex task);
@@ -109,8 +107,8 @@ class ScheduleOperation final : public Operation {
   schedule::Extent result_;  ///< of a reduction, at the ranks that receive one
   std::unique_ptr<protocol::ReadyBarrier> barrier_;
   protocol::Outbox outbox_;
-  PacedCopy copy_;                  ///< the first of the workspace's copies
-  std::vector<Instant> issued_at_;  ///< by task; empty unless traced
+  PacedCopy copy_;  ///< the first of the workspace's copies
+  ScheduleTrace trace_;
   std::uint64_t unexpected_bytes_ = 0;
   bool confirms_ = false;
   bool scaled_ = false;
