@@ -8,7 +8,7 @@
 #include <cstring>
 #include <span>
 
-#include "device/ip/uc/message_assembly.hpp"
+#include "device/ip/multicast/message_assembly.hpp"
 #include "wire/segment.hpp"
 
 namespace {

@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "device/ip/chunk_shape.hpp"
 #include "device/ip/datagram_sender.hpp"
 #include "device/ip/endpoint.hpp"
 #include "device/rc/rc_frame.hpp"

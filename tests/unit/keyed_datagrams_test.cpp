@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "device/ip/group.hpp"
-#include "device/ip/multicast_queue_pair.hpp"
+#include "device/ip/multicast/group.hpp"
+#include "device/ip/multicast/multicast_queue_pair.hpp"
 
 namespace tutti::device::ip {
 namespace {

@@ -1,6 +1,6 @@
 // UC multicast on loopback, fragment by fragment: missing, late, repeated, damaged and forged
 // fragments never count, and never change chunks that count.
-#include "device/ip/uc/uc_queue_pair.hpp"
+#include "device/ip/multicast/uc_queue_pair.hpp"
 
 #include <gtest/gtest.h>
 #include <netinet/udp.h>
@@ -10,8 +10,9 @@
 #include <set>
 
 #include "base/random.hpp"
-#include "device/ip/group.hpp"
-#include "device/ip/uc/message_assembly.hpp"
+#include "device/ip/chunk_shape.hpp"
+#include "device/ip/multicast/group.hpp"
+#include "device/ip/multicast/message_assembly.hpp"
 
 namespace tutti::device::ip {
 namespace {

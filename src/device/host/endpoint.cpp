@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "device/host/host_device.hpp"
 
 namespace tutti::device::host {
 

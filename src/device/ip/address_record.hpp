@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "device/ip/ip_device.hpp"
+#include "device/ip/ip_options.hpp"
 #include "device/ip/socket.hpp"
 #include "tutti/status.hpp"
 

@@ -1,4 +1,4 @@
-// What the validator looks for, and one rule that a schedule breaks.
+// The rules of the validator, and a finding: one rule that a schedule breaks.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 // one draw can be inverted without affecting another.
 #include <cmath>
 
-#include "sim/fabric/fabric_core.hpp"
+#include "sim/fabric/core/fabric_core.hpp"
 
 namespace tutti::sim {
 namespace {
@@ -16,7 +16,7 @@ std::uint64_t toggle_name(LinkId link, std::uint64_t identity) {
 }  // namespace
 
 /// Packets of this size are lost on this link if their draw is below the result.
-std::uint64_t Fabric::Core::loss_threshold(LinkId link, std::uint32_t wire_bytes) {
+std::uint64_t FabricCore::loss_threshold(LinkId link, std::uint32_t wire_bytes) {
   const Link& wire = topology_.link(link);
   const auto link_class = static_cast<std::size_t>(wire.link_class);
   LossCache& cache = loss_cache_[wire.spec * kLinkClasses + link_class];
@@ -30,7 +30,7 @@ std::uint64_t Fabric::Core::loss_threshold(LinkId link, std::uint32_t wire_bytes
   return cache.threshold;
 }
 
-bool Fabric::Core::lost(LinkId link, const Packet& packet, std::uint32_t i) {
+bool FabricCore::lost(LinkId link, const Packet& packet, std::uint32_t i) {
   const std::uint64_t identity = packet.identity + i;
   const std::uint64_t threshold = loss_threshold(link, packet.wire_bytes);
   const bool drawn = threshold != 0 && draw(settings_.seed ^ kLossPurpose, tutti::sim::index(link),
@@ -40,7 +40,7 @@ bool Fabric::Core::lost(LinkId link, const Packet& packet, std::uint32_t i) {
 }
 
 /// Applies losses to a part that started on a link: they cut it into runs that arrive.
-void Fabric::Core::send_with_loss(LinkId link, Picoseconds begin, const TrainPart& part) {
+void FabricCore::send_with_loss(LinkId link, Picoseconds begin, const TrainPart& part) {
   const Packet packet = flights_[part.flight].packet;
   const Picoseconds time = packet_time(link, packet);
   const auto when = [&](std::uint32_t i) { return begin + time * (i - part.first); };
@@ -64,19 +64,19 @@ void Fabric::Core::send_with_loss(LinkId link, Picoseconds begin, const TrainPar
   }
 }
 
-void Fabric::Core::set_loss(LinkClass link_class, double probability) {
+void FabricCore::set_loss(LinkClass link_class, double probability) {
   class_loss_[static_cast<std::size_t>(link_class)] = std::clamp(probability, 0.0, 1.0);
   for (LossCache& cache : loss_cache_) cache = {};
   any_loss_ = any_loss_ || probability > 0;
 }
 
-void Fabric::Core::toggle_loss(LinkId link, std::uint64_t identity) {
+void FabricCore::toggle_loss(LinkId link, std::uint64_t identity) {
   const std::uint64_t name = toggle_name(link, identity);
   if (toggled_.erase(name) == 0) toggled_.insert(name);
   any_loss_ = true;
 }
 
-void Fabric::Core::set_link(LinkId link, bool up) {
+void FabricCore::set_link(LinkId link, bool up) {
   if (up) {
     down_.erase(tutti::sim::index(link));
   } else {
@@ -84,7 +84,7 @@ void Fabric::Core::set_link(LinkId link, bool up) {
   }
 }
 
-void Fabric::Core::pause(LinkId link, Picoseconds until) {
+void FabricCore::pause(LinkId link, Picoseconds until) {
   leave_slice(link);
   Picoseconds& busy = ports_[tutti::sim::index(link)].busy_until;
   busy = std::max(busy, until);

@@ -15,7 +15,7 @@
 #include "device/ip/datagram_sender.hpp"
 #include "device/ip/egress_priority.hpp"
 #include "device/ip/interface.hpp"
-#include "device/ip/ip_device.hpp"
+#include "device/ip/ip_options.hpp"
 #include "device/ip/socket.hpp"
 #include "wire/header.hpp"
 #include "wire/integrity.hpp"

@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "device/ip/datagram_batch.hpp"
-#include "device/ip/multicast_queue_pair.hpp"
-#include "device/ip/uc/message_assembly.hpp"
-#include "device/ip/uc/waiting_message.hpp"
+#include "device/ip/multicast/message_assembly.hpp"
+#include "device/ip/multicast/multicast_queue_pair.hpp"
+#include "device/ip/multicast/waiting_message.hpp"
 #include "wire/segment.hpp"
 
 namespace tutti::device::ip {

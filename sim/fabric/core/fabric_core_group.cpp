@@ -1,14 +1,14 @@
 // Multicast trees: the shortest paths from one switch to all members' leaves, pruned. All members
 // send into the same tree, at whatever switch they join it.
 #include "base/error.hpp"
-#include "sim/fabric/fabric_core.hpp"
+#include "sim/fabric/core/fabric_core.hpp"
 
 namespace tutti::sim {
 
 /// Computes shortest paths from `root` to every switch: the link that leads to it, and the switches
 /// by distance. The group's draw selects one of parallel links.
-void Fabric::Core::grow_tree(std::uint32_t root, std::vector<LinkId>& to_switch,
-                             std::vector<std::uint32_t>& order) const {
+void FabricCore::grow_tree(std::uint32_t root, std::vector<LinkId>& to_switch,
+                           std::vector<std::uint32_t>& order) const {
   to_switch.assign(topology_.switches(), kNoLink);
   order.assign(1, root);
   const std::uint64_t group = groups_.size();
@@ -31,8 +31,8 @@ void Fabric::Core::grow_tree(std::uint32_t root, std::vector<LinkId>& to_switch,
 }
 
 /// Sets the members' bits and marks their leaves as needed.
-Status Fabric::Core::add_members(std::span<const HostId> members, Group& group,
-                                 std::vector<bool>& needed) const {
+Status FabricCore::add_members(std::span<const HostId> members, Group& group,
+                               std::vector<bool>& needed) const {
   if (members.empty())
     return failure(Code::invalid_argument, "a group has no member: name at least one");
   group.hosts.assign(slices_.size(), 0);
@@ -55,7 +55,7 @@ Status Fabric::Core::add_members(std::span<const HostId> members, Group& group,
   return {};
 }
 
-Result<GroupId> Fabric::Core::create_group(std::span<const HostId> members, TreeChoice choice) {
+Result<GroupId> FabricCore::create_group(std::span<const HostId> members, TreeChoice choice) {
   Group group;
   std::vector<bool> needed(topology_.switches());
   if (const Status added = add_members(members, group, needed); !added) return added;

@@ -1,4 +1,4 @@
-#include "device/ip/multicast_queue_pair.hpp"
+#include "device/ip/multicast/multicast_queue_pair.hpp"
 
 #include <linux/filter.h>
 #include <linux/sock_diag.h>

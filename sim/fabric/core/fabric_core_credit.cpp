@@ -8,12 +8,12 @@
 // A waiting packet keeps its room in its own switch, so blocking spreads towards the senders and
 // also delays packets for idle ports (head-of-line blocking). Routes that go up and then down never
 // deadlock.
-#include "sim/fabric/fabric_core.hpp"
+#include "sim/fabric/core/fabric_core.hpp"
 
 namespace tutti::sim {
 
 /// Whether `bytes` have room at `when`, by present knowledge. Reclaims credits that return by then.
-bool Fabric::Core::has_credit(LinkId link, Picoseconds when, std::uint64_t bytes) {
+bool FabricCore::has_credit(LinkId link, Picoseconds when, std::uint64_t bytes) {
   Credit& credit = credits_[tutti::sim::index(link)];
   while (credit.next_release < credit.releases.size() &&
          credit.releases[credit.next_release].time <= when) {
@@ -36,7 +36,7 @@ bool Fabric::Core::has_credit(LinkId link, Picoseconds when, std::uint64_t bytes
   return credit.taken_bytes == 0 || credit.taken_bytes + bytes <= settings_.credit_bytes;
 }
 
-void Fabric::Core::insert_release(Credit& credit, const Release& room) {
+void FabricCore::insert_release(Credit& credit, const Release& room) {
   if (credit.next_release > 32 && credit.next_release > credit.releases.size() / 2) {
     credit.releases.erase(credit.releases.begin(), credit.releases.begin() + credit.next_release);
     credit.next_release = 0;
@@ -50,12 +50,12 @@ void Fabric::Core::insert_release(Credit& credit, const Release& room) {
 }
 
 /// Returns credits to `link` and wakes its port if it waits for them.
-void Fabric::Core::release(LinkId link, const Release& room) {
+void FabricCore::release(LinkId link, const Release& room) {
   insert_release(credits_[tutti::sim::index(link)], room);
   if (waits(link)) wake_at(link, room.time);
 }
 
-void Fabric::Core::wake_at(LinkId link, Picoseconds when) {
+void FabricCore::wake_at(LinkId link, Picoseconds when) {
   Credit& credit = credits_[tutti::sim::index(link)];
   when = std::max(when, queue_.now());
   if (when >= credit.wake_at) return;
@@ -63,7 +63,7 @@ void Fabric::Core::wake_at(LinkId link, Picoseconds when) {
   queue_.push({when, event_key(EventKind::fabric_credit, tutti::sim::index(link)), 0});
 }
 
-void Fabric::Core::wait_for_credit(LinkId link, Incoming& in, const TrainPart& part) {
+void FabricCore::wait_for_credit(LinkId link, Incoming& in, const TrainPart& part) {
   const Packet& packet = flights_[part.flight].packet;
   if (in.hold == 0) {
     in.hold = holds_.take();
@@ -88,7 +88,7 @@ void Fabric::Core::wait_for_credit(LinkId link, Incoming& in, const TrainPart& p
 }
 
 /// Sends the packets that wait at a port, as far as credits allow.
-void Fabric::Core::wake(LinkId link) {
+void FabricCore::wake(LinkId link) {
   Credit& credit = credits_[tutti::sim::index(link)];
   credit.wake_at = kForever;
   while (credit.first_waiter != 0) {
@@ -121,7 +121,7 @@ void Fabric::Core::wake(LinkId link) {
   }
 }
 
-void Fabric::Core::copy_left(std::uint32_t hold, Picoseconds when, std::uint32_t bytes) {
+void FabricCore::copy_left(std::uint32_t hold, Picoseconds when, std::uint32_t bytes) {
   Hold& kept = holds_[hold];
   kept.left_at = std::max(kept.left_at, when);
   if (--kept.waiting != 0) return;
@@ -133,7 +133,7 @@ void Fabric::Core::copy_left(std::uint32_t hold, Picoseconds when, std::uint32_t
 }
 
 /// All copies of the input have left or wait: computes when its room is free.
-void Fabric::Core::finish_input(const Incoming& in, const TrainPart& part) {
+void FabricCore::finish_input(const Incoming& in, const TrainPart& part) {
   if (in.hold != 0) {
     Hold& hold = holds_[in.hold];
     hold.left_at = std::max(hold.left_at, in.left_at);

@@ -5,11 +5,11 @@
 // packet that starts on it and on the others at the same instant. Differing ports have their own
 // events, so nothing is approximated; only `rx` of shared ports is early by the time of the last
 // hop.
-#include "sim/fabric/fabric_core.hpp"
+#include "sim/fabric/core/fabric_core.hpp"
 
 namespace tutti::sim {
 
-void Fabric::Core::leave(Slice& slice, std::uint64_t ports) {
+void FabricCore::leave(Slice& slice, std::uint64_t ports) {
   for (std::uint64_t rest = ports; rest != 0; rest &= rest - 1) {
     const std::uint32_t host =
         slice.first_host + static_cast<std::uint32_t>(std::countr_zero(rest));
@@ -23,7 +23,7 @@ void Fabric::Core::leave(Slice& slice, std::uint64_t ports) {
 }
 
 /// Turns the port's counts into differences from the slice's; they may wrap below 0.
-void Fabric::Core::join(Slice& slice, std::uint32_t bit) {
+void FabricCore::join(Slice& slice, std::uint32_t bit) {
   FabricPort& port = ports_[topology_.hosts() + slice.first_host + bit];
   const auto subtract = [](TrafficCount& from, const TrafficCount& what) {
     from.packets -= what.packets;
@@ -36,7 +36,7 @@ void Fabric::Core::join(Slice& slice, std::uint32_t bit) {
 }
 
 /// Called before a host's port is used alone.
-void Fabric::Core::leave_slice(LinkId link) {
+void FabricCore::leave_slice(LinkId link) {
   if (groups_.empty() || !topology_.is_host_down(link)) return;
   const std::uint32_t host = tutti::sim::index(link) - topology_.hosts();
   Slice& slice = slices_[slice_of(HostId{host})];
@@ -44,7 +44,7 @@ void Fabric::Core::leave_slice(LinkId link) {
   if ((slice.followers & bit) != 0) leave(slice, bit);
 }
 
-Picoseconds Fabric::Core::busy_until(LinkId link) const {
+Picoseconds FabricCore::busy_until(LinkId link) const {
   const FabricPort& own = ports_[tutti::sim::index(link)];
   if (groups_.empty() || !topology_.is_host_down(link)) return own.busy_until;
   const std::uint32_t host = tutti::sim::index(link) - topology_.hosts();
@@ -53,7 +53,7 @@ Picoseconds Fabric::Core::busy_until(LinkId link) const {
   return follows ? slice.common.busy_until : own.busy_until;
 }
 
-TrafficCount Fabric::Core::counted(LinkId link, bool received) const {
+TrafficCount FabricCore::counted(LinkId link, bool received) const {
   const FabricPort& own = ports_[tutti::sim::index(link)];
   TrafficCount count = received ? own.rx : own.tx;
   if (groups_.empty() || !topology_.is_host_down(link)) return count;
@@ -65,8 +65,8 @@ TrafficCount Fabric::Core::counted(LinkId link, bool received) const {
   return count;
 }
 
-void Fabric::Core::send_to_leaf(std::uint32_t at, std::uint64_t hosts, Incoming& in,
-                                const TrainPart& part) {
+void FabricCore::send_to_leaf(std::uint32_t at, std::uint64_t hosts, Incoming& in,
+                              const TrainPart& part) {
   counters_.in_flight += static_cast<std::uint64_t>(std::popcount(hosts)) * part.count;
   Slice& slice = slices_[at];
   const std::uint32_t first_link = topology_.hosts() + slice.first_host;
@@ -99,7 +99,7 @@ void Fabric::Core::send_to_leaf(std::uint32_t at, std::uint64_t hosts, Incoming&
 }
 
 /// Sends to all ports that follow the slice.
-void Fabric::Core::send_in_common(std::uint32_t at, Incoming& in, const TrainPart& part) {
+void FabricCore::send_in_common(std::uint32_t at, Incoming& in, const TrainPart& part) {
   Slice& slice = slices_[at];
   const Packet packet = flights_[part.flight].packet;
   const auto first_link = static_cast<LinkId>(topology_.hosts() + slice.first_host);
@@ -156,7 +156,7 @@ void Fabric::Core::send_in_common(std::uint32_t at, Incoming& in, const TrainPar
   ++counters_.leaf_events;
 }
 
-void Fabric::Core::arrive_at_leaf(const Event& event) {
+void FabricCore::arrive_at_leaf(const Event& event) {
   const auto place = static_cast<std::uint32_t>(event.argument);
   const LeafRun run = leaf_runs_[place];
   leaf_runs_.give_back(place);

@@ -2,13 +2,13 @@
 // destination reversed. Each switch keeps one sum a reduction and sends it on after the last
 // contribution from its side of the tree. Link traffic and its times are exact; the arithmetic
 // takes no longer than forwarding.
-#include "sim/fabric/fabric_core.hpp"
+#include "sim/fabric/core/fabric_core.hpp"
 
 namespace tutti::sim {
 
 /// For each switch of a group's tree, the link towards a destination's leaf; kNoLink at that leaf
 /// and outside the tree.
-const std::vector<LinkId>& Fabric::Core::towards(std::uint32_t group, HostId destination) {
+const std::vector<LinkId>& FabricCore::towards(std::uint32_t group, HostId destination) {
   Group& tree = groups_[group];
   const std::uint32_t leaf = tutti::sim::index(topology_.leaf_of(destination));
   if (tree.towards.empty()) tree.towards.resize(topology_.leaves());
@@ -30,8 +30,8 @@ const std::vector<LinkId>& Fabric::Core::towards(std::uint32_t group, HostId des
 
 /// The number of contributions that a switch waits for: one from each tree neighbour except that
 /// towards the destination, and one from each member host except the destination.
-std::uint32_t Fabric::Core::contributions_at(SwitchId at, const Packet& packet,
-                                             LinkId towards_destination) {
+std::uint32_t FabricCore::contributions_at(SwitchId at, const Packet& packet,
+                                           LinkId towards_destination) {
   const std::uint32_t where = tutti::sim::index(at);
   const Group& tree = groups_[packet.flow];
   std::uint32_t count = tree.first_links[where + 1] - tree.first_links[where];
@@ -46,7 +46,7 @@ std::uint32_t Fabric::Core::contributions_at(SwitchId at, const Packet& packet,
   return count;
 }
 
-void Fabric::Core::forward_contribution(SwitchId at, Incoming& in, const TrainPart& part) {
+void FabricCore::forward_contribution(SwitchId at, Incoming& in, const TrainPart& part) {
   const Packet packet = flights_[part.flight].packet;
   const HostId destination{packet.target};
   const bool last_switch = topology_.leaf_of(destination) == at;

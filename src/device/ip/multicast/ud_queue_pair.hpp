@@ -2,7 +2,7 @@
 #pragma once
 
 #include "device/ip/datagram_batch.hpp"
-#include "device/ip/multicast_queue_pair.hpp"
+#include "device/ip/multicast/multicast_queue_pair.hpp"
 
 namespace tutti::device::ip {
 

@@ -1,5 +1,5 @@
 // Forwarding of a packet: arrival at a port, choice of the next link, departure.
-#include "sim/fabric/fabric_core.hpp"
+#include "sim/fabric/core/fabric_core.hpp"
 
 namespace tutti::sim {
 namespace {
@@ -14,9 +14,7 @@ std::uint32_t scale(std::uint64_t hash, std::uint32_t bound) {
 
 }  // namespace
 
-void Fabric::handle(const Event& event) { core_->handle(event); }
-
-void Fabric::Core::handle(const Event& event) {
+void FabricCore::handle(const Event& event) {
   switch (kind_of(event)) {
     case EventKind::fabric_arrival:
       return arrive(event);
@@ -29,7 +27,7 @@ void Fabric::Core::handle(const Event& event) {
   }
 }
 
-Picoseconds Fabric::Core::inject(Picoseconds now, HostId from, const Packet& packet) {
+Picoseconds FabricCore::inject(Picoseconds now, HostId from, const Packet& packet) {
   const std::uint32_t slot = flights_.take();
   Flight& flight = flights_[slot];
   flight.packet = packet;
@@ -58,11 +56,11 @@ Picoseconds Fabric::Core::inject(Picoseconds now, HostId from, const Packet& pac
   return in.hold != 0 ? kForever : in.left_at;
 }
 
-void Fabric::Core::unreference(std::uint32_t flight, std::uint32_t references) {
+void FabricCore::unreference(std::uint32_t flight, std::uint32_t references) {
   if ((flights_[flight].references -= references) == 0) flights_.give_back(flight);
 }
 
-void Fabric::Core::arrive(const Event& event) {
+void FabricCore::arrive(const Event& event) {
   const auto link = static_cast<LinkId>(target_of(event));
   TrainPart part = TrainPart::unpack(event.argument);
   if (topology_.is_host_down(link)) return deliver(event, part, link);
@@ -95,7 +93,7 @@ void Fabric::Core::arrive(const Event& event) {
   unreference(part.flight);
 }
 
-void Fabric::Core::deliver(const Event& event, const TrainPart& part, LinkId link) {
+void FabricCore::deliver(const Event& event, const TrainPart& part, LinkId link) {
   const Packet packet = flights_[part.flight].packet;
   FabricPort& port = ports_[tutti::sim::index(link)];
   port.rx.packets += part.count;
@@ -109,7 +107,7 @@ void Fabric::Core::deliver(const Event& event, const TrainPart& part, LinkId lin
   sink_.arrived({event.time, packet_time(link, packet), part.first, part.count}, host, packet);
 }
 
-void Fabric::Core::forward(SwitchId at, Incoming& in, const TrainPart& part) {
+void FabricCore::forward(SwitchId at, Incoming& in, const TrainPart& part) {
   const Packet& packet = flights_[part.flight].packet;
   if (packet.multicast) return forward_multicast(at, in, part);
   if (packet.reduced) return forward_contribution(at, in, part);
@@ -119,7 +117,7 @@ void Fabric::Core::forward(SwitchId at, Incoming& in, const TrainPart& part) {
   send(link, in, part);
 }
 
-void Fabric::Core::forward_multicast(SwitchId at, Incoming& in, const TrainPart& part) {
+void FabricCore::forward_multicast(SwitchId at, Incoming& in, const TrainPart& part) {
   const Packet packet = flights_[part.flight].packet;
   const std::uint32_t where = tutti::sim::index(at);
   const Group* group = &groups_[packet.target];
@@ -142,8 +140,8 @@ void Fabric::Core::forward_multicast(SwitchId at, Incoming& in, const TrainPart&
 }
 
 /// Chooses one of the shortest links; kNoLink if all are down.
-LinkId Fabric::Core::choose(const NextLinks& next, SwitchId at, const Packet& packet,
-                            std::uint32_t first, Picoseconds ready) {
+LinkId FabricCore::choose(const NextLinks& next, SwitchId at, const Packet& packet,
+                          std::uint32_t first, Picoseconds ready) {
   const std::uint32_t size = next.size();
   if (size == 1 && down_.empty()) return next[0];
   std::uint32_t chosen = 0;
@@ -180,7 +178,7 @@ LinkId Fabric::Core::choose(const NextLinks& next, SwitchId at, const Packet& pa
 }
 
 /// Whether the packets of a train leave back to back at every port that they use.
-bool Fabric::Core::goes_as_one(SwitchId at, const Incoming& in, const TrainPart& part) {
+bool FabricCore::goes_as_one(SwitchId at, const Incoming& in, const TrainPart& part) {
   const Packet& packet = flights_[part.flight].packet;
   const std::uint32_t where = tutti::sim::index(at);
   if (!packet.multicast) {
@@ -205,7 +203,7 @@ bool Fabric::Core::goes_as_one(SwitchId at, const Incoming& in, const TrainPart&
   return true;
 }
 
-bool Fabric::Core::fits_as_one(LinkId link, const Incoming& in, const TrainPart& part) {
+bool FabricCore::fits_as_one(LinkId link, const Incoming& in, const TrainPart& part) {
   const Packet& packet = flights_[part.flight].packet;
   const Picoseconds time = packet_time(link, packet);
   const Picoseconds start = std::max({in.ready, in.tail - time, busy_until(link)});
@@ -225,7 +223,7 @@ bool Fabric::Core::fits_as_one(LinkId link, const Incoming& in, const TrainPart&
   return bytes <= settings_.credit_bytes && !waits(link) && has_credit(link, start, bytes);
 }
 
-void Fabric::Core::send(LinkId link, Incoming& in, const TrainPart& part) {
+void FabricCore::send(LinkId link, Incoming& in, const TrainPart& part) {
   if (is_down(link)) return drop(link, in.ready, part, DropReason::link_down);
   leave_slice(link);
   const Packet& packet = flights_[part.flight].packet;
@@ -251,7 +249,7 @@ void Fabric::Core::send(LinkId link, Incoming& in, const TrainPart& part) {
 }
 
 /// Puts a part on a link, starting at `begin`.
-void Fabric::Core::start(LinkId link, Picoseconds begin, const TrainPart& part) {
+void FabricCore::start(LinkId link, Picoseconds begin, const TrainPart& part) {
   const Packet& packet = flights_[part.flight].packet;
   FabricPort& port = ports_[tutti::sim::index(link)];
   port.busy_until = begin + packet_time(link, packet) * part.count;
@@ -266,14 +264,14 @@ void Fabric::Core::start(LinkId link, Picoseconds begin, const TrainPart& part) 
   push_arrival(link, begin, part);
 }
 
-void Fabric::Core::push_arrival(LinkId link, Picoseconds begin, const TrainPart& part) {
+void FabricCore::push_arrival(LinkId link, Picoseconds begin, const TrainPart& part) {
   Flight& flight = flights_[part.flight];
   ++flight.references;
   queue_.push({begin + take_up_time(link, flight.packet),
                event_key(EventKind::fabric_arrival, tutti::sim::index(link)), part.pack()});
 }
 
-Picoseconds Fabric::Core::take_up_time(LinkId link, const Packet& packet) const {
+Picoseconds FabricCore::take_up_time(LinkId link, const Packet& packet) const {
   const Link& wire = topology_.link(link);
   const bool whole = settings_.forwarding == Forwarding::store_and_forward ||
                      topology_.is_host_down(link) || packet.wire_bytes <= kLeadBytes;
@@ -282,7 +280,7 @@ Picoseconds Fabric::Core::take_up_time(LinkId link, const Packet& packet) const 
   return time + latencies_[wire.spec];
 }
 
-void Fabric::Core::drop(LinkId link, Picoseconds when, const TrainPart& part, DropReason reason) {
+void FabricCore::drop(LinkId link, Picoseconds when, const TrainPart& part, DropReason reason) {
   counters_.dropped += part.count;
   counters_.in_flight -= part.count;
   const Packet packet = flights_[part.flight].packet;

@@ -1,4 +1,4 @@
-#include "device/ip/ud_queue_pair.hpp"
+#include "device/ip/multicast/ud_queue_pair.hpp"
 
 #include <algorithm>
 

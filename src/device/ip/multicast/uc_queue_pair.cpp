@@ -1,10 +1,11 @@
-#include "device/ip/uc/uc_queue_pair.hpp"
+#include "device/ip/multicast/uc_queue_pair.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "base/error.hpp"
+#include "device/ip/chunk_shape.hpp"
 
 namespace tutti::device::ip {
 

@@ -1,4 +1,4 @@
-#include "device/ip/uc/waiting_message.hpp"
+#include "device/ip/multicast/waiting_message.hpp"
 
 #include <netinet/udp.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
-#include "device/ip/multicast_queue_pair.hpp"
-#include "device/ip/uc/uc_queue_pair.hpp"
-#include "device/ip/ud_queue_pair.hpp"
+#include "device/ip/multicast/multicast_queue_pair.hpp"
+#include "device/ip/multicast/uc_queue_pair.hpp"
+#include "device/ip/multicast/ud_queue_pair.hpp"
 
 namespace tutti::device::ip {
 

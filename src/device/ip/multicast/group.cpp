@@ -1,4 +1,4 @@
-#include "device/ip/group.hpp"
+#include "device/ip/multicast/group.hpp"
 
 #include <arpa/inet.h>
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "sim/fabric/fabric.hpp"
+#include "sim/fabric/fabric_types.hpp"
 #include "sim/fabric/huge_pages.hpp"
 
 namespace tutti::sim {
@@ -62,9 +62,10 @@ struct TrainPart {
   }
 };
 
-class Fabric::Core {
+class FabricCore {
  public:
-  Core(EventQueue& queue, const Topology& topology, const FabricSettings& settings, Sink& sink);
+  FabricCore(EventQueue& queue, const Topology& topology, const FabricSettings& settings,
+             Sink& sink);
 
   Result<GroupId> create_group(std::span<const HostId> members, TreeChoice choice);
   Picoseconds inject(Picoseconds now, HostId from, const Packet& packet);
@@ -170,7 +171,7 @@ class Fabric::Core {
     std::uint32_t hold = 0;      ///< out: set if a copy waits
   };
 
-  // Forwarding (fabric_forward.cpp).
+  // Forwarding (fabric_core_forward.cpp).
   void arrive(const Event& event);
   void deliver(const Event& event, const TrainPart& part, LinkId link);
   void forward(SwitchId at, Incoming& in, const TrainPart& part);
@@ -191,13 +192,13 @@ class Fabric::Core {
   /// From the start of a packet until its receiver may process it.
   Picoseconds take_up_time(LinkId link, const Packet& packet) const;
 
-  // Loss (fabric_faults.cpp).
+  // Loss (fabric_core_faults.cpp).
   bool lost(LinkId link, const Packet& packet, std::uint32_t i);
   void send_with_loss(LinkId link, Picoseconds start, const TrainPart& part);
   std::uint64_t loss_threshold(LinkId link, std::uint32_t wire_bytes);
   bool is_down(LinkId link) const { return !down_.empty() && down_.contains(index(link)); }
 
-  // Credits (fabric_credit.cpp).
+  // Credits (fabric_core_credit.cpp).
   bool has_credit(LinkId link, Picoseconds when, std::uint64_t bytes);
   void wait_for_credit(LinkId link, Incoming& in, const TrainPart& part);
   void release(LinkId link, const Release& room);
@@ -210,7 +211,7 @@ class Fabric::Core {
     return !credits_.empty() && credits_[index(link)].first_waiter != 0;
   }
 
-  // Leaves (fabric_leaf.cpp).
+  // Leaves (fabric_core_leaf.cpp).
   void send_to_leaf(std::uint32_t slice, std::uint64_t hosts, Incoming& in, const TrainPart& part);
   void send_in_common(std::uint32_t slice, Incoming& in, const TrainPart& part);
   void arrive_at_leaf(const Event& event);
@@ -224,13 +225,13 @@ class Fabric::Core {
   }
   TrafficCount counted(LinkId link, bool received) const;
 
-  // Trees (fabric_group.cpp).
+  // Trees (fabric_core_group.cpp).
   Status add_members(std::span<const HostId> members, Group& group,
                      std::vector<bool>& needed) const;
   void grow_tree(std::uint32_t root, std::vector<LinkId>& to_parent,
                  std::vector<std::uint32_t>& order) const;
 
-  // Reductions (fabric_reduce.cpp).
+  // Reductions (fabric_core_reduce.cpp).
   const std::vector<LinkId>& towards(std::uint32_t group, HostId destination);
   std::uint32_t contributions_at(SwitchId at, const Packet& packet, LinkId towards_destination);
 

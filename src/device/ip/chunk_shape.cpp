@@ -1,0 +1,64 @@
+#include "device/ip/chunk_shape.hpp"
+
+#include <algorithm>
+
+#include "device/ip/address_record.hpp"
+#include "device/ip/datagram_sender.hpp"
+#include "device/ip/interface.hpp"
+#include "wire/header.hpp"
+#include "wire/segment.hpp"
+
+namespace tutti::device::ip {
+
+namespace {
+
+// Receive buffers hold at least this many messages, so that credits can flow.
+constexpr std::uint64_t kMinMessages = 8;
+
+constexpr std::uint32_t whole_granules(std::size_t bytes) {
+  return static_cast<std::uint32_t>(bytes / kChunkGranule * kChunkGranule);
+}
+
+std::uint32_t datagram_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
+  const std::uint32_t headers = ip_and_udp_bytes(family);
+  const std::uint32_t floor = headers + wire::kHeaderBytes + rc::kMinFrameBytes;
+  return std::min(std::max(mtu_bytes, floor) - headers, kMaxUdpPayload);
+}
+
+}  // namespace
+
+std::uint32_t chunk_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
+  return whole_granules(datagram_bytes_for_mtu(mtu_bytes, family) - wire::kHeaderBytes);
+}
+
+std::uint32_t segment_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
+  return whole_granules(datagram_bytes_for_mtu(mtu_bytes, family) - wire::kSegmentHeaderBytes);
+}
+
+std::uint32_t message_bytes_for_segment(std::uint32_t segment_bytes) {
+  const std::size_t segments =
+      std::min(wire::kMaxMessageBytes / (segment_bytes + wire::kSegmentHeaderBytes),
+               DatagramSender::kMaxBatch);
+  return static_cast<std::uint32_t>(segments * segment_bytes);
+}
+
+std::uint32_t message_bytes_for_window(std::uint32_t segment_bytes, std::uint64_t window_bytes) {
+  const auto share = whole_granules(window_bytes / kMinMessages);
+  return std::min(message_bytes_for_segment(segment_bytes), std::max(share, segment_bytes));
+}
+
+ChunkShape chunk_shape(const IpOptions& options, std::uint32_t mtu_bytes) {
+  const std::uint32_t limit = options.max_chunk_bytes == 0 ? UINT32_MAX : options.max_chunk_bytes;
+  if (options.multicast == Multicast::ud) {
+    const std::uint32_t chunk = std::min(chunk_bytes_for_mtu(mtu_bytes, options.family), limit);
+    return {.chunk_bytes = chunk, .datagram_bytes = chunk};
+  }
+  std::uint32_t segment = segment_bytes_for_mtu(mtu_bytes, options.family);
+  if (options.max_segment_bytes != 0) {
+    segment = std::max(kChunkGranule, whole_granules(std::min(segment, options.max_segment_bytes)));
+  }
+  return {.chunk_bytes = std::min(message_bytes_for_segment(segment), limit),
+          .datagram_bytes = segment};
+}
+
+}  // namespace tutti::device::ip
