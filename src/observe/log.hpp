@@ -8,7 +8,7 @@ namespace tutti::observe {
 /// Logs an error that no caller receives as a status.
 void complain(std::string_view sentence);
 
-/// A sentence about something that works, and that an operator may want to change.
+/// Logs a state that is no error but that the operator may want to change.
 void inform(std::string_view sentence);
 
 }  // namespace tutti::observe

@@ -46,7 +46,7 @@ class Polynomial {
   }
 
  private:
-  // (low, high, top) * r. Since 2^130 = 5, a multiple 4m of 4 at 2^128 equals 5m at 1; hence
+  // (low, high, top) * r: since 2^130 = 5, a multiple 4m of 4 at 2^128 equals 5m at 1, hence
   // folded_ = 5/4 of r's upper limb. top stays below 8, so nothing overflows.
   void multiply(std::uint64_t low, std::uint64_t high, std::uint64_t top) {
     const Uint128 at0 = Uint128{low} * key_.low + Uint128{high} * folded_;

@@ -45,7 +45,7 @@ Block aes_encrypt_aesni(const AesKey& key, Block block);
 #endif
 
 /// NH of `groups` whole groups at `source`. The copying version also writes them to `destination`,
-/// which the other ignores. `key` has one group more than the source and is aligned to a group.
+/// which the other ignores. `key` is aligned to a group and has one group more than `source`.
 using NhFunction = Block (*)(const std::byte* key, std::byte* destination, const std::byte* source,
                              std::size_t groups);
 
