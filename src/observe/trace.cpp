@@ -45,7 +45,7 @@ Trace::NameIndex Trace::index_of(std::string_view name) {
 
 void Trace::keep(Span span, std::string_view name, std::string_view category,
                  const TraceArguments& arguments) {
-  if (spans_.size() == most_spans_) {
+  if (spans_.size() == max_spans_) {
     ++left_out_;
     return;
   }

@@ -37,8 +37,8 @@ using TraceArguments = std::vector<TraceArgument>;
 
 class Trace {
  public:
-  /// `most_spans`: number of spans kept; later ones are only counted.
-  explicit Trace(std::size_t most_spans = 2'000'000) : most_spans_(most_spans) {}
+  /// `max_spans`: number of spans kept; later ones are only counted.
+  explicit Trace(std::size_t max_spans = 2'000'000) : max_spans_(max_spans) {}
 
   /// Names a group of tracks and returns its number, one more than the highest so far.
   std::uint32_t add_group(std::string_view name);
@@ -95,7 +95,7 @@ class Trace {
             const TraceArguments& arguments);
   void write_span(std::ostream& out, const Span& span) const;
 
-  std::size_t most_spans_;
+  std::size_t max_spans_;
   std::uint64_t left_out_ = 0;
   std::uint32_t next_group_ = 0;
   std::vector<Named> groups_;

@@ -11,17 +11,17 @@ const char* to_string(TraceKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-TraceLog::TraceLog(std::string name, std::size_t most_spans, Clock clock)
-    : name_(std::move(name)), most_spans_(std::max<std::size_t>(most_spans, 1)), clock_(clock) {
-  ring_.reserve(most_spans_);
+TraceLog::TraceLog(std::string name, std::size_t max_spans, Clock clock)
+    : name_(std::move(name)), max_spans_(std::max<std::size_t>(max_spans, 1)), clock_(clock) {
+  ring_.reserve(max_spans_);
 }
 
 void TraceLog::add(const TraceSpan& span) {
   const std::lock_guard lock(mutex_);
-  if (ring_.size() < most_spans_) {
+  if (ring_.size() < max_spans_) {
     ring_.push_back(span);
   } else {
-    ring_[added_ % most_spans_] = span;
+    ring_[added_ % max_spans_] = span;
   }
   ++added_;
 }
@@ -29,7 +29,7 @@ void TraceLog::add(const TraceSpan& span) {
 TraceLog::Content TraceLog::content() const {
   const std::lock_guard lock(mutex_);
   Content content{ring_, added_ - ring_.size()};
-  const auto oldest = static_cast<std::ptrdiff_t>(content.dropped % most_spans_);
+  const auto oldest = static_cast<std::ptrdiff_t>(content.dropped % max_spans_);
   if (oldest > 0)
     std::rotate(content.spans.begin(), content.spans.begin() + oldest, content.spans.end());
   return content;

@@ -52,7 +52,7 @@ class TraceLog {
   /// Returns the time of the process, or of the simulation.
   using Clock = Instant (*)();
 
-  TraceLog(std::string name, std::size_t most_spans, Clock clock);
+  TraceLog(std::string name, std::size_t max_spans, Clock clock);
   TraceLog(const TraceLog&) = delete;
   TraceLog& operator=(const TraceLog&) = delete;
 
@@ -68,7 +68,7 @@ class TraceLog {
 
  private:
   std::string name_;
-  std::size_t most_spans_;
+  std::size_t max_spans_;
   Clock clock_;
   mutable std::mutex mutex_;  ///< guards the members below
   std::vector<TraceSpan> ring_;
