@@ -25,7 +25,7 @@ class Job {
  public:
   void operate(Input& input) {
     const auto what = input.take<std::uint8_t>();
-    now_ += Nanoseconds(what >> 4);
+    now_ = now_ + Nanoseconds(what >> 4);
     const Rank peer = rank_of(1 + what / 8 % 2);
     const std::uint32_t epoch = kFirstEpoch + input.take<std::uint8_t>() % 64;
     switch (what % 4) {
@@ -38,7 +38,7 @@ class Job {
         ask(peer, epoch, input);
         break;
       case 2:
-        acks_.on_have(peer, epoch);
+        acks_.on_ack(peer, epoch);
         kept_.release(acks_);
         std::erase_if(held_, [&](std::uint32_t one) { return acks_.all_but(kMe, one); });
         break;

@@ -15,7 +15,7 @@ class SilentQueuePair final : public device::MulticastQueuePair {
   Result<std::uint32_t> post(const device::ChunkRun&) override { return 0u; }
   std::uint64_t unsent_bytes() override { return 0; }
   std::size_t poll(std::span<device::ReceivedChunk>) override { return 0; }
-  bool place(const device::ReceivedChunk&, std::byte*) override { return true; }
+  bool copy_and_verify(const device::ReceivedChunk&, std::byte*) override { return true; }
   void release() override {}
   Status post_probe(std::uint32_t) override { return {}; }
 };

@@ -116,7 +116,7 @@ void check_hostile_chunks(Input input) {
   while (const std::size_t count = pair.poll(chunks)) {
     for (const device::ReceivedChunk& chunk : std::span(chunks).first(count)) {
       require(chunk.source == rank_of(1) && chunk.payload.size() <= destination.size());
-      require(pair.place(chunk, destination.data()));
+      require(pair.copy_and_verify(chunk, destination.data()));
       require(std::equal(chunk.payload.begin(), chunk.payload.end(), destination.begin()));
     }
     pair.release();
