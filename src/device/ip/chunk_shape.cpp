@@ -1,16 +1,23 @@
 #include "device/ip/chunk_shape.hpp"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 
 #include "device/ip/address_record.hpp"
 #include "device/ip/datagram_sender.hpp"
 #include "device/ip/interface.hpp"
+#include "device/rc/rc_channel.hpp"
 #include "wire/header.hpp"
 #include "wire/segment.hpp"
 
 namespace tutti::device::ip {
 
 namespace {
+
+constexpr std::uint32_t kUdpBytes = 8;
+constexpr std::uint32_t kIpv4Bytes = 20;
+constexpr std::uint32_t kIpv6Bytes = 40;
 
 // Receive buffers hold at least this many messages, so that credits can flow.
 constexpr std::uint64_t kMinMessages = 8;
@@ -26,6 +33,10 @@ std::uint32_t datagram_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
 }
 
 }  // namespace
+
+std::uint32_t ip_and_udp_bytes(int family) {
+  return (family == AF_INET6 ? kIpv6Bytes : kIpv4Bytes) + kUdpBytes;
+}
 
 std::uint32_t chunk_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
   return whole_granules(datagram_bytes_for_mtu(mtu_bytes, family) - wire::kHeaderBytes);

@@ -7,6 +7,8 @@
 
 namespace tutti::device::ip {
 
+/// Length of the IP and UDP headers.
+std::uint32_t ip_and_udp_bytes(int family);
 /// Largest payload of a chunk sent as one datagram at this MTU.
 std::uint32_t chunk_bytes_for_mtu(std::uint32_t mtu_bytes, int family);
 /// Largest payload of one segment of a UC message at this MTU.

@@ -17,17 +17,9 @@ namespace tutti::device::ip {
 
 namespace {
 
-constexpr std::uint32_t kUdpBytes = 8;
-constexpr std::uint32_t kIpv4Bytes = 20;
-constexpr std::uint32_t kIpv6Bytes = 40;
-
 // Payload share of the receive buffer if datagrams arrive unmerged; the rest is kernel overhead.
 // Measured with 1000-byte datagrams.
 constexpr double kPayloadShare = 0.4;
-
-std::uint32_t ip_and_udp_bytes(int family) {
-  return (family == AF_INET6 ? kIpv6Bytes : kIpv4Bytes) + kUdpBytes;
-}
 
 // A frame's tag is computed in two parts, because its data lie in the user's memory. The near part,
 // next to the header, is the whole of a short frame and the first 64 bytes of a long one.
