@@ -52,7 +52,7 @@ std::vector<pid_t> threads() {
   return all;
 }
 
-/// Where this program was loaded: addr2line wants addresses as they stand in the file.
+/// The load address of this program: addr2line expects addresses relative to the file.
 std::uintptr_t load_address() {
   std::uintptr_t address = 0;
   dl_iterate_phdr(

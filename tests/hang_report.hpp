@@ -1,15 +1,15 @@
-// What the threads of a test program that hangs are doing, for whoever reads its log later.
+// Writes the stacks of a hanging test program to its log.
 #pragma once
 
 #include <chrono>
 
 namespace tutti::test {
 
-/// From now on, each time that so long has passed without report_later(): writes every thread's
-/// stack to standard error, once. Nothing is ended; that is for who started the program.
+/// From now on, each time `patience` has passed without report_later(): writes every thread's stack
+/// to standard error, once. Ending the program is left to its parent.
 void report_hang_after(std::chrono::seconds patience);
 
-/// A test begins or ends: it is no hang yet.
+/// A test begins or ends: the program does not hang.
 void report_later();
 
 }  // namespace tutti::test

@@ -7,7 +7,7 @@
 
 namespace tutti::test {
 
-/// What a test may need, as TUTTI_REQUIRE and tests/requirements.py name it.
+/// Capabilities that a test may need, as TUTTI_REQUIRE and tests/requirements.py name them.
 inline constexpr std::array<std::string_view, 10> kCapabilities = {
     "lab", "netadmin", "root", "ipv6", "priority", "nicelimit", "timens", "cores", "mpi", "pmix"};
 

@@ -4,7 +4,7 @@ import os
 import sys
 import unittest
 
-# What a test may need. tests/requirements.hpp has the same names but `fuzz`, which tools/test.sh looks for.
+# Capabilities that a test may need. tests/requirements.hpp has the same names but `fuzz`, which tools/test.sh looks for.
 CAPABILITIES = {
     "lab": "network namespaces, so that `tutti lab run` works",
     "netadmin": "traffic shaping, injected loss and persistent labs: root with CAP_NET_ADMIN, tc and nft",

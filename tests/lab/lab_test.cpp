@@ -60,7 +60,7 @@ sockaddr_in ipv4(const std::string& address) {
   return result;
 }
 
-/// A bound receiver on a host; the test fails if it cannot be made.
+/// A bound receiver on a host; a failure to make one fails the test.
 device::Descriptor receiver_on(const Lab& lab, int host) {
   Result<device::Descriptor> made = lab.socket_on(host, AF_INET, SOCK_DGRAM);
   EXPECT_TRUE(made) << made.status().to_string();
@@ -149,7 +149,7 @@ void drain(const device::Descriptor& receiver, Seen& seen, milliseconds quiet) {
   }
 }
 
-/// Sends probes until the receiver has got one; false if it never does.
+/// Sends probes until the receiver gets one; false if it never does.
 bool reaches(const device::Descriptor& sender, const device::Descriptor& receiver) {
   Seen seen;
   const auto end = steady_clock::now() + kPatience;
@@ -161,7 +161,7 @@ bool reaches(const device::Descriptor& sender, const device::Descriptor& receive
   return seen.probed;
 }
 
-/// Sends numbered datagrams, few enough at a time for the receivers' buffers, and collects.
+/// Sends numbered datagrams, in bursts that fit the receivers' buffers, and collects them.
 std::vector<Seen> exchange(const device::Descriptor& sender,
                            const std::vector<const device::Descriptor*>& receivers,
                            std::uint32_t count) {
@@ -557,7 +557,7 @@ TEST(Lab, LabOfAKilledOwnerIsRemoved) {
   ASSERT_TRUE(state) << state.status().to_string();
   EXPECT_TRUE(state->abandoned());
   EXPECT_TRUE(wait_until([&] { return launch::process_start(state->keeper) == 0; }));
-  // Another test that runs at the same time may be the one that removes it.
+  // Another test that runs at the same time may remove it first.
   remove_abandoned_labs();
   EXPECT_FALSE(recorded(name));
 }

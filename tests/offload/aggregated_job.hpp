@@ -1,5 +1,5 @@
-// A job whose ranks are threads of this process, with aggregators beside them, over the real
-// network stack on the loopback.
+// A job whose ranks are threads of this process, with aggregators, over the real network stack on
+// loopback.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ inline ServiceKey service_key(const std::string& text = kKey) {
   return {first, first + text.size()};
 }
 
-/// A network that misbehaves by plan; null: one that does not.
+/// A network with planned faults, or null for none.
 inline std::shared_ptr<device::fault::FaultDevice> faulty_network(const std::string& faults) {
   auto plan = device::fault::FaultPlan::parse(faults);
   EXPECT_TRUE(plan.ok()) << plan.status().to_string();
@@ -82,13 +82,13 @@ inline Counters counters_of(const AggregatorService& service) {
 
 inline CommunicatorOptions patient(std::shared_ptr<device::Device> device = nullptr) {
   CommunicatorOptions options;
-  options.peer_timeout = kPatience;  // a busy machine is no dead peer
+  options.peer_timeout = kPatience;  // a busy machine is not a dead peer
   options.create_timeout = kPatience;
   options.device = std::move(device);
   return options;
 }
 
-/// One rank's hands on the job.
+/// One rank's access to the job.
 struct Member {
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
@@ -106,7 +106,7 @@ struct Member {
   }
 };
 
-/// Creates the aggregation of each rank, in threads, and runs the body with what came of it.
+/// Creates the aggregation of each rank, in threads, and runs the body with the result.
 inline void on_ranks(
     std::uint32_t size, const CommunicatorOptions& options, const AggregationOptions& aggregation,
     const std::function<void(Member&, const Result<std::shared_ptr<Aggregation>>&)>& body) {
@@ -126,7 +126,7 @@ inline void on_ranks(
   for (std::thread& thread : threads) thread.join();
 }
 
-/// The same where joining must succeed.
+/// The same for a join that must succeed.
 inline void on_joined_ranks(std::uint32_t size, const CommunicatorOptions& options,
                             const std::vector<std::string>& aggregators,
                             const std::function<void(Member&)>& body) {
@@ -137,8 +137,8 @@ inline void on_joined_ranks(std::uint32_t size, const CommunicatorOptions& optio
   });
 }
 
-/// A rank's vector: bytes that no other seed has, but small numbers where they are floats, so that
-/// no operation ends in infinities only.
+/// A rank's vector: bytes that differ for every seed, but small numbers for floats, so that not
+/// every operation ends in infinities.
 inline std::vector<std::byte> contribution(DataType type, std::size_t count, std::uint64_t seed) {
   std::vector<std::byte> bytes(count * element_bytes(type));
   for (std::size_t i = 0; i < count; ++i) {
@@ -177,7 +177,7 @@ inline std::vector<std::byte> factor_of(DataType type, std::uint32_t rank) {
   return contribution(type, 1, 9000 + rank);
 }
 
-/// What a reduction gives, folded by the scalar kernels in the order of `ranks`.
+/// The result of a reduction, folded by the scalar kernels in the order of `ranks`.
 inline std::vector<std::byte> folded(DataType type, ReduceOperation operation,
                                      const std::vector<std::vector<std::byte>>& inputs,
                                      const std::vector<std::uint32_t>& ranks) {
@@ -195,7 +195,7 @@ inline std::vector<std::byte> folded(DataType type, ReduceOperation operation,
   return result;
 }
 
-/// 0, 1, ... or, behind `owner`, around to it.
+/// 0, 1, ... or, after `owner`, around to it.
 inline std::vector<std::uint32_t> rank_order(std::uint32_t size) {
   std::vector<std::uint32_t> ranks;
   for (std::uint32_t r = 0; r < size; ++r) ranks.push_back(r);

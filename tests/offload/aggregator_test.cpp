@@ -1,5 +1,4 @@
-// How jobs and aggregators come together and part: keys, limits, absence, restarts, and what ends
-// a call that must not go on.
+// Joining and leaving aggregators: keys, limits, absence, restarts, and calls that must fail.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -36,7 +35,7 @@ class Aggregator : public testing::Test {
   }
 };
 
-/// A sum of ones, which must be the number of ranks.
+/// Checks a sum of ones, which is the number of ranks.
 void check_sum(const Member& member, std::size_t count = 3001) {
   const std::vector<std::int32_t> ones(count, 1);
   std::vector<std::int32_t> sums(count);
@@ -48,7 +47,7 @@ void check_sum(const Member& member, std::size_t count = 3001) {
             static_cast<std::ptrdiff_t>(count));
 }
 
-/// How joining ends, which is the same at all ranks but for the fault it names.
+/// The error of a join, which is the same at all ranks up to the fault it names.
 Status how_joining_fails(std::uint32_t size, const AggregationOptions& options) {
   Status found;
   std::mutex mutex;
@@ -67,22 +66,20 @@ bool names(const Status& status, const std::string& what) {
   return status.message().find(what) != std::string::npos;
 }
 
-/// A TCP port where nobody listens.
+/// The address of a TCP port without a listener.
 std::string silent_address() {
   const auto socket = listen_on({"127.0.0.1", 0});
   return "127.0.0.1:" + std::to_string(*bound_port(*socket));
 }
 
-/// Waits until the jobs have left; how soon is no matter of a test.
+/// Waits until the jobs have left; the time that takes does not matter.
 bool empties(const AggregatorService& service) {
   const Instant deadline = now() + kPatience;
   while (service.jobs() > 0 && now() < deadline) std::this_thread::yield();
   return service.jobs() == 0;
 }
 
-// ---- coming together ----------------------------------------------------------------------------
-
-TEST_F(Aggregator, AWrongKeyIsNamedAtEveryRank) {
+TEST_F(Aggregator, WrongKeyIsNamedAtEveryRank) {
   const auto service = start_service();
   ::setenv("TUTTI_AGGREGATOR_KEY", "another key, long enough", 1);
   const Status status = how_joining_fails(3, {{address_of(*service)}, false, {}});
@@ -92,20 +89,20 @@ TEST_F(Aggregator, AWrongKeyIsNamedAtEveryRank) {
   EXPECT_EQ(service->jobs(), 0u);
 }
 
-TEST_F(Aggregator, NoKeyAtAllIsAnErrorThatSaysHowToMakeOne) {
+TEST_F(Aggregator, MissingKeyIsAnErrorWithTheRemedy) {
   ::unsetenv("TUTTI_AGGREGATOR_KEY");
   const Status status = how_joining_fails(2, {{"127.0.0.1:7600"}, false, {}});
   EXPECT_TRUE(names(status, "TUTTI_AGGREGATOR_KEY_FILE")) << status.to_string();
 }
 
-TEST_F(Aggregator, AnAbsentOneIsNamedWithTheRemedy) {
+TEST_F(Aggregator, AbsentAggregatorIsNamedWithTheRemedy) {
   const std::string address = silent_address();
   const Status status = how_joining_fails(3, {{address}, false, {}});
   EXPECT_TRUE(names(status, "aggregator " + address)) << status.to_string();
   EXPECT_TRUE(names(status, "tutti aggregator --listen")) << status.to_string();
 }
 
-TEST_F(Aggregator, WithFallbackAnAbsentOneIsDoneWithoutAndVisiblySo) {
+TEST_F(Aggregator, FallbackReplacesAnAbsentAggregatorVisibly) {
   const auto present = start_service();
   const std::string absent = silent_address();
   on_ranks(3, patient(), {{address_of(*present), absent}, true, {}},
@@ -120,7 +117,7 @@ TEST_F(Aggregator, WithFallbackAnAbsentOneIsDoneWithoutAndVisiblySo) {
   EXPECT_TRUE(empties(*present)) << "the one that came is let go";
 }
 
-TEST_F(Aggregator, AFullOneSaysSoAndServesAgainWhenAJobHasLeft) {
+TEST_F(Aggregator, FullAggregatorRefusesUntilAJobLeaves) {
   const auto service = start_service(kSmall, nullptr, 1);
   on_joined_ranks(2, patient(), {address_of(*service)}, [&](Member& member) {
     check_sum(member);
@@ -150,7 +147,7 @@ void expect_windows_of(std::uint32_t slots, std::uint32_t ranks, const Aggregato
   });
 }
 
-TEST_F(Aggregator, OneWithoutMemoryOffersSmallerWindowsAndThenNone) {
+TEST_F(Aggregator, ScarceMemoryShrinksTheWindowsThenRefuses) {
   engine::WindowConfig terms = kLargeSegments;
   terms.slots = 16;
   const auto service = start_service(terms, nullptr, 32, 0, window_bytes(3, 4));
@@ -161,13 +158,13 @@ TEST_F(Aggregator, OneWithoutMemoryOffersSmallerWindowsAndThenNone) {
   EXPECT_TRUE(names(status, "--memory-mib")) << status.to_string();
 }
 
-TEST_F(Aggregator, OneJobLeavesMemoryToThoseThatComeLater) {
+TEST_F(Aggregator, OneJobLeavesMemoryForLaterJobs) {
   const auto service = start_service(kLargeSegments, nullptr, 32, 0, 4 * window_bytes(2, 16));
   ASSERT_NE(service, nullptr);
   expect_windows_of(16, 2, *service);
 }
 
-TEST_F(Aggregator, ARestartedOneServesNewCommunicators) {
+TEST_F(Aggregator, RestartedAggregatorServesNewCommunicators) {
   auto service = start_service();
   const std::uint16_t port = service->port();
   const std::string address = address_of(*service);
@@ -179,7 +176,7 @@ TEST_F(Aggregator, ARestartedOneServesNewCommunicators) {
   EXPECT_EQ(counters_of(*service)["in_network_calls"], 1u);
 }
 
-TEST_F(Aggregator, TheEnvironmentNamesThem) {
+TEST_F(Aggregator, AggregatorsAreReadFromTheEnvironment) {
   ::setenv("TUTTI_AGGREGATORS", "10.0.0.1:7600,,10.0.0.2:7600", 1);
   ::setenv("TUTTI_AGGREGATOR_FALLBACK", "1", 1);
   const auto options = AggregationOptions::with_environment({}, false);
@@ -189,9 +186,7 @@ TEST_F(Aggregator, TheEnvironmentNamesThem) {
   EXPECT_EQ(own.aggregators, std::vector<std::string>{"h:1"});
 }
 
-// ---- parting ------------------------------------------------------------------------------------
-
-TEST_F(Aggregator, OneThatEndsInTheMiddleIsNamedAtEveryRank) {
+TEST_F(Aggregator, AggregatorThatEndsInACallIsNamedAtEveryRank) {
   auto service = start_service();
   const std::string address = address_of(*service);
   std::barrier<> under_way(4);
@@ -203,12 +198,12 @@ TEST_F(Aggregator, OneThatEndsInTheMiddleIsNamedAtEveryRank) {
   on_joined_ranks(3, patient(), {address}, [&](Member& member) {
     check_sum(member);
     std::vector<std::byte> data(100'000);
-    // Rank 2 never calls, so that the others' calls cannot end well.
+    // Rank 2 never calls, so that the others' calls cannot complete.
     Aggregation::Outcome outcome = Status(Code::internal, "not called");
     if (member.rank < 2) {
       outcome = member.aggregation->allreduce(data, data, {.will_wait = false});
     }
-    // All three, since one rank may be through the first call before another.
+    // All three wait, since one rank may finish the first call before another.
     under_way.arrive_and_wait();
     if (member.rank < 2) {
       const Status status = member.finish(outcome);
@@ -216,7 +211,7 @@ TEST_F(Aggregator, OneThatEndsInTheMiddleIsNamedAtEveryRank) {
       EXPECT_TRUE(names(status, "aggregator " + address)) << status.to_string();
     }
     failed.arrive_and_wait();
-    // Also the next call ends at once.
+    // The next call also fails at once.
     Status later;
     do {
       later = member.finish(member.aggregation->allreduce(data, data, {.will_wait = true}));
@@ -226,7 +221,7 @@ TEST_F(Aggregator, OneThatEndsInTheMiddleIsNamedAtEveryRank) {
   killer.join();
 }
 
-TEST_F(Aggregator, RanksThatCallDifferentThingsLearnWhoDiffers) {
+TEST_F(Aggregator, DifferentCallsFailWithTheNameOfTheRank) {
   const auto service = start_service();
   std::mutex mutex;
   std::set<std::string> said;
@@ -239,14 +234,14 @@ TEST_F(Aggregator, RanksThatCallDifferentThingsLearnWhoDiffers) {
     const std::lock_guard lock(mutex);
     said.insert(status.message());
   });
-  // Whoever came second differs from the first; at least one rank says who that is.
+  // The second caller differs from the first; at least one rank names it.
   EXPECT_TRUE(std::any_of(said.begin(), said.end(), [](const std::string& one) {
     return one.find("called another reduction") != std::string::npos;
   })) << testing::PrintToString(said);
   ASSERT_TRUE(empties(*service));
 }
 
-TEST_F(Aggregator, ServesWhatACallAsksForByName) {
+TEST_F(Aggregator, RequestedAlgorithmIsServedByName) {
   const auto service = start_service();
   on_joined_ranks(2, patient(), {address_of(*service)}, [&](Member& member) {
     std::vector<std::int32_t> ones(2000, 1);
@@ -276,7 +271,7 @@ TEST_F(Aggregator, ServesWhatACallAsksForByName) {
   EXPECT_EQ(counters_of(*service)["in_network_calls"], 3u);
 }
 
-TEST_F(Aggregator, CallsThatCannotBeAreRefusedBeforeAnythingIsSent) {
+TEST_F(Aggregator, ImpossibleCallsAreRefusedBeforeAnythingIsSent) {
   const auto service = start_service();
   on_joined_ranks(2, patient(), {address_of(*service)}, [&](Member& member) {
     std::vector<std::byte> data(40);
@@ -299,9 +294,7 @@ TEST_F(Aggregator, CallsThatCannotBeAreRefusedBeforeAnythingIsSent) {
   });
 }
 
-// ---- credits ------------------------------------------------------------------------------------
-
-/// A rank that says to have written everything at once, whatever its credit.
+/// A rank that claims to have written all segments at once, beyond its credit.
 class Greedy final : public engine::Operation {
  public:
   explicit Greedy(const engine::CallRecord& record)
@@ -334,7 +327,7 @@ class Greedy final : public engine::Operation {
   std::array<std::byte, engine::CallRecord::kBytes> record_;
 };
 
-TEST_F(Aggregator, ARankThatWritesWithoutCreditIsRefusedAndNamed) {
+TEST_F(Aggregator, RankThatWritesWithoutCreditIsRefusedAndNamed) {
   auto bootstraps = make_local_bootstraps(3);
   Status at_aggregator;
   std::uint64_t refused = 0;
@@ -359,7 +352,7 @@ TEST_F(Aggregator, ARankThatWritesWithoutCreditIsRefusedAndNamed) {
         greedy = made.get();
         operation = std::move(made);
       }
-      // Only rank 1 writes; rank 0 is asked nothing.
+      // Only rank 1 writes; rank 0 does nothing.
       if (rank != 0) {
         const auto completion = operation->completion();
         if (greedy != nullptr) {
@@ -378,8 +371,6 @@ TEST_F(Aggregator, ARankThatWritesWithoutCreditIsRefusedAndNamed) {
   EXPECT_TRUE(names(at_aggregator, "rank 1 wrote without credit")) << at_aggregator.to_string();
 }
 
-// ---- control connection -------------------------------------------------------------------------
-
 JoinRequest sample_request() {
   return {.unique_id = "tutti1/x",
           .address = "a:1",
@@ -392,7 +383,7 @@ JoinRequest sample_request() {
           .create_timeout = std::chrono::seconds(30)};
 }
 
-TEST(AggregatorFrame, ARequestComesBackAndOneOutsideItsLimitsDoesNot) {
+TEST(AggregatorFrame, RequestRoundTripsAndBadLimitsAreRefused) {
   const auto back = decode_join_request(encode(sample_request()));
   ASSERT_TRUE(back.ok()) << back.status().to_string();
   EXPECT_EQ(back->unique_id, "tutti1/x");
@@ -414,7 +405,7 @@ TEST(AggregatorFrame, ARequestComesBackAndOneOutsideItsLimitsDoesNot) {
   }
 }
 
-TEST(AggregatorFrame, AReplyCarriesTheTermsOrTheReason) {
+TEST(AggregatorFrame, ReplyCarriesTheTermsOrTheReason) {
   const auto terms = decode_join_reply(encode(JoinReply{{}, kSmall}));
   ASSERT_TRUE(terms.ok());
   EXPECT_EQ(terms->terms, kSmall);
@@ -426,7 +417,7 @@ TEST(AggregatorFrame, AReplyCarriesTheTermsOrTheReason) {
   EXPECT_FALSE(decode_join_reply(encode(JoinReply{{}, {.segment_bytes = 7}})).ok());
 }
 
-TEST(AggregatorFrame, WhatIsSealedOpensOnlyWithItsKeyItsConnectionAndUnchanged) {
+TEST(AggregatorFrame, SealedFrameOpensOnlyUnchangedWithItsKeyAndConnection) {
   const ServiceKey key = service_key();
   const ControlNonce challenge = fresh_nonce();
   const ControlNonce nonce = fresh_nonce();
@@ -450,7 +441,7 @@ TEST(AggregatorFrame, WhatIsSealedOpensOnlyWithItsKeyItsConnectionAndUnchanged) 
   EXPECT_FALSE(opens(key, ControlDirection::to_aggregator, challenge, {}));
 }
 
-TEST(AggregatorFrame, AHeaderIsExactlyOne) {
+TEST(AggregatorFrame, HeaderHasOneValidForm) {
   const Bytes frame = encode_control(ControlKind::reply, Bytes(5));
   ASSERT_EQ(frame.size(), kControlHeaderBytes + 5);
   const auto header = decode_control_header(std::span(frame).first(kControlHeaderBytes));
@@ -466,7 +457,7 @@ TEST(AggregatorFrame, AHeaderIsExactlyOne) {
   EXPECT_FALSE(decode_control_header(std::span(large).first(kControlHeaderBytes)));
 }
 
-TEST_F(Aggregator, AKeyFileMustBeClosedToOthersAndLongEnough) {
+TEST_F(Aggregator, KeyFileMustBePrivateAndLongEnough) {
   const std::string path =
       (std::filesystem::temp_directory_path() / ("key-" + std::to_string(::getpid()))).string();
   const auto write = [&](const std::string& text, mode_t mode) {
@@ -487,7 +478,7 @@ TEST_F(Aggregator, AKeyFileMustBeClosedToOthersAndLongEnough) {
   EXPECT_EQ(find_service_key("").status().code(), Code::system);
 }
 
-TEST_F(Aggregator, StrangersOnThePortDisturbNobody) {
+TEST_F(Aggregator, StrangersOnThePortDisturbNoJob) {
   const auto service = start_service();
   const auto endpoint = parse_endpoint(address_of(*service));
   const Bytes noise(3000, std::byte{0x5a});

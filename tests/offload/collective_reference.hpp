@@ -1,5 +1,5 @@
-// What the collectives of src/trigger must give, computed another way: whole vectors, one element
-// after the other by the scalar reference, in the order that the builder promises.
+// The expected results of the collectives of src/trigger, computed another way: whole vectors, one
+// element after the other by the scalar reference, in the order that the builder promises.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ inline Bytes fold_by_rank(const reduction::Reducer& reducer, const std::vector<B
   return result;
 }
 
-/// Neighbours pair up until a power of two is left, and then again and again.
+/// Neighbours combine in pairs until a power of two is left, and then again until one is left.
 inline Bytes fold_as_tree(const reduction::Reducer& reducer, std::vector<Bytes> inputs) {
   std::size_t power = 1;
   while (power * 2 <= inputs.size()) power *= 2;

@@ -51,7 +51,7 @@ Descriptor random_descriptor(std::uint64_t seed) {
   return d;
 }
 
-TEST(Descriptor, ComesBackFromItsWordsAsItWas) {
+TEST(Descriptor, RoundTripsThroughItsWords) {
   std::vector<std::uint64_t> words;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     const std::size_t before = words.size();
@@ -67,7 +67,7 @@ TEST(Descriptor, ComesBackFromItsWordsAsItWas) {
   EXPECT_TRUE(rest.empty());
 }
 
-TEST(Descriptor, FieldsLieWhereTheHeaderSays) {
+TEST(Descriptor, FieldsHaveTheDocumentedPositions) {
   Descriptor d;
   d.job = static_cast<JobId>(0xab);
   d.step = static_cast<SequenceId>(0x1f);
@@ -114,7 +114,7 @@ TEST(Descriptor, HostileWordsAreRefused) {
   }
 }
 
-TEST(PacketHeader, ComesBackFromItsWordsAndReservedBitsAreRefused) {
+TEST(PacketHeader, RoundTripsAndReservedBitsAreRefused) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     Random random(seed);
     PacketHeader header;
@@ -139,7 +139,7 @@ TEST(PacketHeader, ComesBackFromItsWordsAndReservedBitsAreRefused) {
   }
 }
 
-TEST(Sequence, IsCheckedBeforeAUnitSeesIt) {
+TEST(Sequence, BadSequencesAreRefusedBeforePosting) {
   SequenceBuilder builder(static_cast<JobId>(1), static_cast<Port>(2), static_cast<NodeId>(3));
   builder.signal(static_cast<NodeId>(4), 0);
   builder.wait(static_cast<NodeId>(4), 0);
@@ -176,7 +176,7 @@ TEST(Sequence, IsCheckedBeforeAUnitSeesIt) {
             Code::unsupported);
 }
 
-TEST(DoubleTree, EveryNodeIsReachedOnceAndWorksInOneTreeOnly) {
+TEST(DoubleTree, EveryNodeIsReachedOnceAndInnerInOneTreeOnly) {
   for (std::uint32_t n = 1; n <= 130; ++n) {
     std::vector<std::uint32_t> inner(n + 1);
     for (std::uint32_t tree = 0; tree < 2; ++tree) {
@@ -210,7 +210,7 @@ TEST(DoubleTree, EveryNodeIsReachedOnceAndWorksInOneTreeOnly) {
   }
 }
 
-TEST(MemoryMap, AnAddressIsOnlyGoodForItsJobAndWithinItsRegion) {
+TEST(MemoryMap, AddressIsValidOnlyForItsJobAndRegion) {
   MemoryMap map;
   std::vector<std::byte> mine(100);
   std::vector<std::byte> yours(100);
@@ -229,7 +229,7 @@ TEST(MemoryMap, AnAddressIsOnlyGoodForItsJobAndWithinItsRegion) {
   EXPECT_TRUE(map.find(static_cast<JobId>(2), other, 1));
 }
 
-TEST(UnitDirectory, HoldsAPortUntilNothingHappensOnIt) {
+TEST(UnitDirectory, PortStaysBoundUntilItIsIdle) {
   UnitDirectory directory(4, 2, 16);
   const auto job = static_cast<JobId>(9);
   const auto port = static_cast<Port>(3);

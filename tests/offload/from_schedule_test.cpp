@@ -31,12 +31,12 @@ UnitNetwork::Settings settings(std::uint32_t ranks) {
   return settings;
 }
 
-/// One schedule at all ranks, on buffers of its own.
+/// One schedule at all ranks, on separate buffers.
 class LoweredRun {
  public:
   LoweredRun(std::uint32_t ranks, std::uint64_t seed) : network_(settings(ranks), seed) {}
 
-  /// What lowering answers, at the first rank where it is not ok.
+  /// The status of the lowering at the first rank that fails, or ok.
   Status run(const schedule::Purpose& purpose, ElementType type) {
     const auto schedules = collectives::build_all(purpose);
     if (!schedules) return schedules.status();
@@ -128,7 +128,7 @@ void expect_result(LoweredRun& run, const schedule::Purpose& purpose, ElementTyp
   }
 }
 
-TEST(FromSchedule, EveryAlgorithmOfPointToPointMessagesRunsOnTriggerUnits) {
+TEST(FromSchedule, EveryPointToPointAlgorithmRunsOnTriggerUnits) {
   std::uint32_t ran = 0;
   for (const Collective collective :
        {Collective::barrier, Collective::broadcast, Collective::allgather, Collective::reduce,
@@ -158,7 +158,7 @@ TEST(FromSchedule, EveryAlgorithmOfPointToPointMessagesRunsOnTriggerUnits) {
   EXPECT_GT(ran, 150u);
 }
 
-TEST(FromSchedule, RabenseifnerGivesTheBitsOfTheBuilderWhateverTheOrder) {
+TEST(FromSchedule, RabenseifnerHasTheBuildersBitsInAnyOrder) {
   for (const std::uint32_t ranks : {2u, 5u, 8u, 12u, 16u}) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       const auto purpose = purpose_of(Collective::allreduce, "rabenseifner", ranks, 0);
@@ -171,7 +171,7 @@ TEST(FromSchedule, RabenseifnerGivesTheBitsOfTheBuilderWhateverTheOrder) {
   }
 }
 
-TEST(FromSchedule, NamesTheTaskThatNoDescriptorDoes) {
+TEST(FromSchedule, TaskWithoutADescriptorIsNamed) {
   LoweredRun run(4, 1);
   const Status status =
       run.run(purpose_of(Collective::allgather, "multicast", 4, 0), ElementType::int8);

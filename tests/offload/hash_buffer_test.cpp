@@ -31,7 +31,7 @@ std::vector<std::byte> payload_of(std::uint64_t value, std::size_t size = sizeof
 
 HashBuffer small() { return HashBuffer({.slots = 64, .slot_bytes = kSlotBytes, .readers = 4}); }
 
-TEST(PacketKey, FieldsHaveTheSourcesWidths) {
+TEST(PacketKey, FieldsHaveTheWidthsOfTheSource) {
   const PacketKey largest = key_of(255, (1u << 24) - 1, 2047, 31);
   EXPECT_EQ(largest.packed(), (std::uint64_t{1} << 48) - 1);
   EXPECT_EQ(PacketKey::unpack(largest.packed()), largest);
@@ -42,7 +42,7 @@ TEST(PacketKey, FieldsHaveTheSourcesWidths) {
   EXPECT_EQ(to_string(key_of(3, 7, 2, 4)), "job 3 node 7 port 2 step 4");
 }
 
-TEST(HashBuffer, KeepsWhatComesUntilItIsReleased) {
+TEST(HashBuffer, PacketStaysUntilItIsReleased) {
   HashBuffer buffer = small();
   EXPECT_EQ(buffer.home_slots() + 7, buffer.slots()) << "a tenth, rounded up, is for collisions";
   EXPECT_FALSE(buffer.peek(key_of(1, 2)));
@@ -60,7 +60,7 @@ TEST(HashBuffer, KeepsWhatComesUntilItIsReleased) {
   EXPECT_EQ(buffer.counters().occupied_high_water, 1u);
 }
 
-TEST(HashBuffer, PushesBackASecondPacketOfOneName) {
+TEST(HashBuffer, SecondPacketOfOneKeyIsPushedBack) {
   HashBuffer buffer = small();
   EXPECT_EQ(buffer.write(key_of(1, 2), 0, payload_of(1)), HashBuffer::Wrote::stored);
   EXPECT_EQ(buffer.write(key_of(1, 2), 0, payload_of(2)), HashBuffer::Wrote::taken);
@@ -68,14 +68,14 @@ TEST(HashBuffer, PushesBackASecondPacketOfOneName) {
   EXPECT_EQ(buffer.counters().pushed_back_taken, 1u);
 }
 
-TEST(HashBuffer, RefusesWhatNoSlotHolds) {
+TEST(HashBuffer, OversizedPacketIsRefused) {
   HashBuffer buffer = small();
   EXPECT_EQ(buffer.write(key_of(1, 2), 0, payload_of(1, kSlotBytes)), HashBuffer::Wrote::stored);
   EXPECT_EQ(buffer.write(key_of(1, 3), 0, payload_of(1, kSlotBytes + 1)),
             HashBuffer::Wrote::too_long);
 }
 
-TEST(HashBuffer, AParkedReadWakesAndOthersGoOn) {
+TEST(HashBuffer, ParkedReadWakesAndOthersContinue) {
   HashBuffer buffer = small();
   EXPECT_EQ(buffer.park(key_of(1, 2), 3), HashBuffer::Parked::parked);
   EXPECT_EQ(buffer.park(key_of(1, 2), 1), HashBuffer::Parked::contested);
@@ -93,7 +93,7 @@ TEST(HashBuffer, AParkedReadWakesAndOthersGoOn) {
   EXPECT_EQ(buffer.counters().woke, 1u);
 }
 
-TEST(HashBuffer, AWithdrawnReadLeavesNothingBehind) {
+TEST(HashBuffer, CancelledReadLeavesNothingBehind) {
   HashBuffer buffer = small();
   EXPECT_EQ(buffer.park(key_of(1, 2), 3), HashBuffer::Parked::parked);
   buffer.cancel(3);
@@ -105,7 +105,7 @@ TEST(HashBuffer, AWithdrawnReadLeavesNothingBehind) {
   EXPECT_FALSE(buffer.next_woken()) << "woken, and withdrawn before it was told";
 }
 
-/// Fills a buffer with distinct keys until one is pushed back; returns how many fitted.
+/// Fills a buffer with distinct keys until one is pushed back; returns the number stored.
 std::uint32_t fill(HashBuffer& buffer, std::uint64_t seed) {
   for (std::uint32_t i = 0;; ++i) {
     const PacketKey key = PacketKey::unpack(draw(seed, i) >> 16);
@@ -113,7 +113,7 @@ std::uint32_t fill(HashBuffer& buffer, std::uint64_t seed) {
   }
 }
 
-TEST(HashBuffer, HoldsItsNominalCapacityBeforeItPushesBack) {
+TEST(HashBuffer, NominalCapacityFitsBeforePushBack) {
   for (const std::uint32_t slots : {256u, 512u, 2048u}) {
     std::uint32_t nominal = 0;
     for (std::uint64_t seed = 0; seed < 50; ++seed) {
@@ -127,7 +127,7 @@ TEST(HashBuffer, HoldsItsNominalCapacityBeforeItPushesBack) {
   }
 }
 
-TEST(HashBuffer, TheNamesOfARealJobFitToo) {
+TEST(HashBuffer, KeysOfARealJobFit) {
   // 32 jobs, 16 children, one step: neighbouring keys, not random ones.
   HashBuffer buffer({.slots = 640, .slot_bytes = 1, .readers = 1});
   for (std::uint32_t job = 0; job < 32; ++job) {
@@ -138,10 +138,10 @@ TEST(HashBuffer, TheNamesOfARealJobFitToo) {
   }
 }
 
-TEST(HashBuffer, WhatSomebodyWaitsForIsTakenInThoughAllIsFull) {
+TEST(HashBuffer, AwaitedPacketIsStoredInAFullBuffer) {
   HashBuffer buffer({.slots = 20, .slot_bytes = 8, .readers = 2});
   std::uint32_t node = 0;
-  // Every slot: keys whose own windows are full are simply not taken.
+  // Fills every slot: keys whose own windows are full are not stored.
   for (; buffer.counters().occupied < buffer.slots(); ++node) {
     static_cast<void>(buffer.write(key_of(1, node), 0, payload_of(node)));
   }
@@ -173,7 +173,7 @@ TEST(HashBuffer, DiscardsOneJobOnly) {
   EXPECT_TRUE(buffer.peek(key_of(2, 3)));
 }
 
-/// The buffer beside a map that knows what must be in it.
+/// The buffer with a map of its expected content.
 class Reference {
  public:
   Reference(const HashBuffer::Settings& settings, std::uint32_t nodes, std::uint64_t seed)
@@ -246,7 +246,7 @@ class Reference {
     present_.erase(known);
   }
   void park(const PacketKey& key, std::uint32_t reader) {
-    if (woken_.contains(reader)) return;  // it has not been told yet
+    if (woken_.contains(reader)) return;  // it has not been woken yet
     const auto parked = buffer_.park(key, reader);
     if (present_.contains(key.packed())) {
       ASSERT_EQ(parked, HashBuffer::Parked::present);
@@ -254,7 +254,7 @@ class Reference {
       ASSERT_EQ(parked, HashBuffer::Parked::contested);
     } else if (parked == HashBuffer::Parked::parked) {
       reader_key_[reader] = key;
-    }  // else its landing place still holds a packet
+    }  // otherwise its reserved slot still holds a packet
   }
   void cancel(std::uint32_t reader) {
     buffer_.cancel(reader);
@@ -286,7 +286,7 @@ TEST(HashBuffer, AgreesWithAMapOverMillionsOfOperations) {
   struct Shape {
     std::uint32_t slots, readers, nodes, operations;
   };
-  // From nearly empty to overfull; the tiny ones collide all the time.
+  // From nearly empty to overfull; the tiny ones collide constantly.
   for (const Shape shape :
        {Shape{2, 1, 4, 200'000}, Shape{10, 3, 8, 400'000}, Shape{64, 4, 24, 400'000},
         Shape{64, 16, 60, 600'000}, Shape{512, 64, 400, 1'000'000}}) {

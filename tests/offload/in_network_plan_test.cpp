@@ -1,5 +1,5 @@
-// How a reduction in the network is cut into segments, and the record that tells the aggregator of
-// it.
+// The cut of an in-network reduction into segments, and the record that describes it to the
+// aggregator.
 #include "engine/aggregate/window_plan.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace tutti::engine {
 namespace {
 
-TEST(InNetworkPlan, SegmentsOfABlockAreOfOneLength) {
+TEST(InNetworkPlan, SegmentsOfABlockHaveOneLength) {
   for (const std::uint64_t elements : {250'000ull, 262'144ull, 1'000'003ull}) {
     const WindowConfig terms;
     const InNetworkPlan plan({.elements = elements}, 8, terms);
@@ -28,8 +28,8 @@ TEST(InNetworkPlan, SegmentsOfABlockAreOfOneLength) {
   }
 }
 
-// With the headers of all its datagrams, those of the longest kind.
-TEST(InNetworkPlan, ASegmentIsOnePacketOfTheKernels) {
+// With the headers of all its datagrams, of the longest kind.
+TEST(InNetworkPlan, SegmentIsOnePacketOfTheKernel) {
   const std::size_t segment = WindowConfig{}.segment_bytes;
   for (std::uint32_t mtu = 1400; mtu <= 9216; mtu += 4) {
     const std::size_t chunk = device::ip::chunk_bytes_for_mtu(mtu, AF_INET);
@@ -70,7 +70,7 @@ TEST(InNetworkPlan, SegmentsCoverEveryBlockExactlyOnce) {
   }
 }
 
-TEST(InNetworkPlan, ARecordComesBackAndNonsenseDoesNot) {
+TEST(InNetworkPlan, RecordRoundTripsAndNonsenseIsRefused) {
   CallRecord record;
   record.call = {.kind = InNetworkKind::reduce,
                  .type = DataType::bfloat16,
@@ -96,7 +96,7 @@ TEST(InNetworkPlan, ARecordComesBackAndNonsenseDoesNot) {
   EXPECT_FALSE(decode_call_record(encode(record), 4).has_value());
 }
 
-TEST(WindowConfig, AreCheckedFieldByField) {
+TEST(WindowConfig, EachFieldIsChecked) {
   EXPECT_TRUE(check(WindowConfig{}).ok());
   EXPECT_TRUE(check(WindowConfig{16384, 8, 4, 65536}).ok());
   EXPECT_FALSE(check(WindowConfig{.segment_bytes = 100}).ok());

@@ -1,6 +1,6 @@
-// Reductions through aggregators, over the real network stack: the same bits as a fold in rank
-// order, whatever the type, the operation, the number of ranks and what the network does; and that
-// it is the aggregators that computed them.
+// Reductions through aggregators over the real network stack: the bits of a fold in rank order for
+// every type, operation and number of ranks, with and without faults, and proof that the
+// aggregators computed them.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -20,7 +20,7 @@ std::size_t first_difference(std::span<const std::byte> a, std::span<const std::
                                   a.begin());
 }
 
-/// One reduction's data at all ranks, and what must come of it.
+/// The data of one reduction at all ranks, and its expected result.
 struct Case {
   DataType type = DataType::float32;
   ReduceOperation operation = ReduceOperation::sum;
@@ -130,7 +130,7 @@ TEST_P(InNetwork, EveryReductionHasTheBitsOfRankOrder) {
       const Case one{type, operation, 997 + seed % 5 * 1733, ++seed};
       check_allreduce(member, one, seed % 2 == 0);
       check_reduce(member, one, static_cast<std::uint32_t>(seed) % member.size, seed % 2 == 1);
-      // The order is not given: rank order, or what has its bits.
+      // Without a requested order: rank order, or an order with the same bits.
       check_reduce_scatter(member, {type, operation, 331 + seed % 3 * 901, seed}, seed % 2 == 0,
                            std::nullopt);
       if (member.rank == 0) calls += 3;
@@ -171,7 +171,7 @@ TEST_P(InNetworkRing, RingOrder_givesRingBitsAndSendsNoOwnBlock) {
   });
 }
 
-TEST_P(InNetwork, AnyCountAndAnyNumberOfAggregators) {
+TEST_P(InNetwork, AnyCountWorksWithAnyNumberOfAggregators) {
   for (std::size_t aggregators = 1; aggregators <= 3; ++aggregators) {
     std::vector<std::unique_ptr<AggregatorService>> services;
     std::vector<std::string> addresses;
@@ -218,7 +218,7 @@ TEST_P(InNetwork, FaultsOfTheNetworkChangeNothing) {
   }
 }
 
-TEST_P(InNetwork, CallsFollowOneAnotherWithoutWaiting) {
+TEST_P(InNetwork, CallsFollowEachOtherWithoutWaiting) {
   const auto service = start_service();
   on_joined_ranks(GetParam(), patient(), {address_of(*service)}, [&](Member& member) {
     constexpr std::size_t kCalls = 12;
@@ -250,8 +250,8 @@ TEST_P(InNetwork, CallsFollowOneAnotherWithoutWaiting) {
   });
 }
 
-// A rank that posts segment by segment, so that others begin, too, does not wait for credits.
-TEST_F(Aggregated, AWindowThatHoldsTheCallStallsNobody) {
+// A rank that posts segment by segment, so that others begin too, does not wait for credits.
+TEST_F(Aggregated, WindowThatHoldsTheCallStallsNoRank) {
   const auto service = start_service(engine::WindowConfig{});
   on_joined_ranks(3, patient(), {address_of(*service)}, [&](Member& member) {
     for (std::uint64_t call = 0; call < 5; ++call) {
@@ -262,7 +262,7 @@ TEST_F(Aggregated, AWindowThatHoldsTheCallStallsNobody) {
   });
 }
 
-TEST_F(Aggregated, TheSameBitsOnEveryRunWhateverArrivesWhen) {
+TEST_F(Aggregated, BitsAreTheSameForEveryOrderOfArrival) {
   const auto network = faulty_network("seed=9; drop sender reliable rate=3%");
   const auto service = start_service(kSmall, network);
   const Case one{DataType::float32, ReduceOperation::sum, 5003, 1};
@@ -277,7 +277,7 @@ TEST_F(Aggregated, TheSameBitsOnEveryRunWhateverArrivesWhen) {
   EXPECT_EQ(counters_of(*service)["in_network_calls"], 60u);
 }
 
-TEST_F(Aggregated, JobsShareAnAggregatorAndOneThatFailsLeavesTheOthersAlone) {
+TEST_F(Aggregated, FailingJobLeavesOtherJobsOfAnAggregatorAlone) {
   const auto service = start_service();
   std::vector<std::thread> jobs;
   for (std::uint32_t job = 0; job < 5; ++job) {
@@ -285,7 +285,7 @@ TEST_F(Aggregated, JobsShareAnAggregatorAndOneThatFailsLeavesTheOthersAlone) {
       on_joined_ranks(2, patient(), {address_of(*service)}, [&](Member& member) {
         for (std::uint64_t call = 0; call < 20; ++call) {
           if (job == 4 && call == 5) {
-            // These two do not agree, which ends their job.
+            // These two ranks disagree, which ends their job.
             const Bytes input(4000 + 4 * member.rank);
             Bytes result(input.size());
             const Status status =

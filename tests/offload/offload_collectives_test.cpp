@@ -12,7 +12,7 @@ namespace {
 using reduction::ElementType;
 using reduction::Operation;
 
-/// One collective over all ranks of a network: buffers, and what must be in them at the end.
+/// One collective over all ranks of a network: buffers, and their expected content at the end.
 class JobRun {
  public:
   struct What {
@@ -78,7 +78,7 @@ class JobRun {
   std::vector<Bytes> outputs_;
 };
 
-/// Small nodes: several segments, pulses and units meet even in small calls.
+/// Small nodes: even small calls have several segments, credit batches and units.
 UnitNetwork::Settings small(std::uint32_t ranks, std::uint32_t slots = 64) {
   UnitNetwork::Settings settings;
   settings.ranks = ranks;
@@ -154,7 +154,7 @@ TEST(OffloadCollectives, EveryOperationOnEveryType) {
   }
 }
 
-TEST(OffloadCollectives, EveryRootOfAWrongNumberOfRanks) {
+TEST(OffloadCollectives, EveryRootWithoutAPowerOfTwo) {
   for (const std::uint32_t ranks : {6u, 7u, 11u}) {
     UnitNetwork network(small(ranks), ranks);
     for (std::uint32_t root = 0; root < ranks; ++root) {
@@ -178,7 +178,7 @@ TEST(OffloadCollectives, ShapesUpToSixtyFourRanks) {
   }
 }
 
-TEST(OffloadCollectives, AThousandShufflesGiveTheSameBits) {
+TEST(OffloadCollectives, ThousandShufflesGiveTheSameBits) {
   struct Shape {
     CollectiveKind kind;
     std::uint32_t ranks;
@@ -201,7 +201,7 @@ TEST(OffloadCollectives, AThousandShufflesGiveTheSameBits) {
   }
 }
 
-TEST(OffloadCollectives, AFullBufferPushesBackAndNothingIsLost) {
+TEST(OffloadCollectives, FullBufferPushesBackAndNothingIsLost) {
   std::uint64_t pushed_back = 0;
   std::uint64_t stalled = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
@@ -236,7 +236,7 @@ TEST(OffloadCollectives, ThirtyTwoJobsAtOnce) {
                                               .root = job % 6,
                                               .job = 200 + job % 56});
     }
-    // Every rank begins them in an order of its own.
+    // Each rank begins them in a different order.
     for (std::uint32_t rank = 0; rank < network.ranks(); ++rank) {
       for (std::size_t i = 0; i < runs.size(); ++i) {
         runs[(i * 5 + rank * 7) % runs.size()].start(rank);
@@ -255,7 +255,7 @@ TEST(OffloadCollectives, ThirtyTwoJobsAtOnce) {
   }
 }
 
-TEST(OffloadCollectives, NobodyLeavesABarrierBeforeTheLastHasEntered) {
+TEST(OffloadCollectives, NoRankLeavesABarrierBeforeTheLastHasEntered) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     UnitNetwork network(small(9), seed);
     JobRun barrier(network, {.kind = CollectiveKind::barrier});
@@ -274,7 +274,7 @@ TEST(OffloadCollectives, NobodyLeavesABarrierBeforeTheLastHasEntered) {
   }
 }
 
-TEST(OffloadCollectives, AJobThatDiesLeavesTheOthersAlone) {
+TEST(OffloadCollectives, DyingJobLeavesTheOthersAlone) {
   UnitNetwork::Settings settings = small(4);
   settings.bank.unit.wait_limit = Nanoseconds(1000);
   settings.credits.requests = 4;
@@ -306,7 +306,7 @@ TEST(OffloadCollectives, AJobThatDiesLeavesTheOthersAlone) {
 }
 
 // Every operation here commutes, so no result would show an operand on the wrong side.
-TEST(OffloadCollectives, OperandsStandInRankOrder) {
+TEST(OffloadCollectives, OperandsAreInRankOrder) {
   for (const CollectiveKind kind :
        {CollectiveKind::reduce, CollectiveKind::reduce_flat, CollectiveKind::allreduce}) {
     for (std::uint32_t ranks = 2; ranks <= 16; ++ranks) {
@@ -338,7 +338,7 @@ TEST(OffloadCollectives, OperandsStandInRankOrder) {
   }
 }
 
-TEST(OffloadCollectives, RefuseWhatDoesNotFit) {
+TEST(OffloadCollectives, ImpossibleCallsAreRefused) {
   const std::vector<NodeId> nodes(40, static_cast<NodeId>(3));
   CollectiveCall call;
   call.nodes = nodes;

@@ -22,7 +22,7 @@ PulsedCredits make(std::uint64_t capacity, std::uint32_t pulses, std::uint32_t c
       .value();
 }
 
-TEST(PulsedCredits, CutsAReductionIntoPulsesOfAKthOfTheCapacity) {
+TEST(PulsedCredits, ReductionIsCutIntoPulsesOfAKthOfTheCapacity) {
   PulsedCredits credits = make(100, 4);
   EXPECT_EQ(credits.pulse_elements(), 25u);
   const auto request = credits.open(110);
@@ -51,7 +51,7 @@ TEST(PulsedCredits, CutsAReductionIntoPulsesOfAKthOfTheCapacity) {
   EXPECT_TRUE(credits.close(request));
 }
 
-TEST(PulsedCredits, NeverExceedsACapacityThatThePulsesDoNotDivide) {
+TEST(PulsedCredits, IndivisibleCapacityIsNeverExceeded) {
   PulsedCredits credits = make(10, 4);
   EXPECT_EQ(credits.pulse_elements(), 3u);
   EXPECT_EQ(credits.credits(), 3u) << "four pulses of three would be twelve";
@@ -62,7 +62,7 @@ TEST(PulsedCredits, NeverExceedsACapacityThatThePulsesDoNotDivide) {
   EXPECT_EQ(credits.outstanding_elements(), 9u);
 }
 
-TEST(PulsedCredits, TheWindowBeginsAtTheOldestPulse) {
+TEST(PulsedCredits, WindowBeginsAtTheOldestPulse) {
   PulsedCredits credits = make(8, 4);
   const auto request = credits.open(100);
   PulsedCredits::Pulse pulse;
@@ -80,7 +80,7 @@ TEST(PulsedCredits, TheWindowBeginsAtTheOldestPulse) {
   EXPECT_EQ(credits.next(request, {}, pulse), Answer::wait);
 }
 
-TEST(PulsedCredits, TriesAgainLaterThenTellsTheHost) {
+TEST(PulsedCredits, RetriesThenReportsToTheHost) {
   PulsedCredits credits = PulsedCredits::create({.capacity_elements = 4,
                                                  .pulses = 1,
                                                  .window = 1,
@@ -106,7 +106,7 @@ TEST(PulsedCredits, TriesAgainLaterThenTellsTheHost) {
   EXPECT_EQ(credits.next(first, {30}, pulse), Answer::pulse) << "the other one goes on";
 }
 
-TEST(PulsedCredits, ARequestThatWaitsIsServedBeforeOthersTakeMore) {
+TEST(PulsedCredits, WaitingRequestIsServedBeforeOthersTakeMore) {
   PulsedCredits credits = make(4, 4);
   PulsedCredits::Pulse pulse;
   const auto greedy = credits.open(100);
@@ -120,7 +120,7 @@ TEST(PulsedCredits, ARequestThatWaitsIsServedBeforeOthersTakeMore) {
   EXPECT_EQ(credits.next(late, {}, pulse), Answer::pulse);
 }
 
-TEST(PulsedCredits, RefusesWhatNobodyAskedFor) {
+TEST(PulsedCredits, UnrequestedResponsesAreRefused) {
   PulsedCredits credits = make(4, 2);
   EXPECT_EQ(credits.count(0, 1).status().code(), Code::internal);
   EXPECT_EQ(credits.count(1000, 1).status().code(), Code::internal);
@@ -130,7 +130,7 @@ TEST(PulsedCredits, RefusesWhatNobodyAskedFor) {
   EXPECT_EQ(credits.outstanding_elements(), 2u);
 }
 
-TEST(PulsedCredits, ChecksItsSettings) {
+TEST(PulsedCredits, BadSettingsAreRefused) {
   const auto code = [](std::uint64_t capacity, std::uint32_t pulses, std::uint32_t window,
                        std::uint32_t counters) {
     return PulsedCredits::create({.capacity_elements = capacity,
@@ -150,7 +150,7 @@ TEST(PulsedCredits, ChecksItsSettings) {
   EXPECT_EQ(PulsedCredits::create({.requests = 0}).status().code(), Code::invalid_argument);
 }
 
-TEST(PulsedCredits, AReductionOfNothingIsComplete) {
+TEST(PulsedCredits, EmptyReductionIsComplete) {
   PulsedCredits credits = make(4, 2);
   PulsedCredits::Pulse pulse;
   const auto request = credits.open(0);
@@ -158,22 +158,20 @@ TEST(PulsedCredits, AReductionOfNothingIsComplete) {
   EXPECT_TRUE(credits.complete(request));
 }
 
-// ---- Every interleaving -------------------------------------------------------------------------
-
 struct Model {
   std::uint32_t nodes = 2;
-  std::vector<std::uint32_t> jobs;  ///< elements of each
+  std::vector<std::uint32_t> jobs;  ///< elements of each job
   PulsedCredits::Settings credits;
-  std::uint32_t buffer_elements = 0;  ///< of each node, for what comes before its pulse
+  std::uint32_t buffer_elements = 0;  ///< of each node, for contributions before their pulse
 };
 
-/// What happens to one node's contribution to one element, at one other node.
+/// The state of one node's contribution to one element, at one other node.
 enum class Fate : std::uint8_t { unsent, in_network, buffered, consumed };
 
-/// All nodes reduce all jobs, everybody's contribution going to everybody. A node sends its
-/// contributions to a pulse when it injects the pulse; an element has come back to it when all
-/// nodes' contributions have been consumed there. The network delivers in any order; a node takes
-/// what belongs to a pulse of its own in flight at once, and buffers the rest while there is room.
+/// All nodes reduce all jobs, and every contribution goes to every node. A node sends its
+/// contributions to a pulse when it injects the pulse; an element returns to it when all nodes'
+/// contributions have been consumed there. The network delivers in any order; a node consumes
+/// contributions to its own pulses in flight at once, and buffers the rest while there is room.
 struct Simulation {
   std::vector<PulsedCredits> credits;                         ///< by node
   std::vector<std::vector<PulsedCredits::Request>> requests;  ///< by node and job
@@ -193,7 +191,7 @@ class Explorer {
     }
   }
 
-  /// Visits every reachable world.
+  /// Visits every reachable state.
   void run() {
     Simulation start;
     for (std::uint32_t n = 0; n < model_.nodes; ++n) {
@@ -261,7 +259,7 @@ class Explorer {
     PulsedCredits::Pulse pulse;
     PulsedCredits credits = before.credits[node];
     const Answer answer = credits.next(before.requests[node][job], {}, pulse);
-    // Only a retry, or giving up on one, changes the world without a pulse.
+    // Only a retry, or giving up on one, changes the state without a pulse.
     if (credits == before.credits[node]) return false;
     Simulation simulation = before;
     simulation.credits[node] = std::move(credits);
@@ -326,7 +324,7 @@ class Explorer {
     }
   }
 
-  /// Nothing can happen any more: all is done, or some host has an error.
+  /// No step is possible: all requests are done, or some host has an error.
   void judge_end(const Simulation& simulation) {
     bool failed = false;
     bool complete = true;
@@ -384,7 +382,7 @@ TEST(PulsedCreditsModel, OneReductionEndsInEveryInterleaving) {
   }
 }
 
-TEST(PulsedCreditsModel, SeveralReductionsEndWhereEachHasACredit) {
+TEST(PulsedCreditsModel, SeveralReductionsEndIfEachHasACredit) {
   struct Case {
     std::vector<std::uint32_t> jobs;
     std::uint32_t capacity, pulses, counters, buffer;
@@ -402,7 +400,7 @@ TEST(PulsedCreditsModel, SeveralReductionsEndWhereEachHasACredit) {
   }
 }
 
-TEST(PulsedCreditsModel, WithoutACreditForEachTheyCanBlockOneAnotherAndSaySo) {
+TEST(PulsedCreditsModel, ReductionsWithoutACreditEachBlockAndReportIt) {
   // Two credits but J = 1: each node may give both to another reduction.
   Explorer explorer({2, {2, 2}, settings(2, 2, 2, 1), 2});
   explorer.run();
@@ -410,7 +408,7 @@ TEST(PulsedCreditsModel, WithoutACreditForEachTheyCanBlockOneAnotherAndSaySo) {
   EXPECT_GT(explorer.failed_ends(), 0u);
 }
 
-TEST(PulsedCreditsModel, WithTooFewCountersSomeHostHearsOfItAndNothingHangs) {
+TEST(PulsedCreditsModel, TooFewCountersAreReportedAndNothingHangs) {
   for (const std::uint32_t counters : {1u, 2u}) {
     // Two reductions and one credit: nodes that begin with different ones would wait for ever.
     Explorer explorer({2, {1, 1}, settings(counters == 1 ? 2 : 1, 1, counters), 1});

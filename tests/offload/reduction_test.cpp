@@ -28,7 +28,7 @@ std::vector<ElementType> types() {
   return all;
 }
 
-/// Every pair that means something.
+/// Every supported pair of operation and type.
 std::vector<Reducer> reducers() {
   std::vector<Reducer> all;
   for (std::size_t o = 0; o < kOperations; ++o) {
@@ -61,7 +61,7 @@ std::uint64_t special_bits(ElementType type, std::uint64_t which) {
   return pick(std::uint64_t{1} << 63, std::uint64_t{0x7ff0} << 48);
 }
 
-/// Elements near one another in size, every eighth of a float type a special one.
+/// Elements of similar size, every eighth of a float type a special one.
 Bytes elements(ElementType type, std::size_t count, std::uint64_t seed) {
   const std::size_t bytes = element_bytes(type);
   Bytes made(count * bytes);
@@ -154,7 +154,7 @@ TEST(Reducer, CombineEqualsTheChainInTheSameOrder) {
     for (const std::string_view implementation : Reducer::implementations()) {
       const Reducer tested = reducer.with_implementation(implementation).value();
       for (const std::size_t operand_count : {2u, 3u, 5u, 9u, 17u}) {
-        // The last: more operands than are folded at once, and more than a block of them.
+        // The last case: more operands than one fold takes, and more than a block of them.
         const std::size_t long_count = 33'000 / element_bytes(reducer.type()) + 7;
         for (const std::size_t count :
              {std::size_t{1}, std::size_t{15}, std::size_t{257}, std::size_t{1031}, long_count}) {
@@ -183,7 +183,7 @@ TEST(Reducer, CombineEqualsTheChainInTheSameOrder) {
   }
 }
 
-TEST(Reducer, OneOperandIsCopiedAndNoneIsNothing) {
+TEST(Reducer, OneOperandIsCopiedAndNoOperandChangesNothing) {
   const Reducer sum = Reducer::create(Operation::sum, ElementType::float32).value();
   const Bytes signalling = bytes_of<std::uint32_t>({0xff80'0001, 0x8000'0000});
   Bytes dst(8);
@@ -194,7 +194,7 @@ TEST(Reducer, OneOperandIsCopiedAndNoneIsNothing) {
   EXPECT_EQ(dst, signalling);
 }
 
-TEST(Reducer, ChangingTheOrderChangesFloatSumsAndNothingElseDoes) {
+TEST(Reducer, OrderChangesFloatSumsOnly) {
   const Reducer sum = Reducer::create(Operation::sum, ElementType::float32).value();
   const Bytes big = bytes_of({1e8f});
   const Bytes small = bytes_of({3.0f});
@@ -208,7 +208,7 @@ TEST(Reducer, ChangingTheOrderChangesFloatSumsAndNothingElseDoes) {
   EXPECT_EQ(fold({big.data(), negative.data(), small.data()}), 3.0f);
 }
 
-TEST(Reducer, SaysWhichPairItDoesNotSupport) {
+TEST(Reducer, UnsupportedPairIsNamed) {
   for (const Operation operation : {Operation::bit_and, Operation::bit_or, Operation::bit_xor}) {
     for (const ElementType type : types()) {
       const auto reducer = Reducer::create(operation, type);
@@ -283,7 +283,7 @@ void expect_bits(const Specials& of, Operation operation, std::uint64_t a, std::
   }
 }
 
-TEST(Reducer, NansWinAndHaveOneFace) {
+TEST(Reducer, NansWinAndHaveOneForm) {
   for (const Specials& of : kSpecials) {
     const std::uint64_t minus_infinity = of.infinity | of.sign;
     for (const Operation operation :
@@ -301,7 +301,7 @@ TEST(Reducer, NansWinAndHaveOneFace) {
   }
 }
 
-TEST(Reducer, ZerosInfinitiesAndDenormalsKeepTheirMeaning) {
+TEST(Reducer, ZerosInfinitiesAndDenormalsAreExact) {
   for (const Specials& of : kSpecials) {
     const std::uint64_t minus_infinity = of.infinity | of.sign;
     const std::uint64_t largest = of.infinity - 1;
@@ -325,7 +325,7 @@ TEST(Reducer, ZerosInfinitiesAndDenormalsKeepTheirMeaning) {
 }
 
 TEST(Reducer, SixteenBitSumsRoundAfterEachStep) {
-  // 1 + 2^-11 lies between two halves and goes to the even one, twice; one float32 sum rounded at
+  // 1 + 2^-11 lies between two halves and rounds to the even one, twice; one float32 sum rounded at
   // the end would give 1 + 2^-10.
   const Reducer sum = Reducer::create(Operation::sum, ElementType::float16).value();
   const Bytes one = bytes_of<std::uint16_t>({0x3c00});
@@ -338,7 +338,7 @@ TEST(Reducer, SixteenBitSumsRoundAfterEachStep) {
   }
 }
 
-/// Folds operands by each implementation, and expects what the reference says.
+/// Folds operands by each implementation, and expects the bits of the reference.
 void expect_bfloat_sum(const std::vector<Bytes>& operands, const std::string& what) {
   const Reducer sum = Reducer::create(Operation::sum, ElementType::bfloat16).value();
   std::vector<const std::byte*> pointers;
@@ -357,8 +357,8 @@ void expect_bfloat_sum(const std::vector<Bytes>& operands, const std::string& wh
   }
 }
 
-// Neighbours are of like size here, so that whole registers hold no infinity, NaN or huge number:
-// these are summed in another way.
+// Neighbours are of similar size here, so that whole registers hold no infinity, NaN or huge
+// number: these are summed in another way.
 TEST(Reducer, BfloatSumsEqualTheReferenceForEveryValue) {
   Bytes every(2 * 0x10000);
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
@@ -407,7 +407,7 @@ TEST(Reducer, BfloatSumsOfManyEqualTheReferenceAtEverySize) {
   }
 }
 
-TEST(Reducer, NothingIsFused) {
+TEST(Reducer, MultiplyAndAddAreNotFused) {
   // (1 + 2^-12)^2 is 1 + 2^-11 + 2^-24: the product rounds the last term away before the sum.
   const Reducer sum = Reducer::create(Operation::premultiplied_sum, ElementType::float32).value();
   const float value = 1.0f + 0x1p-12f;
@@ -451,7 +451,7 @@ TEST(Reducer, AverageDividesOnce) {
   for (const ElementType type : types()) average(type, elements(type, 1031, 9), 7);
 }
 
-TEST(Reducer, FinishChangesAveragesOnlyAndPrepareScalesPremultipliedOnly) {
+TEST(Reducer, FinishChangesAveragesAndPreparePremultiplied) {
   for (const Reducer& reducer : reducers()) {
     const Bytes input = elements(reducer.type(), 77, 3);
     const Bytes factor = elements(reducer.type(), 1, 4);
@@ -499,7 +499,7 @@ TEST(Reducer, ReduceIsPrepareCombineFinish) {
   }
 }
 
-/// What a half's bits mean, by the definition of the format.
+/// The value of a half's bits, by the definition of the format.
 double half_value(std::uint16_t bits) {
   const int exponent = bits >> 10 & 0x1f;
   const double fraction = (bits & 0x3ff) / 1024.0;
@@ -527,13 +527,14 @@ TEST(HalfFloat, EveryHalfWidensToItsValueAndBack) {
   }
 }
 
-/// Between two neighbours of a 16-bit type: the middle goes to the even one, all else to the near.
+/// Between two neighbours of a 16-bit type the middle rounds to the even one, every other value to
+/// the nearer.
 template <typename Narrow, typename Widen>
 void expect_nearest_even(std::uint16_t infinity, const Narrow& narrow, const Widen& widen) {
   for (std::uint16_t below = 0; below < infinity; ++below) {
     const auto above = static_cast<std::uint16_t>(below + 1);
     const float low = widen(below);
-    // Infinity stands where the next number would be.
+    // Infinity takes the place of the next number.
     const float high = above == infinity
                            ? low + (low - widen(static_cast<std::uint16_t>(below - 1)))
                            : widen(above);

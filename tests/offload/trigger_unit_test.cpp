@@ -38,7 +38,7 @@ std::vector<std::byte> floats(std::initializer_list<float> values) {
   return bytes;
 }
 
-/// A node, and packets put into it by hand.
+/// A node into which the test puts packets.
 class TriggerUnitTest : public testing::Test {
  protected:
   SequenceBuilder builder() const { return {kJob, kPort, kSelf}; }
@@ -56,7 +56,7 @@ class TriggerUnitTest : public testing::Test {
   Delivered deliver(NodeId from, std::uint32_t step, const std::vector<std::byte>& payload = {}) {
     return bank_.deliver(header_of(from, step, payload.size()), payload);
   }
-  /// Runs the units and takes what they send.
+  /// Runs the units and takes the packets that they send.
   std::vector<std::pair<PacketHeader, std::vector<std::byte>>> sent() {
     std::vector<std::pair<PacketHeader, std::vector<std::byte>>> packets;
     bank_.poll(now_);
@@ -69,7 +69,7 @@ class TriggerUnitTest : public testing::Test {
     }
     return packets;
   }
-  /// The next completion's status; a failure where there is none.
+  /// The status of the next completion, or a failure if there is none.
   Status completed() {
     bank_.poll(now_);
     if (bank_.completions().empty()) return Status(Code::internal, "nothing has completed");
@@ -88,7 +88,7 @@ class TriggerUnitTest : public testing::Test {
   UnitBank bank_{settings()};
 };
 
-TEST_F(TriggerUnitTest, FiresWhenAllItNamesAreThereInWhateverOrderTheyCame) {
+TEST_F(TriggerUnitTest, FiresWhenAllNamedPacketsAreThereInAnyOrder) {
   std::vector<int> order = {0, 1, 2};
   do {
     auto sequence = builder();
@@ -119,7 +119,7 @@ TEST_F(TriggerUnitTest, FiresWhenAllItNamesAreThereInWhateverOrderTheyCame) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST_F(TriggerUnitTest, OwnDataStandWhereTheDescriptorSays) {
+TEST_F(TriggerUnitTest, OwnDataHaveThePositionOfTheDescriptor) {
   for (std::uint8_t position = 0; position <= 2; ++position) {
     std::vector<std::byte> own = floats({1.0f});
     std::vector<std::byte> result(4);
@@ -137,7 +137,7 @@ TEST_F(TriggerUnitTest, OwnDataStandWhereTheDescriptorSays) {
   }
 }
 
-TEST_F(TriggerUnitTest, ASequenceGoesStepByStep) {
+TEST_F(TriggerUnitTest, SequenceRunsStepByStep) {
   auto sequence = builder();
   sequence.wait(kLeft, 1);
   sequence.signal(kRight, 2);
@@ -154,7 +154,7 @@ TEST_F(TriggerUnitTest, ASequenceGoesStepByStep) {
   EXPECT_TRUE(completed().ok());
 }
 
-TEST_F(TriggerUnitTest, SwapLocalDataForwardsWhatHasCome) {
+TEST_F(TriggerUnitTest, SwapLocalDataForwardsTheReceivedData) {
   auto sequence = builder();
   Descriptor& d = sequence.signal(kRight, 2);
   d.swap_local_data = true;
@@ -169,7 +169,7 @@ TEST_F(TriggerUnitTest, SwapLocalDataForwardsWhatHasCome) {
   EXPECT_EQ(packets[0].second, floats({2, 3})) << "the last one named";
 }
 
-TEST_F(TriggerUnitTest, WithoutASwapItsOwnDataGo) {
+TEST_F(TriggerUnitTest, DescriptorWithoutASwapSendsItsOwnData) {
   auto sequence = builder();
   Descriptor& d = sequence.signal(kRight, 2);
   d.data_bytes = 1;
@@ -182,7 +182,7 @@ TEST_F(TriggerUnitTest, WithoutASwapItsOwnDataGo) {
   EXPECT_EQ(packets[0].second, std::vector{std::byte{9}});
 }
 
-TEST_F(TriggerUnitTest, SwapRemoteDataReplacesTheDataOfWhoeverNamesThePacket) {
+TEST_F(TriggerUnitTest, SwapRemoteDataReplacesTheDataOfTheNamingDescriptor) {
   auto sequence = builder();
   sequence.signal(kRight, 2);
   sequence.name(kLeft, 0);
@@ -193,7 +193,7 @@ TEST_F(TriggerUnitTest, SwapRemoteDataReplacesTheDataOfWhoeverNamesThePacket) {
   const auto packets = sent();
   ASSERT_EQ(packets.size(), 1u);
   EXPECT_EQ(packets[0].second, floats({7}));
-  // And a descriptor says so of its own packet.
+  // A descriptor can set the flag for its own packet.
   auto next = builder();
   Descriptor& d = next.signal(kRight, 2);
   d.swap_remote_data = true;
@@ -201,7 +201,7 @@ TEST_F(TriggerUnitTest, SwapRemoteDataReplacesTheDataOfWhoeverNamesThePacket) {
   EXPECT_TRUE(sent().at(0).first.swap_data);
 }
 
-TEST_F(TriggerUnitTest, SwapLocalVpAnswersThePortThatAsked) {
+TEST_F(TriggerUnitTest, SwapLocalVpAnswersTheAskingPort) {
   for (const bool swap : {false, true}) {
     auto sequence = builder();
     Descriptor& d = sequence.signal(kRight, 2);
@@ -216,7 +216,7 @@ TEST_F(TriggerUnitTest, SwapLocalVpAnswersThePortThatAsked) {
   }
 }
 
-TEST_F(TriggerUnitTest, SwapRemoteAddrTellsAnRdmaDescriptorWhereToWrite) {
+TEST_F(TriggerUnitTest, SwapRemoteAddrSetsTheTargetOfAnRdmaDescriptor) {
   std::vector<std::byte> data = floats({1, 2, 3});
   const Address from = bank_.add_memory(kJob, data).value();
   const auto wanted = static_cast<Address>(0x1234);
@@ -237,7 +237,7 @@ TEST_F(TriggerUnitTest, SwapRemoteAddrTellsAnRdmaDescriptorWhereToWrite) {
   EXPECT_EQ(packets[0].second, data);
 }
 
-TEST_F(TriggerUnitTest, AnRdmaPacketIsInMemoryBeforeItsTriggerFires) {
+TEST_F(TriggerUnitTest, RdmaPacketIsInMemoryBeforeItsTriggerFires) {
   std::vector<std::byte> memory(64);
   const Address place = bank_.add_memory(kJob, memory).value();
   auto sequence = builder();
@@ -254,7 +254,7 @@ TEST_F(TriggerUnitTest, AnRdmaPacketIsInMemoryBeforeItsTriggerFires) {
   EXPECT_TRUE(std::equal(memory.begin() + 8, memory.begin() + 12, packets[0].second.begin()));
 }
 
-TEST_F(TriggerUnitTest, AnAddressThatIsNotTheJobsIsRefused) {
+TEST_F(TriggerUnitTest, AddressOfAnotherJobIsRefused) {
   std::vector<std::byte> mine(64);
   std::vector<std::byte> others(64);
   const Address place = bank_.add_memory(kJob, mine).value();
@@ -289,7 +289,7 @@ TEST_F(TriggerUnitTest, CollectiveEndInAPacketEndsItHereAndSendsNothing) {
   }
 }
 
-TEST_F(TriggerUnitTest, CollectiveEndInADescriptorTellsItsDestination) {
+TEST_F(TriggerUnitTest, CollectiveEndInADescriptorReachesItsDestination) {
   auto sequence = builder();
   sequence.signal(kRight, 2).collective_end = true;
   sequence.signal(kSelf, 0).collective_end = true;
@@ -300,7 +300,7 @@ TEST_F(TriggerUnitTest, CollectiveEndInADescriptorTellsItsDestination) {
   EXPECT_TRUE(completed().ok()) << "and here, where the destination is this node";
 }
 
-TEST_F(TriggerUnitTest, WithoutCpAPacketFiresNothing) {
+TEST_F(TriggerUnitTest, PacketWithoutCpFiresNothing) {
   auto sequence = builder();
   sequence.signal(kRight, 2).trigger = false;
   ASSERT_TRUE(post(sequence).ok());
@@ -317,7 +317,7 @@ TEST_F(TriggerUnitTest, WithoutCpAPacketFiresNothing) {
   EXPECT_EQ(bank_.messages().front().payload, floats({3}));
 }
 
-TEST_F(TriggerUnitTest, WithoutCADescriptorGoesOutAtOnce) {
+TEST_F(TriggerUnitTest, DescriptorWithoutCIsSentAtOnce) {
   Descriptor d;
   d.job = kJob;
   d.collective = false;
@@ -337,7 +337,7 @@ TEST_F(TriggerUnitTest, WithoutCADescriptorGoesOutAtOnce) {
   EXPECT_EQ(bank_.send_point_to_point(d).code(), Code::invalid_argument);
 }
 
-TEST_F(TriggerUnitTest, AFullOutboxHoldsTheDescriptorBack) {
+TEST_F(TriggerUnitTest, FullOutboxHoldsTheDescriptorBack) {
   auto sequence = builder();
   for (std::uint32_t step = 0; step < 5; ++step) sequence.signal(kRight, step);
   ASSERT_TRUE(post(sequence).ok());
@@ -375,7 +375,7 @@ TEST_F(TriggerUnitTest, PartialResultsFreeTheBufferInOrder) {
   EXPECT_EQ(result, floats({9}));
 }
 
-TEST_F(TriggerUnitTest, AverageIsFinishedOnceByWhoeverOwnsTheResult) {
+TEST_F(TriggerUnitTest, AverageIsFinishedOnceByTheOwnerOfTheResult) {
   std::vector<std::byte> own = floats({1, 5});
   std::vector<std::byte> result(8);
   auto sequence = builder();
@@ -391,7 +391,7 @@ TEST_F(TriggerUnitTest, AverageIsFinishedOnceByWhoeverOwnsTheResult) {
   EXPECT_EQ(result, floats({1.5f, 5.5f}));
 }
 
-TEST_F(TriggerUnitTest, WhatCannotBeRightFailsTheSequenceAndSaysWhy) {
+TEST_F(TriggerUnitTest, ImpossibleDescriptorsFailTheSequenceWithAReason) {
   std::vector<std::byte> own = floats({1, 5});
   const Address from = bank_.add_memory(kJob, own).value();
   const auto failure_of = [&](auto write) {
@@ -422,7 +422,7 @@ TEST_F(TriggerUnitTest, WhatCannotBeRightFailsTheSequenceAndSaysWhy) {
   EXPECT_EQ(nowhere.code(), Code::invalid_argument) << "the region went with the job";
 }
 
-TEST_F(TriggerUnitTest, APacketThatDoesNotComeIsNamed) {
+TEST_F(TriggerUnitTest, MissingPacketIsNamed) {
   UnitBank::Settings limited = settings();
   limited.unit.wait_limit = Nanoseconds(100);
   UnitBank bank(limited);
@@ -441,7 +441,7 @@ TEST_F(TriggerUnitTest, APacketThatDoesNotComeIsNamed) {
   EXPECT_EQ(bank.directory().jobs(), 0u);
 }
 
-TEST_F(TriggerUnitTest, SequencesBeyondAUnitsPlacesArePostedAgainLater) {
+TEST_F(TriggerUnitTest, ExcessSequencesArePostedAgainLater) {
   // One port is bound to one unit, which has four places.
   for (int i = 0; i < 5; ++i) {
     auto sequence = builder();
@@ -458,7 +458,7 @@ TEST_F(TriggerUnitTest, SequencesBeyondAUnitsPlacesArePostedAgainLater) {
   EXPECT_TRUE(post(sequence).ok());
 }
 
-TEST_F(TriggerUnitTest, PortsSpreadOverTheUnitsAndPacketsFindThem) {
+TEST_F(TriggerUnitTest, PortsAreSpreadOverUnitsThatGetTheirPackets) {
   for (std::uint32_t port = 0; port < 16; ++port) {
     SequenceBuilder sequence(kJob, static_cast<Port>(port), kSelf);
     sequence.wait(kLeft, 0);

@@ -1,5 +1,5 @@
-// A network of trigger units in memory: packets arrive in an order drawn from a seed, and what a
-// node pushes back stays in the network and is tried again.
+// A network of trigger units in memory: packets arrive in an order drawn from a seed, and a packet
+// that a node pushes back stays in the network and is tried again.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class UnitNetwork {
   UnitNetwork(const Settings& settings, std::uint64_t seed) : random_(seed) {
     for (std::uint32_t rank = 0; rank < settings.ranks; ++rank) {
       UnitBank::Settings bank = settings.bank;
-      // Node numbers are not ranks: whoever mixes them up fails.
+      // Node numbers differ from ranks, so that code that confuses them fails.
       nodes_.push_back(static_cast<NodeId>(1000 + 7 * rank));
       bank.node = nodes_.back();
       auto credits = PulsedCredits::create(settings.credits);
@@ -46,7 +46,7 @@ class UnitNetwork {
   void set_now(Instant now) { now_ = now; }
   void reseed(std::uint64_t seed) { random_ = Random(seed); }
 
-  /// Begins a rank's part of a call. The address fields are the caller's to have registered.
+  /// Begins a rank's part of a call. The caller has registered the memory of its address fields.
   void start(std::uint32_t rank, const CollectiveCall& call, std::uint32_t segment_elements) {
     Host& host = *hosts_[rank];
     auto made = PulsedCollective::create(host.bank, host.credits, call, segment_elements);
@@ -64,7 +64,7 @@ class UnitNetwork {
     for (const auto& host : hosts_) {
       for (const auto& call : host->calls) {
         EXPECT_TRUE(call->close());
-        EXPECT_EQ(host->bank.close_job(call->job()), 0u) << "a packet that nobody named";
+        EXPECT_EQ(host->bank.close_job(call->job()), 0u) << "a packet that no descriptor named";
       }
       host->calls.clear();
       EXPECT_EQ(host->bank.directory().jobs(), 0u);
@@ -72,11 +72,11 @@ class UnitNetwork {
     EXPECT_TRUE(packets_.empty());
   }
 
-  /// Random steps until every call has ended; false where nothing can happen any more.
+  /// Takes random steps until every call has ended; false if no step is possible.
   bool run() {
     std::uint32_t idle_rounds = 0;
     while (!all_done()) {
-      // Mostly a part of what could happen; all of it once nothing has moved for a while.
+      // Usually a part of the possible steps; all of them once nothing has moved for a while.
       const bool thorough = idle_rounds >= 4;
       const bool moved = round(thorough);
       if (!moved && thorough) return false;
@@ -86,7 +86,7 @@ class UnitNetwork {
     }
     return true;
   }
-  /// One round; true where anything has happened.
+  /// One round; true if anything has happened.
   bool round(bool thorough) {
     bool moved = false;
     for (std::uint32_t i = 0; i < ranks(); ++i) {
@@ -111,7 +111,7 @@ class UnitNetwork {
     }
     return count;
   }
-  /// Checks what must hold whatever happens: no buffer holds more than its slots.
+  /// Expects that no buffer holds more than its slots.
   void expect_no_overrun() const {
     for (const auto& host : hosts_) {
       for (std::uint32_t u = 0; u < host->bank.units(); ++u) {
@@ -159,7 +159,7 @@ class UnitNetwork {
     for (const auto& call : host.calls) moved = call->poll(now_) || moved;
     return moved;
   }
-  /// The network takes packets; their payload is copied, as if it were on the wire.
+  /// The network takes packets and copies their payload, as if it were on the wire.
   bool collect(UnitBank& bank, bool all) {
     bool moved = false;
     for (std::uint64_t some = all ? ~std::uint64_t{0} : 1 + random_.below(8); some != 0; --some) {
@@ -172,7 +172,7 @@ class UnitNetwork {
     }
     return moved;
   }
-  /// Tries packets in random order; what is accepted leaves the network.
+  /// Tries packets in random order; accepted ones leave the network.
   bool deliver_some(bool all) {
     bool moved = false;
     for (std::size_t i = packets_.size(); i > 1; --i) {
@@ -202,7 +202,7 @@ class UnitNetwork {
       EXPECT_NE(delivered, UnitBank::Delivered::refused) << to_string(header->key);
       return delivered != UnitBank::Delivered::pushed_back;
     }
-    ADD_FAILURE() << "a packet to nobody: " << to_string(packet.header.key);
+    ADD_FAILURE() << "a packet to an unknown node: " << to_string(packet.header.key);
     return true;
   }
 

@@ -74,7 +74,7 @@ class Bench(unittest.TestCase):
         self.assertGreaterEqual(sent[2], 5 * 1024)
         self.assertLess(max(sent[:2]), 5 * 1024)
 
-    def test_a_broadcast_goes_without_handshake_up_to_what_its_root_keeps(self):
+    def test_broadcast_up_to_the_retained_size_has_no_handshake(self):
         # --keep-bytes: the option's name before it was renamed
         for option, keep, kept in (("--retain-bytes", "5120", True), ("--keep-bytes", "5119", False)):
             report, _ = self.run_bench("broadcast", "-b", "5K", "-e", "5K", "--algorithm", "multicast",

@@ -213,7 +213,7 @@ TEST(RunCommand, CommandLineIsParsed) {
   EXPECT_THROW(other.parse("run -n 2"), CLI::ParseError);
 }
 
-TEST(LinePrefixer, KeepsLinesWhole) {
+TEST(LinePrefixer, LinesStayWhole) {
   launch::LinePrefixer lines("[7] ");
   EXPECT_EQ(lines.append("a"), "");
   EXPECT_EQ(lines.append("b\nc\n\nd"), "[7] ab\n[7] c\n[7] \n");

@@ -28,7 +28,7 @@ ValidateOptions options_for(const Purpose& purpose) {
 
 class EveryAlgorithm : public testing::TestWithParam<AlgorithmEntry> {};
 
-TEST_P(EveryAlgorithm, KeepsItsPromiseForEveryNumberOfRanks) {
+TEST_P(EveryAlgorithm, IsValidForEveryNumberOfRanks) {
   std::uint32_t served = 0;
   for (std::uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks) {
     for (const Purpose& purpose : purposes_of(GetParam(), ranks)) {
@@ -44,7 +44,7 @@ TEST_P(EveryAlgorithm, KeepsItsPromiseForEveryNumberOfRanks) {
 
 class EveryAlgorithmInPlace : public testing::TestWithParam<AlgorithmEntry> {};
 
-TEST_P(EveryAlgorithmInPlace, KeepsItsPromiseForEveryNumberOfRanks) {
+TEST_P(EveryAlgorithmInPlace, IsValidForEveryNumberOfRanks) {
   for (std::uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks) {
     for (const Purpose& purpose : purposes_of(GetParam(), ranks)) {
       SCOPED_TRACE(case_name(purpose));
@@ -75,8 +75,9 @@ INSTANTIATE_TEST_SUITE_P(Registry, EveryAlgorithm,
 INSTANTIATE_TEST_SUITE_P(Registry, EveryAlgorithmInPlace, testing::ValuesIn(with_a_form_in_place()),
                          name_of);
 
-// K7: P ranks in M chains take ceil(P/M) turns, each activated by the one before.
-TEST(MulticastAllgather, TakesItsTurnsInChains) {
+// P ranks in M chains take ceil(P/M) turns, each activated by the one before ([Khalilov24] appendix
+// A).
+TEST(MulticastAllgather, ChainsTakeTurns) {
   for (std::uint32_t ranks : {1u, 4u, 7u, 16u}) {
     for (std::uint32_t chains = 1; chains <= ranks; ++chains) {
       Purpose purpose{Collective::allgather, "multicast", ranks, {}, {}, {}};
@@ -96,14 +97,14 @@ TEST(MulticastAllgather, TakesItsTurnsInChains) {
       EXPECT_EQ(heads, (ranks + turns - 1) / turns) << ranks << " ranks, " << chains << " chains";
       const Validation validation = validate(schedules);
       EXPECT_EQ(validation.rounds, turns);
-      // The activations, then the last multicast, which with one rank reaches nobody.
+      // The activations, then the last multicast, which with a single rank has no receiver.
       EXPECT_EQ(validation.longest_chain, ranks == 1 ? 0u : turns);
     }
   }
 }
 
-// K6: with the handshake nobody leaves before its right neighbour has everything.
-TEST(MulticastBroadcast, KeepsTheBufferUntilTheRightNeighbourHasIt) {
+// With the handshake no rank ends before its right neighbour has everything.
+TEST(MulticastBroadcast, BufferIsHeldUntilTheRightNeighbourIsDone) {
   Purpose purpose{Collective::broadcast, "multicast", 5, {}, rank_of(2), {}};
   purpose.parameters.handshake = true;
   for (const Schedule& schedule : schedules_for(purpose)) {

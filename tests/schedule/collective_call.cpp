@@ -86,7 +86,7 @@ class Call {
     return shape;
   }
 
-  /// What a rank contributes as one block.
+  /// A rank's contribution as one block.
   Bytes contribution(std::uint32_t rank, std::uint32_t block) const {
     Bytes bytes(options_.varying ? sizes_[rank] : options_.block_bytes);
     for (std::size_t at = 0; at < bytes.size(); ++at)

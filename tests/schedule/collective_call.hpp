@@ -1,5 +1,5 @@
 // A call of a collective in memory: buffers with known bytes, a run by the reference interpreter,
-// and the comparison with the collective's definition.
+// and the comparison with the definition of the collective.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ struct CallOptions {
   std::uint64_t block_bytes = 8;
   std::uint64_t element_bytes = 1;
   bool in_place = false;
-  /// Fold with an operator that does not commute.
+  /// Whether reductions use an operator that does not commute.
   bool ordered_fold = false;
-  /// Blocks of the receive buffer differ in size and lie apart (Allgatherv).
+  /// Whether blocks of the receive buffer differ in size and have gaps (Allgatherv).
   bool varying = false;
   std::uint64_t seed = 1;
 };
 
-/// Runs the schedules; returns what went wrong: a standstill, or the first block that is not what
-/// the collective's definition says.
+/// Runs the schedules; returns the error: a standstill, or the first block that differs from the
+/// definition of the collective.
 Status call(std::span<const Schedule> schedules, const CallOptions& options);
 
 }  // namespace tutti::schedule

@@ -1,4 +1,4 @@
-// Schedules in the form for a network interface with wait and enable (C1, C4, C5).
+// Schedules in the form for a network interface with wait and enable ([Inozemtsev12] 3).
 #include "schedule/core_direct/core_direct.hpp"
 
 #include <gtest/gtest.h>
@@ -28,8 +28,8 @@ Result<std::vector<Schedule>> lower_all(const Purpose& purpose, Transfer transfe
 
 Purpose exchange_of_4() { return {Collective::allgather, "standard_exchange", 4, {}, {}, {}}; }
 
-// The source's table I, line by line.
-TEST(CoreDirectTable, IsTheSourcesTableOfTheEagerProtocol) {
+// Table I of [Inozemtsev12], line by line.
+TEST(CoreDirectTable, EagerTableEqualsTheSources) {
   const auto lowered = lower_all(exchange_of_4(), Transfer::eager);
   ASSERT_TRUE(lowered.ok()) << lowered.status().to_string();
   EXPECT_EQ(core_direct_table(std::span(*lowered).first(2)),
@@ -44,8 +44,8 @@ TEST(CoreDirectTable, IsTheSourcesTableOfTheEagerProtocol) {
             "          wait (2 recv CQ) from 2  wait (2 recv CQ) from 3\n");
 }
 
-// The source's table II.
-TEST(CoreDirectTable, IsTheSourcesTableOfTheRendezvousProtocol) {
+// Table II of [Inozemtsev12].
+TEST(CoreDirectTable, RendezvousTableEqualsTheSources) {
   const auto lowered = lower_all(exchange_of_4(), Transfer::rendezvous);
   ASSERT_TRUE(lowered.ok()) << lowered.status().to_string();
   EXPECT_EQ(core_direct_table(std::span(*lowered).first(2)),
@@ -62,7 +62,7 @@ TEST(CoreDirectTable, IsTheSourcesTableOfTheRendezvousProtocol) {
             "          wait (1 recv CQ) from 2  wait (1 recv CQ) from 3\n");
 }
 
-TEST(CoreDirectTable, ShowsOnRequestWhatTheSourceLeavesOut) {
+TEST(CoreDirectTable, FullTableShowsTheOmittedTasks) {
   const auto lowered = lower_all(exchange_of_4(), Transfer::rendezvous);
   ASSERT_TRUE(lowered.ok());
   const std::string table = core_direct_table(std::span(*lowered).first(1), true);
@@ -71,9 +71,9 @@ TEST(CoreDirectTable, ShowsOnRequestWhatTheSourceLeavesOut) {
     EXPECT_NE(table.find(line), std::string::npos) << line << " is not in\n" << table;
 }
 
-// The whole program needs the host only to post it: the management queue ends with a wait, which
-// raises the one completion.
-TEST(CoreDirect, EndsWithAWaitOnTheManagementQueue) {
+// The host only posts the whole program: the management queue ends with a wait, which raises the
+// single completion.
+TEST(CoreDirect, ManagementQueueEndsWithAWait) {
   const auto lowered = lower_all({Collective::allgather, "bruck", 7, {}, {}, {}}, Transfer::eager);
   ASSERT_TRUE(lowered.ok());
   for (const Schedule& schedule : *lowered) {
@@ -88,8 +88,8 @@ TEST(CoreDirect, EndsWithAWaitOnTheManagementQueue) {
   }
 }
 
-// C4: one send queue per destination, one receive queue per source, each with its own completions.
-TEST(CoreDirect, GivesEachConnectionItsOwnQueues) {
+// One send queue per destination and one receive queue per source, each with its own completions.
+TEST(CoreDirect, EachConnectionHasItsOwnQueues) {
   const auto lowered = lower_all({Collective::allgather, "bruck", 8, {}, {}, {}}, Transfer::eager);
   ASSERT_TRUE(lowered.ok());
   std::vector<std::uint16_t> completions;
@@ -106,7 +106,8 @@ TEST(CoreDirect, GivesEachConnectionItsOwnQueues) {
   EXPECT_EQ(std::unique(completions.begin(), completions.end()), completions.end());
 }
 
-/// Lets all receive queues of a rank report to one completion queue, with one wait for all of them.
+/// Makes all receive queues of a rank report to one completion queue, with one wait for all of
+/// them.
 Schedule with_one_completion_queue(const Schedule& schedule) {
   Program program = schedule.program();
   std::uint16_t shared = kNoIndex;
@@ -136,8 +137,8 @@ Schedule with_one_completion_queue(const Schedule& schedule) {
   return *Schedule::make(std::move(program));
 }
 
-// A wait for all completions of a shared queue proves each of them; for fewer it would prove none.
-TEST(CoreDirect, MayCountSeveralSourcesWhereAllOfThemAreAwaited) {
+// A wait for all completions of a shared queue proves each of them; a wait for fewer proves none.
+TEST(CoreDirect, SharedQueueIsValidIfAllItsSourcesAreAwaited) {
   const auto lowered = lower_all({Collective::gather, "linear", 5, {}, {}, {}}, Transfer::eager);
   ASSERT_TRUE(lowered.ok());
   std::vector<Schedule> schedules = *lowered;
@@ -145,7 +146,7 @@ TEST(CoreDirect, MayCountSeveralSourcesWhereAllOfThemAreAwaited) {
   const Validation validation = validate(schedules);
   EXPECT_TRUE(validation.ok()) << validation.status().message();
 
-  // The root now also copies a block that it received, after a wait for all four, then for three.
+  // The root also copies a received block, after a wait for all four, then for three.
   const auto copying_after = [&](std::uint32_t completions) {
     Program program = schedules[0].program();
     program.scratch_blocks = 1;
@@ -169,7 +170,7 @@ TEST(CoreDirect, MayCountSeveralSourcesWhereAllOfThemAreAwaited) {
   EXPECT_EQ(too_early.findings.front().fault, Fault::race) << too_early.status().message();
 }
 
-TEST(CoreDirect, RefusesWhatHasNoManagementQueueForm) {
+TEST(CoreDirect, TasksWithoutAManagementQueueFormAreRefused) {
   const auto lowered =
       lower_all({Collective::broadcast, "multicast", 4, {}, {}, {}}, Transfer::eager);
   ASSERT_FALSE(lowered.ok());
@@ -180,8 +181,9 @@ TEST(CoreDirect, RefusesWhatHasNoManagementQueueForm) {
 
 class Offloaded : public testing::TestWithParam<AlgorithmEntry> {};
 
-// Every algorithm of messages and local steps has both forms, valid, and moving the right bytes.
-TEST_P(Offloaded, IsValidAndMovesTheBytesInBothProtocols) {
+// Every algorithm of messages and local steps has both forms, which are valid and move the right
+// bytes.
+TEST_P(Offloaded, BothProtocolsAreValidAndMoveTheBytes) {
   for (std::uint32_t ranks = 1; ranks <= 17; ++ranks) {
     for (const Purpose& purpose : purposes_of(GetParam(), ranks)) {
       for (Transfer transfer : {Transfer::eager, Transfer::rendezvous}) {

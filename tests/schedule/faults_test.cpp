@@ -1,5 +1,5 @@
-// Planted faults: each a schedule with one thing wrong, which the validator must name by rank, task
-// and kind.
+// Planted faults: schedules with a single fault, which the validator must name by rank, task and
+// kind.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace {
 
 using collectives::build_all;
 
-/// Schedules under change.
+/// Schedules that a test changes.
 class Planted {
  public:
   explicit Planted(const Purpose& purpose) {
@@ -58,7 +58,7 @@ class Planted {
     return validation.ok() ? Finding() : validation.findings.front();
   }
 
-  /// The validator finds exactly this first.
+  /// Expects exactly this fault as the first finding of the validator.
   void expect(Fault fault, std::uint32_t rank, TaskIndex task,
               const ValidateOptions& options = {}) const {
     const Finding finding = first_finding(options);
@@ -68,7 +68,7 @@ class Planted {
     const std::string name =
         "rank " + std::to_string(rank) + (task == kNoTask ? ":" : " task " + std::to_string(task));
     EXPECT_NE(finding.text.find(name), std::string::npos) << finding.text;
-    // A remedy follows what is wrong.
+    // The remedy follows the description of the fault.
     EXPECT_TRUE(finding.text.find(": ", name.size() + 2) != std::string::npos ||
                 finding.text.find(". ") != std::string::npos)
         << finding.text;
@@ -97,8 +97,6 @@ std::vector<Schedule> parse_all(std::initializer_list<const char*> tasks, const 
   return schedules;
 }
 
-// ---- Ring Allgather of 4: tasks 0 copy, then send, recv by round --------------------------------
-
 TEST(PlantedFault, ForwardsABlockWithoutWaitingForIt) {
   Planted ring(purpose_of(Collective::allgather, "ring", 4));
   ring.change_task(2, 3, forget_dependencies);  // round 1's send
@@ -112,7 +110,7 @@ TEST(PlantedFault, SwapsTwoRounds) {
   ring.expect(Fault::result, 1, 6);
 }
 
-TEST(PlantedFault, ReceivesTwoBlocksIntoOnePlace) {
+TEST(PlantedFault, ReceivesTwoBlocksIntoOneTarget) {
   Planted ring(purpose_of(Collective::allgather, "ring", 4));
   const Segment place = ring.at(3).tasks()[2].target;
   ring.change_task(3, 6, [&](Task& t) { t.target = place; });
@@ -165,8 +163,6 @@ TEST(PlantedFault, ReceivesMoreThanIsSent) {
   bruck.expect(Fault::message, 0, second);
 }
 
-// ---- Bruck's rotation ---------------------------------------------------------------------------
-
 TEST(PlantedFault, RotatesByOneTooFew) {
   Planted bruck(purpose_of(Collective::allgather, "bruck", 5));
   const TaskIndex rotation = bruck.find(3, TaskKind::copy, 1);
@@ -184,18 +180,16 @@ TEST(PlantedFault, ForgetsTheLastCopy) {
   bruck.expect(Fault::result, 2, kNoTask);
 }
 
-TEST(PlantedFault, RotatesBeforeTheLastRoundIsIn) {
+TEST(PlantedFault, RotatesBeforeTheLastRoundHasArrived) {
   Planted bruck(purpose_of(Collective::allgather, "bruck", 5));
   const TaskIndex rotation = bruck.find(3, TaskKind::copy, 1);
   bruck.change_task(3, rotation, [](Task& t) { --t.dependency_count; });
   bruck.expect(Fault::race, 3, rotation);
 }
 
-// ---- Reductions ---------------------------------------------------------------------------------
-
 TEST(PlantedFault, CountsAContributionTwice) {
   Planted doubling(purpose_of(Collective::allreduce, "recursive_doubling", 4));
-  // The second round folds in what the first one received.
+  // The second round folds the block that the first one received.
   const TaskIndex first = doubling.find(1, TaskKind::reduce);
   const TaskIndex second = doubling.find(1, TaskKind::reduce, first + 1);
   const Segment received = doubling.at(1).tasks()[first].source;
@@ -222,10 +216,10 @@ TEST(PlantedFault, FoldsDifferentBlocksTogether) {
 
 TEST(PlantedFault, OverwritesScratchThatIsStillBeingSent) {
   Planted ring(purpose_of(Collective::reduce_scatter, "ring", 6));
-  // The third round's receive goes where the second round's send still reads.
+  // The third round's receive overwrites the block that the second round still sends.
   const TaskIndex reuse = ring.find(4, TaskKind::recv, ring.find(4, TaskKind::recv, 4) + 1);
   ring.change_task(4, reuse, forget_dependencies);
-  // It is now posted at once, beside the first round's receive into that place.
+  // It is now posted at once, together with the first round's receive into that target.
   ring.expect(Fault::race, 4, reuse);
 }
 
@@ -239,9 +233,7 @@ TEST(PlantedFault, SwapsPartsOfABlock) {
   ring.expect(Fault::place, 1, reduce);
 }
 
-// ---- Order over all ranks -----------------------------------------------------------------------
-
-TEST(PlantedFault, EverybodyReceivesBeforeSending) {
+TEST(PlantedFault, EveryRankReceivesBeforeSending) {
   Planted ring(purpose_of(Collective::allgather, "ring", 3));
   for (std::uint32_t r = 0; r < 3; ++r) {
     ring.change(r, [](Program& p) {
@@ -249,7 +241,7 @@ TEST(PlantedFault, EverybodyReceivesBeforeSending) {
       p.dependencies.push_back(1);
       p.tasks[2].first_dependency = static_cast<std::uint32_t>(p.dependencies.size() - 1);
       p.tasks[2].dependency_count = 1;
-      // Round 1's send waits for the receive, wherever it stands.
+      // Round 1's send waits for the receive at its new position.
       p.dependencies[p.tasks[3].first_dependency] = 1;
     });
   }
@@ -257,7 +249,7 @@ TEST(PlantedFault, EverybodyReceivesBeforeSending) {
   const Finding finding = ring.first_finding();
   EXPECT_EQ(finding.fault, Fault::deadlock) << finding.text;
   EXPECT_TRUE(finding.task == receive || finding.task == receive + 1) << finding.text;
-  // The circle goes through all three ranks.
+  // The cycle contains all three ranks.
   for (const char* rank : {"rank 0 task", "rank 1 task", "rank 2 task"})
     EXPECT_NE(finding.text.find(rank), std::string::npos) << finding.text;
 }
@@ -267,11 +259,9 @@ TEST(PlantedFault, LeavesABarrierTooEarly) {
   // The second round's signal no longer waits for the first round's.
   const TaskIndex second = barrier.find(2, TaskKind::signal, 1);
   barrier.change_task(2, second, forget_dependencies);
-  // Rank 0 hears from rank 2, which has not heard of rank 1.
+  // Rank 0 gets a signal from rank 2, which has none from rank 1.
   barrier.expect(Fault::result, 0, kNoTask);
 }
-
-// ---- Queues -------------------------------------------------------------------------------------
 
 /// Standard Exchange of 4 ranks with management queues.
 Planted lowered_exchange(Transfer transfer = Transfer::eager) {
@@ -332,7 +322,7 @@ TEST(PlantedFault, EnablesFewerSendsThanAreHeld) {
   exchange.expect(Fault::deadlock, 0, last);
 }
 
-TEST(PlantedFault, EnablesInACircle) {
+TEST(PlantedFault, EnablesInACycle) {
   Planted exchange = lowered_exchange(Transfer::rendezvous);
   // Each of a pair waits for the other's data before it releases its own.
   for (std::uint32_t r : {0u, 1u}) {
@@ -351,7 +341,7 @@ TEST(PlantedFault, EnablesInACircle) {
   EXPECT_NE(text.find("rank 1 task"), std::string::npos) << text;
 }
 
-// C4: a wait cannot see which message arrived, so two sources need two completion queues.
+// A wait cannot distinguish messages, so two sources need two completion queues.
 TEST(PlantedFault, CountsTwoSourcesOnOneCompletionQueue) {
   Planted exchange = lowered_exchange();
   const Schedule& at = exchange.at(0);
@@ -366,7 +356,7 @@ TEST(PlantedFault, CountsTwoSourcesOnOneCompletionQueue) {
     }
     p.tasks[next].object = first;
   });
-  // Rank 2 may be so fast that its block is what the first wait counts.
+  // Rank 2 may be so fast that the first wait counts its block.
   const Finding finding = exchange.first_finding();
   EXPECT_EQ(finding.fault, Fault::race) << finding.text;
   EXPECT_EQ(index(finding.rank), 0u) << finding.text;
@@ -392,8 +382,6 @@ TEST(PlantedFault, PostsReceivesInAnotherOrderThanTheConnectionDelivers) {
   }());
 }
 
-// ---- Multicast and one-sided accesses -----------------------------------------------------------
-
 TEST(PlantedFault, MulticastsBeforeTheReceivesArePosted) {
   Purpose purpose = purpose_of(Collective::allgather, "multicast", 4);
   purpose.parameters.ready = true;
@@ -405,14 +393,14 @@ TEST(PlantedFault, MulticastsBeforeTheReceivesArePosted) {
   multicast.expect(Fault::early, 0, task, options);
 }
 
-TEST(PlantedFault, CollectsABlockThatNobodyMulticasts) {
+TEST(PlantedFault, CollectsABlockThatNoRankMulticasts) {
   Planted multicast(purpose_of(Collective::allgather, "multicast", 4));
   const TaskIndex collect = multicast.find(1, TaskKind::collect);
   multicast.change_task(1, collect, [](Task& t) { t.target.block_count = 2; });  // its own as well
   multicast.expect(Fault::message, 1, collect);
 }
 
-TEST(PlantedFault, MulticastsWhatAReceiverDoesNotCollect) {
+TEST(PlantedFault, MulticastsABlockThatAReceiverDoesNotCollect) {
   Planted multicast(purpose_of(Collective::allgather, "multicast", 4));
   const TaskIndex collect = multicast.find(2, TaskKind::collect);
   multicast.change_task(2, collect, [](Task& t) { --t.target.block_count; });
@@ -424,7 +412,7 @@ constexpr const char* kPutHeading =
     "tutti-schedule 1\ncollective broadcast\nalgorithm put\nranks 2 rank RANK root 0\n"
     "parameters ports=1 radix=2 segments=1 chains=1 ready=0 handshake=0\nscratch 0\nqueue 0 free\n";
 
-/// The root writes into rank 1's buffer, told that it may, and tells when it has.
+/// The root writes into rank 1's buffer after its permission, and signals the end.
 Planted put_broadcast() {
   return Planted(parse_all({"task 0 recv from 1 slot 0 into -\n"
                             "task 1 write at 1 receive[0] -> receive[0] after 0\n"
@@ -446,7 +434,7 @@ TEST(PlantedFault, WritesAfterThePeerMayHaveLeft) {
   put.expect(Fault::early, 0, 1);
 }
 
-TEST(PlantedFault, ReadsWhereAPeerWrites) {
+TEST(PlantedFault, ReadsABlockThatAPeerWrites) {
   Planted put = put_broadcast();
   put.change(1, [](Program& p) {
     p.scratch_blocks = 1;
@@ -464,14 +452,14 @@ TEST(PlantedFault, TakesAKeyedPacketByAPostedReceive) {
   keyed.expect(Fault::message, 1, 0);
 }
 
-TEST(PlantedFault, BelongsToAnotherCollective) {
+TEST(PlantedFault, OneRankHasAnotherCollective) {
   Planted ring(purpose_of(Collective::allgather, "ring", 3));
   ring.change(2, [](Program& p) { p.purpose.parameters.segments = 2; });
   ring.expect(Fault::program, 2, kNoTask);
 }
 
-// Right where all blocks have one size, which Allgatherv's need not.
-TEST(PlantedFault, ParksABlockWhereAnotherSizeBelongs) {
+// Valid if all blocks have one size, which Allgatherv does not guarantee.
+TEST(PlantedFault, ParksABlockInATargetOfAnotherSize) {
   Planted ring(purpose_of(Collective::allgatherv, "ring", 3));
   ring.change(1, [](Program& p) {
     Builder b(p.purpose);

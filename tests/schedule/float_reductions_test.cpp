@@ -1,5 +1,5 @@
-// Reductions of floats by task lists over sockets. A float sum depends on how it is associated, so
-// equal bits at the end mean that every message was folded where the schedule says.
+// Reductions of floats by task lists over sockets. A float sum depends on its association, so equal
+// bits prove that every message was folded where the schedule says.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// Sums floats one by one, in the order of their place.
+/// Sums floats one by one, in order of position.
 void add_floats(std::span<const std::byte> left, std::span<const std::byte> right,
                 std::span<std::byte> target) {
   for (std::size_t at = 0; at + 4 <= target.size(); at += 4) {

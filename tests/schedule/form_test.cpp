@@ -1,4 +1,4 @@
-// The form itself: places, text, filling for a call, the cache, the builder, the registry.
+// The form of a schedule: slices, text, filling for a call, the cache, the builder, the registry.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -24,7 +24,7 @@ void* counted(std::size_t size) {
 
 }  // namespace
 
-// Counts what the code under test allocates.
+// Counts the allocations of the code under test.
 void* operator new(std::size_t size) { return counted(size); }
 void* operator new[](std::size_t size) { return counted(size); }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
@@ -51,9 +51,7 @@ Schedule built(const Purpose& purpose) {
   return schedule ? std::move(*schedule) : Schedule();
 }
 
-// ---- Places -------------------------------------------------------------------------------------
-
-TEST(Parts, CoverABlockWithoutGapOrOverlapAndDifferByOneElementAtMost) {
+TEST(Parts, PartsCoverABlockAndDifferByAtMostOneElement) {
   for (std::uint64_t elements : {0u, 1u, 7u, 64u, 1000003u}) {
     for (std::uint64_t parts : {1u, 2u, 3u, 7u, 64u, 4096u}) {
       EXPECT_EQ(part_border(elements, 0, parts), 0u);
@@ -68,13 +66,13 @@ TEST(Parts, CoverABlockWithoutGapOrOverlapAndDifferByOneElementAtMost) {
   }
 }
 
-// What lets the validator compare fractions instead of bytes.
-TEST(Parts, OfDifferentPartitionsMeetWhereTheirFractionsDo) {
+// The validator relies on this when it compares fractions instead of bytes.
+TEST(Parts, EqualFractionsHaveEqualBorders) {
   for (std::uint64_t elements = 0; elements < 200; ++elements) {
     for (std::uint64_t k = 1; k <= 12; ++k) {
       for (std::uint64_t i = 0; i <= k; ++i) {
         EXPECT_EQ(part_border(elements, i, k), part_border(elements, 5 * i, 5 * k));
-        // And never pass each other.
+        // Borders are also in the order of their fractions.
         if (3 * i <= 2 * k) {
           EXPECT_LE(part_border(elements, i, k), part_border(elements, 2, 3));
         }
@@ -83,12 +81,12 @@ TEST(Parts, OfDifferentPartitionsMeetWhereTheirFractionsDo) {
   }
 }
 
-TEST(Parts, HoldForBlocksNearTheLargestSize) {
+TEST(Parts, PartsCoverBlocksNearTheLargestSize) {
   constexpr std::uint64_t kHuge = std::uint64_t{1} << 62;
   EXPECT_EQ(part_border(kHuge, 4095, 4096), kHuge / 4096 * 4095);
 }
 
-TEST(Segments, OfSegmentsAreSegments) {
+TEST(Segments, SegmentOfASegmentIsASegment) {
   const Segment half = block_of(Buffer::receive, 2).part(1, 2);
   EXPECT_EQ(half.part(1, 3).begin(), (Fraction{4, 6}));
   EXPECT_EQ(half.part(0, 2, 3).end(), (Fraction{5, 6}));
@@ -98,9 +96,7 @@ TEST(Segments, OfSegmentsAreSegments) {
   EXPECT_FALSE(overlap(half, block_of(Buffer::scratch, 2)));
 }
 
-// ---- Text ---------------------------------------------------------------------------------------
-
-TEST(Text, OfEveryAlgorithmReadsBackAsTheSameSchedule) {
+TEST(Text, EveryAlgorithmRoundTrips) {
   for (const collectives::AlgorithmEntry& entry : collectives::algorithms()) {
     for (std::uint32_t ranks : {1u, 4u, 9u}) {
       for (Purpose purpose : purposes_of(entry, ranks)) {
@@ -116,7 +112,7 @@ TEST(Text, OfEveryAlgorithmReadsBackAsTheSameSchedule) {
   }
 }
 
-TEST(Text, OfALoweredScheduleReadsBackAsWell) {
+TEST(Text, LoweredScheduleRoundTrips) {
   for (const char* algorithm : {"bruck", "standard_exchange", "ring"}) {
     for (Transfer transfer : {Transfer::eager, Transfer::rendezvous}) {
       const Result<Schedule> lowered = lower_to_core_direct(
@@ -129,7 +125,7 @@ TEST(Text, OfALoweredScheduleReadsBackAsWell) {
   }
 }
 
-TEST(Text, IsWhatTheHeaderShows) {
+TEST(Text, TextIsAsDocumented) {
   EXPECT_EQ(to_text(built({Collective::allgather, "ring", 3, rank_of(1), {}, {}})),
             "tutti-schedule 1\n"
             "collective allgather\n"
@@ -146,7 +142,7 @@ TEST(Text, IsWhatTheHeaderShows) {
             "end\n");
 }
 
-TEST(Text, WithAnErrorNamesLineAndRemedy) {
+TEST(Text, ErrorNamesLineAndRemedy) {
   const std::string heading =
       "tutti-schedule 1\ncollective allgather\nalgorithm ring\nranks 3 rank 1 root 0\n"
       "parameters ports=1 radix=2 segments=1 chains=1 ready=0 handshake=0\nscratch 0\n"
@@ -179,7 +175,7 @@ TEST(Text, WithAnErrorNamesLineAndRemedy) {
   }
 }
 
-TEST(Text, SurvivesDamageAnywhere) {
+TEST(Text, DamagedTextIsHandled) {
   const std::string text = to_text(built({Collective::allreduce, "ring", 5, rank_of(2), {}, {}}));
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {
     Random random(seed);
@@ -194,8 +190,6 @@ TEST(Text, SurvivesDamageAnywhere) {
     }
   }
 }
-
-// ---- Filling ------------------------------------------------------------------------------------
 
 TEST(Fill, AllocatesNothing) {
   for (const collectives::AlgorithmEntry& entry : collectives::algorithms()) {
@@ -213,7 +207,7 @@ TEST(Fill, AllocatesNothing) {
   }
 }
 
-TEST(Fill, PutsBlocksAndPartsWhereTheyBelong) {
+TEST(Fill, BlocksAndPartsHaveTheRightOffsets) {
   const Schedule bruck = built({Collective::allgather, "bruck", 4, rank_of(1), {}, {}});
   std::vector<FilledTask> filled(bruck.tasks().size());
   ASSERT_TRUE(fill(bruck, Shape::uniform(100), filled).ok());
@@ -229,7 +223,7 @@ TEST(Fill, PutsBlocksAndPartsWhereTheyBelong) {
   EXPECT_EQ(*resolve(third, Shape::uniform(80, 8)), (Extent{Buffer::receive, 80 + 40, 16}));
 }
 
-TEST(Fill, ChoosesTheProtocolBySize) {
+TEST(Fill, ProtocolDependsOnTheSize) {
   const Schedule ring = built({Collective::allgather, "ring", 4, rank_of(0), {}, {}});
   std::vector<FilledTask> filled(ring.tasks().size());
   Shape shape = Shape::uniform(4096);
@@ -241,7 +235,7 @@ TEST(Fill, ChoosesTheProtocolBySize) {
   EXPECT_EQ(filled[1].transfer, Transfer::rendezvous);
 }
 
-TEST(Fill, PlacesBlocksOfDifferentSizes) {
+TEST(Fill, BlocksOfDifferentSizesHaveTheirOffsets) {
   const std::uint64_t sizes[] = {5, 0, 7};
   const std::uint64_t offsets[] = {0, 9, 20};
   const Shape shape = Shape::varying(rank_of(2), sizes, offsets);
@@ -254,7 +248,7 @@ TEST(Fill, PlacesBlocksOfDifferentSizes) {
   EXPECT_EQ(filled[4].target, (Extent{Buffer::receive, 0, 5}));
 }
 
-TEST(Fill, MapsACallInPlace) {
+TEST(Fill, CallInPlaceIsMapped) {
   const Schedule ring = built({Collective::allgather, "ring", 4, rank_of(2), {}, {}});
   std::vector<FilledTask> filled(ring.tasks().size());
   Shape shape = Shape::uniform(64);
@@ -264,7 +258,7 @@ TEST(Fill, MapsACallInPlace) {
   EXPECT_EQ(filled[1].source, (Extent{Buffer::receive, 128, 64}));
 }
 
-TEST(Fill, RefusesWhatTheScheduleCannotServe) {
+TEST(Fill, UnsuitableShapesAreRefused) {
   const Schedule bruck = built({Collective::allgather, "bruck", 3, rank_of(0), {}, {}});
   std::vector<FilledTask> filled(bruck.tasks().size());
   const std::uint64_t sizes[] = {5, 0, 7};
@@ -282,9 +276,7 @@ TEST(Fill, RefusesWhatTheScheduleCannotServe) {
   EXPECT_FALSE(fill(alltoall, in_place, own).ok());
 }
 
-// ---- Cache --------------------------------------------------------------------------------------
-
-TEST(TemplateCache, BuildsOncePerKeyAndForgetsTheLeastRecentlyUsed) {
+TEST(TemplateCache, EachKeyIsBuiltOnceAndTheLeastRecentIsEvicted) {
   TemplateCache cache(2, build);
   const TemplateKey ring{Collective::allgather, "ring", 8, rank_of(3), rank_of(0), {}};
   TemplateKey other_root{Collective::broadcast, "binomial", 8, rank_of(3), rank_of(1), {}};
@@ -295,7 +287,7 @@ TEST(TemplateCache, BuildsOncePerKeyAndForgetsTheLeastRecentlyUsed) {
   ASSERT_TRUE(cache.get(other_root).ok());
   other_root.root = rank_of(2);
   ASSERT_TRUE(cache.get(ring).ok());
-  ASSERT_TRUE(cache.get(other_root).ok());  // pushes root 1 out, not the ring
+  ASSERT_TRUE(cache.get(other_root).ok());  // evicts root 1, not the ring
   EXPECT_EQ(cache.size(), 2u);
   EXPECT_EQ(cache.builds(), 3u);
   EXPECT_EQ(cache.get(ring).value().get(), first->get());
@@ -305,7 +297,7 @@ TEST(TemplateCache, BuildsOncePerKeyAndForgetsTheLeastRecentlyUsed) {
   EXPECT_EQ(cache.builds(), 4u);
 }
 
-TEST(TemplateCache, FindsWithoutAllocating) {
+TEST(TemplateCache, LookupAllocatesNothing) {
   TemplateCache cache(8, build);
   const TemplateKey key{Collective::allgather, "standard_exchange", 16, rank_of(3), rank_of(0), {}};
   ASSERT_TRUE(cache.get(key).ok());
@@ -315,7 +307,7 @@ TEST(TemplateCache, FindsWithoutAllocating) {
   EXPECT_EQ((*found)->ranks(), 16u);
 }
 
-TEST(TemplateCache, PassesAFailureOnAndKeepsNothing) {
+TEST(TemplateCache, FailureIsPassedOnAndNotCached) {
   TemplateCache cache(2, build);
   const auto missing = cache.get({Collective::allgather, "telepathy", 8, rank_of(0), {}, {}});
   ASSERT_FALSE(missing.ok());
@@ -323,9 +315,7 @@ TEST(TemplateCache, PassesAFailureOnAndKeepsNothing) {
   EXPECT_EQ(cache.size(), 0u);
 }
 
-// ---- Builder and registry -----------------------------------------------------------------------
-
-TEST(Builder, DerivesWhatTheDataDemandAndNoMore) {
+TEST(Builder, DependenciesFollowTheDataAndNoMore) {
   Builder b({Collective::allreduce, "test", 2, rank_of(0), rank_of(0), {}});
   const Segment own = b.receive_block();
   const Segment theirs = b.scratch();
@@ -345,14 +335,14 @@ TEST(Builder, DerivesWhatTheDataDemandAndNoMore) {
   EXPECT_EQ(depends(1), Tasks({0}));
   EXPECT_EQ(depends(2), Tasks());
   EXPECT_EQ(depends(3), Tasks({0, 2}));
-  // In place, task 1 reads the caller's buffer itself; either way 4 waits for it.
+  // In place, task 1 reads the caller's buffer itself; task 4 waits for it in both cases.
   EXPECT_EQ(depends(4), Tasks({0, 1}));
   EXPECT_EQ(depends(5), Tasks({0, 3, 4}));
   const auto waiting = schedule.dependents(0);
   EXPECT_EQ(Tasks(waiting.begin(), waiting.end()), Tasks({1, 3, 4, 5}));
 }
 
-TEST(Registry, ListsWhatIsKnownWhereANameIsNot) {
+TEST(Registry, UnknownNameListsTheKnownOnes) {
   const auto missing = collectives::find_algorithm(Collective::barrier, "tree");
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.status().message(),
@@ -360,7 +350,7 @@ TEST(Registry, ListsWhatIsKnownWhereANameIsNot) {
             "linear");
 }
 
-TEST(Registry, SaysWhatRestrictsAnAlgorithm) {
+TEST(Registry, RestrictionOfAnAlgorithmIsNamed) {
   const auto refusal = [](Purpose purpose) {
     const Result<Schedule> schedule = build(purpose);
     EXPECT_FALSE(schedule.ok());
@@ -379,7 +369,7 @@ TEST(Registry, SaysWhatRestrictsAnAlgorithm) {
   EXPECT_NE(refusal(radix).find("radix is 1: choose 2 to 64"), std::string::npos);
 }
 
-TEST(Registry, GroupsAlgorithmsByCollectiveWithUniqueNames) {
+TEST(Registry, AlgorithmsAreGroupedAndHaveUniqueNames) {
   for (std::uint32_t c = 0; c < kCollectives; ++c) {
     const auto entries = collectives::algorithms_of(static_cast<Collective>(c));
     EXPECT_GE(entries.size(), 2u) << to_string(static_cast<Collective>(c));

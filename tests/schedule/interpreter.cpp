@@ -32,7 +32,7 @@ Interpreter::Interpreter(std::span<const Schedule> schedules, std::span<const Sh
       std::uint32_t place = 0;
       for (TaskIndex t : schedule.entries(static_cast<QueueIndex>(q))) state.place[t] = place++;
     }
-    left_ += schedule.tasks().size() + 1;  // the rank's beginning as well
+    left_ += schedule.tasks().size() + 1;  // with the rank's beginning
   }
 }
 
@@ -53,7 +53,7 @@ Status Interpreter::run() {
   return failure_;
 }
 
-/// One step of a task chosen at random; false: none can move.
+/// Takes one step of a randomly chosen task; false if none can move.
 bool Interpreter::advance(std::uint32_t rank) {
   RankState& state = ranks_[rank];
   if (!state.begun) {
@@ -171,7 +171,7 @@ bool Interpreter::may_complete(std::uint32_t rank, TaskIndex t) {
   }
 }
 
-/// Multicasts of the group into parts of the collect's place, by other ranks, add up to all of it.
+/// Whether the multicasts by other ranks into parts of the collect's target cover all of it.
 bool Interpreter::all_chunks_here(std::uint32_t rank, TaskIndex t) const {
   const Task& collect = schedules_[rank].tasks()[t];
   std::uint64_t blocks = 0;

@@ -1,8 +1,7 @@
 // A reference interpreter: runs the schedules of all ranks in memory, in one thread, taking the
 // next legal step at random. It moves bytes as late or as early as the rules of task.hpp allow, and
-// scribbles over what a task may be writing, so that a schedule that leans on luck goes wrong.
-//
-// It shares the form and fill() with the library, nothing else: no event graph, no matching.
+// overwrites memory that a task may be writing, so that a schedule that depends on luck fails. It
+// shares only the form and fill() with the library: no event graph, no matching.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +18,7 @@
 
 namespace tutti::schedule {
 
-/// Combines `elements`: target = left op right, where one of the two lies in target's place.
+/// Combines `elements`: target = left op right; one of the two is the target.
 using Combine = void (*)(std::span<const std::byte> left, std::span<const std::byte> right,
                          std::span<std::byte> target);
 
@@ -59,7 +58,7 @@ class Interpreter {
     std::vector<std::uint32_t> released;  ///< by queue
     std::vector<std::uint32_t> arrived;   ///< by completion queue
     std::vector<std::uint32_t> consumed;  ///< by completion queue
-    std::vector<std::uint32_t> place;     ///< by task: in its queue
+    std::vector<std::uint32_t> place;     ///< by task: position in its queue
   };
   using Name = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
 

@@ -16,7 +16,7 @@ using collectives::build_all;
 
 constexpr std::uint32_t kMaxRanks = 16;
 
-/// Sizes that parts and blocks do not divide.
+/// Sizes that are no multiple of parts and blocks.
 std::vector<CallOptions> calls_of(const Purpose& purpose, bool rank_ordered) {
   std::vector<CallOptions> calls;
   const std::uint64_t element = reduces(purpose.collective) ? 8 : 1;
@@ -34,7 +34,7 @@ std::vector<CallOptions> calls_of(const Purpose& purpose, bool rank_ordered) {
 
 class MovesTheBytes : public testing::TestWithParam<AlgorithmEntry> {};
 
-TEST_P(MovesTheBytes, AsTheCollectiveDefines) {
+TEST_P(MovesTheBytes, ResultEqualsTheDefinition) {
   for (std::uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks) {
     for (const Purpose& purpose : purposes_of(GetParam(), ranks)) {
       SCOPED_TRACE(case_name(purpose));
@@ -63,13 +63,13 @@ INSTANTIATE_TEST_SUITE_P(Registry, MovesTheBytes,
                                            collectives::algorithms().end()),
                          name_of);
 
-/// A schedule with one thing changed at random.
+/// A schedule with one random change.
 Program mutated(Program program, Random& random) {
   if (program.tasks.empty()) return program;
   Task& task = program.tasks[random.below(program.tasks.size())];
   const std::uint32_t ranks = program.purpose.ranks;
   switch (random.below(7)) {
-    case 0:  // forgets a dependency
+    case 0:  // drops a dependency
       if (task.dependency_count > 0) --task.dependency_count;
       break;
     case 1:
@@ -84,12 +84,12 @@ Program mutated(Program program, Random& random) {
     case 4:
       task.side = task.side == Side::after ? Side::before : Side::after;
       break;
-    case 5: {  // changes places with another
+    case 5: {  // swaps with another
       Task& other = program.tasks[random.below(program.tasks.size())];
       std::swap(task.source, other.source);
       break;
     }
-    default:  // is forgotten
+    default:  // is dropped
       task = Task();
       task.source = task.target = Segment();
       break;
@@ -97,7 +97,7 @@ Program mutated(Program program, Random& random) {
   return program;
 }
 
-/// A schedule with queues, with one thing changed about them at random.
+/// A schedule with queues, with one random change to them.
 Program with_changed_queues(Program program, Random& random) {
   const std::size_t at = random.below(program.tasks.size());
   Task& task = program.tasks[at];
@@ -114,14 +114,14 @@ Program with_changed_queues(Program program, Random& random) {
     case 2:
       if (task.kind == TaskKind::wait) --task.count;
       break;
-    case 3:  // changes places with the next
+    case 3:  // swaps with the next
       std::swap(task, program.tasks[std::min(at + 1, program.tasks.size() - 1)]);
       break;
     default:
       if (task.kind == TaskKind::wait || task.kind == TaskKind::enable) task = Task();
       break;
   }
-  // What is not held needs no enable.
+  // A queue that is not held needs no enable.
   for (Task& other : program.tasks) {
     if (other.kind != TaskKind::enable || program.queues[other.object].held) continue;
     const QueueIndex queue = other.queue;
@@ -140,7 +140,7 @@ bool goes_wrong(const std::vector<Schedule>& schedules, CallOptions options) {
   return false;
 }
 
-/// How often a change was refused, and how often it was seen to go wrong.
+/// The number of changes that the validator refused, and that the interpreter saw fail.
 struct SingleWriterCounter {
   std::uint32_t refused = 0;
   std::uint32_t failed = 0;
@@ -148,7 +148,7 @@ struct SingleWriterCounter {
 
 using Change = Program (*)(Program, Random&);
 
-/// Changes one of the schedules at random and compares the two verdicts.
+/// Makes random changes to one of the schedules and compares validator and interpreter.
 void compare_verdicts(std::vector<Schedule> schedules, Change change, Random& random,
                       SingleWriterCounter& tally) {
   const Purpose purpose = schedules.front().purpose();
@@ -161,7 +161,7 @@ void compare_verdicts(std::vector<Schedule> schedules, Change change, Random& ra
       purpose.collective == Collective::allgatherv && schedules[0].queues().size() == 1;
   const Validation validation = validate(schedules, options);
   tally.refused += validation.ok() ? 0 : 1;
-  // What does not fit together at all cannot be run.
+  // A schedule with a structural fault cannot be run.
   if (!validation.ok() && validation.findings.front().fault <= Fault::queue) return;
   CallOptions call_options = calls_of(purpose, validation.rank_ordered).back();
   call_options.varying = options.varying;
@@ -171,8 +171,8 @@ void compare_verdicts(std::vector<Schedule> schedules, Change change, Random& ra
                                          << to_text(*changed);
 }
 
-// The validator's word against the interpreter's: whatever is accepted runs right in every order
-// tried, and whatever runs wrong is refused.
+// Validator against interpreter: an accepted schedule runs right in every order tried, and a
+// schedule that runs wrong is refused.
 TEST(TheValidator, AcceptsNoScheduleThatTheInterpreterSeesFail) {
   constexpr std::uint32_t kChangesEach = 12;
   SingleWriterCounter tally;
@@ -189,7 +189,7 @@ TEST(TheValidator, AcceptsNoScheduleThatTheInterpreterSeesFail) {
       }
     }
   }
-  // The test means something only if many of the changes matter, to both.
+  // The test is meaningful only if many of the changes matter to both.
   EXPECT_GT(tally.refused, 2000u);
   EXPECT_GT(tally.failed, 300u);
 }

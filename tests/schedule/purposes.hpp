@@ -1,4 +1,4 @@
-// Purposes to test an algorithm with: every parameter that it heeds, several roots.
+// Purposes to test an algorithm with: all its parameters, several roots.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace tutti::collectives {
 
-/// How GoogleTest names an algorithm.
+/// The text that GoogleTest prints for an algorithm.
 inline void PrintTo(const AlgorithmEntry& entry, std::ostream* out) {
   *out << to_string(entry.collective) << " " << entry.name;
 }
@@ -20,7 +20,7 @@ inline void PrintTo(const AlgorithmEntry& entry, std::ostream* out) {
 
 namespace tutti::schedule {
 
-/// The root, the middle one and the last; only 0 where the collective has none.
+/// The first, the middle and the last root; only 0 if the collective has none.
 inline std::vector<std::uint32_t> roots_of(Collective collective, std::uint32_t ranks) {
   if (!has_root(collective)) return {0};
   std::vector<std::uint32_t> roots = {0, ranks / 2, ranks - 1};
@@ -28,7 +28,7 @@ inline std::vector<std::uint32_t> roots_of(Collective collective, std::uint32_t 
   return roots;
 }
 
-/// Parameters worth trying.
+/// Parameters to try with an algorithm.
 inline std::vector<Parameters> parameters_of(const collectives::AlgorithmEntry& entry,
                                              std::uint32_t ranks) {
   std::vector<Parameters> all = {Parameters()};
@@ -53,7 +53,7 @@ inline std::vector<Parameters> parameters_of(const collectives::AlgorithmEntry& 
   return all;
 }
 
-/// All purposes of an algorithm with so many ranks that it serves.
+/// All purposes of an algorithm with this number of ranks that it serves.
 inline std::vector<Purpose> purposes_of(const collectives::AlgorithmEntry& entry,
                                         std::uint32_t ranks) {
   std::vector<Purpose> purposes;
@@ -73,7 +73,7 @@ inline std::string test_name(const collectives::AlgorithmEntry& entry) {
   return std::string(to_string(entry.collective)) + "_" + std::string(entry.name);
 }
 
-/// What a failing case was.
+/// A description of the failing case.
 inline std::string case_name(const Purpose& purpose) {
   const Parameters& p = purpose.parameters;
   return std::string(to_string(purpose.collective)) + " " + purpose.algorithm + ", " +

@@ -1,4 +1,4 @@
-// What schedules cost: the source's counts of queue pairs and rounds (C2, C6), bytes, messages.
+// The cost of schedules: queue pairs and rounds as in [Inozemtsev12], bytes, messages.
 #include "schedule/resources.hpp"
 
 #include <gtest/gtest.h>
@@ -42,14 +42,14 @@ Validation validated(const Purpose& purpose) {
   return validation;
 }
 
-/// The rounds, of which no more can follow from each other than there are.
+/// The number of rounds, which bounds the longest chain of messages.
 std::uint32_t rounds_of(const Purpose& purpose) {
   const Validation validation = validated(purpose);
   EXPECT_LE(validation.longest_chain, validation.rounds);
   return validation.rounds;
 }
 
-TEST(QueuePairs, AreTheSourcesForItsCluster) {
+TEST(QueuePairs, CountsEqualTheSourcesForItsCluster) {
   // 128 ranks: "Bruck 2 x 3 log2 128 = 42, Standard Exchange 3 log2 128 = 21, Ring 2 x 3 = 6".
   EXPECT_EQ(use_of(allgather("bruck", 128)).queue_pairs, 42u);
   EXPECT_EQ(use_of(allgather("standard_exchange", 128)).queue_pairs, 21u);
@@ -60,7 +60,7 @@ TEST(QueuePairs, AreTheSourcesForItsCluster) {
   EXPECT_EQ(use_of(allgather("bruck", 16)).queue_pairs, 24u);
 }
 
-TEST(QueuePairs, FollowTheFormulasAtEveryRank) {
+TEST(QueuePairs, CountsFollowTheFormulasAtEveryRank) {
   for (std::uint32_t ranks = 4; ranks <= 64; ranks *= 2) {
     const std::uint32_t rounds = ceil_log(ranks, 2);
     for (std::uint32_t r = 0; r < ranks; ++r) {
@@ -69,12 +69,12 @@ TEST(QueuePairs, FollowTheFormulasAtEveryRank) {
       EXPECT_EQ(use_of(allgather("ring", ranks), r).queue_pairs, 6u);
     }
   }
-  // Shared where one rank is both, at distance P/2, Bruck has one peer less than connections.
+  // At distance P/2 one rank is both peers: Bruck has one peer less than connections.
   EXPECT_EQ(use_of(allgather("bruck", 16)).peers, 7u);
   EXPECT_EQ(use_of(allgather("bruck", 16)).connections, 8u);
 }
 
-TEST(Rounds, AreTheSourcesForEveryNumberOfRanksAndPorts) {
+TEST(Rounds, CountsEqualTheSourcesForAllRanksAndPorts) {
   for (std::uint32_t ranks = 2; ranks <= 64; ++ranks) {
     EXPECT_EQ(rounds_of(allgather("ring", ranks)), ranks - 1);
     EXPECT_EQ(rounds_of(allgather("linear", ranks)), 1u);
@@ -90,7 +90,7 @@ TEST(Rounds, AreTheSourcesForEveryNumberOfRanksAndPorts) {
   }
 }
 
-TEST(Rounds, OfTreesAndBarriers) {
+TEST(Rounds, TreesAndBarriersTakeTheExpectedRounds) {
   for (std::uint32_t ranks : {2u, 5u, 8u, 33u, 64u}) {
     const std::uint32_t log = ceil_log(ranks, 2);
     EXPECT_EQ(rounds_of({Collective::barrier, "dissemination", ranks, {}, {}, {}}), log);
@@ -99,7 +99,7 @@ TEST(Rounds, OfTreesAndBarriers) {
     EXPECT_EQ(rounds_of({Collective::alltoall, "bruck", ranks, {}, {}, {}}), log);
     EXPECT_EQ(rounds_of({Collective::broadcast, "multicast", ranks, {}, {}, {}}), 1u);
     EXPECT_EQ(rounds_of({Collective::allreduce, "ring", ranks, {}, {}, {}}), 2 * (ranks - 1));
-    // By folding: log2 of the power below, and one round in and one out where there are others.
+    // With folding: log2 of the power below, and one round in and one out for the ranks beyond.
     const std::uint32_t power = std::bit_floor(ranks);
     const std::uint32_t folds = power < ranks ? 2 : 0;
     const std::uint32_t low = ceil_log(power, 2);
@@ -119,8 +119,8 @@ TEST(Rounds, OfTreesAndBarriers) {
   EXPECT_EQ(validated(chain).longest_chain, 5u);
 }
 
-// Where every round forwards what the one before brought, the chain of messages is as long.
-TEST(Rounds, OfPowersAreChainsOfMessages) {
+// If every round forwards the block of the one before, the chain of messages is as long.
+TEST(Rounds, RoundsOfPowersAreChainsOfMessages) {
   for (std::uint32_t ranks = 2; ranks <= 64; ranks *= 2) {
     for (const char* algorithm : {"ring", "bruck", "standard_exchange", "recursive_doubling"}) {
       const Validation validation = validated(allgather(algorithm, ranks));
@@ -129,21 +129,21 @@ TEST(Rounds, OfPowersAreChainsOfMessages) {
   }
 }
 
-TEST(Bytes, OfAllgathersAreWhatEachReceives) {
+TEST(Bytes, AllgatherSendsAsMuchAsItReceives) {
   for (const char* algorithm : {"ring", "bruck", "standard_exchange", "linear",
                                 "neighbour_exchange", "recursive_doubling"}) {
     const RankUse use = use_of(allgather(algorithm, 16), 5);
     EXPECT_EQ(use.bytes_received, 15 * kBlock) << algorithm;
     EXPECT_EQ(use.bytes_sent, 15 * kBlock) << algorithm;
   }
-  // Multicast sends each block once (K14).
+  // Multicast sends each block once ([Khalilov24] 2.1).
   EXPECT_EQ(use_of(allgather("multicast", 16)).bytes_sent, kBlock);
   EXPECT_EQ(use_of(allgather("multicast", 16), 3).bytes_received, 15 * kBlock);
   EXPECT_EQ(use_of(allgather("bruck", 16)).scratch_bytes, 16 * kBlock);
 }
 
-// Ring loads one link, a linear Alltoall all alike.
-TEST(Bytes, ByDestination) {
+// Ring loads one link, a linear Alltoall loads all equally.
+TEST(Bytes, BytesByDestination) {
   const auto to_each = [](const Purpose& purpose) {
     return *bytes_by_destination(*collectives::build(purpose), Shape::uniform(kBlock));
   };
@@ -154,7 +154,7 @@ TEST(Bytes, ByDestination) {
             Each({kBlock, 0, kBlock, kBlock}));
 }
 
-TEST(Bytes, OfReductionsAreTheLeastPossible) {
+TEST(Bytes, ReductionsSendTheMinimum) {
   constexpr std::uint64_t kWhole = 64 * 8;
   for (const char* algorithm : {"ring", "rabenseifner"}) {
     const Result<Schedule> schedule =
@@ -166,13 +166,13 @@ TEST(Bytes, OfReductionsAreTheLeastPossible) {
   }
 }
 
-TEST(Bytes, OfAScatterAllgatherBroadcastAreOnceTheMessage) {
+TEST(Bytes, ScatterAllgatherBroadcastSendsTheMessageOnce) {
   for (std::uint32_t r = 1; r < 8; ++r)
     EXPECT_EQ(use_of({Collective::broadcast, "scatter_allgather", 8, {}, {}, {}}, r).bytes_received,
               kBlock);
 }
 
-TEST(DoubleTree, LoadsNoRankWithMoreThanItsShare) {
+TEST(DoubleTree, NoRankHasMoreThanItsShare) {
   for (std::uint32_t ranks : {8u, 16u, 31u, 64u}) {
     for (std::uint32_t r = 1; r < ranks; ++r) {
       const RankUse use = use_of({Collective::broadcast, "double_tree", ranks, {}, {}, {}}, r);
@@ -182,8 +182,8 @@ TEST(DoubleTree, LoadsNoRankWithMoreThanItsShare) {
   }
 }
 
-// Which reductions keep the rank order, as the validator proves it.
-TEST(RankOrder, IsKeptByThoseThatSaySo) {
+// The reductions that keep the rank order, as the validator proves it.
+TEST(RankOrder, OrderedAlgorithmsKeepTheRankOrder) {
   const auto ordered = [](Collective collective, const char* name, std::uint32_t ranks,
                           std::uint32_t root) {
     const auto schedules = build_all({collective, name, ranks, {}, rank_of(root), {}});
@@ -201,8 +201,8 @@ TEST(RankOrder, IsKeptByThoseThatSaySo) {
   }
 }
 
-// All ranks of an Allreduce end with the same bits, also where the operator rounds.
-TEST(Association, IsTheSameOnAllRanks) {
+// All ranks of an Allreduce end with the same bits, also if the operator rounds.
+TEST(Association, AllRanksAssociateEqually) {
   for (const auto& entry : collectives::algorithms_of(Collective::allreduce)) {
     for (std::uint32_t ranks : {2u, 3u, 7u, 16u, 64u}) {
       const auto schedules =

@@ -1,5 +1,5 @@
-// The board that says which task may be issued, driven by every builder's schedules with messages
-// that arrive in any order.
+// The task board, which says which task may be issued, driven by every builder's schedules with
+// messages that arrive in any order.
 #include "schedule/task_board.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 
 using Message = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // from, to, slot
 
-/// All ranks of a collective; tasks end in an order that the seed draws.
+/// All ranks of a collective; tasks end in an order drawn from the seed.
 class AllRanksRun {
  public:
   AllRanksRun(const std::vector<Schedule>& schedules, std::uint64_t seed)
@@ -93,7 +93,7 @@ class AllRanksRun {
   std::vector<std::pair<std::uint32_t, TaskIndex>> open_;
 };
 
-TEST(TaskBoard, EveryAlgorithmEndsWhateverTheOrder) {
+TEST(TaskBoard, EveryAlgorithmEndsInAnyOrder) {
   for (const collectives::AlgorithmEntry& entry : collectives::algorithms()) {
     for (std::uint32_t ranks = 1; ranks <= 9; ++ranks) {
       Purpose purpose{.collective = entry.collective,
@@ -103,7 +103,7 @@ TEST(TaskBoard, EveryAlgorithmEndsWhateverTheOrder) {
                       .root = rank_of(has_root(entry.collective) ? ranks - 1 : 0),
                       .parameters = {.segments = 3, .ready = true, .handshake = true}};
       const auto schedules = collectives::build_all(purpose);
-      if (!schedules) continue;  // does not serve so many ranks
+      if (!schedules) continue;  // does not serve this number of ranks
       for (std::uint64_t seed = 0; seed < 10; ++seed) {
         EXPECT_TRUE(AllRanksRun(*schedules, seed).finish())
             << to_string(entry.collective) << " " << entry.name << " P=" << ranks;
@@ -124,7 +124,7 @@ struct Copies {
   }
 };
 
-TEST(TaskBoard, AHeldQueueWaitsForItsEnableAndAWaitForItsCompletions) {
+TEST(TaskBoard, HeldQueueWaitsForEnableAndWaitForCompletions) {
   Copies copies;
   const QueueIndex held = copies.builder.queue(
       {.kind = QueueKind::send, .held = true, .completions = 0, .peer = Rank{0}});
@@ -158,7 +158,7 @@ TEST(TaskBoard, AHeldQueueWaitsForItsEnableAndAWaitForItsCompletions) {
   }
 }
 
-TEST(TaskBoard, AHostQueueRunsOneTaskAtATime) {
+TEST(TaskBoard, HostQueueRunsOneTaskAtATime) {
   Copies copies;
   const QueueIndex host = copies.builder.queue({.kind = QueueKind::host});
   for (int i = 0; i < 3; ++i) copies.add(host);

@@ -40,14 +40,14 @@ Noise run(const BackgroundSettings& settings, FlowControl flow_control) {
   return {bench.queue.digest(), background.packets(), sent / capacity};
 }
 
-TEST(Background, LoadsTheLinksAsAsked) {
+TEST(Background, LinksHaveTheRequestedLoad) {
   for (const double load : {0.05, 0.3, 0.6}) {
     const Noise noise = run({.seed = 3, .streams = 16, .load = load}, FlowControl::lossy);
     EXPECT_NEAR(noise.load, load, load * 0.15);
   }
 }
 
-TEST(Background, IsTheSameForASeedAndAnotherForAnother) {
+TEST(Background, NoiseDependsOnTheSeedAlone) {
   const BackgroundSettings settings{.seed = 3, .streams = 20, .load = 0.4};
   BackgroundSettings other = settings;
   other.seed = 4;

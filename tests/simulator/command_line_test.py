@@ -108,7 +108,7 @@ class Sort(unittest.TestCase):
             self.assertAlmostEqual(row["gain_percent"], 100 * (1 - row["nic"]["overlapped"]["time_us"]
                                                                / row["host"]["blocking"]["time_us"]))
 
-    def test_work_is_the_callers_to_say(self):
+    def test_work_is_set_by_the_caller(self):
         self.assertIn("--local-ns is required", sim("sort", "--count-ns", "1", "--routes-ns", "1", fails=True))
 
     def test_the_table_has_a_line_for_each_row(self):
@@ -117,7 +117,7 @@ class Sort(unittest.TestCase):
 
 
 class Sections(html.parser.HTMLParser):
-    """The sections of a report, and whatever it would fetch."""
+    """The sections of a report, and all resources that it would fetch."""
 
     def __init__(self):
         super().__init__()

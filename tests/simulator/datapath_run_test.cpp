@@ -1,4 +1,4 @@
-// The offloaded receive datapath: what the kernel does to real bytes, and what its time is.
+// The offloaded receive datapath: the effect of the kernel on real bytes, and its time.
 #include "studies/smartnic/datapath_run.hpp"
 
 #include <gtest/gtest.h>
@@ -12,10 +12,10 @@ DatapathReport run(const DatapathSpec& spec) {
   return report ? *report : DatapathReport{};
 }
 
-TEST(DatapathRun, EveryByteIsWhereItBelongsAndEveryChunkIsMarked) {
+TEST(DatapathRun, EveryByteIsInPlaceAndEveryChunkIsMarked) {
   for (const bool staging : {false, true}) {
     for (const std::uint32_t threads : {1u, 3u, 16u, 40u, 256u}) {
-      // Not a multiple of anything: the last chunk is shorter.
+      // Sizes without a common factor: the last chunk is shorter.
       const DatapathReport report = run(
           {.staging = staging, .threads = threads, .chunk_bytes = 1000, .buffer_bytes = 777'777});
       EXPECT_EQ(report.wrong_bytes, 0u);
@@ -25,9 +25,9 @@ TEST(DatapathRun, EveryByteIsWhereItBelongsAndEveryChunkIsMarked) {
   }
 }
 
-TEST(DatapathRun, StagingNeverHoldsMoreThanItsPlaces) {
+TEST(DatapathRun, StagingNeverExceedsItsSlots) {
   const DatapathReport report = run({.staging = true, .threads = 2, .window_chunks = 16});
-  // The link is faster than two threads: all places are in use but for what is on the wire.
+  // The link is faster than two threads: all slots are in use except those of chunks on the wire.
   EXPECT_LE(report.most_staged, 16u);
   EXPECT_GE(report.most_staged, 14u);
   EXPECT_EQ(report.wrong_bytes, 0u);
@@ -39,11 +39,12 @@ TEST(DatapathRun, TableOneWithinTwoPercent) {
   EXPECT_NEAR(run({.staging = true, .threads = 1}).bytes_per_second / 1e9, 5.2, 5.2 * 0.02);
 }
 
-TEST(DatapathRun, ThreadsOfOneCoreDelayEachOtherAsTheAnalyticModelSays) {
+TEST(DatapathRun, ThreadsOfOneCoreMatchTheAnalyticModel) {
   for (const bool staging : {false, true}) {
     const sim::DatapathModel model({}, work_of({.staging = staging}));
     for (const std::uint32_t threads : {2u, 8u, 16u, 64u}) {
-      // A link that is never the limit, and enough to send that the ends do not count.
+      // The link is never the limit, and there is so much to send that both ends of the run are
+      // negligible.
       const DatapathReport report = run({.staging = staging,
                                          .threads = threads,
                                          .chunk_bytes = 64,
@@ -51,7 +52,7 @@ TEST(DatapathRun, ThreadsOfOneCoreDelayEachOtherAsTheAnalyticModelSays) {
                                          .link_bits_per_second = 8'000'000'000'000,
                                          .operation_cost = {}});
       const double predicted = model.completions_per_second(threads);
-      // The model takes all service times as exponential, which makes threads wait for longer.
+      // The model assumes exponential service times, which lengthen the threads' waits.
       EXPECT_GE(report.completions_per_second, predicted * 0.99) << threads;
       EXPECT_LE(report.completions_per_second, predicted * 1.12) << threads;
       EXPECT_GE(report.cycles_per_completion, work_of({.staging = staging}).cycles * 0.98);
@@ -71,7 +72,7 @@ TEST(DatapathRun, LongerMessagesNeedFewerThreads) {
   EXPECT_EQ(before, 1u);
 }
 
-TEST(DatapathRun, TheSameSeedIsTheSameRunAndAnotherIsNot) {
+TEST(DatapathRun, SeedDeterminesTheRun) {
   const DatapathSpec spec{.staging = true, .threads = 5, .buffer_bytes = 1u << 20};
   EXPECT_EQ(run(spec).digest, run(spec).digest);
   DatapathSpec other = spec;
@@ -79,7 +80,7 @@ TEST(DatapathRun, TheSameSeedIsTheSameRunAndAnotherIsNot) {
   EXPECT_NE(run(spec).digest, run(other).digest);
 }
 
-TEST(DatapathRun, WhatCannotBeIsRefused) {
+TEST(DatapathRun, ImpossibleSettingsAreRefused) {
   const auto refusal = [](const DatapathSpec& spec) {
     const auto report = run_datapath(spec);
     return report ? std::string() : report.status().message();

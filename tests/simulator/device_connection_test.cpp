@@ -1,5 +1,5 @@
 // The simulated NIC's reliable connection between two ends whose network loses, duplicates and
-// reorders, time moved by hand.
+// reorders, in virtual time that the test advances.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -25,7 +25,7 @@ Bytes random_bytes(Random& random, std::size_t size) {
   return bytes;
 }
 
-/// Two ends, and what is on the wire between them.
+/// Two ends, and the packets on the wire between them.
 class Pair {
  public:
   explicit Pair(std::uint64_t seed, Network network = {}, NicSettings settings = {})
@@ -50,13 +50,13 @@ class Pair {
   std::vector<Completion>& completions(int end) { return completions_[end]; }
   std::vector<Bytes>& messages(int end) { return messages_[end]; }
   const PayloadStore& payloads() const { return payloads_; }
-  bool cut = false;  ///< nothing arrives any more
+  bool cut = false;  ///< true: no packet arrives
 
   Status post(int end, const WorkRequest& request) {
     return connections_[end].post(nics_[end], now_, request);
   }
 
-  /// Lets a microsecond pass.
+  /// Advances time by a microsecond.
   void step() {
     now_ = now_ + Nanoseconds(1'000);
     for (int end = 0; end < 2; ++end) {
@@ -132,14 +132,14 @@ WorkRequest request_of(Opcode opcode, std::span<std::byte> local, MemoryKey key 
           .remote_offset = offset};
 }
 
-TEST(NicConnection, RefusesWorkThatCannotBeDone) {
+TEST(NicConnection, ImpossibleWorkIsRefused) {
   Pair pair(1);
   Bytes longer(pair.nic(0).settings.chunk_bytes + 1);
   EXPECT_EQ(pair.post(0, request_of(Opcode::send, longer)).code(), Code::invalid_argument);
   EXPECT_EQ(pair.post(0, request_of(Opcode::receive, {})).code(), Code::invalid_argument);
 }
 
-TEST(NicConnection, CopiesAMessageWhenItIsPosted) {
+TEST(NicConnection, MessageIsCopiedWhenItIsPosted) {
   Pair pair(2);
   Bytes message(10, std::byte{1});
   ASSERT_TRUE(pair.post(0, request_of(Opcode::send, message)).ok());
@@ -150,7 +150,7 @@ TEST(NicConnection, CopiesAMessageWhenItIsPosted) {
   EXPECT_EQ(pair.payloads().live(), 0u) << "polled again, the NIC has its bytes back";
 }
 
-TEST(NicConnection, ABadKeyRefusesTheWorkAndNothingElse) {
+TEST(NicConnection, BadKeyFailsItsWorkAndNothingElse) {
   Pair pair(3);
   Bytes local(10'000);
   Bytes region(10'000);
@@ -168,7 +168,7 @@ TEST(NicConnection, ABadKeyRefusesTheWorkAndNothingElse) {
   }
 }
 
-TEST(NicConnection, ARegionThatGoesWhileItIsReadRefusesTheRest) {
+TEST(NicConnection, RegionRemovedDuringAReadRefusesTheRest) {
   NicSettings slow;
   slow.window_packets = 2;
   Pair pair(4, {}, slow);
@@ -184,7 +184,7 @@ TEST(NicConnection, ARegionThatGoesWhileItIsReadRefusesTheRest) {
   EXPECT_EQ(pair.completions(0)[0].code, Code::invalid_argument);
 }
 
-TEST(NicConnection, AnUnansweredPeerIsGivenUpAndAllWorkEnds) {
+TEST(NicConnection, UnansweringPeerIsGivenUpAndAllWorkEnds) {
   Pair pair(5);
   Bytes bytes(10);
   pair.cut = true;
@@ -199,7 +199,7 @@ TEST(NicConnection, AnUnansweredPeerIsGivenUpAndAllWorkEnds) {
   EXPECT_EQ(pair[0].next_deadline(pair.nic(0)), kNever);
 }
 
-TEST(NicConnection, AWatchedPeerThatAnswersIsKeptAndASilentOneIsNot) {
+TEST(NicConnection, WatchedPeerIsLostOnlyWhenItIsSilent) {
   Pair pair(6);
   pair[0].watch(pair.nic(0), pair.now(), true);
   for (int i = 0; i < 120'000; ++i) pair.step();
@@ -210,7 +210,7 @@ TEST(NicConnection, AWatchedPeerThatAnswersIsKeptAndASilentOneIsNot) {
   EXPECT_EQ(pair.completions(0)[0].opcode, Opcode::failure);
 }
 
-/// Everything at once, checked against what was meant.
+/// All operations at once, compared with the expected data.
 class Traffic {
  public:
   Traffic(Pair& pair, int end, int requests) : pair_(pair), end_(end) {
@@ -283,7 +283,7 @@ class Traffic {
 
 class AnyNetwork : public testing::TestWithParam<Network> {};
 
-TEST_P(AnyNetwork, AllWorkEndsInOrderAndAllBytesAreRight) {
+TEST_P(AnyNetwork, AllWorkEndsInOrderWithTheRightBytes) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     NicSettings settings;
     settings.window_packets = seed % 3 == 0 ? 4 : 128;

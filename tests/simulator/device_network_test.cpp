@@ -1,4 +1,4 @@
-// The `sim` device on a simulated fabric: what Endpoint promises, held by virtual NICs.
+// The `sim` device on a simulated fabric: virtual NICs keep the contract of Endpoint.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -21,7 +21,7 @@ Bytes counted_bytes(std::size_t size, unsigned from) {
   return bytes;
 }
 
-/// Some hosts on one switch, with an endpoint each.
+/// Hosts on one switch, with an endpoint each.
 class Hosts : public HostWaker {
  public:
   explicit Hosts(std::uint32_t count, NicSettings nic = {}, EndpointOptions options = {},
@@ -50,7 +50,7 @@ class Hosts : public HostWaker {
   std::uint32_t woken(std::size_t host) const { return woken_[host]; }
   void wake(HostId host, Instant, bool) override { ++woken_[index(host)]; }
 
-  /// Runs what is pending, up to an instant; then it is that instant.
+  /// Runs the pending events up to an instant, which is then the current time.
   void run_to(Instant until) {
     queue_.push({.time = tutti::sim::from_instant(until), .key = ~std::uint64_t{0}, .argument = 0});
     tutti::sim::Event event;
@@ -63,7 +63,7 @@ class Hosts : public HostWaker {
     const std::size_t count = endpoints_[rank]->poll(now(), batch);
     return {batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(count)};
   }
-  /// The payloads that rank finds in a subgroup's staging, by PSN.
+  /// The payloads that a rank finds in a subgroup's staging, by PSN.
   std::vector<std::pair<std::uint32_t, Bytes>> take_chunks(std::size_t rank, std::uint32_t s = 0) {
     std::vector<std::pair<std::uint32_t, Bytes>> taken;
     std::array<ReceivedChunk, 7> batch;
@@ -92,7 +92,7 @@ ChunkRun run_of(const Bytes& bytes, std::uint32_t chunk_bytes, std::uint32_t fir
   return {.epoch = epoch, .first_psn = first, .data = bytes, .chunk_bytes = chunk_bytes};
 }
 
-TEST(SimNetwork, AMulticastReachesEveryOtherMemberOnceInOrder) {
+TEST(SimNetwork, MulticastReachesEveryOtherMemberOnceInOrder) {
   Hosts hosts(5);
   const Bytes data = counted_bytes(10'000, 3);
   auto posted = hosts[2].multicast(0).post(run_of(data, 4096, 40));
@@ -114,7 +114,7 @@ TEST(SimNetwork, AMulticastReachesEveryOtherMemberOnceInOrder) {
   EXPECT_EQ(hosts.network().payloads().live(), 0u);
 }
 
-TEST(SimNetwork, BytesAreReadWhenTheyLeaveNotWhenTheyArePosted) {
+TEST(SimNetwork, BytesAreReadOnDepartureNotWhenPosted) {
   NicSettings nic;
   nic.burst_packets = 1;
   Hosts hosts(2, nic);
@@ -127,7 +127,7 @@ TEST(SimNetwork, BytesAreReadWhenTheyLeaveNotWhenTheyArePosted) {
   EXPECT_EQ(chunks[3].second, Bytes(4096, std::byte{0xee}));
 }
 
-TEST(SimNetwork, WhatFindsNoReceivePostedIsLostAndCounted) {
+TEST(SimNetwork, ChunksWithoutAPostedReceiveAreLostAndCounted) {
   NicSettings nic;
   nic.staging_chunks = 3;
   Hosts hosts(2, nic);
@@ -142,7 +142,7 @@ TEST(SimNetwork, WhatFindsNoReceivePostedIsLostAndCounted) {
   EXPECT_EQ(hosts.network().payloads().live(), 0u);
 }
 
-TEST(SimNetwork, AFullSendQueueTakesAPart) {
+TEST(SimNetwork, FullSendQueueAcceptsAPart) {
   NicSettings nic;
   nic.send_queue_chunks = 4;
   nic.burst_packets = 1;
@@ -157,7 +157,7 @@ TEST(SimNetwork, AFullSendQueueTakesAPart) {
   EXPECT_FALSE(hosts[0].multicast(0).post(run_of(data, 5000)).ok()) << "more than a packet";
 }
 
-TEST(SimNetwork, ChunksAreSeenAfterTheReceiveLatencyAndNotBefore) {
+TEST(SimNetwork, ChunksAppearAfterTheReceiveLatency) {
   NicSettings nic;
   nic.receive_latency = Nanoseconds(50'000);
   Hosts hosts(2, nic);
@@ -170,7 +170,7 @@ TEST(SimNetwork, ChunksAreSeenAfterTheReceiveLatencyAndNotBefore) {
   EXPECT_EQ(hosts.take_chunks(1).size(), 1u);
 }
 
-TEST(SimNetwork, ProbesAreCompletionsThatNameSourceAndSubgroup) {
+TEST(SimNetwork, ProbesNameSourceAndSubgroup) {
   EndpointOptions options;
   options.subgroups = 3;
   Hosts hosts(3, {}, options);
@@ -186,7 +186,7 @@ TEST(SimNetwork, ProbesAreCompletionsThatNameSourceAndSubgroup) {
   }
 }
 
-TEST(SimNetwork, AlteredBytesAreFoundOut) {
+TEST(SimNetwork, AlteredBytesAreDetected) {
   auto plan = fault::FaultPlan::parse("corrupt receiver chunk psn=1");
   ASSERT_TRUE(plan.ok());
   Hosts hosts(2);
@@ -234,7 +234,7 @@ TEST(SimNetwork, OneSidedWorkNeedsNoWorkerAtThePeer) {
   EXPECT_EQ(hosts.woken(1), 0u);
 }
 
-TEST(SimNetwork, AHostServicedNicWaitsForItsWorker) {
+TEST(SimNetwork, HostServicedNicWaitsForItsWorker) {
   NicSettings nic;
   nic.host_serviced = true;
   Hosts hosts(2, nic);
@@ -258,7 +258,7 @@ TEST(SimNetwork, AHostServicedNicWaitsForItsWorker) {
   EXPECT_TRUE(local == region);
 }
 
-/// Loses the first frames from rank 0 to rank 1.
+/// Drops the first frames from rank 0 to rank 1.
 class LossyStart final : public FrameTap {
  public:
   unsigned copies(Rank from, Rank to, std::size_t) override {
@@ -267,7 +267,7 @@ class LossyStart final : public FrameTap {
   int lost = 0;
 };
 
-TEST(SimNetwork, LostFramesAreSentAgainByTheNic) {
+TEST(SimNetwork, NicRetransmitsLostFrames) {
   const auto tap = std::make_shared<LossyStart>();
   Hosts hosts(2, {}, {}, tap);
   Bytes message = counted_bytes(50, 1);
@@ -281,7 +281,7 @@ TEST(SimNetwork, LostFramesAreSentAgainByTheNic) {
   ASSERT_EQ(hosts.poll(0).size(), 1u);
 }
 
-TEST(SimNetwork, ADeadHostIsReportedToWhoeverWatchesItAndOnlyThen) {
+TEST(SimNetwork, DeadHostIsReportedOnlyToRanksThatWatchIt) {
   Hosts hosts(3);
   hosts[0].watch(rank_of(1), true);
   hosts[2].watch(rank_of(1), true);
@@ -300,7 +300,7 @@ TEST(SimNetwork, ADeadHostIsReportedToWhoeverWatchesItAndOnlyThen) {
   EXPECT_EQ(hosts[0].post(hosts.now(), {.peer = rank_of(1)}).code(), Code::peer_failed);
 }
 
-TEST(SimNetwork, RefusesWhatDoesNotFit) {
+TEST(SimNetwork, ImpossibleWorkIsRefused) {
   Hosts hosts(2);
   EXPECT_EQ(hosts[0].post(hosts.now(), {.peer = rank_of(0)}).code(), Code::invalid_argument);
   EXPECT_EQ(hosts[0].post(hosts.now(), {.peer = rank_of(2)}).code(), Code::invalid_argument);

@@ -17,7 +17,7 @@ struct Later {
 };
 using Reference = std::priority_queue<Event, std::vector<Event>, Later>;
 
-/// A delay from now, in picoseconds.
+/// A delay from the current time, in picoseconds.
 using Delay = std::function<std::int64_t(Random&)>;
 
 struct Load {
@@ -29,8 +29,8 @@ std::int64_t below(Random& random, std::uint64_t bound) {
   return static_cast<std::int64_t>(random.below(bound));
 }
 
-/// What a wheel may be bad at: all at once, none for long, both ends of the scale, bursts that
-/// move.
+/// Difficult loads for a timing wheel: all events at once, long gaps, both ends of the scale,
+/// moving bursts.
 std::vector<Load> loads() {
   return {
       {"packets", [](Random& r) { return 500'000 + below(r, 16'000); }},
@@ -53,7 +53,7 @@ Event event_at(Picoseconds time, Random& random) {
   return {time, event_key(kind, static_cast<std::uint32_t>(random.below(50))), random.below(4)};
 }
 
-/// Pushes, pops and looks in random order, and compares every event with the reference's.
+/// Pushes, pops and peeks in random order, and compares every event with the reference's.
 void compare(const Load& load, std::size_t pending, std::uint64_t seed) {
   Random random(seed);
   EventQueue queue;
@@ -66,7 +66,7 @@ void compare(const Load& load, std::size_t pending, std::uint64_t seed) {
   };
   for (std::size_t i = 0; i < pending; ++i) push();
   for (std::size_t step = 0; step < 3 * pending + 2000; ++step) {
-    // Grows, holds and drains in turn.
+    // Grows, stays constant and drains in turn.
     const bool drain = step / 700 % 3 == 2;
     const std::uint64_t pushes = drain ? 0 : 1 + random.below(step / 700 % 3 == 0 ? 3 : 1);
     for (std::uint64_t i = 0; i < pushes; ++i) push();
@@ -95,8 +95,8 @@ TEST(EventQueue, EqualsAPriorityQueueUnderEveryLoad) {
   }
 }
 
-// So many that narrow buckets reach a small part of the way, and most events are dealt out to them
-// from coarse ones.
+// So many events that narrow buckets cover a small part of the time, and most events are
+// distributed to them from coarse ones.
 TEST(EventQueue, EqualsAPriorityQueueWithManyPending) {
   const Load packets{"packets and timers", [](Random& r) {
                        const std::int64_t timer =
@@ -114,7 +114,7 @@ TEST(EventQueue, EqualsAPriorityQueueWhenTheLoadChanges) {
   compare(changing, 60'000, 1);
 }
 
-TEST(EventQueue, OrderDoesNotDependOnWhoPushedFirst) {
+TEST(EventQueue, OrderDoesNotDependOnTheOrderOfPushes) {
   std::vector<Event> events;
   Random random(3);
   for (int i = 0; i < 4000; ++i) {
@@ -135,7 +135,7 @@ TEST(EventQueue, OrderDoesNotDependOnWhoPushedFirst) {
   EXPECT_EQ(digests[0], digests[2]);
 }
 
-TEST(EventQueue, DigestTellsRunsApart) {
+TEST(EventQueue, DigestDiffersBetweenRuns) {
   const auto digest = [](std::int64_t time, std::uint32_t target) {
     EventQueue queue;
     queue.push({picoseconds(5), event_key(EventKind::user, 1), 0});
@@ -157,7 +157,7 @@ TEST(EventQueue, KeysCarryKindTargetAndDetail) {
   EXPECT_EQ(detail_of(event), 0x12'3456u);
 }
 
-TEST(EventQueue, AnEmptyQueueHasNoNextTime) {
+TEST(EventQueue, EmptyQueueHasNoNextTime) {
   EventQueue queue;
   Event event;
   EXPECT_EQ(queue.next_time(), kForever);
@@ -169,7 +169,7 @@ TEST(EventQueue, AnEmptyQueueHasNoNextTime) {
   EXPECT_FALSE(queue.pop(event));
 }
 
-TEST(SimulatedTime, ConvertsAndNeverLosesNever) {
+TEST(SimulatedTime, ForeverSurvivesConversion) {
   EXPECT_EQ(from_instant(kNever), kForever);
   EXPECT_EQ(to_instant(kForever), kNever);
   EXPECT_EQ(to_instant(picoseconds(1999)), Instant{1});

@@ -1,5 +1,5 @@
-// What makes the fabric fast must not change a single time: leaf groups, trains and credits against
-// plainer ways to the same result, under random loads.
+// Optimisations of the fabric must not change any time: leaf groups, trains and credits compared
+// with simpler methods, under random loads.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -55,7 +55,7 @@ Load random_load(const Topology& topology, Random& random, std::uint32_t packets
   return load;
 }
 
-/// Everything that can be seen of a run.
+/// The observable result of a run.
 struct Seen {
   Recorder recorder;
   FabricCounters counters;
@@ -151,7 +151,7 @@ TEST(FabricExact, LeafGroupsChangeNoTimeAndNoCount) {
   EXPECT_GT(shared_events, 10'000u) << "the case that is tested hardly occurred";
 }
 
-TEST(FabricExact, TrainsEqualTheirPacketsWhereNoTwoMeet) {
+TEST(FabricExact, TrainsWithoutConflictsEqualTheirPackets) {
   int equal_runs = 0;
   int conflicts = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
@@ -175,7 +175,7 @@ TEST(FabricExact, TrainsEqualTheirPacketsWhereNoTwoMeet) {
   EXPECT_GT(conflicts, 30) << "nothing shows that conflicts are seen";
 }
 
-TEST(FabricExact, TheSameSeedGivesTheSameDigest) {
+TEST(FabricExact, SameSeedGivesTheSameDigest) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     const auto digest = [&] {
       Random random(seed);
@@ -203,7 +203,7 @@ TEST(FabricExact, AmpleCreditsEqualEndlessQueues) {
   }
 }
 
-TEST(FabricExact, LosslessNeverDropsNeverLocksAndWorksAgain) {
+TEST(FabricExact, LosslessFabricNeitherDropsNorDeadlocks) {
   std::uint64_t blocked = 0;
   for (std::uint64_t seed = 0; seed < 80; ++seed) {
     Random random(seed + 77);
@@ -213,7 +213,7 @@ TEST(FabricExact, LosslessNeverDropsNeverLocksAndWorksAgain) {
     settings.credit_bytes = random.below(6000);  // down to less than a packet
     Load load = random_load(topology, random, 400, 4000, 3);
     const std::size_t once = load.injections.size();
-    for (std::size_t i = 0; i < once; ++i) {  // again when the first wave is through
+    for (std::size_t i = 0; i < once; ++i) {  // again after the first wave
       load.injections.push_back(load.injections[i]);
       load.injections.back().time += milliseconds(10);
       load.injections.back().packet.identity += 500'000'000'000;
@@ -234,7 +234,7 @@ TEST(FabricExact, LosslessNeverDropsNeverLocksAndWorksAgain) {
   EXPECT_GT(blocked, 10'000u);
 }
 
-TEST(FabricExact, EveryCopyIsDeliveredDroppedOrOnItsWay) {
+TEST(FabricExact, EveryCopyIsDeliveredDroppedOrUnderWay) {
   for (std::uint64_t seed = 0; seed < 80; ++seed) {
     Random random(seed + 5);
     const Topology topology = small_tree(random);
@@ -256,8 +256,8 @@ TEST(FabricExact, EveryCopyIsDeliveredDroppedOrOnItsWay) {
   }
 }
 
-/// Equal packets down a chain of switches, by the recurrence that credits mean: a packet starts
-/// when it is there, the link is free, and the packet `room` before it has left the next switch.
+/// Equal packets down a chain of switches, by the recurrence of credits: a packet starts when it
+/// has arrived, the link is free, and the packet `room` before it has left the next switch.
 TEST(FabricExact, CreditsFollowTheirRecurrence) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Random random(seed);

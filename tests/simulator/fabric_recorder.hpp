@@ -1,4 +1,4 @@
-// A sink that keeps what it hears, and the loop around it.
+// A sink that records events, and the event loop around it.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ class Recorder : public Sink {
     for (const auto& [host, all] : arrivals) sum += all.size();
     return sum;
   }
-  /// Arrivals in order of time; drops in order of link.
+  /// Sorts arrivals by time and drops by link.
   void sort() {
     for (auto& [host, all] : arrivals) std::sort(all.begin(), all.end());
     std::sort(drops.begin(), drops.end());
@@ -66,7 +66,8 @@ struct Bench {
   void run_until(Picoseconds time) {
     for (Event event; queue.next_time() <= time && queue.pop(event);) fabric.handle(event);
   }
-  /// Runs to the end, with packets injected by others on the way: (time, host, packet) in order.
+  /// Runs to the end, with packets that the caller injects meanwhile: (time, host, packet) in
+  /// order.
   struct EgressPriority {
     Picoseconds time;
     HostId from;

@@ -1,5 +1,5 @@
-// Reductions in the network: one packet for each destination, each link at most once, and the turn
-// order in which they share a network with a multicast Allgather.
+// Reductions in the network: one packet for each destination, each link at most once, and the order
+// of turns in which they share a network with a multicast Allgather.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -39,7 +39,7 @@ struct Reducing {
   GroupId group{};
 };
 
-TEST(FabricReduce, ADestinationGetsOnePacketAndEveryLinkCarriesAtMostOne) {
+TEST(FabricReduce, DestinationGetsOnePacketAndEachLinkAtMostOne) {
   const Topology topology = two_levels();
   for (const std::uint32_t destination : {0u, 5u, 11u}) {
     Reducing reducing(topology);
@@ -62,7 +62,7 @@ TEST(FabricReduce, ADestinationGetsOnePacketAndEveryLinkCarriesAtMostOne) {
   }
 }
 
-TEST(FabricReduce, ItIsAMulticastOfTheDestinationTurnedAround) {
+TEST(FabricReduce, ReductionIsTheReverseOfAMulticast) {
   const Topology topology = two_levels();
   Reducing reducing(topology);
   Reducing casting(topology);
@@ -77,7 +77,7 @@ TEST(FabricReduce, ItIsAMulticastOfTheDestinationTurnedAround) {
   }
 }
 
-TEST(FabricReduce, TheLastContributionDecides) {
+TEST(FabricReduce, LastContributionDecidesTheTime) {
   const Topology topology = two_levels();
   Reducing reducing(topology);
   for (std::uint32_t h = 1; h < 12; ++h) {
@@ -87,12 +87,12 @@ TEST(FabricReduce, TheLastContributionDecides) {
   EXPECT_EQ(reducing.recorder.arrivals[0].at(0).time, nanoseconds(10'400));
 }
 
-TEST(FabricReduce, ReductionsAtTheSameTimeStayApart) {
+TEST(FabricReduce, ConcurrentReductionsStaySeparate) {
   const Topology topology = two_levels();
   Reducing reducing(topology);
   for (std::uint32_t h = 0; h < 12; ++h) {
     for (std::uint32_t to = 0; to < 12; ++to) {
-      // The same number for every destination: the destination tells them apart.
+      // The same number for every destination: only the destination distinguishes them.
       for (std::uint64_t number = 0; number < 3; ++number) {
         if (h != to) reducing.contribute(HostId{h}, HostId{to}, number);
       }
@@ -106,7 +106,7 @@ TEST(FabricReduce, ReductionsAtTheSameTimeStayApart) {
   EXPECT_EQ(reducing.fabric.counters().in_flight, 0u);
 }
 
-TEST(FabricReduce, ALostContributionLeavesTheReductionOpen) {
+TEST(FabricReduce, LostContributionLeavesTheReductionOpen) {
   const Topology topology = two_levels();
   EventQueue queue;
   const MessagePlan plan = plan_reduce_scatter_in_network(12, 1000);
@@ -119,7 +119,7 @@ TEST(FabricReduce, ALostContributionLeavesTheReductionOpen) {
   EXPECT_NE(done.message().find("1 packets did not arrive"), std::string::npos) << done.message();
 }
 
-/// How long a plan takes on the smallest usual tree.
+/// The time of a plan on the smallest usual tree.
 Picoseconds time_of(const char* name, std::uint32_t ranks, std::uint64_t bytes,
                     const TrafficSettings& settings) {
   FatTreeShape shape{.down = {8, 8}, .up = {1, 8}, .parallel = {}, .hosts = 0};
@@ -135,7 +135,7 @@ Picoseconds time_of(const char* name, std::uint32_t ranks, std::uint64_t bytes,
   return run.finish_time();
 }
 
-TEST(FabricReduce, BesideAnAllgatherItTakesHalfTheTimeOfTwoRings) {
+TEST(FabricReduce, ReductionWithAnAllgatherTakesHalfTheTimeOfTwoRings) {
   for (const std::uint32_t ranks : {2u, 5u, 8u, 32u, 64u}) {
     const std::uint64_t bytes = 4096 * (2048 / ranks);
     const TrafficSettings settings{.trains = true, .posted_ahead = 4};
@@ -146,7 +146,7 @@ TEST(FabricReduce, BesideAnAllgatherItTakesHalfTheTimeOfTwoRings) {
   }
 }
 
-TEST(FabricReduce, WhatIsPostedAheadChangesNoTime) {
+TEST(FabricReduce, PostingAheadChangesNoTime) {
   for (const NamedPlan& one : plan_catalog()) {
     TrafficSettings settings{.message_overhead = nanoseconds(300)};
     const Picoseconds all = time_of(std::string(one.name).c_str(), 24, 24'000, settings);
@@ -157,7 +157,7 @@ TEST(FabricReduce, WhatIsPostedAheadChangesNoTime) {
   }
 }
 
-TEST(FabricReduce, TheCatalogueNamesEveryPlanOnce) {
+TEST(FabricReduce, CatalogueNamesEveryPlanOnce) {
   for (const NamedPlan& one : plan_catalog()) {
     EXPECT_EQ(plan_by_name(one.name, 8, 800)->ranks(), 8u);
     EXPECT_EQ(std::count_if(plan_catalog().begin(), plan_catalog().end(),

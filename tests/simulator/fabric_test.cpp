@@ -1,4 +1,4 @@
-// Single mechanisms of the fabric, with times worked out by hand.
+// Single mechanisms of the fabric, with times computed by hand.
 #include "sim/fabric/fabric.hpp"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ Packet packet_to(std::uint32_t host, std::uint32_t wire_bytes = 1000) {
   return Packet::to_host(HostId{host}, wire_bytes, wire_bytes - 100);
 }
 
-TEST(Fabric, APacketTakesTheTimeOfItsHops) {
+TEST(Fabric, PacketTakesTheTimeOfItsHops) {
   const Topology topology = tree(2, 2, 1);
   Bench bench(topology);
   EXPECT_EQ(bench.fabric.inject(nanoseconds(7), HostId{0}, packet_to(3)), nanoseconds(107));
@@ -52,7 +52,7 @@ TEST(Fabric, APacketTakesTheTimeOfItsHops) {
   EXPECT_EQ(bench.fabric.class_total(LinkClass::up1).packets, 1u);
 }
 
-TEST(Fabric, CuttingThroughCostsOneSerialisation) {
+TEST(Fabric, CutThroughCostsOneSerialisation) {
   const Topology topology = tree(2, 2, 1);
   FabricSettings settings;
   settings.forwarding = Forwarding::cut_through;
@@ -63,7 +63,7 @@ TEST(Fabric, CuttingThroughCostsOneSerialisation) {
   EXPECT_EQ(bench.recorder.arrivals.at(3)[0].time, kPacket + 3 * (lead + kSwitch) + 4 * kLatency);
 }
 
-TEST(Fabric, CuttingThroughIntoAFasterLinkDoesNotOvertakeTheTail) {
+TEST(Fabric, CutThroughIntoAFasterLinkWaitsForTheTail) {
   const Topology topology = std::move(Topology::parse("link 80Gbit/s 50ns\n"
                                                       "switch a b\nhosts a 1\nhosts b 1\n"
                                                       "link 800Gbit/s 50ns\ncable a b\n")
@@ -98,7 +98,7 @@ TEST(Fabric, PortsServeInOrderOfArrivalAndCountTheirQueue) {
   }
 }
 
-TEST(Fabric, AFullQueueDropsTheTailInLossyModeOnly) {
+TEST(Fabric, FullQueueDropsTheTailInLossyModeOnly) {
   const Topology topology = tree(4, 1, 1);
   for (const bool drops : {true, false}) {
     FabricSettings settings = lossy(2000);
@@ -123,7 +123,7 @@ TEST(Fabric, AFullQueueDropsTheTailInLossyModeOnly) {
   }
 }
 
-TEST(Fabric, AHostHearsWhenABlockedPacketHasLeft) {
+TEST(Fabric, HostIsNotifiedWhenABlockedPacketLeaves) {
   const Topology topology = tree(4, 1, 1);
   FabricSettings settings;
   settings.credit_bytes = 1000;
@@ -137,7 +137,7 @@ TEST(Fabric, AHostHearsWhenABlockedPacketHasLeft) {
   EXPECT_EQ(bench.fabric.inject({}, HostId{0}, second), kForever);
   EXPECT_EQ(bench.fabric.port_free(HostId{0}), kForever);
   bench.run();
-  // The first leaves the switch after the pause; its credit is back a latency later.
+  // The first leaves the switch after the pause; its credit returns a latency later.
   ASSERT_EQ(bench.recorder.departures.size(), 1u);
   EXPECT_EQ(bench.recorder.departures[0].second, 2u);
   EXPECT_EQ(bench.recorder.departures[0].first, microseconds(10) + kPacket + kLatency + kPacket);
@@ -145,7 +145,8 @@ TEST(Fabric, AHostHearsWhenABlockedPacketHasLeft) {
   EXPECT_EQ(bench.fabric.port_free(HostId{0}), bench.recorder.departures[0].first);
 }
 
-/// When the victim, which shares only the trunk with three senders to one slow host, is done.
+/// The time at which the victim ends, which shares only the trunk with three senders to one slow
+/// host.
 Picoseconds victim_done(const FabricSettings& settings, bool congested) {
   const Topology topology = tree(5, 2, 1);
   Bench bench(topology, settings);
@@ -162,7 +163,7 @@ Picoseconds victim_done(const FabricSettings& settings, bool congested) {
   return bench.recorder.arrivals.at(6).back().time;
 }
 
-TEST(Fabric, BackPressureBlocksTheHeadOfTheLineAndDropsDoNot) {
+TEST(Fabric, BackpressureBlocksTheHeadOfTheLineAndDropsDoNot) {
   FabricSettings credits;
   credits.credit_bytes = 8000;
   EXPECT_LT(victim_done(credits, false), microseconds(30));
@@ -205,7 +206,7 @@ TEST(Fabric, EcmpKeepsAFlowInOrderAndAdaptiveRoutingDoesNot) {
   }
 }
 
-TEST(Fabric, AdaptiveRoutingSharesALoadThatCollidesUnderEcmp) {
+TEST(Fabric, AdaptiveRoutingSpreadsALoadThatCollidesUnderEcmp) {
   const Topology topology = tree(8, 2, 8);
   const auto finish = [&](Routing routing) {
     FabricSettings settings;
@@ -264,7 +265,7 @@ TEST(Fabric, MulticastReachesEveryOtherMemberOnce) {
       }
       EXPECT_EQ(reached, expected);
       EXPECT_EQ(bench.counters().in_flight, 0u);
-      // Each link of the tree at most once: the fewest that any tree needs, and no more than all.
+      // Each link of the tree at most once: the fewest that any tree needs, and at most all.
       EXPECT_LE(bench.counters().hops - hops, expected.size() + 2 * topology.switches());
     }
     for (std::uint32_t link = 0; link < topology.links(); ++link) {
@@ -273,7 +274,7 @@ TEST(Fabric, MulticastReachesEveryOtherMemberOnce) {
   }
 }
 
-TEST(Fabric, TreesHangFromTheSwitchThatWasChosen) {
+TEST(Fabric, TreesHaveTheChosenRoot) {
   const Topology topology = Topology::cluster188();
   const std::vector<HostId> members = place(topology, 188, PlacementKind::even_blocks).value();
   std::set<std::uint32_t> tops;
@@ -293,7 +294,7 @@ TEST(Fabric, TreesHangFromTheSwitchThatWasChosen) {
   }
 }
 
-TEST(Fabric, GroupsThatCannotBeAreRefused) {
+TEST(Fabric, ImpossibleGroupsAreRefused) {
   const Topology topology = tree(2, 2, 1);
   Bench bench(topology);
   const auto error = [&](std::vector<HostId> members) {
@@ -305,7 +306,7 @@ TEST(Fabric, GroupsThatCannotBeAreRefused) {
             std::string::npos);
 }
 
-TEST(Fabric, OneLossIsToggledAndNothingElseChanges) {
+TEST(Fabric, ToggledLossChangesNothingElse) {
   const Topology topology = tree(4, 2, 1);
   const auto run = [&](bool toggle, Recorder& result) {
     Bench bench(topology, lossy());
@@ -353,7 +354,7 @@ TEST(Fabric, BitErrorsGrowWithThePacket) {
   EXPECT_NEAR(lost(1250), 1 - std::pow(1 - 1e-5, 2 * 10'000), 0.01);
 }
 
-TEST(Fabric, LinksThatAreDownAreAvoidedOrLose) {
+TEST(Fabric, DownLinksAreAvoidedOrLose) {
   const Topology topology = tree(2, 2, 2);
   Bench bench(topology);
   const NextLinks ups = topology.next(SwitchId{0}, HostId{3});
@@ -378,7 +379,7 @@ TEST(Fabric, LinksThatAreDownAreAvoidedOrLose) {
   EXPECT_EQ(bench.recorder.arrivals.at(3).size(), 21u);
 }
 
-TEST(Fabric, APausedPortDelaysWhatComesLater) {
+TEST(Fabric, PausedPortDelaysLaterPackets) {
   const Topology topology = tree(2, 1, 1);
   Bench bench(topology);
   bench.fabric.pause(topology.host_up(HostId{0}), microseconds(5));

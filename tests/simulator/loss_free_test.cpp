@@ -1,4 +1,4 @@
-// Where nothing is lost nothing is sent twice, however the timers fall.
+// A network without losses causes no retransmission, for any order of timers.
 #include <gtest/gtest.h>
 
 #include "sim/simulation/scenario_run.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint32_t kRanks = 32;
 
-/// An Allgather whose ranks take turns, on a network that loses nothing.
+/// An Allgather whose ranks take turns, on a network without losses.
 Scenario turns(Nanoseconds alpha) {
   Scenario scenario;
   scenario.lossless = true;
@@ -40,10 +40,10 @@ Outcome run(const Scenario& scenario) {
   return outcome;
 }
 
-// A rank may repeat its last chunk alpha after it has sent it, if nothing has come since. Somewhere
-// in this sweep that falls between a rank's last arrival and the news that its neighbour has all,
-// too: nobody has been quiet for alpha then.
-TEST(LossFree, NoTailIsRepeatedWhileOthersSendOrFinish) {
+// A rank may repeat its last chunk after the silence timeout, if nothing has arrived since.
+// Somewhere in this sweep the timeout falls between a rank's last arrival and the end of its
+// neighbour: no rank has been silent that long then.
+TEST(LossFree, NoTailProbeWhileOthersSendOrFinish) {
   const Nanoseconds whole = run(turns(Nanoseconds(10'000'000))).time;
   ASSERT_GT(whole, Nanoseconds(40'000));
   std::uint32_t runs = 0;

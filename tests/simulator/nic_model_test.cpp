@@ -1,4 +1,4 @@
-// Table I after its calibration; everything else is predicted from it.
+// Table I of [Khalilov24] after calibration; the other results are predicted from it.
 #include "studies/smartnic/nic_model.hpp"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,8 @@ TEST(NicModel, PrintedCyclesAloneMissTheTable) {
 
 TEST(NicModel, PredictsTheThreadsThatReachLinkRate) {
   EXPECT_EQ(uc().threads_for(kLink, kChunk), 4u);
-  // Whatever threads of a core cost each other: two at the printed cycles are too slow without.
+  // Regardless of contention between the threads of a core: two at the printed cycles are too slow
+  // without it.
   EXPECT_LT(2 * uc().bytes_per_second(1, kChunk) * 8, kLink);
   const std::uint32_t threads = ud().threads_for(kLink, kChunk);
   EXPECT_GE(threads, 8u);
@@ -84,7 +85,7 @@ TEST(NicModel, PredictsThatLongerMessagesNeedFewerThreads) {
   EXPECT_GT(uc().threads_for(kLink, 1024), 4u);
 }
 
-TEST(NicModel, ThreadsHelpEachOtherUntilTheCoreIsFull) {
+TEST(NicModel, RateRisesWithThreadsUntilTheCoreIsFull) {
   for (const DatapathModel* model : {&uc(), &ud()}) {
     double before = 0;
     for (std::uint32_t threads = 1; threads <= 256; ++threads) {
@@ -101,7 +102,7 @@ TEST(NicModel, ThreadsHelpEachOtherUntilTheCoreIsFull) {
   EXPECT_LT(ud().completions_per_second(16), 1.8e9 / 113);
 }
 
-TEST(NicModel, WorkersHandleOneCompletionAfterTheOther) {
+TEST(NicModel, WorkersHandleCompletionsSerially) {
   WorkerPool pool(2);
   EXPECT_EQ(pool.handle(0, nanoseconds(100), nanoseconds(50)), nanoseconds(150));
   EXPECT_EQ(pool.handle(0, nanoseconds(110), nanoseconds(50)), nanoseconds(200));
@@ -110,7 +111,7 @@ TEST(NicModel, WorkersHandleOneCompletionAfterTheOther) {
   EXPECT_EQ(pool.free_at(1), nanoseconds(160));
 }
 
-TEST(NicModel, TheBusAddsLatencyAndLimitsTheRate) {
+TEST(NicModel, BusAddsLatencyAndLimitsTheRate) {
   BusSettings settings;
   settings.bits_per_second = 80'000'000'000;
   NicModel nic(settings);
@@ -127,8 +128,9 @@ TEST(NicModel, TheBusAddsLatencyAndLimitsTheRate) {
   EXPECT_EQ(near.delivered({}, 1000), settings.local_latency);
 }
 
-/// A stream at link rate into workers in turn: whether their backlog stays bounded.
-TEST(NicModel, SimulatedWorkersKeepUpExactlyWhereTheModelSays) {
+/// A stream at link rate to workers in turn: the backlog must be bounded exactly where the model
+/// says.
+TEST(NicModel, SimulatedWorkersKeepUpExactlyAsTheModelPredicts) {
   for (const DatapathModel* model : {&uc(), &ud()}) {
     const std::uint32_t enough = model->threads_for(kLink, kChunk);
     for (const std::uint32_t threads : {enough / 2, enough}) {

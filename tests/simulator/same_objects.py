@@ -15,7 +15,8 @@ import re
 import sys
 
 LAYERS = ("protocol", "schedule", "collectives", "engine", "wire", "base")
-# A planted bug is one source of the library with a few lines changed: those are meant to be other objects.
+# A planted bug is one source of the library with a few lines changed: its object differs on
+# purpose.
 COPIES = re.compile(r"^tests/swarm/")
 
 
@@ -87,7 +88,7 @@ def main():
             with open(os.path.join(build, one), "rb") as file:
                 if digest(file.read()) not in in_archive:
                     problems.append(f"{one} is not what the archive holds")
-        # Nothing else is compiled from these sources.
+        # No other object is compiled from these sources.
         sources = {inputs[0] for outputs, rule, inputs in rules if "COMPILER" in rule and outputs[0] in production}
         others = [outputs[0] for outputs, rule, inputs in rules
                   if "COMPILER" in rule and inputs and inputs[0] in sources

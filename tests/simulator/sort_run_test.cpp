@@ -1,5 +1,5 @@
-// The radix sort in virtual time: who carries out its Allgathers, what that costs, and what waiting
-// for them later cannot cost.
+// The radix sort in virtual time: the runner of its Allgathers, its cost, and the bound on the cost
+// of waiting for them later.
 #include "studies/radix_sort/sort_run.hpp"
 
 #include <gtest/gtest.h>
@@ -38,12 +38,12 @@ Picoseconds phase(const SortReport& report, SortPhase which) {
   return report.phases[static_cast<std::size_t>(which)];
 }
 
-TEST(SortParts, AreThoseOfAStableSortOfUniformDigits) {
+TEST(SortParts, PartsEqualThoseOfAStableSortOfUniformDigits) {
   for (const std::uint32_t ranks : {2u, 5u, 16u}) {
     for (const std::uint64_t keys : {1ull, 7ull, 100ull}) {
       for (const std::uint32_t radix : {2u, 3u, 10u, 16u}) {
         std::vector<std::uint32_t>
-            owners;  // of the sorted keys' places: the rank that each is from
+            owners;  // the rank from which the key at each sorted position comes
         for (std::uint64_t digit = 0; digit < radix; ++digit) {
           for (std::uint32_t rank = 0; rank < ranks; ++rank) {
             owners.insert(owners.end(), (digit + 1) * keys / radix - digit * keys / radix, rank);
@@ -66,7 +66,7 @@ TEST(SortParts, AreThoseOfAStableSortOfUniformDigits) {
   }
 }
 
-TEST(SortRun, WhoCarriesOutTheListsIsCounted) {
+TEST(SortRun, TasksAreCountedByTheirRunner) {
   for (const bool overlapped : {false, true}) {
     const SortReport host = sort(small(10, ListRunner::host, overlapped));
     EXPECT_EQ(host.passes, 10u);  // 10^9 < 2^32 < 10^10
@@ -88,7 +88,7 @@ TEST(SortRun, WhoCarriesOutTheListsIsCounted) {
   EXPECT_EQ(sort(leaders).lists.nic_messages, 10u * 4 * 2);
 }
 
-TEST(SortRun, EveryKeyThatHasToMoveDoes) {
+TEST(SortRun, EveryMisplacedKeyMoves) {
   for (const std::uint32_t radix : kRadices) {
     std::uint64_t moved = 0, messages = 0;
     for (std::uint32_t from = 0; from < 16; ++from) {
@@ -103,8 +103,8 @@ TEST(SortRun, EveryKeyThatHasToMoveDoes) {
   }
 }
 
-// The interface works while the host does: waiting later never costs, nor can it gain more than a
-// rank's own work of a pass, in every pass.
+// The interface works in parallel with the host: waiting later never costs time, and gains at most
+// a rank's own work of a pass, in every pass.
 TEST(SortRun, OverlapByInterfacesNeverCosts) {
   for (const bool hierarchical : {false, true}) {
     for (const std::uint32_t radix : kRadices) {
@@ -122,7 +122,7 @@ TEST(SortRun, OverlapByInterfacesNeverCosts) {
   }
 }
 
-TEST(SortRun, WithoutWorkToOverlapBothWaysAreTheSame) {
+TEST(SortRun, NoWorkToOverlapMeansNoDifference) {
   for (const ListRunner runner : {ListRunner::host, ListRunner::nic}) {
     for (const bool hierarchical : {false, true}) {
       SortSpec spec = small(8, runner, false);
@@ -135,12 +135,12 @@ TEST(SortRun, WithoutWorkToOverlapBothWaysAreTheSame) {
   }
 }
 
-TEST(SortRun, WhatIsLeftOfAHiddenAllgatherIsTheCallAndOneLook) {
+TEST(SortRun, HiddenAllgatherCostsTheCallAndOnePoll) {
   SortSpec spec = small(16, ListRunner::nic, true);
   spec.work.local = nanoseconds(1000);
   const SortReport report = sort(spec);
-  // Four sends and receives and the copy; for each round an enable and waits for what was sent and
-  // what has come, and one for the copy.
+  // Four sends and receives and the copy; for each round an enable and waits for sends and
+  // receives, and one wait for the copy.
   const auto per_pass = phase(report, SortPhase::allgather) / report.passes;
   const Picoseconds posted = nanoseconds(50 * (2 * 4 + 1 + 3 * 4 + 1));
   const sim::WireSpeed copy(spec.costs.copy_bits_per_second);
@@ -148,7 +148,7 @@ TEST(SortRun, WhatIsLeftOfAHiddenAllgatherIsTheCallAndOneLook) {
   EXPECT_EQ(per_pass, posted + copy.time_of(64) + look);
 }
 
-TEST(SortRun, HostsThatLookMoreOftenHideMore) {
+TEST(SortRun, HostsThatPollMoreOftenHideMore) {
   SortSpec spec = small(4, ListRunner::host, true);
   spec.slice_keys = spec.keys;
   const SortReport once = sort(spec);
@@ -159,22 +159,22 @@ TEST(SortRun, HostsThatLookMoreOftenHideMore) {
 }
 
 /// Two ranks, one round: every term by hand.
-TEST(SortRun, AnAllgatherOfTwoTakesWhatItsTermsAddUpTo) {
+TEST(SortRun, AllgatherOfTwoTakesTheSumOfItsTerms) {
   SortSpec spec = small(16, ListRunner::host, false);
   spec.hosts = 2;
   spec.ranks_per_host = 1;
-  spec.keys = 1;  // which stays: nobody is ever late
+  spec.keys = 1;  // which stays: no rank is ever late
   const sim::WireSpeed wire(spec.bits_per_second);
   const sim::WireSpeed copy(spec.costs.copy_bits_per_second);
-  // Two links of 50 ns with a switch of 200 ns between, stored and forwarded.
+  // Two links with a switch between them, store and forward.
   const Picoseconds flight = 2 * wire.time_of(64 + 26) + nanoseconds(50 + 200 + 50);
   const Picoseconds host = phase(sort(spec), SortPhase::allgather) / 8;
-  // Copy, send; see it, look, take it.
+  // Copy, send; then notice, poll, receive.
   EXPECT_EQ(host, copy.time_of(64) + nanoseconds(150) + flight + nanoseconds(600 + 500 + 150));
 
   spec.runner = ListRunner::nic;
   const Picoseconds nic = phase(sort(spec), SortPhase::allgather) / 8;
-  // Seven tasks: send, receive, copy; an enable, and waits for what was sent, copied and received.
+  // Seven tasks: send, receive, copy; an enable, and waits for the send, the copy and the receive.
   const Picoseconds posted = copy.time_of(64) + nanoseconds(50 * 7);
   const Picoseconds sent = nanoseconds(300 * 2);  // the enable, the message
   const Picoseconds waits = wire.time_of(64 + 26) + nanoseconds(300 * 2);
@@ -183,7 +183,7 @@ TEST(SortRun, AnAllgatherOfTwoTakesWhatItsTermsAddUpTo) {
                      copy.time_of(2 * 64));
 }
 
-TEST(SortRun, TheSameTwiceIsTheSameRun) {
+TEST(SortRun, SameSettingsGiveTheSameRun) {
   for (const ListRunner runner : {ListRunner::host, ListRunner::nic}) {
     const SortReport first = sort(small(6, runner, true));
     const SortReport second = sort(small(6, runner, true));
@@ -199,7 +199,7 @@ TEST(SortRun, OtherAlgorithmsSortAsWell) {
     for (const ListRunner runner : {ListRunner::host, ListRunner::nic}) {
       for (const bool overlapped : {false, true}) {
         SortSpec spec = small(4, runner, overlapped);
-        spec.hosts = 3;  // Bruck's rotation is the host's, in the middle of the interface's list
+        spec.hosts = 3;  // Bruck's rotation runs on the host, in the middle of the interface's list
         spec.algorithm = algorithm;
         EXPECT_GT(sort(spec).time, Picoseconds{}) << algorithm;
       }
@@ -207,7 +207,7 @@ TEST(SortRun, OtherAlgorithmsSortAsWell) {
   }
 }
 
-TEST(SortRun, WhatMakesNoSortIsRefused) {
+TEST(SortRun, ImpossibleSortsAreRefused) {
   const auto refusal = [](const SortSpec& spec) {
     const auto report = run_sort(spec);
     return report.ok() ? std::string("accepted") : report.status().to_string();

@@ -13,8 +13,7 @@
 namespace tutti::sim {
 namespace {
 
-/// Follows random choices from a host to another; returns the links, empty where it does not
-/// arrive.
+/// Follows random choices from a host to another; returns the links, empty if it does not arrive.
 std::vector<LinkId> walk(const Topology& topology, HostId from, HostId to, Random& random) {
   std::vector<LinkId> path{topology.host_up(from)};
   while (path.size() < 12) {
@@ -32,7 +31,7 @@ std::vector<LinkId> walk(const Topology& topology, HostId from, HostId to, Rando
   return {};
 }
 
-/// What holds for every topology. Returns the longest path.
+/// Checks the invariants of every topology. Returns the longest path.
 std::size_t check(const Topology& topology) {
   std::size_t hosts = 0;
   for (std::uint32_t leaf = 0; leaf < topology.leaves(); ++leaf) {
@@ -99,7 +98,7 @@ TEST(Topology, System188HasTwelveLeavesSixSpinesAndTrunksOfThree) {
   for (const auto& [pair, width] : trunks) EXPECT_EQ(width, 3);
 }
 
-TEST(Topology, FatTreesOfEveryRadixAndDepthHoldTheInvariants) {
+TEST(Topology, FatTreesOfEveryRadixAndDepthKeepTheInvariants) {
   for (const std::uint32_t radix : {4u, 8u, 12u}) {
     for (std::uint32_t levels = 1; levels <= 4; ++levels) {
       if (radix == 12 && levels == 4) continue;
@@ -122,7 +121,7 @@ TEST(Topology, FatTreesOfEveryRadixAndDepthHoldTheInvariants) {
   }
 }
 
-TEST(Topology, OversubscribedAndPartlyPopulatedTrees) {
+TEST(Topology, OversubscribedAndPartlyPopulatedTreesKeepTheInvariants) {
   const Topology narrow = std::move(Topology::fat_tree(16, 2, 3).value());
   EXPECT_EQ(narrow.hosts(), 16u * 12);
   EXPECT_EQ(links_by_class(narrow)[LinkClass::up1], 16u * 4);
@@ -185,7 +184,7 @@ TEST(Topology, DragonflyReachesOtherGroupsByOneGlobalLink) {
   }
 }
 
-TEST(Topology, TextMakesWhatTheBuildersMake) {
+TEST(Topology, TextGivesTheSameTopologyAsTheBuilders) {
   const Topology tree = std::move(Topology::parse("link 56Gbit/s 50ns ber 1e-15\n"
                                                   "fat-tree down 18 12 up 1 6 parallel 1 3\n")
                                       .value());
@@ -267,13 +266,13 @@ TEST(Topology, ImpossibleTreesAreRefused) {
   EXPECT_FALSE(Topology::dragonfly_plus({}).ok());
 }
 
-TEST(Topology, SmallOnes) {
+TEST(Topology, SmallTopologiesKeepTheInvariants) {
   EXPECT_EQ(check(Topology::back_to_back()), 2u);
   EXPECT_EQ(Topology::back_to_back().hosts(), 2u);
   EXPECT_EQ(check(Topology::single_switch(100)), 2u);
 }
 
-TEST(Placement, PutsRanksWhereItSays) {
+TEST(Placement, RanksAreOnTheChosenHosts) {
   const Topology topology = Topology::cluster188();
   const auto leaves = [&](PlacementKind kind, std::uint64_t seed = 1) {
     std::vector<std::uint32_t> result;

@@ -22,7 +22,7 @@ struct ShownSpan {
   double end = 0;
 };
 
-/// What a viewer makes of it: group, track, spans in order.
+/// The content that a viewer shows: group, track, spans in order.
 using Shown = std::map<std::string, std::map<std::string, std::vector<ShownSpan>>>;
 
 Shown show(const observe::Trace& trace) {
@@ -89,7 +89,7 @@ TEST(Trace, ShowsRanksWithTheirPhasesAndPortsWithTheirPackets) {
   EXPECT_EQ(shown["switch ports"].size(), 6u);
 }
 
-TEST(Trace, ChangesNothing) {
+TEST(Trace, TracingChangesNoResult) {
   ExperimentSpec spec;
   spec.ranks = 40;
   spec.place = default_place(40);
@@ -102,7 +102,7 @@ TEST(Trace, ChangesNothing) {
   EXPECT_EQ(with->times[0].count(), without->times[0].count());
 }
 
-TEST(Trace, OfAPlanShowsContributions) {
+TEST(Trace, TraceOfAPlanShowsContributions) {
   observe::Trace trace;
   TrafficSpec spec;
   spec.algorithm = "reduce_scatter_in_network";
@@ -118,7 +118,7 @@ TEST(Trace, OfAPlanShowsContributions) {
   }
 }
 
-TEST(Trace, ThatIsFullSaysSo) {
+TEST(Trace, FullTraceReportsDroppedSpans) {
   observe::Trace trace(3);
   const observe::TraceTrack track{trace.add_group("a \"quoted\" group"), 0};
   trace.name_track(track, "t");
@@ -128,7 +128,7 @@ TEST(Trace, ThatIsFullSaysSo) {
   EXPECT_EQ(show(trace)["a \"quoted\" group"]["t"].size(), 3u);
 }
 
-TEST(Background, SlowsACollectiveDownAndEndsWithIt) {
+TEST(Background, BackgroundSlowsACollectiveAndEndsWithIt) {
   ExperimentSpec spec;
   spec.ranks = 60;
   spec.collective.bytes = 256 << 10;

@@ -1,4 +1,4 @@
-// The engine's own schedules on the fabric, against the plans that the oracle vouches for.
+// The engine's own schedules on the fabric, compared with the plans that the oracle confirms.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,7 +16,7 @@ using schedule::Collective;
 using schedule::Purpose;
 using sim::MessagePlan;
 
-/// What a plan put on the links of the 188-node system, and when it was done.
+/// The link traffic of a plan on the 188-node system, and its time.
 struct Outcome {
   std::array<std::uint64_t, sim::kLinkClasses> bytes{};
   sim::Picoseconds time;
@@ -27,7 +27,7 @@ Outcome run(const MessagePlan& plan) {
   sim::EventQueue queue;
   sim::TrafficRun traffic(
       queue, plan, sim::place(topology, plan.ranks(), sim::PlacementKind::packed).value(), {});
-  // By destination, so that paths do not depend on how messages are numbered.
+  // Routed by destination, so that paths do not depend on the numbers of messages.
   sim::FabricSettings settings;
   settings.routing = sim::Routing::destination;
   sim::Fabric fabric(queue, topology, settings, traffic);
@@ -99,7 +99,7 @@ TEST(TrafficOfSchedules, BroadcastsEqualTheirPlans) {
   expect_same(of, kBytes, sim::plan_broadcast_chain(188, kBytes, 6));
 }
 
-TEST(TrafficOfSchedules, EveryMessageAlgorithmRunsAndBringsEnough) {
+TEST(TrafficOfSchedules, EveryMessageAlgorithmDeliversEnoughBytes) {
   constexpr std::uint64_t kBytes = 960;
   constexpr std::uint32_t kRanks = 32;
   int algorithms = 0;
@@ -124,7 +124,7 @@ TEST(TrafficOfSchedules, EveryMessageAlgorithmRunsAndBringsEnough) {
   EXPECT_GE(algorithms, 25);
 }
 
-TEST(TrafficOfSchedules, WhatHasNoPlanIsRefused) {
+TEST(TrafficOfSchedules, ScheduleWithoutAPlanIsRefused) {
   Purpose of = purpose(Collective::allgather, "multicast", 4);
   of.parameters.handshake = true;
   const auto made = plan(of, 100);

@@ -1,4 +1,4 @@
-// Bytes on links, to the byte, against the oracle; and the figures that the source prints.
+// Bytes on links, to the byte, compared with the oracle; and the printed figures of [Khalilov24].
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -69,7 +69,7 @@ Answers parse(const std::string& text) {
   return answers;
 }
 
-/// The numbers of the subtrees that each rank's host is in: hosts of a subtree are consecutive.
+/// The subtree numbers of each rank's host: hosts of a subtree are consecutive.
 Answers ask_oracle(const std::vector<HostId>& hosts, const std::vector<std::uint32_t>& subtrees,
                    std::uint64_t bytes, const std::string& purpose) {
   const auto path = std::filesystem::temp_directory_path() /
@@ -107,11 +107,11 @@ std::ostream& operator<<(std::ostream& out, const Case& one) { return out << one
 
 class TrafficOracle : public testing::TestWithParam<Case> {};
 
-TEST_P(TrafficOracle, EveryAlgorithmPutsTheBytesOnEachLinkClassThatArithmeticSays) {
+TEST_P(TrafficOracle, BytesOnEachLinkClassEqualTheOracle) {
   const Case& one = GetParam();
   const Topology topology = std::move(Topology::fat_tree(one.shape).value());
   const std::vector<HostId> hosts = place(topology, one.ranks, one.placement, 7).value();
-  // Several packets a message where that is quick, and a part of a packet.
+  // Several packets a message where that is fast, and a partial packet.
   const std::uint64_t bytes = std::uint64_t{one.ranks} * (one.ranks > 500 ? 1 : 24);
   const Answers expected = ask_oracle(hosts, one.subtrees, bytes, one.name);
   ASSERT_EQ(expected.size(), algorithms().size()) << "the oracle did not answer";
@@ -180,11 +180,11 @@ INSTANTIATE_TEST_SUITE_P(
              PlacementKind::random}),
     [](const testing::TestParamInfo<Case>& one) { return one.param.name; });
 
-TEST(Traffic, TheOracleHoldsItsOwnClosedForms) {
+TEST(Traffic, OracleAgreesWithItsClosedForms) {
   EXPECT_NE(run_oracle("--check").find("agrees"), std::string::npos);
 }
 
-TEST(Traffic, PaperModelPrintsTheCurvesOfTheAuthorsScript) {
+TEST(Traffic, PaperModelMatchesTheCurvesOfTheAuthors) {
   for (const std::uint32_t ranks : {2u, 16u, 32u, 128u, 512u}) {
     Answers expected = parse(run_oracle("--paper " + std::to_string(ranks)));
     ASSERT_EQ(expected.size(), 4u);
@@ -196,7 +196,7 @@ TEST(Traffic, PaperModelPrintsTheCurvesOfTheAuthorsScript) {
     same("allgather_recursive_doubling", plan_allgather_recursive_doubling(ranks, 64));
     same("allgather_multicast", plan_allgather_multicast(ranks, 64, 1));
   }
-  // Printed at 1024 nodes: the ratios of fig. 2.
+  // Printed at 1024 nodes: the ratios of [Khalilov24] figure 2.
   const auto units = [](const MessagePlan& plan) {
     return static_cast<double>(paper_link_units(plan, 64));
   };
@@ -205,7 +205,7 @@ TEST(Traffic, PaperModelPrintsTheCurvesOfTheAuthorsScript) {
   EXPECT_NEAR(units(plan_allgather_linear(1024, 64)) / multicast, 3.609, 0.001);
 }
 
-/// Payload over all links by a rule, for 64 KiB on 188 nodes.
+/// Payload over all links by a counting rule, for 64 KiB on 188 nodes.
 std::uint64_t bytes188(const MessagePlan& plan, CountingRule rule, PlacementKind placement) {
   const Topology topology = Topology::cluster188();
   EventQueue queue;
@@ -216,7 +216,7 @@ std::uint64_t bytes188(const MessagePlan& plan, CountingRule rule, PlacementKind
   return count_traffic(fabric, rule).payload_bytes;
 }
 
-TEST(Traffic, MulticastSavesWhatTheSourceSaysAt188Nodes) {
+TEST(Traffic, MulticastSavingsAt188NodesMatchTheSource) {
   constexpr std::uint64_t kBytes = 64u << 10;
   const auto ratio = [](const MessagePlan& peer, const MessagePlan& multicast, CountingRule rule) {
     const auto placement = PlacementKind::packed;
@@ -282,7 +282,7 @@ TEST(Traffic, TimesFollowDataDependencies) {
   EXPECT_EQ(time_of(plan_allgather_recursive_doubling(16, 1000)), packet * 19);
 }
 
-TEST(Traffic, PlansThatCannotRunAreRefused) {
+TEST(Traffic, ImpossiblePlansAreRefused) {
   const Topology topology = Topology::single_switch(4);
   const auto refusal = [&](const MessagePlan& plan, std::uint32_t hosts) {
     EventQueue queue;

@@ -1,5 +1,5 @@
-// Interfaces with trigger units in virtual time: what must hold in every run, and the shapes that
-// the source's table and figures have.
+// Interfaces with trigger units in virtual time: invariants of every run, and the shapes of the
+// tables and figures of [Xu25].
 #include "studies/offload/trigger_experiment.hpp"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(TriggerNetwork, FullBuffersPushBackAndNothingIsLostOrOverrun) {
   }
 }
 
-TEST(TriggerNetwork, RoomForAllPushesNobodyBack) {
+TEST(TriggerNetwork, AmpleBuffersPushNothingBack) {
   const auto report =
       run_trigger_network(tianhe_interface(CollectiveKind::allreduce, 32u << 10, 8));
   ASSERT_TRUE(report.ok()) << report.status().to_string();
@@ -57,7 +57,7 @@ TEST(TriggerNetwork, RoomForAllPushesNobodyBack) {
   EXPECT_EQ(report->held_back, 0u);
 }
 
-TEST(TriggerNetwork, TheSameSeedIsTheSameRunAndAnotherIsNot) {
+TEST(TriggerNetwork, SeedDeterminesTheRun) {
   TriggerNetworkSpec spec = crowded(CollectiveKind::allreduce, 4096, 8);
   const auto first = run_trigger_network(spec);
   const auto again = run_trigger_network(spec);
@@ -70,9 +70,9 @@ TEST(TriggerNetwork, TheSameSeedIsTheSameRunAndAnotherIsNot) {
   EXPECT_NE(first->digest, other->digest);
 }
 
-TEST(TriggerNetwork, ALoneReduceTakesItsHopsAndNoMore) {
-  // 8 nodes: three steps of halving, three of gathering to the root, each L_network, its bytes and
-  // up to a tick; before it L_CPU and the bus twice, behind it the bus.
+TEST(TriggerNetwork, SingleReduceTakesItsHopsAndNoMore) {
+  // 8 nodes: three steps of halving and three of gathering to the root, each L_network, its bytes
+  // and up to a tick; before them L_CPU and the bus twice, after them the bus.
   TriggerNetworkSpec spec = tianhe_interface(CollectiveKind::reduce, 64, 1);
   spec.nodes = 8;
   spec.start_spread = {};
@@ -82,8 +82,7 @@ TEST(TriggerNetwork, ALoneReduceTakesItsHopsAndNoMore) {
       spec.latency.processor + 3 * spec.latency.bus + 6 * spec.latency.network;
   EXPECT_GE(report->root_time, least);
   EXPECT_LE(report->root_time, least + 8 * (spec.tick + sim::nanoseconds(10)));
-  // The wave that ends it goes down three levels to the others, a step of the gathering's tree
-  // each.
+  // The final wave goes down three levels to the other nodes, one step of the gathering tree each.
   EXPECT_GE(report->time, least + 3 * spec.latency.network);
   EXPECT_LE(report->time,
             least + 3 * spec.latency.network + 12 * (spec.tick + sim::nanoseconds(10)));
@@ -108,7 +107,7 @@ TEST(TriggerNetwork, MoreBytesAndMoreJobsFillTheBuffersMore) {
   }
 }
 
-TEST(TriggerNetwork, WhatCannotRunIsRefused) {
+TEST(TriggerNetwork, ImpossibleSpecsAreRefused) {
   TriggerNetworkSpec spec = tianhe_interface(CollectiveKind::allreduce, 1024, 1);
   spec.bytes = 1001;
   EXPECT_EQ(run_trigger_network(spec).status().code(), Code::invalid_argument);
@@ -125,7 +124,7 @@ TEST(TriggerNetwork, WhatCannotRunIsRefused) {
             Code::invalid_argument);
 }
 
-TEST(HostNetwork, AChainOfHopsCostsWhatFormulaTwoSays) {
+TEST(HostNetwork, ChainOfHopsCostsAsFormulaTwo) {
   HostNetworkSpec spec;
   spec.nodes = 2;
   spec.bytes = 1u << 20;
@@ -142,7 +141,7 @@ TEST(HostNetwork, AChainOfHopsCostsWhatFormulaTwoSays) {
   EXPECT_EQ(report->messages, 4u) << "two halves, a gathered one, the end";
 }
 
-TEST(HostNetwork, JobsThatShareANodeSlowOneAnother) {
+TEST(HostNetwork, JobsThatShareANodeSlowEachOther) {
   HostNetworkSpec spec;
   spec.bytes = 256u << 10;
   spec.jobs = 8;
@@ -157,7 +156,7 @@ TEST(HostNetwork, JobsThatShareANodeSlowOneAnother) {
   EXPECT_LE(shared->time, 8 * alone->time);
 }
 
-TEST(OffloadFormulas, GiveTheEndPointsThatTheyWereCalibratedWith) {
+TEST(OffloadFormulas, CalibrationPointsAreReproduced) {
   const OffloadLatency latency;
   EXPECT_NEAR(broadcast_formula(latency, 256 / kBroadcastPieces), 2.11, 0.01);
   EXPECT_NEAR(reduce_formula(latency, 256 / 2), 1.46, 0.01);
@@ -185,7 +184,7 @@ TEST(OffloadSpeedup, FallsWithTheSizeOfABroadcastAndGrowsWithThatOfAReduce) {
   }
 }
 
-TEST(OffloadSpeedup, EachJobIsAsFastAsAloneWhereNothingIsShared) {
+TEST(OffloadSpeedup, JobsWithoutSharedNodesAreAsFastAsAlone) {
   const auto alone = run_offload_speedup(tianhe_interface(CollectiveKind::broadcast, 64u << 10, 1));
   const auto many = run_offload_speedup(tianhe_interface(CollectiveKind::broadcast, 64u << 10, 8));
   ASSERT_TRUE(alone.ok() && many.ok());

@@ -24,19 +24,19 @@ void expect_all_seen(const ExplorerReport& report) {
              report.ends, report.steps, report.idle_steps);
 }
 
-TEST(Exhaustive, ABroadcastOfTwoChunksEndsWellWhateverIsLostAndInAnyOrder) {
+TEST(Exhaustive, BroadcastOfTwoChunksEndsWithAnyLossInAnyOrder) {
   const ExplorerReport report = explore_all_losses(three_ranks(CollectiveKind::broadcast, 2), 2);
   expect_all_seen(report);
   EXPECT_GT(report.states, 1'000u);
 }
 
-TEST(Exhaustive, ABroadcastBehindTheReadyBarrierEndsWellWhateverIsLostAndInAnyOrder) {
+TEST(Exhaustive, BroadcastBehindTheReadyBarrierEndsWithAnyLossInAnyOrder) {
   ExplorerSpec spec = three_ranks(CollectiveKind::broadcast, 1);
   spec.always_barrier = true;
   expect_all_seen(explore_all_losses(spec, 1));
 }
 
-TEST(Exhaustive, ABroadcastWhoseEpochWrapsEndsWell) {
+TEST(Exhaustive, BroadcastWithAWrappingEpochEnds) {
   ExplorerSpec spec = three_ranks(CollectiveKind::broadcast, 2);
   spec.first_epoch = 0xffff'ffffu;
   spec.collectives.push_back(spec.collectives[0]);
@@ -45,7 +45,7 @@ TEST(Exhaustive, ABroadcastWhoseEpochWrapsEndsWell) {
   expect_all_seen(explore(spec));
 }
 
-TEST(Exhaustive, BroadcastsWhoseRootsKeepCopiesEndWellWhateverIsLostAndInAnyOrder) {
+TEST(Exhaustive, RetainedBlocksEndWithAnyLossInAnyOrder) {
   ExplorerSpec spec = three_ranks(CollectiveKind::broadcast, 1);
   spec.retain_bytes = kChunk;
   spec.collectives.push_back(spec.collectives[0]);
@@ -55,13 +55,13 @@ TEST(Exhaustive, BroadcastsWhoseRootsKeepCopiesEndWellWhateverIsLostAndInAnyOrde
   EXPECT_GT(report.states, 1'000u);
 }
 
-TEST(Exhaustive, AnAllgatherOfOneChunkEachEndsWellWhateverIsLostAndInAnyOrder) {
+TEST(Exhaustive, AllgatherOfOneChunkEachEndsWithAnyLossInAnyOrder) {
   const ExplorerReport report = explore_all_losses(three_ranks(CollectiveKind::allgather, 1), 3);
   expect_all_seen(report);
   EXPECT_GT(report.states, 5'000u);
 }
 
-TEST(Exhaustive, AnAllgatherOfTwoChunksEachEndsWellInAnyOrder) {
+TEST(Exhaustive, AllgatherOfTwoChunksEachEndsInAnyOrder) {
   ExplorerSpec spec = three_ranks(CollectiveKind::allgather, 2);
   spec.max_states = 20'000'000;
   expect_all_seen(explore(spec));

@@ -3,10 +3,10 @@
 
     plant.py SOURCE_ROOT BUG.txt OUTPUT.cpp
 
-BUG.txt: lines "# why", "file PATH", "expects PATTERN", then the lines to replace ("- ...") and what
-replaces them ("+ ..."), without their indentation. The message of the violated invariant holds the
-pattern, in which * stands for anything; a bug caught by another invariant fails its test. If the
-lines are not in the source exactly once, the output is a source that says so when the test runs, and
+BUG.txt: lines "# why", "file PATH", "expects PATTERN", then the lines to replace ("- ...") and
+their replacement ("+ ..."), without indentation. The message of the violated invariant contains the
+pattern, in which * matches anything; a bug caught by another invariant fails its test. If the
+lines are not in the file exactly once, the output is a program that reports it when the test runs, and
 everything else still builds.
 """
 

@@ -1,4 +1,4 @@
-// Runs the swarm over a library with a planted bug until a seed fails: the suite must see it.
+// Runs the swarm over a library with a planted bug until a seed fails: the suite must find the bug.
 //
 //   planted_NAME [MOST_SEEDS]      exit status 0: caught, by the invariant that the bug breaks
 #include <fmt/format.h>
@@ -14,9 +14,9 @@
 
 #include "sim/simulation/swarm.hpp"
 
-/// There only where the bug could not be planted: why.
+/// Defined only if the bug could not be planted: the reason.
 extern "C" const char tutti_not_planted[] __attribute__((weak));
-/// What the violated invariant's message holds, as fnmatch reads it: BUG.txt's line "expects".
+/// The pattern, for fnmatch, of the violated invariant's message: line "expects" of BUG.txt.
 extern "C" const char tutti_expected[] __attribute__((weak));
 
 namespace {
@@ -24,7 +24,7 @@ namespace {
 constexpr std::uint64_t kMaxSeeds = 20'000;
 constexpr const char* kCrash = "crash";  ///< the message of a seed that ends the process
 
-/// What the run tells whoever started it, which outlives a crash.
+/// The result that the run leaves for its parent process, which survives a crash.
 struct Finding {
   std::uint64_t seed = 0;
   bool failed = false;

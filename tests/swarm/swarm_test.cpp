@@ -1,4 +1,4 @@
-// Seeds, one scenario each: all of them end well, and the same seed is the same run.
+// One scenario a seed: all of them end, and the same seed gives the same run.
 #include "sim/simulation/swarm.hpp"
 
 #include <fmt/format.h>
@@ -15,13 +15,13 @@
 namespace tutti::simulation {
 namespace {
 
-/// More seeds for a long run: TUTTI_SWARM_SEEDS=10000.
+/// TUTTI_SWARM_SEEDS=10000 sets more seeds for a long run.
 std::uint64_t seeds() {
   const char* text = std::getenv("TUTTI_SWARM_SEEDS");
   return text == nullptr ? 500 : std::strtoull(text, nullptr, 10);
 }
 
-/// What a failure says: the command that shows it again, and the few lines that it comes down to.
+/// The text of a failure: the command that repeats it, and the shrunk scenario.
 std::string explain(const SwarmSummary& summary, const SwarmOptions& options) {
   const Scenario small = shrink(
       draw_scenario(summary.failing_seed, options),
@@ -31,7 +31,7 @@ std::string explain(const SwarmSummary& summary, const SwarmOptions& options) {
                      small.to_string());
 }
 
-TEST(Swarm, EverySeedEndsWell) {
+TEST(Swarm, EverySeedEnds) {
   const SwarmOptions options;
   const SwarmSummary summary = run_swarm(1, seeds(), options);
   EXPECT_FALSE(summary.found) << explain(summary, options);
@@ -46,7 +46,7 @@ TEST(Swarm, ThreadsChangeNothing) {
   EXPECT_EQ(together.events, alone.events);
 }
 
-TEST(Swarm, TheSameSeedIsTheSameRun) {
+TEST(Swarm, SameSeedGivesTheSameRun) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     const Scenario scenario = draw_scenario(seed);
     const ScenarioResult first = run_scenario(scenario);
@@ -56,7 +56,7 @@ TEST(Swarm, TheSameSeedIsTheSameRun) {
   }
 }
 
-TEST(Swarm, AScenarioReadBackFromItsTextIsTheSameRun) {
+TEST(Swarm, ParsedScenarioGivesTheSameRun) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     const Scenario scenario = draw_scenario(seed);
     const auto again = Scenario::parse(scenario.to_string());
@@ -67,7 +67,7 @@ TEST(Swarm, AScenarioReadBackFromItsTextIsTheSameRun) {
   }
 }
 
-TEST(Swarm, PlacesAreReadBackFromTheirText) {
+TEST(Swarm, PlacesRoundTripThroughTheirText) {
   for (const std::string text :
        {"single:7", "tree:4x3x2", "cluster188", "radix:32x3", "radix:32x3x1024"}) {
     const auto place = parse_place(text);
@@ -80,8 +80,8 @@ TEST(Swarm, PlacesAreReadBackFromTheirText) {
   }
 }
 
-TEST(Swarm, AFailureShrinksToAFewLines) {
-  // A failure of our own: somebody fetched. What is left of the scenario is what that takes.
+TEST(Swarm, FailureShrinksToAFewLines) {
+  // An artificial failure: some rank fetched. The shrunk scenario is the minimum for that.
   const auto fetched = [](const Scenario& one) {
     auto made = ScenarioWorld::create(one);
     if (!made) return false;
@@ -110,7 +110,7 @@ TEST(Swarm, AFailureShrinksToAFewLines) {
 }
 
 /// Scenarios that failed once.
-TEST(Swarm, WhatWasMendedStaysMended) {
+TEST(Swarm, RegressionsStayFixed) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(TUTTI_REGRESSIONS)) {
     std::stringstream text;

@@ -113,7 +113,7 @@ std::string notices_of_two_threads(const PriorityRequest& request) {
   return testing::internal::GetCapturedStderr();
 }
 
-// In a process of its own: the notice is written once a process.
+// In a child process: the notice is written once a process.
 TEST_F(ThreadWakeup, GrantedRealtimePriorityIsAnnouncedOnce) {
   if (!may_go_before_all())
     return test::skip_without("priority", "no round-robin scheduling here, or a nice value");

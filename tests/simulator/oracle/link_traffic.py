@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a collective puts on the links of a tree network, by arithmetic alone: the oracle that the
+"""The bytes of a collective on the links of a tree network, by arithmetic alone: the oracle that the
 simulator is held against. It knows no packets, queues or time.
 
     link_traffic.py < REQUEST        prints the payload bytes by algorithm and link class
@@ -16,7 +16,7 @@ import json
 import sys
 
 
-# ---- Links ---------------------------------------------------------------------------------------
+# Links
 
 class Ledger:
     """Bytes by link class on the tree that `places` describe."""
@@ -39,7 +39,7 @@ class Ledger:
             self.bytes[f"down{level + 1}"] += size
 
     def to_all(self, source, size):
-        """A packet enters every subtree that has members once, but for those that it comes from."""
+        """A packet enters every subtree with members once, except those that it comes from."""
         self.bytes["host_up"] += size
         self.bytes["host_down"] += size * (len(self.places) - 1)
         for level in range(self.levels):
@@ -56,7 +56,7 @@ class Ledger:
         return {**self.bytes, **rules}
 
 
-# ---- Algorithms: each yields (source, target, bytes), target None for all --------------------------
+# Algorithms: each yields (source, target, bytes), target None for all
 
 def borders(size, parts):
     return [part * size // parts for part in range(parts + 1)]
@@ -129,7 +129,7 @@ def allgather_linear(ranks, size):
 
 
 def allgather_bruck(ranks, size):
-    """Everybody asks ahead for what it lacks, twice as far each time."""
+    """Each rank asks ahead for the blocks it lacks, twice as far each time."""
     held = 1
     while held < ranks:
         more = min(held, ranks - held)
@@ -139,7 +139,7 @@ def allgather_bruck(ranks, size):
 
 
 def allgather_recursive_doubling(ranks, size):
-    """Pairs exchange all they hold; ranks beyond a power of two are carried by their neighbour."""
+    """Pairs exchange all their blocks; ranks beyond a power of two fold into their neighbour."""
     actors = 1 << (ranks.bit_length() - 1)
     carried = ranks - actors
     acting = [2 * i for i in range(carried)] + list(range(2 * carried, ranks))
@@ -181,7 +181,7 @@ def totals(name, places, size):
     return ledger.answer()
 
 
-# ---- Fig. 2 as published: distances keep their sign, a multicast enters its own pod again -----------
+# Figure 2 as published: distances keep their sign, a multicast enters its own pod again
 
 def paper_totals(ranks):
     leaf, pod = 16, 32
@@ -205,7 +205,7 @@ def paper_totals(ranks):
     return sums
 
 
-# ---- ---------------------------------------------------------------------------------------------
+# Main program
 
 def check():
     for ranks, leaves in ((188, 12), (37, 5), (64, 1)):
