@@ -47,7 +47,7 @@ constexpr bool reduces(Collective collective) {
 /// unknown one fails with an error that lists them.
 class Algorithm {
  public:
-  static const Algorithm automatic;  ///< as the table of choices says
+  static const Algorithm automatic;  ///< chosen from the algorithm table
   static const Algorithm multicast;  ///< reliable multicast [Khalilov24]
   static const Algorithm ring;       ///< P-1 steps between neighbours; Broadcast: a chain
 

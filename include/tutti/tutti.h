@@ -167,7 +167,7 @@ TUTTI_C_EXPORT tutti_status_t tutti_comm_abort(tutti_comm_t* comm, const char* r
 
 /* How a collective is carried out. */
 enum {
-  TUTTI_ALGORITHM_AUTOMATIC = 0, /* what the table of choices says */
+  TUTTI_ALGORITHM_AUTOMATIC = 0, /* chosen from the algorithm table */
   TUTTI_ALGORITHM_MULTICAST = 1, /* reliable multicast */
   TUTTI_ALGORITHM_RING = 2       /* P-1 steps between neighbours; Broadcast: a pipelined chain */
 };

@@ -54,7 +54,7 @@ std::optional<ControlHeader> decode_control_header(std::span<const std::byte> by
 struct JoinRequest {
   std::string unique_id;    ///< leads to the bootstrap of the communicator
   std::string address;      ///< how the job calls the aggregator: "host:port"
-  std::string job;          ///< who asks, for the aggregator's log: "host:process"
+  std::string job;          ///< name of the client, for the aggregator's log: "host:process"
   std::uint32_t ranks = 0;  ///< without the aggregator
   std::uint16_t communicator = 0;
   bool ipv6 = false;

@@ -81,7 +81,7 @@ CallPlanner::CallPlanner(const CallerFacts& facts, collectives::ChoiceTable choi
   }
 }
 
-/// Blocks shorter than this, in bytes, use slot exchanges by the table of choices.
+/// Blocks shorter than this, in bytes, use slot exchanges by the algorithm table.
 std::uint64_t CallPlanner::met_below(Collective collective) const {
   const auto is_slot_exchange = [&](std::uint64_t bytes) {
     return fits_slot(collective, choices_.choose(situation_of(collective, bytes)).algorithm, bytes);

@@ -143,7 +143,7 @@ CallRoute::Outcome Hierarchy::start(const CollectiveCall& call) {
 std::size_t Hierarchy::Job::ready() const {
   constexpr std::size_t kNone = HierarchyStage::kNone;
   if (!status.ok()) return kNone;
-  std::optional<HierarchySide> held;  // whose stages begin in their order
+  std::optional<HierarchySide> held;  // side whose stages begin in order
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const Stage& stage = stages[i];
     if (stage.begun || stage.plan.side == held) continue;

@@ -27,7 +27,7 @@ class Rendezvous {
   enum class Admission { joined, busy, refused };
   struct Verdict {
     Admission admission = Admission::refused;
-    Status why;  ///< where refused
+    Status why;  ///< reason of a refusal
   };
 
   /// `where` names the store in messages. Rank 0 says hello with `owner_token`, which only the
