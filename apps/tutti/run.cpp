@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "local_job.hpp"
+#include "runtime/bootstrap/store/socket.hpp"
 
 namespace tutti::app {
 namespace {

@@ -5,7 +5,8 @@
 #include <bit>
 
 #include "base/error.hpp"
-#include "device/ip/ip_device.hpp"
+#include "device/ip/chunk_shape.hpp"
+#include "device/ip/ip_options.hpp"
 #include "device/rc/rc_channel.hpp"
 #include "device/rc/rc_frame.hpp"
 #include "engine/core/settings.hpp"
