@@ -203,7 +203,7 @@ class LabJobs(unittest.TestCase):
 
     def test_a_switch_port_with_a_smaller_mtu_ends_a_job_with_its_cause(self):
         if not can("persistent lab"):
-            self.skipTest("this machine makes no persistent lab: see `tutti lab check`")
+            requirements.skip_without("netadmin", "no persistent lab here: see `tutti lab check`")
         name = f"mtu-{os.getpid()}"
         built = self.lab("up", "--name", name, "--hosts", "3", "--mtu", "1500", "--segmentation", "off")
         self.assertEqual(built.returncode, 0, built.stderr)
