@@ -53,7 +53,7 @@ function(tutti_layer name)
   target_link_libraries(tutti_${id} PUBLIC ${arg_LINKS})
   # With sanitizers and for the fuzzers, compilation takes longest: unity builds, except in layers
   # whose files reuse short names.
-  if(TUTTI_SANITIZE AND NOT id MATCHES "^(wire|sim_simulation)$")
+  if(TUTTI_SANITIZE AND NOT id MATCHES "^(wire|sim_simulation|studies_.*)$")
     set_target_properties(tutti_${id} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
   endif()
   if(arg_LAB)

@@ -30,6 +30,9 @@ struct MulticastArrivals {
 /// Index of a block that does not exist.
 inline constexpr std::uint32_t kNoBlock = 0xffff'ffffu;
 
+/// Shortest wait before a full or draining send queue is polled again.
+inline constexpr Nanoseconds kQueueRetryMin{20'000};
+
 struct MulticastCall {
   std::span<std::byte> buffer;
   std::span<const std::byte> own;

@@ -8,12 +8,7 @@
 
 namespace tutti::engine {
 
-namespace {
-
-// Shortest time before a draining queue is polled again.
-constexpr Nanoseconds kQueueRetryMin{20'000};
-
-}  // namespace
+namespace {}  // namespace
 
 using protocol::Block;
 using protocol::Message;

@@ -10,8 +10,6 @@ namespace tutti::engine {
 
 namespace {
 
-// Shortest time before a draining queue is polled again.
-constexpr Nanoseconds kQueueRetryMin{20'000};
 // Bytes that a late paced sender may send at once to catch up.
 constexpr std::uint64_t kCatchUpBytes = 128 * 1024;
 // Bytes that all paced senders together may put into a switch's queue at the start.

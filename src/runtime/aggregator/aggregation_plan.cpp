@@ -21,7 +21,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr Nanoseconds kAskTimeout{5'000'000'000};
-constexpr std::size_t kMaxAggregators = 64;
 
 std::string text_of(const UniqueId& id) { return {id.data(), id.size() - 1}; }
 

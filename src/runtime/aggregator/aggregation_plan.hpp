@@ -14,6 +14,9 @@
 
 namespace tutti::runtime {
 
+/// Largest number of aggregators of a job.
+inline constexpr std::uint32_t kMaxAggregators = 64;
+
 /// Sent over the bootstrap: by rank 0 with its sides, then by every rank with its own result.
 struct AggregationPlan {
   struct Side {

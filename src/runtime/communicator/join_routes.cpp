@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "runtime/aggregator/aggregation_plan.hpp"
 #include "runtime/aggregator/aggregator_client.hpp"
 #include "runtime/hierarchy/hierarchy.hpp"
 
@@ -15,7 +16,6 @@ namespace {
 constexpr std::uint32_t kFirstHostNumber = 0x4000;
 constexpr std::uint32_t kLastHostNumber = 0x7fff;
 constexpr std::uint32_t kFirstAggregatorNumber = 0x8000;
-constexpr std::uint32_t kMaxAggregators = 64;
 
 }  // namespace
 
