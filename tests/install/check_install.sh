@@ -32,6 +32,18 @@ LD_LIBRARY_PATH=$library "$work/make/one_rank"
 LD_LIBRARY_PATH=$library "$work/make/four_ranks_c"
 LD_LIBRARY_PATH=$library "$work/make/four_ranks"
 
+echo "== the samples of README, alone"
+for language in c cpp; do
+  sed -n "/<!-- sample: $language -->/,/^\`\`\`\$/p" "$here/../../README.md" | sed '1,2d;$d' > "$work/sample.$language"
+done
+flags="-Wall -Wextra -Werror -I$work/moved/include -L$library -ltutti"
+# shellcheck disable=SC2086  # a list of words
+cc "$work/sample.c" -o "$work/sample_c" $flags
+# shellcheck disable=SC2086
+c++ -std=c++20 "$work/sample.cpp" -o "$work/sample_cpp" $flags
+[ "$(LD_LIBRARY_PATH=$library "$work/sample_c")" = "1 ranks" ]
+LD_LIBRARY_PATH=$library "$work/sample_cpp"
+
 echo "== what the library shows"
 objdump -p "$library/libtutti.so" | grep -q 'SONAME *libtutti.so.0$'
 # Every function of the C header is exported with its version, and no other symbol but namespace

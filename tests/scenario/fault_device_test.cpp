@@ -379,11 +379,11 @@ TEST(PlannedFrameTap, FramesAreDroppedAndRepeatedByConnection) {
   PlannedFrameTap tap(plan("drop sender reliable source=0 ranks=1 occurrences=2;"
                            "duplicate sender reliable source=2"),
                       counters);
-  EXPECT_EQ(tap.copies(rank_of(0), rank_of(1)), 0u);
-  EXPECT_EQ(tap.copies(rank_of(0), rank_of(2)), 1u);
-  EXPECT_EQ(tap.copies(rank_of(0), rank_of(1)), 0u);
-  EXPECT_EQ(tap.copies(rank_of(0), rank_of(1)), 1u);
-  EXPECT_EQ(tap.copies(rank_of(2), rank_of(0)), 2u);
+  EXPECT_EQ(tap.copies(rank_of(0), rank_of(1), 0), 0u);
+  EXPECT_EQ(tap.copies(rank_of(0), rank_of(2), 0), 1u);
+  EXPECT_EQ(tap.copies(rank_of(0), rank_of(1), 0), 0u);
+  EXPECT_EQ(tap.copies(rank_of(0), rank_of(1), 0), 1u);
+  EXPECT_EQ(tap.copies(rank_of(2), rank_of(0), 0), 2u);
   EXPECT_EQ(counters->snapshot().frames_dropped, 2u);
   EXPECT_EQ(counters->snapshot().frames_duplicated, 1u);
 }

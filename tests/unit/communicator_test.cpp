@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "communicator_ranks.hpp"
+#include "requirements.hpp"
 #include "runtime/communicator/counter_aliases.hpp"
 
 namespace tutti {
