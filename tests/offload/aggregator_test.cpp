@@ -236,7 +236,7 @@ TEST_F(Aggregator, DifferentCallsFailWithTheNameOfTheRank) {
   });
   // The second caller differs from the first; at least one rank names it.
   EXPECT_TRUE(std::any_of(said.begin(), said.end(), [](const std::string& one) {
-    return one.find("called another reduction") != std::string::npos;
+    return one.find("called a different reduction") != std::string::npos;
   })) << testing::PrintToString(said);
   ASSERT_TRUE(empties(*service));
 }

@@ -40,10 +40,11 @@ Result<std::shared_ptr<RequestState>> CommunicatorImpl::request_of(CallRoute::Ou
 void CommunicatorImpl::add_side_counters(CallRoute::CounterList& counters) const {
   counters.emplace_back("hierarchical_calls", 0);  // the hierarchy's own, where there is one
   for (const std::shared_ptr<CallRoute>& route : routes_) {
-    for (const auto& [name, value] : route->counters()) {
-      const auto same = std::find_if(counters.begin(), counters.end(),
-                                     [&name](const auto& one) { return one.first == name; });
-      if (same != counters.end()) same->second += value;
+    for (const auto& added : route->counters()) {
+      const auto same = std::find_if(counters.begin(), counters.end(), [&added](const auto& one) {
+        return one.first == added.first;
+      });
+      if (same != counters.end()) same->second += added.second;
     }
   }
 }

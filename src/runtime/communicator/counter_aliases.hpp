@@ -36,10 +36,11 @@ inline constexpr std::array<std::pair<std::string_view, std::string_view>, 18> k
 /// Appends each renamed counter under its old name.
 inline void add_old_names(std::vector<std::pair<std::string, std::uint64_t>>& counters) {
   counters.reserve(counters.size() + kCounterAliases.size());
-  for (const auto& [old_name, name] : kCounterAliases) {
-    const auto present = std::find_if(counters.begin(), counters.end(),
-                                      [name](const auto& one) { return one.first == name; });
-    if (present != counters.end()) counters.emplace_back(old_name, present->second);
+  for (const auto& alias : kCounterAliases) {
+    const auto present = std::find_if(counters.begin(), counters.end(), [&alias](const auto& one) {
+      return one.first == alias.second;
+    });
+    if (present != counters.end()) counters.emplace_back(alias.first, present->second);
   }
 }
 
