@@ -238,7 +238,7 @@ static void check_misuse_without_ranks(void) {
   options.peer_timeout_ns = 0;
   options.multicast = "pigeon";
   CHECK_INVALID(tutti_comm_create(&options, &comm));
-  CHECK(strstr(tutti_last_error(), "there are ud, uc") != NULL);
+  CHECK(strstr(tutti_last_error(), "use ud or uc") != NULL);
   /* A caller of a later version: more fields than we know, refused only where one is set. */
   struct {
     tutti_comm_options_t known;

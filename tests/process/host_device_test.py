@@ -142,7 +142,7 @@ class HostDevice(unittest.TestCase):
                              of_rank=lambda rank: {"TUTTI_DEVICE": "carrier-pigeon"}):
             text = rank.end()
             self.assertEqual(rank.process.returncode, 3, text)
-            self.assertIn('TUTTI_DEVICE is "carrier-pigeon"; there are auto, ip, host', text)
+            self.assertIn('TUTTI_DEVICE is "carrier-pigeon": use auto, ip or host', text)
 
     def chosen(self, *options, **environment):
         """The line in which `tutti bench` describes its communicator."""
@@ -175,7 +175,7 @@ class HostDevice(unittest.TestCase):
                              of_rank=lambda rank: {"TUTTI_MULTICAST": "rd"}):
             text = rank.end()
             self.assertEqual(rank.process.returncode, 3, text)
-            self.assertIn('TUTTI_MULTICAST is "rd"; there are ud, uc', text)
+            self.assertIn('TUTTI_MULTICAST is "rd": use ud or uc', text)
 
     def test_different_hierarchies_are_an_error_at_every_rank(self):
         for rank in self.job(2, "allgather", "8", "10",
@@ -186,7 +186,7 @@ class HostDevice(unittest.TestCase):
         for rank in self.job(2, "allgather", "8", "10", of_rank=lambda rank: {"TUTTI_HIERARCHY": "leaders=0"}):
             text = rank.end()
             self.assertEqual(rank.process.returncode, 3, text)
-            self.assertIn('TUTTI_HIERARCHY is "leaders=0"; there are leaders, leaders=N a host, groups, flat', text)
+            self.assertIn('TUTTI_HIERARCHY is "leaders=0": use leaders, leaders=N, groups or flat', text)
 
 
 if __name__ == "__main__":

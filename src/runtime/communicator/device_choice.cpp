@@ -53,7 +53,7 @@ Result<std::string> wanted_device(const CommunicatorOptions& options) {
       asked_for(options.device_name, "the option device_name", "TUTTI_DEVICE", source);
   if (name.empty()) return std::string("auto");
   if (name == "auto" || name == "ip" || name == "host") return name;
-  return failure(Code::invalid_argument, "{} is \"{}\"; there are auto, ip, host", source, name);
+  return failure(Code::invalid_argument, "{} is \"{}\": use auto, ip or host", source, name);
 }
 
 Result<std::string> wanted_multicast(const CommunicatorOptions& options) {
@@ -62,7 +62,7 @@ Result<std::string> wanted_multicast(const CommunicatorOptions& options) {
       asked_for(options.multicast, "the option multicast", "TUTTI_MULTICAST", source);
   if (name.empty()) return std::string("ud");
   if (name == "ud" || name == "uc") return name;
-  return failure(Code::invalid_argument, "{} is \"{}\"; there are ud, uc", source, name);
+  return failure(Code::invalid_argument, "{} is \"{}\": use ud or uc", source, name);
 }
 
 bool wants_network(const CommunicatorOptions& options, std::uint32_t receive_workers,

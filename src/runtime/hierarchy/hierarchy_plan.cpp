@@ -1,11 +1,11 @@
 #include "runtime/hierarchy/hierarchy_plan.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "runtime/communicator/option_lookup.hpp"
 
 namespace tutti::runtime {
@@ -227,18 +227,15 @@ Stages Planner::allgather_by_groups() const {
 
 Result<HierarchyShape> HierarchyShape::parse(std::string_view text) {
   constexpr std::string_view kLeaders = "leaders=";
-  HierarchyShape shape;
   if (text == "flat") return HierarchyShape{.flat = true};
   if (text == "groups") return HierarchyShape{.groups = true};
-  if (text == "leaders") return shape;
+  if (text == "leaders") return HierarchyShape{};
   if (text.starts_with(kLeaders)) {
     text.remove_prefix(kLeaders.size());
-    const auto [rest, error] =
-        std::from_chars(text.data(), text.data() + text.size(), shape.leaders_per_host);
-    const bool whole = error == std::errc{} && rest == text.data() + text.size();
-    if (whole && shape.leaders_per_host > 0) return shape;
+    const auto leaders = whole_number<std::uint32_t>(text);
+    if (leaders.value_or(0) > 0) return HierarchyShape{.leaders_per_host = *leaders};
   }
-  return failure(Code::invalid_argument, "there are leaders, leaders=N a host, groups, flat");
+  return failure(Code::invalid_argument, "use leaders, leaders=N, groups or flat");
 }
 
 std::string HierarchyShape::text() const {
@@ -254,7 +251,7 @@ Result<HierarchyShape> HierarchyShape::wanted(const CommunicatorOptions& options
   if (text.empty()) return HierarchyShape{};
   auto shape = parse(text);
   if (shape) return shape;
-  return failure(shape.status().code(), "{} is \"{}\"; {}", source, text, shape.status().message());
+  return failure(shape.status().code(), "{} is \"{}\": {}", source, text, shape.status().message());
 }
 
 bool goes_by_hosts(Collective collective) {

@@ -25,7 +25,7 @@ constexpr const char* kNiceVariable = "TUTTI_PROGRESS_NICE";
 constexpr int kFirstNice = -20;
 constexpr int kLastNice = 19;
 // Lower nice values hide no more of a collective behind computing (docs/decisions/017).
-constexpr int kBeforeThoseWhoCompute = -10;
+constexpr int kDefaultNice = -10;
 
 /// The kernel's struct sched_attr as of its first version; C libraries did not declare it for long.
 struct SchedulingAttributes {
@@ -76,7 +76,7 @@ Result<PriorityRequest> progress_priority() {
   const char* text = std::getenv(kNiceVariable);
   if (text == nullptr) {
     if (own_nice() != 0) return PriorityRequest{};
-    return PriorityRequest{.nice = kBeforeThoseWhoCompute, .realtime = true};
+    return PriorityRequest{.nice = kDefaultNice, .realtime = true};
   }
   const std::string_view value(text);
   int nice = 0;
@@ -84,8 +84,8 @@ Result<PriorityRequest> progress_priority() {
   if (error == std::errc{} && rest == value.end() && nice >= kFirstNice && nice <= kLastNice) {
     return PriorityRequest{.nice = nice, .demanded = true};
   }
-  return failure(Code::invalid_argument, "{} is \"{}\"; give a nice value, {} to {}", kNiceVariable,
-                 text, kFirstNice, kLastNice);
+  return failure(Code::invalid_argument, "{} is \"{}\": use a nice value from {} to {}",
+                 kNiceVariable, text, kFirstNice, kLastNice);
 }
 
 Result<GrantedPriority> apply_priority(const PriorityRequest& precedence) {
