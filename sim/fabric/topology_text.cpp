@@ -10,11 +10,11 @@
 //   fat-tree down 18 12 up 1 6 [parallel 1 3] [hosts N]
 //   dragonfly+ groups 4 leaves 2 spines 2 hosts 4 ports 2
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "sim/fabric/topology_builder.hpp"
 
 namespace tutti::sim {
@@ -34,14 +34,6 @@ Words split(std::string_view line) {
   return words;
 }
 
-template <typename Number>
-std::optional<Number> number(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 /// "200Gbit/s": the number times the factor of the first of `units` that matches the ending.
 struct Unit {
   std::string_view name;
@@ -50,7 +42,7 @@ struct Unit {
 std::optional<double> quantity(std::string_view text, std::span<const Unit> units) {
   for (const Unit& unit : units) {
     if (!text.ends_with(unit.name)) continue;
-    const auto value = number<double>(text.substr(0, text.size() - unit.name.size()));
+    const auto value = whole_number<double>(text.substr(0, text.size() - unit.name.size()));
     if (value) return *value * unit.factor;
   }
   return std::nullopt;
@@ -68,7 +60,7 @@ std::optional<std::map<std::string_view, std::vector<std::uint32_t>>> numbers_by
       list = &values[word];
       continue;
     }
-    const auto value = number<std::uint32_t>(word);
+    const auto value = whole_number<std::uint32_t>(word);
     if (!value || list == nullptr) return std::nullopt;
     list->push_back(*value);
   }
@@ -149,7 +141,7 @@ class Parser {
     if (words.size() != 2 && !(words.size() == 4 && words[2] == "ber")) return wrong(kForm);
     const auto rate = quantity(words[0], kRates);
     const auto latency = quantity(words[1], kTimes);
-    const auto errors = words.size() == 4 ? number<double>(words[3]) : 0.0;
+    const auto errors = words.size() == 4 ? whole_number<double>(words[3]) : 0.0;
     if (!rate || !latency || !errors) return wrong(kForm);
     if (*rate < 1e7 || *rate > 1e13 || *latency < 0 || *latency > 1e12) {
       return wrong("a link has 10Mbit/s to 10Tbit/s and up to 1000000us of latency");
@@ -163,7 +155,7 @@ class Parser {
   Status switches(std::span<const std::string_view> words) {
     std::uint32_t level = 0;
     if (words.size() >= 2 && words[words.size() - 2] == "level") {
-      const auto given = number<std::uint32_t>(words.back());
+      const auto given = whole_number<std::uint32_t>(words.back());
       if (!given || *given == 0 || *given > 6) return wrong("a level is 1 to 6");
       level = *given;
       words = words.first(words.size() - 2);
@@ -187,7 +179,7 @@ class Parser {
   }
 
   Status hosts(std::span<const std::string_view> words) {
-    const auto count = words.size() == 2 ? number<std::uint32_t>(words[1]) : std::nullopt;
+    const auto count = words.size() == 2 ? whole_number<std::uint32_t>(words[1]) : std::nullopt;
     if (!count || *count == 0 || *count > 100'000) {
       return wrong("write 'hosts SWITCH N' with 1 to 100000 hosts");
     }
@@ -208,7 +200,7 @@ class Parser {
   Status cable(std::span<const std::string_view> words) {
     std::optional<std::uint32_t> count = 1;
     if (words.size() == 3 && words[2].starts_with('x')) {
-      count = number<std::uint32_t>(words[2].substr(1));
+      count = whole_number<std::uint32_t>(words[2].substr(1));
     } else if (words.size() != 2) {
       return wrong("write 'cable SWITCH SWITCH [xN]'");
     }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 
 namespace tutti::device::fault {
 
@@ -45,14 +45,6 @@ std::vector<std::string_view> split(std::string_view text, std::string_view sepa
   return pieces;
 }
 
-template <typename Number>
-std::optional<Number> number(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 template <typename Enum, std::size_t N>
 std::optional<Enum> named(const std::array<std::string_view, N>& names, std::string_view text) {
   const auto at = std::find(names.begin(), names.end(), text);
@@ -65,7 +57,7 @@ std::optional<std::uint32_t> parse_rate(std::string_view text) {
   if (text.empty() || text.back() != '%') return std::nullopt;
   text.remove_suffix(1);
   const auto point = std::min(text.find('.'), text.size());
-  const auto whole = number<std::uint32_t>(text.substr(0, point));
+  const auto whole = whole_number<std::uint32_t>(text.substr(0, point));
   if (!whole || *whole > 100) return std::nullopt;
   std::uint32_t ppm = *whole * kPpmPerPercent;
   std::uint32_t digit_ppm = kPpmPerPercent;
@@ -88,7 +80,7 @@ std::string print_rate(std::uint32_t ppm) {
 std::optional<Nanoseconds> parse_time(std::string_view text) {
   for (const Unit& unit : kUnits) {
     if (!text.ends_with(unit.name)) continue;
-    const auto value = number<std::int64_t>(text.substr(0, text.size() - unit.name.size()));
+    const auto value = whole_number<std::int64_t>(text.substr(0, text.size() - unit.name.size()));
     if (!value || *value < 0 ||
         *value > std::numeric_limits<std::int64_t>::max() / unit.nanoseconds) {
       return std::nullopt;
@@ -108,8 +100,9 @@ std::string print_time(Nanoseconds time) {
 
 std::optional<Interval> parse_interval(std::string_view text) {
   const auto dash = std::min(text.find('-'), text.size());
-  const auto first = number<std::uint32_t>(text.substr(0, dash));
-  const auto last = dash == text.size() ? first : number<std::uint32_t>(text.substr(dash + 1));
+  const auto first = whole_number<std::uint32_t>(text.substr(0, dash));
+  const auto last =
+      dash == text.size() ? first : whole_number<std::uint32_t>(text.substr(dash + 1));
   if (!first || !last || *first > *last) return std::nullopt;
   return Interval{*first, *last};
 }
@@ -122,7 +115,7 @@ std::string print_interval(const Interval& interval) {
 std::optional<std::vector<Rank>> parse_ranks(std::string_view text) {
   std::vector<Rank> ranks;
   for (const std::string_view one : split(text, ",")) {
-    const auto rank = number<std::uint32_t>(one);
+    const auto rank = whole_number<std::uint32_t>(one);
     if (!rank) return std::nullopt;
     ranks.push_back(static_cast<Rank>(*rank));
   }
@@ -142,11 +135,11 @@ bool parse_condition(std::string_view name, std::string_view value, FaultRule& r
   if (name == "epoch") return store(rule.epochs, parse_interval(value));
   if (name == "psn") return store(rule.psns, parse_interval(value));
   if (name == "ranks") return store(rule.ranks, parse_ranks(value));
-  if (name == "occurrences") return store(rule.occurrences, number<std::uint32_t>(value));
-  if (name == "distance") return store(rule.distance, number<std::uint32_t>(value));
+  if (name == "occurrences") return store(rule.occurrences, whole_number<std::uint32_t>(value));
+  if (name == "distance") return store(rule.distance, whole_number<std::uint32_t>(value));
   if (name == "by") return store(rule.by, parse_time(value));
   if (name != "source") return false;
-  const auto rank = number<std::uint32_t>(value);
+  const auto rank = whole_number<std::uint32_t>(value);
   if (rank) rule.source = static_cast<Rank>(*rank);
   return rank.has_value();
 }
@@ -239,7 +232,7 @@ Result<FaultPlan> FaultPlan::parse(std::string_view text) {
   FaultPlan plan;
   for (const std::string_view statement : split(text, ";\n")) {
     if (statement.starts_with("seed=")) {
-      if (store(plan.seed, number<std::uint64_t>(statement.substr(5)))) continue;
+      if (store(plan.seed, whole_number<std::uint64_t>(statement.substr(5)))) continue;
       return failure(Code::invalid_argument, "\"{}\": a seed is a number, as in seed=7", statement);
     }
     auto rule = parse_rule(statement);
