@@ -9,12 +9,12 @@ constexpr Nanoseconds kDelay{1'000};
 constexpr Rank kMe = rank_of(0);
 
 TEST(DeliveryAcks, OneDelayedAckCoversAllBlocks) {
-  DeliveryAcks receipts(4, 1, kDelay);
-  EXPECT_EQ(receipts.due(), kNever);
-  receipts.schedule(Instant{100}, rank_of(2), 1);
-  receipts.schedule(Instant{600}, rank_of(2), 2);
-  receipts.schedule(Instant{700}, rank_of(3), 3);
-  EXPECT_EQ(receipts.due(), Instant{1'700});
+  DeliveryAcks acks(4, 1, kDelay);
+  EXPECT_EQ(acks.due(), kNever);
+  acks.schedule(Instant{100}, rank_of(2), 1);
+  acks.schedule(Instant{600}, rank_of(2), 2);
+  acks.schedule(Instant{700}, rank_of(3), 3);
+  EXPECT_EQ(acks.due(), Instant{1'700});
   Outbox outbox;
   EXPECT_EQ(acks.send(outbox), 2u);
   ASSERT_EQ(outbox.items().size(), 2u);
@@ -28,28 +28,28 @@ TEST(DeliveryAcks, OneDelayedAckCoversAllBlocks) {
 }
 
 TEST(DeliveryAcks, BlockIsDeliveredWhenEveryRankHasAcknowledged) {
-  DeliveryAcks receipts(3, 1, kDelay);
-  EXPECT_TRUE(receipts.all_but(kMe, 0)) << "nothing before the first is asked for";
-  receipts.on_ack(rank_of(1), 2);
-  EXPECT_TRUE(receipts.has(rank_of(1), 1));
-  EXPECT_FALSE(receipts.has(rank_of(2), 1));
-  EXPECT_FALSE(receipts.all_but(kMe, 1));
-  receipts.on_ack(rank_of(2), 1);
-  EXPECT_TRUE(receipts.all_but(kMe, 1));
-  EXPECT_FALSE(receipts.all_but(kMe, 2));
-  receipts.on_ack(rank_of(2), 3);
-  receipts.on_ack(rank_of(2), 1);  // arrives late
-  EXPECT_TRUE(receipts.all_but(kMe, 2));
-  EXPECT_FALSE(receipts.all_but(kMe, 3));
+  DeliveryAcks acks(3, 1, kDelay);
+  EXPECT_TRUE(acks.all_but(kMe, 0)) << "nothing before the first is asked for";
+  acks.on_ack(rank_of(1), 2);
+  EXPECT_TRUE(acks.has(rank_of(1), 1));
+  EXPECT_FALSE(acks.has(rank_of(2), 1));
+  EXPECT_FALSE(acks.all_but(kMe, 1));
+  acks.on_ack(rank_of(2), 1);
+  EXPECT_TRUE(acks.all_but(kMe, 1));
+  EXPECT_FALSE(acks.all_but(kMe, 2));
+  acks.on_ack(rank_of(2), 3);
+  acks.on_ack(rank_of(2), 1);  // arrives late
+  EXPECT_TRUE(acks.all_but(kMe, 2));
+  EXPECT_FALSE(acks.all_but(kMe, 3));
 }
 
 TEST(DeliveryAcks, CollectiveBegunByAllAcknowledgesEarlierBlocks) {
-  DeliveryAcks receipts(3, 1, kDelay);
-  receipts.schedule(Instant{0}, rank_of(1), 4);
-  receipts.schedule(Instant{0}, rank_of(2), 5);
-  receipts.begun_by_all(5);
-  EXPECT_TRUE(receipts.all_but(kMe, 4));
-  EXPECT_FALSE(receipts.all_but(kMe, 5));
+  DeliveryAcks acks(3, 1, kDelay);
+  acks.schedule(Instant{0}, rank_of(1), 4);
+  acks.schedule(Instant{0}, rank_of(2), 5);
+  acks.begun_by_all(5);
+  EXPECT_TRUE(acks.all_but(kMe, 4));
+  EXPECT_FALSE(acks.all_but(kMe, 5));
   Outbox outbox;
   EXPECT_EQ(acks.send(outbox), 1u);
   EXPECT_EQ(outbox.items()[0].to, rank_of(2));
