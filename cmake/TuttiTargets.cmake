@@ -71,14 +71,18 @@ function(tutti_python_test name)
   add_test(NAME ${name} COMMAND Python3::Interpreter
     ${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCRIPT} ${arg_ARGUMENTS})
   # Exit status of tests/requirements.py if every test of the file was skipped.
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS ${label} SKIP_RETURN_CODE 77)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS ${label} SKIP_RETURN_CODE 77
+    COST 100)  # started first: each of them takes long
 endfunction()
 
-# tutti_test(NAME SOURCES ... [LABELS label] [TIMEOUT seconds] [FILTER tests]): one GoogleTest
-# binary linked with all of Tutti. Without a label its tests carry the name of their folder. FILTER,
-# and HOST_FILTER on the host device, select tests in GoogleTest's syntax.
+add_custom_target(single_threaded_tests)
+
+# tutti_test(NAME SOURCES ... [LABELS label] [TIMEOUT seconds] [FILTER tests] [SINGLE_THREADED]): one
+# GoogleTest binary linked with all of Tutti. Without a label its tests carry the name of their folder.
+# FILTER, and HOST_FILTER on the host device, select tests in GoogleTest's syntax. With ThreadSanitizer
+# only target `single_threaded_tests` builds a SINGLE_THREADED test.
 function(tutti_test name)
-  cmake_parse_arguments(arg "ALSO_ON_HOST_DEVICE;ALSO_BY_UC" "TIMEOUT;FILTER;HOST_FILTER" "SOURCES;LABELS;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "ALSO_ON_HOST_DEVICE;ALSO_BY_UC;SINGLE_THREADED" "TIMEOUT;FILTER;HOST_FILTER" "SOURCES;LABELS;LINKS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -87,6 +91,10 @@ function(tutti_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE tutti_all ${arg_LINKS} tutti_test_main)
+  if(arg_SINGLE_THREADED AND TUTTI_SANITIZE MATCHES "thread")
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    add_dependencies(single_threaded_tests ${name})
+  endif()
   # A test that hangs prints its stacks before it is ended.
   math(EXPR hang_seconds "${arg_TIMEOUT} - 20")
   set(environment "TUTTI_TEST_HANG_SECONDS=${hang_seconds}")

@@ -68,27 +68,29 @@ build fuzzers
 if [ $# = 0 ]; then
   for source in tests/fuzz/*_fuzz.cpp; do set -- "$@" "$(basename "$source" .cpp)"; done
 fi
-failed=()
-for name in "$@"; do
-  given=tests/fuzz/corpus/$name
+# fuzz NAME: runs one target; the output is printed at its end, since several targets run at a time.
+fuzz() {
+  local name=$1 given=tests/fuzz/corpus/$1 log=build/crashes/$1.log known status=0
   if [ ! -d "$given" ]; then
     echo "$name has no inputs in tests/fuzz/corpus: add some to tests/fuzz/make_corpus.cpp" >&2
-    failed+=("$name")
-    continue
+    return 1
   fi
   mkdir -p "build/corpus/$name"
-  echo "==== $name: $seconds s, $(find "build/corpus/$name" "$given" -type f | wc -l) inputs known"
-  if ! "$programs/$name" -max_total_time="$seconds" -max_len="$max_bytes" -timeout=10 \
+  known=$(find "build/corpus/$name" "$given" -type f | wc -l)
+  "$programs/$name" -max_total_time="$seconds" -max_len="$max_bytes" -timeout=10 \
     -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="build/crashes/$name-" \
-    "build/corpus/$name" "$given" 2> "build/crashes/$name.log"; then
-    failed+=("$name")
-    tail -30 "build/crashes/$name.log"
-    echo "replay: $programs/$name FILE, with the file named above"
+    "build/corpus/$name" "$given" > "$log" 2>&1 || status=1
+  echo "==== $name: $seconds s, $known inputs known, $(grep -E 'number_of_executed_units' "$log" || true)"
+  if [ $status != 0 ]; then
+    tail -30 "$log"
+    echo "an input broke $name; replay: $programs/$name FILE, with the file named above" >&2
   fi
-  grep -E 'number_of_executed_units' "build/crashes/$name.log" || true
-done
-if [ ${#failed[@]} != 0 ]; then
-  echo "an input broke: ${failed[*]}" >&2
+  return $status
+}
+export -f fuzz
+export seconds max_bytes programs
+if ! printf '%s\n' "$@" | xargs -P "$(nproc)" -I NAME bash -c 'fuzz NAME'; then
+  echo "an input broke a target, see above" >&2
   exit 1
 fi
 echo "every target passed"

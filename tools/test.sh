@@ -2,19 +2,17 @@
 # test.sh [--full | --quick] [-j JOBS]: installs missing packages, builds Tutti and runs its tests;
 # it succeeds if all pass. Each test runs once: a failure is a failure.
 #
-#   (nothing)  the release build with every test; a part of the suites under AddressSanitizer with
-#              UndefinedBehaviorSanitizer, and under ThreadSanitizer; each fuzzer briefly. Continuous
-#              integration runs this.
+#   (nothing)  each suite once where it sees most: unit, protocol, scenario and offload under
+#              AddressSanitizer with UndefinedBehaviorSanitizer, those with threads also under
+#              ThreadSanitizer; all others, and jobs of more than four ranks, in the release build;
+#              each fuzzer briefly. Continuous integration runs this.
 #   --full     debug and release with every test, headers alone, every suite but lab, install and
 #              structure under both sanitizers, each fuzzer briefly: hours
 #   --quick    debug only
 #
-# Left to --full, besides the debug build and the headers alone:
-#   both sanitizers: jobs of more than four ranks where the same test runs with fewer (.../P5 to
-#     .../P16); suites simulator, swarm, c_interface, example
-#   AddressSanitizer: suites process and schedule
-#   ThreadSanitizer: suite protocol, which has no threads; and of suite process all but
-#     aggregator_test, host_device_processes and the matrix program
+# ThreadSanitizer covers of suite process aggregator_test, host_device_processes and the matrix program;
+# it leaves to --full the tests that CMake calls SINGLE_THREADED, among them suite schedule, and suite
+# scenario by UC multicast.
 #
 # After each preset its skipped tests are listed with what they lack. TUTTI_REQUIRE=lab,mpi,...
 # turns a skip for lack of one of these into a failure; tests/requirements.py lists the names.
@@ -84,9 +82,15 @@ if [ "$mode" != usual ]; then
   build dev
   run dev
 fi
-if [ "$mode" != quick ]; then
+many_ranks='/P([5-9]|1[0-6])( |$)'
+if [ "$mode" = full ]; then
   build release
   run release
+elif [ "$mode" = usual ]; then
+  build release {src,sim,studies,bindings/c,apps,examples,bench}/all \
+    tests/{schedule,simulator,swarm,process,lab,structure,install}/all collectives_test
+  run release -L 'schedule|simulator|swarm|process|lab|structure|install|c_interface|example'
+  run release -L unit -R "$many_ranks"
 fi
 # Sanitizers: suites that run threads, memory and hostile bytes through the library. The network
 # lab, the installation and the structure would add nothing.
@@ -102,17 +106,16 @@ if [ "$mode" = full ]; then
   build asan
   run asan -LE 'lab|install|structure'
   wrapper=("${fixed_addresses[@]}")
-  build tsan
+  build tsan all single_threaded_tests
   run tsan -LE 'lab|install|structure'
 fi
 if [ "$mode" = usual ]; then
-  many_ranks='/P([5-9]|1[0-6])( |$)'
   build asan tests/{unit,protocol,scenario,offload}/all
   run asan -L 'unit|protocol|scenario|offload' -E "$many_ranks"
   wrapper=("${fixed_addresses[@]}")
-  build tsan tests/{unit,scenario,offload,schedule}/all tutti aggregated_program loop_program matrix_program
-  run tsan -L 'unit|scenario|offload|schedule' -E "$many_ranks"
-  run tsan -L process -R 'aggregator_test|host_device_processes|matrix_on_three|communicators_together'
+  build tsan tests/{unit,scenario,offload}/all tutti aggregated_program loop_program matrix_program
+  run tsan -L 'unit|offload|process' -E "$many_ranks|^(cli|radix_sort|trace|tune)_test\$"
+  run tsan -L scenario -E '^uc[.]'
 fi
 
 if [ "$mode" != quick ]; then
@@ -120,8 +123,8 @@ if [ "$mode" != quick ]; then
   if ! tools/fuzz.sh --compiler; then
     summaries+=("fuzz: SKIPPED lacks fuzz: no clang with libFuzzer (tools/setup.sh --all)")
     if [[ ",${TUTTI_REQUIRE:-}," == *,fuzz,* ]]; then failed=1; fi
-  elif tools/fuzz.sh 10; then
-    summaries+=("fuzz: every target passed for 10 s")
+  elif tools/fuzz.sh 5; then
+    summaries+=("fuzz: every target passed for 5 s")
   else
     summaries+=("fuzz: an input broke a target, see above")
     failed=1

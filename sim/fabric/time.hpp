@@ -41,6 +41,7 @@ constexpr Picoseconds microseconds(std::int64_t count) { return {count * 1'000'0
 constexpr Picoseconds milliseconds(std::int64_t count) { return {count * 1'000'000'000}; }
 
 constexpr double to_seconds(Picoseconds time) { return static_cast<double>(time.count) * 1e-12; }
+constexpr double to_microseconds(Picoseconds time) { return to_seconds(time) * 1e6; }
 
 /// Converts the engine's durations and instants; kNever stays "never".
 constexpr Picoseconds from_nanoseconds(Nanoseconds duration) {

@@ -10,7 +10,7 @@ namespace tutti::simulation {
 namespace {
 
 // A scenario with more events is taken to be an endless loop.
-constexpr std::uint64_t kMaxEvents = 50'000'000;
+constexpr std::uint64_t kMaxEvents = 5'000'000;
 
 }  // namespace
 

@@ -15,6 +15,7 @@ TUTTI = ""
 LOOP = ""
 SORT = ""
 PRECEDENCE = ""
+AGGREGATED = ""
 PATIENCE_S = 100
 
 
@@ -200,7 +201,26 @@ class LabJobs(unittest.TestCase):
                 self.assertEqual(len(said), 1, done.stdout + done.stderr)
                 self.assertIn("rank 3 of the job", said[0])
 
-    def test_who_is_alone_on_its_host_goes_before_all_but_for_callbacks(self):
+    def test_aggregators_keep_a_reduce_scatter_to_one_copy_on_each_uplink(self):
+        ranks, block, calls = 4, 1 << 20, 3
+        with tempfile.TemporaryDirectory() as folder:
+            report = os.path.join(folder, "report.json")
+            done = self.lab("run", "--hosts", str(ranks), "--aggregators", "2", "--mtu", "9000", "--stats", "--json", report,
+                            "--", AGGREGATED, "reduce_scatter", str(block), str(calls), "order=ring")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            with open(report, encoding="utf-8") as file:
+                links = json.load(file)["links"]
+        # Both aggregators worked: the counters of each are printed.
+        self.assertEqual(done.stdout.count(f"in_network_calls {calls}\n"), 2, done.stdout)
+        self.assertEqual(len(links), ranks)
+        for link in links:
+            # Headers, ACKs, connection setup and teardown: less than a tenth.
+            self.assertLess(link["tx_bytes"], 1.1 * calls * block * (ranks - 1))
+            self.assertGreater(link["tx_bytes"], calls * block * (ranks - 1))
+            self.assertLess(link["rx_bytes"], 1.2 * calls * block)
+            self.assertGreater(link["rx_bytes"], calls * block)
+
+    def test_only_rank_of_a_host_runs_round_robin_but_callbacks_do_not(self):
         round_robin = subprocess.run(["chrt", "--rr", "1", "true"], capture_output=True, check=False)
         if round_robin.returncode != 0 or os.nice(0) != 0:
             requirements.skip_without("priority", "no round-robin scheduling for this process, or it has a nice value")
@@ -215,4 +235,5 @@ if __name__ == "__main__":
     LOOP = os.path.abspath(sys.argv.pop(1))
     SORT = os.path.abspath(sys.argv.pop(1))
     PRECEDENCE = os.path.abspath(sys.argv.pop(1))
+    AGGREGATED = os.path.abspath(sys.argv.pop(1))
     requirements.main(verbosity=2)

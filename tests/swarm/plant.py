@@ -3,8 +3,9 @@
 
     plant.py SOURCE_ROOT BUG.txt OUTPUT.cpp
 
-BUG.txt: lines "# why", "file PATH", "expects PATTERN", then the lines to replace ("- ...") and
-their replacement ("+ ..."), without indentation. The message of the violated invariant contains the
+BUG.txt: lines "# why", "file PATH", "expects PATTERN", perhaps "seed N", then the lines to replace
+("- ...") and their replacement ("+ ..."), without indentation. The search begins with the named seed,
+or with 1; a bug that few scenarios show names one of them. The message of the violated invariant contains the
 pattern, in which * matches anything; a bug caught by another invariant fails its test. If the
 lines are not in the file exactly once, the output is a program that reports it when the test runs, and
 everything else still builds.
@@ -16,16 +17,18 @@ from pathlib import Path
 
 
 def read_bug(path):
-    bug = {"file": None, "expects": None, "-": [], "+": []}
+    bug = {"file": None, "expects": None, "seed": "1", "-": [], "+": []}
     for line in Path(path).read_text().splitlines():
         if line.startswith("file "):
             bug["file"] = line[5:].strip()
         elif line.startswith("expects "):
             bug["expects"] = line[8:].strip()
+        elif line.startswith("seed "):
+            bug["seed"] = line[5:].strip()
         elif line[:2] in ("- ", "+ "):
             bug[line[0]].append(line[2:])
         elif line.strip() and not line.startswith("#"):
-            sys.exit(f"{path}: \"{line}\" begins with none of #, file, expects, -, +")
+            sys.exit(f"{path}: \"{line}\" begins with none of #, file, expects, seed, -, +")
     if not bug["file"] or not bug["expects"] or not bug["-"]:
         sys.exit(f"{path}: lacks its file, what it expects, or the lines to replace")
     return bug
@@ -48,8 +51,9 @@ def main():
     indent = lines[at][:len(lines[at]) - len(lines[at].lstrip())]
     lines[at:at + len(old)] = [indent + line for line in bug["+"]]
     text = f"// {bug['file']} with a planted bug: {Path(bug_path).name}\n" + "\n".join(lines) + "\n"
-    text += ("extern \"C\" { extern const char tutti_expected[];\n"
-             f"const char tutti_expected[] = {json.dumps(bug['expects'])}; }}\n")
+    text += ("extern \"C\" { extern const char tutti_expected[]; extern const unsigned long long tutti_first_seed;\n"
+             f"const char tutti_expected[] = {json.dumps(bug['expects'])};\n"
+             f"const unsigned long long tutti_first_seed = {int(bug['seed'])}; }}\n")
     Path(output).write_text(text)
 
 

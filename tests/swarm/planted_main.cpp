@@ -18,6 +18,8 @@
 extern "C" const char tutti_not_planted[] __attribute__((weak));
 /// The pattern, for fnmatch, of the violated invariant's message: line "expects" of BUG.txt.
 extern "C" const char tutti_expected[] __attribute__((weak));
+/// The first seed of the search: line "seed" of BUG.txt.
+extern "C" const unsigned long long tutti_first_seed __attribute__((weak));
 
 namespace {
 
@@ -32,7 +34,7 @@ struct Finding {
 };
 
 void search(std::uint64_t most, Finding& finding) {
-  for (std::uint64_t seed = 1; seed <= most; ++seed) {
+  for (std::uint64_t seed = tutti_first_seed; seed < tutti_first_seed + most; ++seed) {
     finding.seed = seed;
     const auto result = tutti::simulation::run_scenario(tutti::simulation::draw_scenario(seed));
     if (result.report.verdict.ok()) continue;
@@ -67,7 +69,7 @@ int main(int argc, char** argv) {
     std::strncpy(finding.message, kCrash, sizeof finding.message - 1);
   }
   if (!finding.failed) {
-    fmt::print("not caught by {} seeds\n", finding.seed);
+    fmt::print("not caught by {} seeds from {} on\n", most, tutti_first_seed);
     return 1;
   }
   const bool expected =

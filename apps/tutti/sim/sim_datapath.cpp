@@ -42,12 +42,12 @@ nlohmann::json to_json(const DatapathSpec& spec, const DatapathReport& report) {
           {"instructions_per_completion", work_of(spec).instructions},
           {"printed_cycles", work_of(spec).printed_cycles},
           {"assumed_cycles", work_of(spec).cycles},
-          {"operation_cost_us", sim::to_seconds(spec.operation_cost) * 1e6},
+          {"operation_cost_us", sim::to_microseconds(spec.operation_cost)},
           {"completions", report.completions},
           {"chunks_missing", report.chunks_missing},
           {"wrong_bytes", report.wrong_bytes},
           {"most_staged_chunks", report.most_staged},
-          {"time_us", sim::to_seconds(report.time) * 1e6},
+          {"time_us", sim::to_microseconds(report.time)},
           {"digest", fmt::format("{:016x}", report.digest)}};
 }
 

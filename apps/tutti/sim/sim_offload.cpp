@@ -17,7 +17,6 @@ namespace {
 using simulation::OffloadSpeedup;
 using simulation::TriggerNetworkReport;
 using simulation::TriggerNetworkSpec;
-using trigger::CollectiveKind;
 
 struct SimOffloadOptions {
   std::string what = "table";
@@ -29,14 +28,12 @@ struct SimOffloadOptions {
   bool json = false;
 };
 
-double microseconds(sim::Picoseconds time) { return sim::to_seconds(time) * 1e6; }
-
 nlohmann::json parameters_json(const TriggerNetworkSpec& spec) {
   const simulation::OffloadLatency& latency = spec.latency;
-  return {{"L_CPU_us", microseconds(latency.processor)},
-          {"L_IO_us", microseconds(latency.bus)},
-          {"L_network_us", microseconds(latency.network)},
-          {"L_Poll_us", microseconds(latency.poll)},
+  return {{"L_CPU_us", sim::to_microseconds(latency.processor)},
+          {"L_IO_us", sim::to_microseconds(latency.bus)},
+          {"L_network_us", sim::to_microseconds(latency.network)},
+          {"L_Poll_us", sim::to_microseconds(latency.poll)},
           {"T_nic_bits_per_second", latency.link_bits_per_second},
           {"T_soft_bits_per_second", latency.memory_bits_per_second},
           {"T_Compute_bits_per_second", latency.compute_bits_per_second},
@@ -50,17 +47,17 @@ nlohmann::json parameters_json(const TriggerNetworkSpec& spec) {
           {"pulses", spec.credits.pulses},
           {"window", spec.credits.window},
           {"broadcast_pieces", simulation::kBroadcastPieces},
-          {"tick_us", microseconds(spec.tick)},
-          {"retry_us", microseconds(spec.retry)},
-          {"start_spread_us", microseconds(spec.start_spread)},
+          {"tick_us", sim::to_microseconds(spec.tick)},
+          {"retry_us", sim::to_microseconds(spec.retry)},
+          {"start_spread_us", sim::to_microseconds(spec.start_spread)},
           {"shared_links", spec.shared_links}};
 }
 
 nlohmann::json to_json(const TriggerNetworkSpec& spec, const TriggerNetworkReport& report) {
   return {{"bytes", spec.bytes},
           {"jobs", spec.jobs},
-          {"time_us", microseconds(report.time)},
-          {"root_time_us", microseconds(report.root_time)},
+          {"time_us", sim::to_microseconds(report.time)},
+          {"root_time_us", sim::to_microseconds(report.root_time)},
           {"mean_used_percent", report.mean_used_percent},
           {"peak_used_percent", report.peak_used_percent},
           {"mean_waiting_percent", report.mean_waiting_percent},
@@ -81,8 +78,8 @@ nlohmann::json to_json(const TriggerNetworkSpec& spec, const TriggerNetworkRepor
 
 nlohmann::json to_json(const TriggerNetworkSpec& spec, const OffloadSpeedup& result) {
   nlohmann::json json = to_json(spec, result.offloaded);
-  json["host_time_us"] = microseconds(result.host.time);
-  json["host_root_time_us"] = microseconds(result.host.root_time);
+  json["host_time_us"] = sim::to_microseconds(result.host.time);
+  json["host_root_time_us"] = sim::to_microseconds(result.host.root_time);
   json["speedup"] = result.speedup;
   json["formula"] = result.formula;
   json["startup_bytes"] = result.startup_bytes;
@@ -105,15 +102,15 @@ void print_head(const SimOffloadOptions& options, const TriggerNetworkSpec& spec
 
 void print_row(const TriggerNetworkSpec& spec, const TriggerNetworkReport& report) {
   fmt::print("  {:>9} {:>5} {:>12.2f} {:>8.2f} {:>8.2f} {:>9.2f} {:>10} {:>11}\n", spec.bytes,
-             spec.jobs, microseconds(report.time), report.mean_used_percent,
+             spec.jobs, sim::to_microseconds(report.time), report.mean_used_percent,
              report.peak_used_percent, report.mean_waiting_percent, report.packets,
              report.held_back);
 }
 
 void print_row(const TriggerNetworkSpec& spec, const OffloadSpeedup& result) {
   fmt::print("  {:>9} {:>5} {:>12.2f} {:>12.2f} {:>8.3f} {:>8.3f} {:>11}\n", spec.bytes, spec.jobs,
-             microseconds(result.offloaded.time), microseconds(result.host.time), result.speedup,
-             result.formula, result.offloaded.held_back);
+             sim::to_microseconds(result.offloaded.time), sim::to_microseconds(result.host.time),
+             result.speedup, result.formula, result.offloaded.held_back);
 }
 
 template <typename Result>
@@ -152,9 +149,9 @@ Result<std::vector<std::uint64_t>> read_sizes(const SimOffloadOptions& options) 
   return sizes;
 }
 
-CollectiveKind kind_of(const std::string& what) {
-  if (what == "broadcast") return CollectiveKind::broadcast;
-  return what == "reduce" ? CollectiveKind::reduce : CollectiveKind::allreduce;
+trigger::CollectiveKind kind_of(const std::string& what) {
+  if (what == "broadcast") return trigger::CollectiveKind::broadcast;
+  return what == "reduce" ? trigger::CollectiveKind::reduce : trigger::CollectiveKind::allreduce;
 }
 
 Status run(const SimOffloadOptions& options) {

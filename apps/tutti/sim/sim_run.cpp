@@ -8,6 +8,7 @@
 #include <string>
 
 #include "exit_status.hpp"
+#include "microseconds.hpp"
 #include "sim/network_options.hpp"
 #include "sim/sim_command.hpp"
 #include "sim/simulation/experiment.hpp"
@@ -50,8 +51,6 @@ Status complete(SimRunOptions& options) {
   spec.background = options.network.background;
   return {};
 }
-
-double microseconds(Nanoseconds time) { return static_cast<double>(time.count()) / 1e3; }
 
 nlohmann::json to_json(const ExperimentSpec& spec, const ExperimentReport& report, double seconds) {
   nlohmann::json times = nlohmann::json::array();

@@ -50,15 +50,15 @@ struct Cell {
   }
 };
 
-double microseconds(sim::Picoseconds time) { return sim::to_seconds(time) * 1e6; }
 sim::Picoseconds from_ns(double ns) { return sim::picoseconds(std::llround(ns * 1e3)); }
 
 nlohmann::json to_json(const SortReport& report) {
   nlohmann::json phases = nlohmann::json::object();
   for (std::size_t p = 0; p < simulation::kSortPhases; ++p) {
-    phases[to_string(static_cast<simulation::SortPhase>(p))] = microseconds(report.phases[p]);
+    phases[to_string(static_cast<simulation::SortPhase>(p))] =
+        sim::to_microseconds(report.phases[p]);
   }
-  return {{"time_us", microseconds(report.time)},
+  return {{"time_us", sim::to_microseconds(report.time)},
           {"phases_us", phases},
           {"host_messages", report.lists.host_messages},
           {"nic_messages", report.lists.nic_messages},
@@ -124,9 +124,9 @@ void print_row(const SortSpec& spec, const Cell& cell) {
   for (const ListRunner runner : {ListRunner::host, ListRunner::nic}) {
     const SortReport& blocking = cell.of(runner, false);
     const auto allgather = static_cast<std::size_t>(simulation::SortPhase::allgather);
-    fmt::print(" | {:>11.1f} {:>11.1f} {:>6.3f} {:>10.1f}", microseconds(blocking.time),
-               microseconds(cell.of(runner, true).time), cell.ratio(runner),
-               microseconds(blocking.phases[allgather]));
+    fmt::print(" | {:>11.1f} {:>11.1f} {:>6.3f} {:>10.1f}", sim::to_microseconds(blocking.time),
+               sim::to_microseconds(cell.of(runner, true).time), cell.ratio(runner),
+               sim::to_microseconds(blocking.phases[allgather]));
   }
   fmt::print(" | {:>+7.1f}\n", cell.gain_percent());
 }

@@ -26,13 +26,11 @@ struct SimTrafficOptions {
   bool json = false;
 };
 
-double microseconds(sim::Picoseconds time) { return sim::to_seconds(time) * 1e6; }
-
 nlohmann::json to_json(const TrafficSpec& spec, const TrafficReport& report, double seconds) {
   nlohmann::json times = nlohmann::json::array();
-  for (const sim::Picoseconds time : report.times) times.push_back(microseconds(time));
+  for (const sim::Picoseconds time : report.times) times.push_back(sim::to_microseconds(time));
   nlohmann::json finish = nlohmann::json::array();
-  for (const sim::Picoseconds time : report.finish) finish.push_back(microseconds(time));
+  for (const sim::Picoseconds time : report.finish) finish.push_back(sim::to_microseconds(time));
   nlohmann::json hosts = nlohmann::json::array();
   for (const sim::HostId host : report.hosts) hosts.push_back(index(host));
   nlohmann::json rules = nlohmann::json::object();
@@ -68,7 +66,7 @@ void print_text(const TrafficSpec& spec, const TrafficReport& report, double sec
              spec.bytes, spec.ranks, simulation::to_string(spec.place),
              static_cast<double>(spec.place.bits_per_second) / 1e9, spec.seed);
   for (const sim::Picoseconds time : report.times) {
-    fmt::print("  time       {:.3f} us\n", microseconds(time));
+    fmt::print("  time       {:.3f} us\n", sim::to_microseconds(time));
   }
   fmt::print("\n  {:<10} {:>14} {:>20} {:>20}\n", "links", "packets", "payload bytes",
              "wire bytes");

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "exit_status.hpp"
+#include "microseconds.hpp"
 #include "trace/merge.hpp"
 
 namespace tutti::app {
@@ -19,8 +20,6 @@ struct MergeOptions {
   std::string job;
   std::string output = "trace.json";
 };
-
-double microseconds(Nanoseconds time) { return static_cast<double>(time.count()) / 1e3; }
 
 void print_summary(const MergedTrace& merged, const std::string& output) {
   fmt::print("{}: job {}, {} of {} ranks, {} spans, {} messages with both ends\n", output,

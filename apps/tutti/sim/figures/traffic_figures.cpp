@@ -170,8 +170,8 @@ Result<FigureSection> both_collectives(const FigureOptions& options) {
     const auto offloaded = traffic("offloaded_together", ranks, bytes);
     if (!rings) return rings.status();
     if (!offloaded) return offloaded.status();
-    const double ring_us = sim::to_seconds(rings->times[0]) * 1e6;
-    const double own_us = sim::to_seconds(offloaded->times[0]) * 1e6;
+    const double ring_us = sim::to_microseconds(rings->times[0]);
+    const double own_us = sim::to_microseconds(offloaded->times[0]);
     const double theory = 2 - 2.0 / ranks;
     const double got = ring_us / own_us;
     worst = std::max(worst, std::abs(got / theory - 1));

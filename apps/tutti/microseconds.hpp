@@ -1,0 +1,10 @@
+// Durations as numbers.
+#pragma once
+
+#include "tutti/units.hpp"
+
+namespace tutti::app {
+
+inline double microseconds(Nanoseconds time) { return static_cast<double>(time.count()) / 1e3; }
+
+}  // namespace tutti::app
