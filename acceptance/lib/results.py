@@ -7,6 +7,7 @@ import re
 
 import common
 
+EVERYTHING = "house/everything"  # reads the results of the others: always last
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 FIELDS = {"Bar": "bar", "Weaker than its line": "weaker", "Old number": "old"}
 MAX_TEXT = 160  # longer texts are cut in the tables; the JSON holds them whole
@@ -27,8 +28,9 @@ def programs(root):
     """GROUP/NAME of every acceptance program below `root`."""
     top = os.path.join(root, "acceptance")
     groups = sorted(name for name in os.listdir(top) if name != "lib" and os.path.isdir(os.path.join(top, name)))
-    return [f"{group}/{name}" for group in groups for name in sorted(os.listdir(os.path.join(top, group)))
-            if os.access(os.path.join(top, group, name), os.X_OK) and os.path.isfile(os.path.join(top, group, name))]
+    names = [f"{group}/{name}" for group in groups for name in sorted(os.listdir(os.path.join(top, group)))
+             if os.access(os.path.join(top, group, name), os.X_OK) and os.path.isfile(os.path.join(top, group, name))]
+    return sorted(names, key=EVERYTHING.__eq__)
 
 
 def description(root, program):

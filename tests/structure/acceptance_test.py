@@ -253,6 +253,9 @@ class RealPrograms(unittest.TestCase):
             self.assertTrue(about["shows"].endswith("."), f"{name}: the first paragraph is no sentence")
             self.assertTrue(about["bar"], f"{name}: no paragraph 'Bar:'")
 
+    def test_program_that_reads_the_results_of_the_others_is_last(self):
+        self.assertEqual(results.programs(ROOT)[-1], results.EVERYTHING)
+
     def test_old_numbers_are_complete(self):
         numbers = {results.description(ROOT, name)["old"] for name in results.programs(ROOT)} - {""}
         groups = {"multicast": 8, "offload": 7, "schedules": 7, "simulator": 8}
