@@ -326,7 +326,7 @@ void ReduceOperation::on_completion(Instant, const device::Completion& completio
   --posted_;
   if (completion.code != Code::ok) {
     context().fail(
-        failure(completion.code, "{} refused its result", context().name_of(completion.peer)));
+        failure(completion.code, "{} refused its result", context().names().of(completion.peer)));
   }
 }
 

@@ -10,27 +10,37 @@ namespace tutti::engine {
 
 using protocol::MessageKind;
 
+namespace {
+
+Settings in_effect(Settings settings, const device::Capabilities& device) {
+  const auto bound = [](auto& wanted, auto most) {
+    wanted = wanted == 0 ? most : std::min(wanted, most);
+  };
+  bound(settings.chunk_bytes, device.max_chunk_bytes);
+  bound(settings.window_bytes, device.receive_window_bytes);
+  return settings;
+}
+
+}  // namespace
+
 CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Settings& settings,
                                          std::unique_ptr<device::Endpoint> endpoint,
                                          std::vector<std::string> names)
     : rank_(rank),
       size_(size),
-      settings_(settings),
+      settings_(in_effect(settings, endpoint->capabilities())),
       endpoint_(std::move(endpoint)),
       slot_exchange_(endpoint_->slot_exchange()),
       slots_lossy_(slot_exchange_ != nullptr && slot_exchange_->loses()),
       names_(std::move(names)),
-      chunk_bytes_(endpoint_->capabilities().max_chunk_bytes),
-      window_bytes_(endpoint_->capabilities().receive_window_bytes),
       next_epoch_(settings.first_epoch),
+      barriers_(settings_, endpoint_->capabilities().has(device::Capability::lossless)),
       message_buffers_(endpoint_->max_message_bytes()),
-      unexpected_chunks_(window_bytes_),
+      unexpected_chunks_(settings_.window_bytes),
       delivery_acks_(size, settings.first_epoch, settings.ack_delay),
       retained_(rank, *endpoint_, 2 * settings.ack_delay),
-      bytes_per_second_(settings.assumed_bytes_per_second),
+      network_(settings.assumed_bytes_per_second),
       path_test_at_(settings.path_test_interval.count() > 0 ? Instant{} : kNever) {
-  if (settings.chunk_bytes != 0) chunk_bytes_ = std::min(chunk_bytes_, settings.chunk_bytes);
-  if (settings.window_bytes != 0) window_bytes_ = std::min(window_bytes_, settings.window_bytes);
   place_here();
 }
 
@@ -103,7 +113,8 @@ Status CommunicatorContext::use_receive_workers(std::uint32_t workers) {
                    workers, most, busy() ? ", while collectives run" : "");
   }
   if (Status status = endpoint_->use_receive_workers(true); !status) return status;
-  team_ = std::make_unique<ReceiveTeam>(*endpoint_, workers, next_epoch_ - 1, window_bytes_);
+  team_ =
+      std::make_unique<ReceiveTeam>(*endpoint_, workers, next_epoch_ - 1, settings_.window_bytes);
   return {};
 }
 
@@ -214,7 +225,7 @@ void CommunicatorContext::fail_without_slow_path(Rank source) {
   fail(failure(Code::peer_failed,
                "{} sent a chunk that fits no collective here, and chunks are sent once: call the "
                "same collectives in the same order on all ranks",
-               name_of(source)));
+               names_.of(source)));
 }
 
 device::Placement CommunicatorContext::landing(const device::MessageHead& chunk, bool begins) {
@@ -232,7 +243,7 @@ void CommunicatorContext::on_peer_failure(const device::Completion& completion) 
   }
   note_failure(failure(Code::peer_failed,
                        "{} does not answer: it has died, is stopped, or cannot be reached from {}",
-                       name_of(peer), name_of(rank_)),
+                       names_.of(peer), names_.of(rank_)),
                peer, true);
 }
 
@@ -241,7 +252,7 @@ Status CommunicatorContext::undelivered_status(Rank from, Rank to, std::uint32_t
                  "packets of {} bytes do not pass between {} and {}, although shorter ones do: set "
                  "the MTU of the ranks' interfaces to what every switch and firewall between them "
                  "forwards, or raise the MTU of those",
-                 bytes, name_of(from), name_of(to));
+                 bytes, names_.of(from), names_.of(to));
 }
 
 void CommunicatorContext::on_failed_message(Rank lost, Rank from, Rank culprit,
@@ -250,12 +261,12 @@ void CommunicatorContext::on_failed_message(Rank lost, Rank from, Rank culprit,
   const Status status =
       culprit != kNoRank
           ? failure(Code::peer_failed, "rank {} of the job is lost, as reported by {}",
-                    index(culprit), name_of(from))
+                    index(culprit), names_.of(from))
       : undelivered_bytes > 0 ? undelivered_status(from, lost, undelivered_bytes)
-      : lost == from
-          ? failure(Code::peer_failed, "{} gave up: see its own error for the cause", name_of(lost))
-          : failure(Code::peer_failed, "{} is lost, as reported by {}", name_of(lost),
-                    name_of(from));
+      : lost == from ? failure(Code::peer_failed, "{} gave up: see its own error for the cause",
+                               names_.of(lost))
+                     : failure(Code::peer_failed, "{} is lost, as reported by {}", names_.of(lost),
+                               names_.of(from));
   note_failure(status, lost, false);
 }
 
@@ -270,26 +281,6 @@ void CommunicatorContext::take_submissions(Instant now) {
     }
   }
   begin_operations(now);
-}
-
-bool CommunicatorContext::barrier_needed(const Operation& operation, bool votes) {
-  // The decision is the same on all ranks because it depends on the sequence of collectives alone.
-  // Bytes stay unconfirmed until a later collective, or a barrier, proves that every rank has
-  // consumed them.
-  const std::uint64_t payload = operation.multicast_bytes();
-  const std::uint64_t bytes = payload == 0 ? 0 : std::max(payload, kMinUnconfirmedBytes);
-  const bool lossless = endpoint_->capabilities().has(device::Capability::lossless);
-  const std::uint64_t unexpected = operation.unexpected_bytes();
-  const bool barrier =
-      (bytes > 0 && (votes || settings_.always_barrier || lossless ||
-                     unconfirmed_bytes_ + bytes > window_bytes_)) ||
-      (unexpected > 0 && (settings_.always_barrier ||
-                          unconfirmed_unexpected_bytes_ + unexpected > kMaxUnexpectedBytes));
-  const bool confirmed = barrier || operation.confirms_earlier();
-  unconfirmed_bytes_ = confirmed ? bytes : unconfirmed_bytes_ + bytes;
-  unconfirmed_unexpected_bytes_ =
-      confirmed ? unexpected : unconfirmed_unexpected_bytes_ + unexpected;
-  return barrier;
 }
 
 void CommunicatorContext::begin_operations(Instant now) {
@@ -317,7 +308,7 @@ void CommunicatorContext::begin(Instant now, std::unique_ptr<Operation> begun) {
   // A slot exchange starts failure detection itself, once it takes long.
   if (!operation.meets()) watch_neighbours();
   const bool votes = operation.prepare(*this);
-  operation.begin(now, epoch, barrier_needed(operation, votes), *this, *this);
+  operation.begin(now, epoch, barriers_.needed(operation, votes), *this, *this);
   if (!unexpected_chunks_.empty()) {
     for (const UnexpectedChunks::Chunk& chunk : unexpected_chunks_.take(epoch)) {
       operation.on_unexpected_chunk(now, chunk.psn, chunk.source, chunk.payload());
@@ -427,7 +418,7 @@ Status CommunicatorContext::failure_of(Instant now, const Operation& operation,
   std::string text = fmt::format("{} #{} ({}", what.operation, operation.epoch(), what.algorithm);
   if (what.root != kNoRank) text += fmt::format(", root {}", index(what.root));
   text +=
-      fmt::format(", {} bytes) at {} in phase {} after {:.3f} s: {}", what.bytes, name_of(rank_),
+      fmt::format(", {} bytes) at {} in phase {} after {:.3f} s: {}", what.bytes, names_.of(rank_),
                   observe::to_string(operation.phase()),
                   static_cast<double>((now - operation.started()).count()) / 1e9, cause.message());
   const std::string missing = operation.missing();
@@ -446,12 +437,12 @@ void CommunicatorContext::note_failure(const Status& status, Rank lost, bool not
 void CommunicatorContext::fail(const Status& status) { note_failure(status, rank_, true); }
 
 void CommunicatorContext::abort(const std::string& reason) {
-  fail(failure(Code::aborted, "aborted by {}: {}", name_of(rank_), reason));
+  fail(failure(Code::aborted, "aborted by {}: {}", names_.of(rank_), reason));
 }
 
 void CommunicatorContext::abort_for(Rank culprit, const std::string& reason) {
   if (failing_.ok()) culprit_ = culprit;
-  fail(failure(Code::aborted, "given up by {}: {}", name_of(rank_), reason));
+  fail(failure(Code::aborted, "given up by {}: {}", names_.of(rank_), reason));
 }
 
 void CommunicatorContext::settle_failure(Instant now) {
@@ -500,20 +491,6 @@ void CommunicatorContext::settle_failure(Instant now) {
                      status.message()));
   }
   queued_.clear();
-}
-
-void CommunicatorContext::observe_rate(std::uint64_t bytes, Nanoseconds time) {
-  if (time.count() <= 0 || bytes < 65536) return;
-  const auto sample = static_cast<std::uint64_t>(static_cast<double>(bytes) * 1e9 /
-                                                 static_cast<double>(time.count()));
-  bytes_per_second_ = (bytes_per_second_ * 3 + std::max<std::uint64_t>(sample, 1)) / 4;
-}
-
-std::string CommunicatorContext::name_of(Rank rank) const {
-  if (index(rank) < names_.size() && !names_[index(rank)].empty()) {
-    return fmt::format("rank {} ({})", index(rank), names_[index(rank)]);
-  }
-  return fmt::format("rank {}", index(rank));
 }
 
 bool CommunicatorContext::begins_together() const {

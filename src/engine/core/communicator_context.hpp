@@ -16,9 +16,12 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "engine/core/barrier_policy.hpp"
 #include "engine/core/by_epoch.hpp"
 #include "engine/core/message_buffers.hpp"
+#include "engine/core/network_estimates.hpp"
 #include "engine/core/operation.hpp"
+#include "engine/core/rank_names.hpp"
 #include "engine/core/retained_blocks.hpp"
 #include "engine/core/settings.hpp"
 #include "engine/core/submission_queue.hpp"
@@ -29,9 +32,7 @@
 #include "observe/trace_log.hpp"
 #include "protocol/codec/data_message.hpp"
 #include "protocol/codec/message.hpp"
-#include "protocol/cutoff.hpp"
 #include "protocol/delivery_acks.hpp"
-#include "protocol/send_schedule.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
@@ -112,6 +113,7 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   // For operations.
   Rank rank() const { return rank_; }
   std::uint32_t size() const { return size_; }
+  /// With the chunk and window sizes in effect.
   const Settings& settings() const { return settings_; }
   device::Endpoint& endpoint() { return *endpoint_; }
   const device::Endpoint& endpoint() const { return *endpoint_; }
@@ -121,21 +123,8 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   const observe::FlightRecorder& recorder() const { return recorder_; }
   /// Trace of this communicator; null: not traced.
   observe::CommunicatorTrace* trace() { return trace_.get(); }
-  protocol::Jitter& jitter() { return jitter_; }
-  /// Recent arrival rate of multicast data, in bytes per second.
-  std::uint64_t bytes_per_second() const { return bytes_per_second_; }
-  void observe_rate(std::uint64_t bytes, Nanoseconds time);
-  /// Whether chunks were lost in one of the last few collectives.
-  bool lossy() const { return loss_memory_ > 0; }
-  void observe_loss(bool lost) {
-    constexpr std::uint32_t kRememberedCollectives = 8;
-    loss_memory_ = lost ? kRememberedCollectives : loss_memory_ - std::min(loss_memory_, 1u);
-  }
-  /// How the senders of this communicator's Allgathers share the network.
-  protocol::SendSchedule& turn_taking() { return turn_taking_; }
-  /// This rank's vote on that schedule, filled in by the operations.
-  protocol::RateVote& vote() { return vote_; }
-  std::uint64_t window_bytes() const { return window_bytes_; }
+  RankNames& names() { return names_; }
+  NetworkEstimates& network() { return network_; }
   /// Whether no chunk can be lost, so that recovery and the handshake are left out. The same on all
   /// ranks.
   bool every_chunk_arrives() const {
@@ -160,7 +149,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   bool drained() const { return drained_; }
   std::uint64_t request_drain() { return team_ ? team_->request_drain() : 0; }
   bool looked(std::uint64_t drain) const { return team_ ? team_->looked(drain) : drained_; }
-  std::uint32_t chunk_bytes() const { return chunk_bytes_; }
   /// Sends the messages of an outbox over the reliable connections, and empties it.
   void send(Instant now, protocol::Outbox& outbox);
   /// Sends a schedule's data eagerly: it is copied, and leaves as soon as the device takes it.
@@ -176,8 +164,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   void watch_all();
   /// The silence of this peer is no failure from now on.
   void unwatch(Rank peer);
-  /// "rank 2 (host b)".
-  std::string name_of(Rank rank) const;
   /// The device's slot exchange for short collectives; null: none.
   device::SlotExchange* slot_exchange() { return slot_exchange_; }
   /// Whether a rank has announced that it closes.
@@ -206,13 +192,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
     std::uint32_t slot;
     std::vector<std::byte> payload;
   };
-
-  /// Most bytes that a rank may be sent for collectives that it has not begun; more waits for a
-  /// ready barrier.
-  static constexpr std::uint64_t kMaxUnexpectedBytes = 4 << 20;
-  /// Window bytes that a short multicast counts for: a datagram fills more of a receive queue than
-  /// its payload.
-  static constexpr std::uint64_t kMinUnconfirmedBytes = 2048;
 
   void place_here();
   device::Placement landing(const device::MessageHead& chunk, bool begins) override;
@@ -247,7 +226,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   void begin(Instant now, std::unique_ptr<Operation> begun);
   bool clear() const;
   void end(Instant now, std::size_t position);
-  bool barrier_needed(const Operation& operation, bool votes);
   bool poll_operations(Instant now);
   void complete(Operation& operation, const Status& status);
   void answer_late(Instant now, Rank from, const protocol::Message& message);
@@ -267,16 +245,12 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   std::unique_ptr<device::Endpoint> endpoint_;
   device::SlotExchange* slot_exchange_;
   bool slots_lossy_;
-  std::vector<std::string> names_;
-  std::uint32_t chunk_bytes_;
-  std::uint64_t window_bytes_;
+  RankNames names_;
   SubmissionQueue submitted_;
   std::deque<std::unique_ptr<Operation>> queued_;
   std::vector<std::unique_ptr<Operation>> active_;
   std::uint32_t next_epoch_;
-  // Sent bytes that are not known to be consumed by every rank.
-  std::uint64_t unconfirmed_bytes_ = 0;             ///< multicast
-  std::uint64_t unconfirmed_unexpected_bytes_ = 0;  ///< messages
+  BarrierPolicy barriers_;
   ByEpoch<PendingMessage> pending_;
   ByEpoch<PendingData> pending_data_;
   std::uint64_t pending_data_bytes_ = 0;
@@ -285,11 +259,7 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   UnexpectedChunks unexpected_chunks_;
   protocol::DeliveryAcks delivery_acks_;
   RetainedBlocks retained_;
-  protocol::Jitter jitter_;
-  std::uint64_t bytes_per_second_;
-  std::uint32_t loss_memory_ = 0;
-  protocol::SendSchedule turn_taking_;
-  protocol::RateVote vote_;
+  NetworkEstimates network_;
   observe::Counters counters_;
   observe::FlightRecorder recorder_;
   std::unique_ptr<observe::CommunicatorTrace> trace_;

@@ -82,12 +82,12 @@ void CommunicatorContext::on_data(Instant now, Rank from, std::span<const std::b
     return;
   }
   pending_data_bytes_ += bytes.size();
-  if (pending_data_bytes_ > 2 * kMaxUnexpectedBytes) {
+  if (pending_data_bytes_ > 2 * BarrierPolicy::kMaxUnexpectedBytes) {
     fail(failure(
         Code::peer_failed,
         "{} sent data for collective #{}, which this rank has not called: at most {} bytes may be "
         "unexpected",
-        name_of(from), message->epoch, 2 * kMaxUnexpectedBytes));
+        names_.of(from), message->epoch, 2 * BarrierPolicy::kMaxUnexpectedBytes));
     return;
   }
   pending_data_.keep(message->epoch,
@@ -100,7 +100,7 @@ void CommunicatorContext::reject_data(const Operation& operation, Rank from, std
   fail(failure(Code::invalid_argument,
                "{} sent data in slot {}, which {} by {} does not have: call the same collective "
                "with the same algorithm on all ranks",
-               name_of(from), slot, what.operation, what.algorithm));
+               names_.of(from), slot, what.operation, what.algorithm));
 }
 
 void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std::byte> bytes) {
@@ -126,7 +126,7 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
     if (message->kind == MessageKind::fetch_request) answer_late(now, from, *message);
     // An aggregator may refuse a call that is already over at this rank, because it learns late
     // what was called.
-    if (message->kind == MessageKind::refused) fail(refusal_status(name_of(from), *message));
+    if (message->kind == MessageKind::refused) fail(refusal_status(names_.of(from), *message));
   } else if (pending_.size() < kMaxPendingMessages) {
     pending_.keep(message->epoch, {from, *message});
   } else {
@@ -137,7 +137,7 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
 /// Answers a rank that misses chunks of a collective that is over here.
 void CommunicatorContext::answer_late(Instant now, Rank from, const Message& message) {
   if (retained_.holds(message.epoch)) {
-    observe_loss(true);
+    network_.observe_loss(true);
     return answer_from_copy(now, from, message);
   }
   Message answer = message;
@@ -151,8 +151,8 @@ void CommunicatorContext::answer_late(Instant now, Rank from, const Message& mes
 bool CommunicatorContext::retains_copy_of(std::uint64_t broadcast_bytes) const {
   // Every receiver's ACK goes to the root itself.
   constexpr std::uint32_t kMaxReceivers = 64;
-  return broadcast_bytes <= std::min(settings_.retain_bytes, window_bytes_ / 2) && size_ > 1 &&
-         size_ <= kMaxReceivers;
+  return broadcast_bytes <= std::min(settings_.retain_bytes, settings_.window_bytes / 2) &&
+         size_ > 1 && size_ <= kMaxReceivers;
 }
 
 void CommunicatorContext::retain_block(Instant now, std::uint32_t epoch,

@@ -116,8 +116,8 @@ bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
   if (entry.header != header_) {
     context().fail(failure(Code::invalid_argument,
                            "{} called {}, but {} called {}: check that all ranks call the same",
-                           context().name_of(entry.from), text_of(entry.header),
-                           context().name_of(context().rank()), text_of(header_)));
+                           context().names().of(entry.from), text_of(entry.header),
+                           context().names().of(context().rank()), text_of(header_)));
     return false;
   }
   if (entry.block.empty()) return true;
@@ -135,7 +135,7 @@ void SlotExchangeOperation::request_missing(Instant now) {
     return context().fail(failure(Code::peer_failed,
                                   "{} has closed its side, but its entry is missing: call the same "
                                   "collectives on all ranks before closing",
-                                  context().name_of(rank)));
+                                  context().names().of(rank)));
   }
   request_at_ = now + request_after_;
   request_after_ = std::min(2 * request_after_, kRequestIntervalMax);

@@ -40,7 +40,7 @@ void MulticastReceiver::on_other_sizes(Rank source, std::size_t bytes) {
   context().fail(failure(Code::invalid_argument,
                          "{} multicast {} bytes that do not fit this rank's call: call with the "
                          "same sizes and root on all ranks",
-                         context().name_of(source), bytes));
+                         context().names().of(source), bytes));
 }
 
 std::optional<MulticastReceiver::ChunkRef> MulticastReceiver::locate(std::uint32_t psn, Rank source,
@@ -132,7 +132,7 @@ void MulticastReceiver::on_marked(Instant now, std::uint32_t block_index) {
   if (now == call_.arrivals.last) return;
   // The wait for a block's first chunk measures how late its sender was, not the jitter of the
   // stream.
-  if (begun) context().jitter().observe(now - call_.arrivals.last);
+  if (begun) context().network().jitter().observe(now - call_.arrivals.last);
   call_.arrivals.last = now;
   call_.cutoff->progress(now);
 }
@@ -169,7 +169,7 @@ void MulticastReceiver::cast_vote(Instant now, bool queue_filled) {
   constexpr std::uint64_t kCongestedShare = 50;
   // One lost chunk of a few is no evidence of an overflowing queue.
   if (call_.data_bytes <= protocol::SendSchedule::kSmallBytes) return;
-  protocol::RateVote& vote = context().vote();
+  protocol::RateVote& vote = context().network().vote();
   if (call_.fetch->counters().chunks_lost * kLossyShare > call_.layout.chunk_count())
     vote.lossy = true;
   if (call_.chains == 1) vote.link_bound = queue_filled;

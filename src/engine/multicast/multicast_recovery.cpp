@@ -61,8 +61,8 @@ void MulticastRecovery::tick(Instant now) {
 Nanoseconds MulticastRecovery::tick_interval() const {
   const Nanoseconds floor = context().settings().reorder_delay;
   if (right_neighbour_done_) return floor;
-  const double seconds =
-      static_cast<double>(call_.data_bytes) / static_cast<double>(context().bytes_per_second());
+  const double seconds = static_cast<double>(call_.data_bytes) /
+                         static_cast<double>(context().network().bytes_per_second());
   const Nanoseconds share(static_cast<std::int64_t>(seconds * 1e9 / kScansPerCollective));
   return std::clamp(share, floor, floor * kMaxTickFactor);
 }
@@ -102,7 +102,7 @@ void MulticastRecovery::cut_off(Instant now, protocol::CutoffReason reason) {
   // A block of which nothing has arrived may belong to a late rank. Its sender sends tail probes
   // until this rank has the block, or retains a copy and is asked after a while.
   const bool enquires =
-      call_.retains_copy && ++silences_ >= (context().lossy() ? 1 : kPatientSilences);
+      call_.retains_copy && ++silences_ >= (context().network().lossy() ? 1 : kPatientSilences);
   bool any = false;
   for (std::uint32_t b = 0; b < call_.layout.blocks().size(); ++b) {
     if (!call_.arrivals.first_chunk_seen[b] && !enquires) continue;
@@ -127,7 +127,7 @@ void MulticastRecovery::fail_unserved(Rank root) {
   context().fail(failure(Code::peer_failed,
                          "{} no longer has the chunks that are missing here: call the same "
                          "collectives in the same order on all ranks",
-                         context().name_of(root)));
+                         context().names().of(root)));
 }
 
 std::uint64_t MulticastRecovery::key() {

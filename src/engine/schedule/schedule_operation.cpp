@@ -297,7 +297,7 @@ void ScheduleOperation::write_to_peer(Instant now, TaskIndex at) {
 void ScheduleOperation::on_completion(Instant, const device::Completion& completion) {
   if (completion.code != Code::ok) {
     context().fail(
-        failure(completion.code, "a write to {} failed", context().name_of(completion.peer)));
+        failure(completion.code, "a write to {} failed", context().names().of(completion.peer)));
     return;
   }
   complete(static_cast<TaskIndex>(completion.work_id));
@@ -450,8 +450,8 @@ void ScheduleOperation::on_immediate(Instant, Rank from, std::uint32_t slot) {
 
 void ScheduleOperation::reject(Rank from, std::uint32_t slot, const std::string& what) {
   ++context().counters().messages_rejected;
-  context().fail(failure(Code::invalid_argument, "{} sent in slot {} {}", context().name_of(from),
-                         slot, what));
+  context().fail(failure(Code::invalid_argument, "{} sent in slot {} {}",
+                         context().names().of(from), slot, what));
 }
 
 // ---- Computing ----------------------------------------------------------------------------------

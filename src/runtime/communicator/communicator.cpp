@@ -379,7 +379,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
 
 std::uint64_t Communicator::link_bytes_per_second() const {
   return state_->progress()->with_engine(
-      [&] { return state_->context().turn_taking().agreed_rate(); });
+      [&] { return state_->context().network().send_schedule().agreed_rate(); });
 }
 
 std::string Communicator::flight_record() const {

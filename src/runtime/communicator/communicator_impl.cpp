@@ -71,7 +71,7 @@ std::string CommunicatorImpl::describe() const {
              "rank {} of {}, ranks found by {}\ndevice {}: {}\n"
              "chunks of {} bytes, {} subgroup(s), {}, receive window {} bytes, {}\n",
              index(context_->rank()), context_->size(), bootstrap_, device_,
-             context_->endpoint().description(), context_->chunk_bytes(),
+             context_->endpoint().description(), context_->settings().chunk_bytes,
              context_->endpoint().subgroup_count(),
              context_->settings().chains == 0
                  ? std::string("turns learned")
