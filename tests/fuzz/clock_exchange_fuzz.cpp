@@ -44,7 +44,7 @@ class Job {
         std::vector<std::string>{"rank 0", "rank 1", "rank 2"});
     auto exchange = std::make_unique<engine::ClockExchange>(&ticking, 7, outcome_);
     ended_ = exchange->completion();
-    context_->submit(std::move(exchange));
+    context_->operations().submit(std::move(exchange));
     poll();
   }
 

@@ -194,7 +194,7 @@ void ReduceOperation::refuse(Refusal refusal, std::uint32_t rank) {
 }
 
 void ReduceOperation::submit_successor() {
-  context().submit(std::make_unique<ReduceOperation>(window_));
+  context().operations().submit(std::make_unique<ReduceOperation>(window_));
 }
 
 // ---- reducing -----------------------------------------------------------------------------------
@@ -314,7 +314,7 @@ void ReduceOperation::broadcast(std::uint32_t group, std::uint32_t first_cell) {
     window->give_back(first_cell, size);
     if (!status.ok() && window->on_end) window->on_end(status);
   };
-  context().submit(std::move(operation));
+  context().operations().submit(std::move(operation));
   ++context().counters().in_network_results;
   if (group + 1 == plan_.groups()) submit_successor();
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/circular.hpp"
 #include "base/error.hpp"
 
 namespace tutti::engine {
@@ -33,7 +32,7 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       slot_exchange_(endpoint_->slot_exchange()),
       slots_lossy_(slot_exchange_ != nullptr && slot_exchange_->loses()),
       names_(std::move(names)),
-      next_epoch_(settings.first_epoch),
+      operations_(settings.first_epoch, counters_),
       barriers_(settings_, endpoint_->capabilities().has(device::Capability::lossless)),
       message_buffers_(endpoint_->max_message_bytes()),
       unexpected_chunks_(settings_.window_bytes),
@@ -62,7 +61,7 @@ bool CommunicatorContext::poll(Instant now) {
   // Other messages are handled in every kSlotOnlyRounds-th round only.
   constexpr std::uint32_t kSlotOnlyRounds = 16;
   const bool briefly = only_slot_exchange_active() && ++rounds_slot_only_ % kSlotOnlyRounds != 0;
-  if (briefly && poll_inline(now)) return active_.empty();
+  if (briefly && poll_inline(now)) return operations_.active().empty();
   if (now >= path_test_at_) test_paths(now);
   bool worked = poll_endpoint(now);
   if (!deferred_.empty()) post_deferred(now);
@@ -85,21 +84,22 @@ bool CommunicatorContext::poll(Instant now) {
 /// Running the rest of the engine, whose code is cold by then, would cost more than the short
 /// collective itself.
 bool CommunicatorContext::only_slot_exchange_active() const {
-  return active_.size() == 1 && active_.front()->meets() && queued_.empty() && deferred_.empty() &&
-         failing_.ok() && !team_;
+  return operations_.only_slot_exchange() && deferred_.empty() && failing_.ok() && !team_;
 }
 
 void CommunicatorContext::try_start_inline(Instant now, std::unique_ptr<Operation>& operation) {
-  const bool first = submitted_.empty() && queued_.empty() && clear();
+  const bool first =
+      !operations_.has_submissions() && !operations_.has_queued() && operations_.may_begin();
   if (!first || !failed_.ok() || !failing_.ok() || team_) return;
   begin(now, std::move(operation));
   poll_inline(now);
 }
 
 bool CommunicatorContext::poll_inline(Instant now) {
-  if (!only_slot_exchange_active() || !submitted_.empty()) return false;
-  active_.front()->poll(now);
-  if (active_.front()->done()) end(now, 0);
+  if (!only_slot_exchange_active() || operations_.has_submissions()) return false;
+  Operation& exchange = *operations_.active().front();
+  exchange.poll(now);
+  if (exchange.done()) end(now, 0);
   return failing_.ok();
 }
 
@@ -107,14 +107,14 @@ bool CommunicatorContext::poll_inline(Instant now) {
 
 Status CommunicatorContext::use_receive_workers(std::uint32_t workers) {
   const std::uint32_t most = endpoint_->subgroup_count();
-  if (workers == 0 || workers > most || team_ || busy()) {
+  if (workers == 0 || workers > most || team_ || operations_.busy()) {
     return failure(Code::internal,
                    "{} receive workers for {} subgroups{}: use 1 to one per subgroup, while idle",
-                   workers, most, busy() ? ", while collectives run" : "");
+                   workers, most, operations_.busy() ? ", while collectives run" : "");
   }
   if (Status status = endpoint_->use_receive_workers(true); !status) return status;
-  team_ =
-      std::make_unique<ReceiveTeam>(*endpoint_, workers, next_epoch_ - 1, settings_.window_bytes);
+  team_ = std::make_unique<ReceiveTeam>(*endpoint_, workers, operations_.next_epoch() - 1,
+                                        settings_.window_bytes);
   return {};
 }
 
@@ -132,7 +132,8 @@ bool CommunicatorContext::poll_team(Instant now) {
   if (!team_->take_news()) return false;
   fold_received();
   const std::vector<Arrival>& arrivals = team_->take_arrivals();
-  if (Operation* operation = find(team_->epoch())) operation->on_arrivals(now, arrivals);
+  if (Operation* operation = operations_.find(team_->epoch()))
+    operation->on_arrivals(now, arrivals);
   return true;
 }
 
@@ -142,7 +143,7 @@ bool CommunicatorContext::workers_stopped(Instant now) {
   constexpr Nanoseconds kCheckInterval{1'000'000};
   if (!team_) return true;
   if (stop_check_ == kNever) {
-    team_->publish({.state = ReceiveView::State::closed, .epoch = next_epoch_ - 1});
+    team_->publish({.state = ReceiveView::State::closed, .epoch = operations_.next_epoch() - 1});
     team_->set_eager(true);
     stopping_ = team_->grace();
   }
@@ -165,9 +166,7 @@ bool CommunicatorContext::take_completions(Instant now, std::size_t count) {
 /// poll the multicast sockets every 4th round, because each costs a system call.
 bool CommunicatorContext::expects_multicast() {
   constexpr std::uint32_t kRoundsWithoutMulticast = 4;
-  const bool any =
-      active_.empty() || std::any_of(active_.begin(), active_.end(),
-                                     [](const auto& one) { return one->multicast_bytes() > 0; });
+  const bool any = operations_.expects_chunks();
   rounds_without_multicast_ = any || rounds_without_multicast_ + 1 == kRoundsWithoutMulticast
                                   ? 0
                                   : rounds_without_multicast_ + 1;
@@ -203,12 +202,12 @@ void CommunicatorContext::on_chunk(Instant now, const device::ReceivedChunk& chu
                                    device::MulticastQueuePair& pair) {
   // Chunks after the last one of a collective belong to the next, which may begin now: placing them
   // directly saves the copy of an unexpected chunk.
-  if (chunk.epoch == next_epoch_) begin_operations(now);
-  if (Operation* operation = find(chunk.epoch)) {
+  if (chunk.epoch == operations_.next_epoch()) begin_operations(now);
+  if (Operation* operation = operations_.find(chunk.epoch)) {
     operation->on_chunk(now, chunk, pair);
     return;
   }
-  if (circular_before(chunk.epoch, next_epoch_)) {
+  if (operations_.has_begun(chunk.epoch)) {
     ++counters_.chunks_stale;
     return;
   }
@@ -229,8 +228,9 @@ void CommunicatorContext::fail_without_slow_path(Rank source) {
 }
 
 device::Placement CommunicatorContext::landing(const device::MessageHead& chunk, bool begins) {
-  if (Operation* operation = find(chunk.epoch)) return operation->landing(chunk, begins);
-  if (!circular_before(chunk.epoch, next_epoch_)) return {device::Placement::Where::staging};
+  if (Operation* operation = operations_.find(chunk.epoch))
+    return operation->landing(chunk, begins);
+  if (!operations_.has_begun(chunk.epoch)) return {device::Placement::Where::staging};
   if (begins) ++counters_.chunks_stale;
   return {};
 }
@@ -271,39 +271,22 @@ void CommunicatorContext::on_failed_message(Rank lost, Rank from, Rank culprit,
 }
 
 void CommunicatorContext::take_submissions(Instant now) {
-  if (submitted_.empty()) return;
-  for (auto& operation : submitted_.take_all()) {
-    if (failed_.ok()) {
-      queued_.push_back(std::move(operation));
-    } else {
-      complete(*operation,
-               failure(Code::aborted, "the communicator has failed: {}", failed_.message()));
-    }
-  }
+  if (!operations_.has_submissions()) return;
+  operations_.take_submissions(failed_);
   begin_operations(now);
 }
 
 void CommunicatorContext::begin_operations(Instant now) {
-  while (!queued_.empty() && failed_.ok() && failing_.ok()) {
-    if (!clear()) return;
-    std::unique_ptr<Operation> next = std::move(queued_.front());
-    queued_.pop_front();
-    begin(now, std::move(next));
+  while (operations_.has_queued() && failed_.ok() && failing_.ok()) {
+    if (!operations_.may_begin()) return;
+    begin(now, operations_.take_queued());
   }
 }
 
-/// Whether the next operation may begin.
-bool CommunicatorContext::clear() const {
-  return std::all_of(active_.begin(), active_.end(),
-                     [](const auto& one) { return one->locally_complete(); });
-}
-
 void CommunicatorContext::begin(Instant now, std::unique_ptr<Operation> begun) {
-  active_.push_back(std::move(begun));
-  Operation& operation = *active_.back();
-  const std::uint32_t epoch = next_epoch_++;
+  const std::uint32_t epoch = operations_.next_epoch();
+  Operation& operation = operations_.activate(std::move(begun));
   const Description& what = operation.description();
-  ++counters_.collectives_started;
   recorder_.begin(epoch, what.operation, what.algorithm, what.root, what.bytes, now);
   // A slot exchange starts failure detection itself, once it takes long.
   if (!operation.meets()) watch_neighbours();
@@ -320,8 +303,8 @@ void CommunicatorContext::begin(Instant now, std::unique_ptr<Operation> begun) {
 
 bool CommunicatorContext::poll_operations(Instant now) {
   bool worked = false;
-  for (std::size_t i = 0; i < active_.size() && failing_.ok();) {
-    Operation& operation = *active_[i];
+  for (std::size_t i = 0; i < operations_.active().size() && failing_.ok();) {
+    Operation& operation = *operations_.active()[i];
     worked |= operation.poll(now);
     if (!failing_.ok()) break;
     if (!operation.done()) {
@@ -339,30 +322,21 @@ bool CommunicatorContext::poll_operations(Instant now) {
 
 /// Ends the active operation at `position`, which is done.
 void CommunicatorContext::end(Instant now, std::size_t position) {
-  std::unique_ptr<Operation> over = std::move(active_[position]);
+  std::unique_ptr<Operation> over = operations_.take(position);
   recorder_.enter(over->epoch(), observe::Phase::done, now);
   over->finish();
   if (over->begun_by_all()) {
     delivery_acks_.begun_by_all(over->epoch());
     retained_.release(delivery_acks_);
   }
-  active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(position));
-  if (active_.empty() && queued_.empty()) stop_watching();
+  if (operations_.idle()) stop_watching();
   const bool viewed = team_ && team_->epoch() == over->epoch();
   if (viewed) {
     team_->publish({.state = ReceiveView::State::over, .epoch = over->epoch()});
     team_->set_eager(false);
   }
-  complete(*over, {});
+  operations_.complete(*over, {});
   if (team_) team_->retire(std::move(over));
-}
-
-void CommunicatorContext::complete(Operation& operation, const Status& status) {
-  ++(status.ok() ? counters_.collectives_completed : counters_.collectives_failed);
-  Completion& completion = *operation.completion();
-  completion.status = status;
-  if (completion.callback) completion.callback(status);
-  completion.done.store(true, std::memory_order_release);
 }
 
 void CommunicatorContext::watch(Rank peer) {
@@ -383,8 +357,7 @@ void CommunicatorContext::unwatch(Rank peer) {
 /// Missing chunks or slots alone make no rank send a long frame, so a path that loses them shows
 /// only by a test; collectives that progress cause none.
 void CommunicatorContext::test_paths(Instant now) {
-  std::uint64_t progress = counters_.collectives_started + counters_.collectives_completed;
-  for (const auto& operation : active_) progress += operation->completion()->chunks_present;
+  const std::uint64_t progress = operations_.progress();
   if (std::exchange(progress_, progress) == progress) {
     for (const Rank peer : watched_) endpoint_->test_path(peer);
   }
@@ -403,13 +376,6 @@ void CommunicatorContext::stop_watching() {
   if (closing_) return;
   for (const Rank peer : watched_) endpoint_->watch(peer, false);
   watched_.clear();
-}
-
-Operation* CommunicatorContext::find(std::uint32_t epoch) {
-  for (const auto& operation : active_) {
-    if (operation->epoch() == epoch) return operation.get();
-  }
-  return nullptr;
 }
 
 Status CommunicatorContext::failure_of(Instant now, const Operation& operation,
@@ -447,7 +413,6 @@ void CommunicatorContext::abort_for(Rank culprit, const std::string& reason) {
 
 void CommunicatorContext::settle_failure(Instant now) {
   const Status status = failing_;
-  std::vector<std::unique_ptr<Operation>> over;
   failed_ = status;
   path_test_at_ = kNever;
   fold_received();
@@ -464,53 +429,30 @@ void CommunicatorContext::settle_failure(Instant now) {
   }
   // An operation that is already done completes successfully, even if its last message arrived in
   // the same poll as the failure.
-  for (auto& operation : active_) {
-    if (operation->done()) over.push_back(std::move(operation));
-  }
-  std::erase(active_, nullptr);
+  const std::vector<std::unique_ptr<Operation>> over = operations_.take_done();
   // The callers get their buffers back: no device may read or write them any more.
   endpoint_->abandon();
   std::vector<Status> reasons;
-  for (auto& operation : active_) {
+  for (const auto& operation : operations_.active()) {
     recorder_.enter(operation->epoch(), observe::Phase::failed, now);
     reasons.push_back(failure_of(now, *operation, status));
     operation->finish();
   }
   // The hook runs before any waiter is released, because a waiter may end the process.
   if (failure_hook_) failure_hook_(reasons.empty() ? status : reasons.front());
-  for (auto& operation : over) {
+  for (const auto& operation : over) {
     recorder_.enter(operation->epoch(), observe::Phase::done, now);
     operation->finish();
-    complete(*operation, {});
+    operations_.complete(*operation, {});
   }
-  for (std::size_t i = 0; i < active_.size(); ++i) complete(*active_[i], reasons[i]);
-  active_.clear();
-  for (auto& operation : queued_) {
-    complete(*operation,
-             failure(Code::aborted, "not begun, because the communicator has failed: {}",
-                     status.message()));
-  }
-  queued_.clear();
-}
-
-bool CommunicatorContext::begins_together() const {
-  return std::any_of(active_.begin(), active_.end(),
-                     [](const auto& operation) { return operation->begins_together(); });
+  operations_.fail_all(reasons, status);
 }
 
 bool CommunicatorContext::quiet() const { return deferred_.empty() && endpoint_->quiet(); }
 
-bool CommunicatorContext::blocked() const {
-  return std::any_of(active_.begin(), active_.end(),
-                     [](const auto& operation) { return operation->blocked(); });
-}
-
 Instant CommunicatorContext::next_deadline() const {
-  Instant deadline = std::min(
-      {endpoint_->next_deadline(), stop_check_, delivery_acks_.due(), retained_.next_deadline()});
-  for (const auto& operation : active_) {
-    deadline = std::min(deadline, operation->next_deadline());
-  }
+  Instant deadline = std::min({endpoint_->next_deadline(), operations_.next_deadline(), stop_check_,
+                               delivery_acks_.due(), retained_.next_deadline()});
   if (!watched_.empty()) deadline = std::min(deadline, path_test_at_);
   return deadline;
 }

@@ -1,9 +1,5 @@
 // One communicator at one rank, as the engine runs it: its endpoint, the collectives in flight, and
 // the state that their machines share. Poll-driven: it never blocks, sleeps or reads a clock.
-//
-// Collectives run in the order of submission, which is the same on all ranks and numbers them (the
-// epoch). The data phases of two collectives never overlap at one rank: the next begins when this
-// one is locally complete, while its handshake and its neighbours' fetches continue.
 #pragma once
 
 #include <algorithm>
@@ -21,10 +17,10 @@
 #include "engine/core/message_buffers.hpp"
 #include "engine/core/network_estimates.hpp"
 #include "engine/core/operation.hpp"
+#include "engine/core/operation_queue.hpp"
 #include "engine/core/rank_names.hpp"
 #include "engine/core/retained_blocks.hpp"
 #include "engine/core/settings.hpp"
-#include "engine/core/submission_queue.hpp"
 #include "engine/core/unexpected_chunks.hpp"
 #include "engine/receive/receive_team.hpp"
 #include "observe/counters.hpp"
@@ -43,10 +39,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   CommunicatorContext(Rank rank, std::uint32_t size, const Settings& settings,
                       std::unique_ptr<device::Endpoint> endpoint, std::vector<std::string> names);
 
-  /// Hands over a collective. Any thread; lock-free.
-  void submit(std::unique_ptr<Operation> operation) { submitted_.push(std::move(operation)); }
-  bool has_submissions() const { return !submitted_.empty(); }
-
   /// Starts a collective at once and polls it, if no other work has to come first; otherwise leaves
   /// it to the caller to submit. Called by the owner.
   void try_start_inline(Instant now, std::unique_ptr<Operation>& operation);
@@ -59,10 +51,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   bool poll(Instant now);
   /// When `poll` must be called even if nothing arrives.
   Instant next_deadline() const;
-  /// Whether an active operation asks for it (`Operation::begins_together`).
-  bool begins_together() const;
-  /// Whether data waits for room in a send queue.
-  bool blocked() const;
   /// Begins to close: sends the delivery ACKs that peers wait for, and watches the ranks that may
   /// still need something of this one (`retains_blocks`).
   void part(Instant now);
@@ -72,8 +60,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   void announce_close(Instant now);
   /// Whether every message of this rank has reached its peer.
   bool quiet() const;
-  /// Whether a collective is queued or active.
-  bool busy() const { return !queued_.empty() || !active_.empty() || !submitted_.empty(); }
 
   /// Ends every collective with an error of this rank's own, at the end of the current or next
   /// `poll`; the other ranks learn that this one has given up.
@@ -111,6 +97,8 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   }
 
   // For operations.
+  OperationQueue& operations() { return operations_; }
+  const OperationQueue& operations() const { return operations_; }
   Rank rank() const { return rank_; }
   std::uint32_t size() const { return size_; }
   /// With the chunk and window sizes in effect.
@@ -123,7 +111,7 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   const observe::FlightRecorder& recorder() const { return recorder_; }
   /// Trace of this communicator; null: not traced.
   observe::CommunicatorTrace* trace() { return trace_.get(); }
-  RankNames& names() { return names_; }
+  const RankNames& names() const { return names_; }
   NetworkEstimates& network() { return network_; }
   /// Whether no chunk can be lost, so that recovery and the handshake are left out. The same on all
   /// ranks.
@@ -224,10 +212,8 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   void take_submissions(Instant now);
   void begin_operations(Instant now);
   void begin(Instant now, std::unique_ptr<Operation> begun);
-  bool clear() const;
   void end(Instant now, std::size_t position);
   bool poll_operations(Instant now);
-  void complete(Operation& operation, const Status& status);
   void answer_late(Instant now, Rank from, const protocol::Message& message);
   void on_delivery_ack(Rank from, std::uint32_t epoch);
   std::vector<Rank> behind() const;
@@ -236,7 +222,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   void watch_neighbours();
   void stop_watching();
   void settle_failure(Instant now);
-  Operation* find(std::uint32_t epoch);
   Status failure_of(Instant now, const Operation& operation, const Status& cause) const;
 
   Rank rank_;
@@ -246,10 +231,8 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   device::SlotExchange* slot_exchange_;
   bool slots_lossy_;
   RankNames names_;
-  SubmissionQueue submitted_;
-  std::deque<std::unique_ptr<Operation>> queued_;
-  std::vector<std::unique_ptr<Operation>> active_;
-  std::uint32_t next_epoch_;
+  observe::Counters counters_;
+  OperationQueue operations_;
   BarrierPolicy barriers_;
   ByEpoch<PendingMessage> pending_;
   ByEpoch<PendingData> pending_data_;
@@ -260,7 +243,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   protocol::DeliveryAcks delivery_acks_;
   RetainedBlocks retained_;
   NetworkEstimates network_;
-  observe::Counters counters_;
   observe::FlightRecorder recorder_;
   std::unique_ptr<observe::CommunicatorTrace> trace_;
   Status failed_;   ///< settled failure: no operation runs any more

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/circular.hpp"
 #include "base/error.hpp"
 #include "engine/aggregate/window_plan.hpp"
 #include "engine/core/communicator_context.hpp"
@@ -40,7 +39,7 @@ void CommunicatorContext::on_completion(Instant now, const device::Completion& c
       if (completion.code == Code::peer_failed) {
         on_peer_failure(completion);
       } else if (Operation* operation =
-                     find(static_cast<std::uint32_t>(completion.work_id >> 32))) {
+                     operations_.find(static_cast<std::uint32_t>(completion.work_id >> 32))) {
         operation->on_completion(now, completion);
       }
   }
@@ -59,7 +58,7 @@ void CommunicatorContext::on_arrival(Instant now, const device::Completion& comp
 
 void CommunicatorContext::on_immediate(Instant now, Rank from, std::uint64_t immediate) {
   ++counters_.messages_received;
-  if (Operation* operation = find(static_cast<std::uint32_t>(immediate >> 32))) {
+  if (Operation* operation = operations_.find(static_cast<std::uint32_t>(immediate >> 32))) {
     operation->on_immediate(now, from, static_cast<std::uint32_t>(immediate));
   } else {
     ++counters_.messages_rejected;
@@ -73,11 +72,11 @@ void CommunicatorContext::on_data(Instant now, Rank from, std::span<const std::b
     ++counters_.messages_rejected;
     return;
   }
-  if (Operation* operation = find(message->epoch)) {
+  if (Operation* operation = operations_.find(message->epoch)) {
     operation->on_data(now, from, message->slot, message->payload);
     return;
   }
-  if (circular_before(message->epoch, next_epoch_)) {
+  if (operations_.has_begun(message->epoch)) {
     ++counters_.messages_rejected;
     return;
   }
@@ -120,9 +119,9 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
   }
   if (message->kind == MessageKind::delivered) return on_delivery_ack(from, message->epoch);
   if (on_slot_message(now, from, *message)) return;
-  if (Operation* operation = find(message->epoch)) {
+  if (Operation* operation = operations_.find(message->epoch)) {
     operation->on_message(now, from, *message);
-  } else if (circular_before(message->epoch, next_epoch_)) {
+  } else if (operations_.has_begun(message->epoch)) {
     if (message->kind == MessageKind::fetch_request) answer_late(now, from, *message);
     // An aggregator may refuse a call that is already over at this rank, because it learns late
     // what was called.
@@ -170,7 +169,7 @@ void CommunicatorContext::answer_from_copy(Instant now, Rank from, const Message
 }
 
 void CommunicatorContext::on_delivery_ack(Rank from, std::uint32_t epoch) {
-  if (!circular_before(epoch, next_epoch_)) {
+  if (!operations_.has_begun(epoch)) {
     ++counters_.messages_rejected;
     return;
   }

@@ -257,7 +257,7 @@ Status CommunicatorImpl::Creation::confirm_membership(Nanoseconds timeout) {
       membership.on_probe(probe.source, probe.subgroup);
     }
     // A rank that hears every other one enters the barrier, which ends when all ranks do.
-    if (barrier && membership.complete()) made_.context_->submit(std::move(barrier));
+    if (barrier && membership.complete()) made_.context_->operations().submit(std::move(barrier));
     wait_readable(made_.context_->endpoint());
   }
   if (all_entered->done.load(std::memory_order_acquire)) return all_entered->status;
@@ -307,7 +307,7 @@ Result<engine::ClockComparison> CommunicatorImpl::Creation::compare_clocks(Nanos
   auto exchange = std::make_unique<engine::ClockExchange>(now, clock_identity(), comparison);
   const std::shared_ptr<engine::Completion> end = exchange->completion();
   const Instant deadline = now() + timeout;
-  made_.context_->submit(std::move(exchange));
+  made_.context_->operations().submit(std::move(exchange));
   while (!end->done.load(std::memory_order_acquire) && now() < deadline) {
     if (!made_.context_->poll(now())) wait_readable(made_.context_->endpoint());
   }

@@ -167,7 +167,7 @@ void Progress::submit(engine::CommunicatorContext& context,
     });
     if (is_done(*completion)) return;
   }
-  if (operation) context.submit(std::move(operation));
+  if (operation) context.operations().submit(std::move(operation));
   if (will_wait) return;
   // The first data leaves from here, before the background thread has woken. Not where a callback
   // might run: the caller may hold a lock that the callback takes.
@@ -179,7 +179,7 @@ void Progress::submit(engine::CommunicatorContext& context,
 void Progress::go_on(engine::CommunicatorContext& context,
                      std::unique_ptr<engine::Operation> operation) {
   if (operation->meets() && caller_owns_engine()) context.try_start_inline(now(), operation);
-  if (operation) context.submit(std::move(operation));
+  if (operation) context.operations().submit(std::move(operation));
 }
 
 // ---- waiting ------------------------------------------------------------------------------------
