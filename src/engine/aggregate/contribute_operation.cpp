@@ -234,7 +234,7 @@ void InNetworkLeave::on_message(Instant, Rank from, const Message& message) {
 void InNetworkLeave::start(Instant now, bool) {
   protocol::Outbox outbox;
   outbox.send(rank_of(context().size() - 1), MessageKind::leave, epoch());
-  context().send(now, outbox);
+  context().messages().send(now, outbox);
 }
 
 }  // namespace tutti::engine

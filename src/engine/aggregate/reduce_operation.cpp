@@ -94,7 +94,7 @@ void ReduceOperation::start(Instant now, bool) {
     context().watch(rank_of(r));
     outbox.send(rank_of(r), MessageKind::window, epoch(), window_->key(r).key);
   }
-  context().send(now, outbox);
+  context().messages().send(now, outbox);
   context().recorder().enter(epoch(), observe::Phase::ready, now);
 }
 
@@ -122,7 +122,7 @@ void ReduceOperation::all_left() {
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
     outbox.send(rank_of(r), MessageKind::leave, epoch());
   }
-  context().send(now_, outbox);
+  context().messages().send(now_, outbox);
   if (window_->on_end) window_->on_end({});
 }
 
@@ -189,7 +189,7 @@ void ReduceOperation::refuse(Refusal refusal, std::uint32_t rank) {
     outbox.send(rank_of(r), MessageKind::refused, epoch(),
                 std::uint64_t{static_cast<std::uint32_t>(refusal)} << 32 | rank);
   }
-  context().send(now_, outbox);
+  context().messages().send(now_, outbox);
   context().fail(failure(Code::invalid_argument, "{}", describe(refusal, rank_of(rank))));
 }
 
@@ -341,7 +341,7 @@ void ReduceOperation::return_credits(Instant now) {
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
     outbox.send(rank_of(r), MessageKind::pulse, epoch(), granted_);
   }
-  context().send(now, outbox);
+  context().messages().send(now, outbox);
 }
 
 // ---- state --------------------------------------------------------------------------------------

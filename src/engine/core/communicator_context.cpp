@@ -34,7 +34,7 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       names_(std::move(names)),
       operations_(settings.first_epoch, counters_),
       barriers_(settings_, endpoint_->capabilities().has(device::Capability::lossless)),
-      message_buffers_(endpoint_->max_message_bytes()),
+      messages_(*endpoint_, counters_),
       unexpected_chunks_(settings_.window_bytes),
       delivery_acks_(size, settings.first_epoch, settings.ack_delay),
       retained_(rank, *endpoint_, 2 * settings.ack_delay),
@@ -54,7 +54,7 @@ bool CommunicatorContext::poll(Instant now) {
   if (!failed_.ok()) {
     // The failure notices still have to reach the other ranks.
     endpoint_->poll(now, completions_);
-    post_deferred(now);
+    messages_.post_deferred(now);
     discard_multicast();
     return false;
   }
@@ -64,7 +64,7 @@ bool CommunicatorContext::poll(Instant now) {
   if (briefly && poll_inline(now)) return operations_.active().empty();
   if (now >= path_test_at_) test_paths(now);
   bool worked = poll_endpoint(now);
-  if (!deferred_.empty()) post_deferred(now);
+  messages_.post_deferred(now);
   if (team_) {
     worked |= poll_team(now);
   } else if (expects_multicast()) {
@@ -84,7 +84,7 @@ bool CommunicatorContext::poll(Instant now) {
 /// Running the rest of the engine, whose code is cold by then, would cost more than the short
 /// collective itself.
 bool CommunicatorContext::only_slot_exchange_active() const {
-  return operations_.only_slot_exchange() && deferred_.empty() && failing_.ok() && !team_;
+  return operations_.only_slot_exchange() && !messages_.has_deferred() && failing_.ok() && !team_;
 }
 
 void CommunicatorContext::try_start_inline(Instant now, std::unique_ptr<Operation>& operation) {
@@ -416,7 +416,7 @@ void CommunicatorContext::settle_failure(Instant now) {
   failed_ = status;
   path_test_at_ = kNever;
   fold_received();
-  drop_deferred();
+  messages_.drop_deferred();
   if (notify_peers_) {
     for (std::uint32_t r = 0; r < size_; ++r) {
       if (rank_of(r) == rank_ || (rank_of(r) == lost_ && undelivered_bytes_ == 0)) continue;
@@ -424,7 +424,7 @@ void CommunicatorContext::settle_failure(Instant now) {
       outbox_.send(rank_of(r), MessageKind::failed, undelivered_bytes_,
                    culprit << 32 | index(lost_));
     }
-    send(now, outbox_);
+    messages_.send(now, outbox_);
     endpoint_->poll(now, completions_);
   }
   // An operation that is already done completes successfully, even if its last message arrived in
@@ -448,7 +448,7 @@ void CommunicatorContext::settle_failure(Instant now) {
   operations_.fail_all(reasons, status);
 }
 
-bool CommunicatorContext::quiet() const { return deferred_.empty() && endpoint_->quiet(); }
+bool CommunicatorContext::quiet() const { return !messages_.has_deferred() && endpoint_->quiet(); }
 
 Instant CommunicatorContext::next_deadline() const {
   Instant deadline = std::min({endpoint_->next_deadline(), operations_.next_deadline(), stop_check_,

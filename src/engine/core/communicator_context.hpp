@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,7 +13,6 @@
 #include "device/device.hpp"
 #include "engine/core/barrier_policy.hpp"
 #include "engine/core/by_epoch.hpp"
-#include "engine/core/message_buffers.hpp"
 #include "engine/core/network_estimates.hpp"
 #include "engine/core/operation.hpp"
 #include "engine/core/operation_queue.hpp"
@@ -22,6 +20,7 @@
 #include "engine/core/retained_blocks.hpp"
 #include "engine/core/settings.hpp"
 #include "engine/core/unexpected_chunks.hpp"
+#include "engine/messages/message_sender.hpp"
 #include "engine/receive/receive_team.hpp"
 #include "observe/counters.hpp"
 #include "observe/flight_recorder.hpp"
@@ -111,6 +110,8 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   const observe::FlightRecorder& recorder() const { return recorder_; }
   /// Trace of this communicator; null: not traced.
   observe::CommunicatorTrace* trace() { return trace_.get(); }
+  MessageSender& messages() { return messages_; }
+  const MessageSender& messages() const { return messages_; }
   const RankNames& names() const { return names_; }
   NetworkEstimates& network() { return network_; }
   /// Whether no chunk can be lost, so that recovery and the handshake are left out. The same on all
@@ -137,15 +138,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   bool drained() const { return drained_; }
   std::uint64_t request_drain() { return team_ ? team_->request_drain() : 0; }
   bool looked(std::uint64_t drain) const { return team_ ? team_->looked(drain) : drained_; }
-  /// Sends the messages of an outbox over the reliable connections, and empties it.
-  void send(Instant now, protocol::Outbox& outbox);
-  /// Sends a schedule's data eagerly: it is copied, and leaves as soon as the device takes it.
-  void send_data(Instant now, Rank to, std::uint32_t epoch, std::uint32_t slot,
-                 std::span<const std::byte> payload);
-  /// Largest payload of send_data, in bytes.
-  std::size_t max_data_bytes() const {
-    return endpoint_->max_message_bytes() - protocol::kDataHeaderBytes;
-  }
   /// Until no collective runs, the silence of this peer is a failure; for peers that an operation
   /// waits for.
   void watch(Rank peer);
@@ -199,10 +191,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   void on_data(Instant now, Rank from, std::span<const std::byte> bytes);
   void on_immediate(Instant now, Rank from, std::uint64_t immediate);
   void deliver_pending(Instant now, Operation& operation);
-  void post_or_defer(Instant now, const DeferredMessage& message);
-  bool post_message(Instant now, const DeferredMessage& message);
-  void post_deferred(Instant now);
-  void drop_deferred();
   void on_peer_failure(const device::Completion& completion);
   void on_failed_message(Rank lost, Rank from, Rank culprit, std::uint32_t undelivered_bytes);
   Status undelivered_status(Rank from, Rank to, std::uint32_t bytes) const;
@@ -237,8 +225,7 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   ByEpoch<PendingMessage> pending_;
   ByEpoch<PendingData> pending_data_;
   std::uint64_t pending_data_bytes_ = 0;
-  MessageBuffers message_buffers_;
-  std::deque<DeferredMessage> deferred_;  ///< messages refused by a full send queue
+  MessageSender messages_;
   UnexpectedChunks unexpected_chunks_;
   protocol::DeliveryAcks delivery_acks_;
   RetainedBlocks retained_;

@@ -1,6 +1,5 @@
 // The messages that a communicator exchanges with other ranks over reliable connections.
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.hpp"
 #include "engine/aggregate/window_plan.hpp"
@@ -25,7 +24,7 @@ void CommunicatorContext::on_completion(Instant now, const device::Completion& c
       on_arrival(now, completion);
       return;
     case device::Opcode::send:
-      if (completion.work_id != 0) message_buffers_.give_back(completion.work_id);
+      messages_.on_sent(completion.work_id);
       if (completion.code == Code::peer_failed) on_peer_failure(completion);
       return;
     case device::Opcode::probe:
@@ -142,7 +141,7 @@ void CommunicatorContext::answer_late(Instant now, Rank from, const Message& mes
   Message answer = message;
   answer.kind = MessageKind::fetch_expired;
   outbox_.send(from, answer);
-  send(now, outbox_);
+  messages_.send(now, outbox_);
 }
 
 // ---- retained blocks
@@ -165,7 +164,7 @@ void CommunicatorContext::retain_block(Instant now, std::uint32_t epoch,
 void CommunicatorContext::answer_from_copy(Instant now, Rank from, const Message& request) {
   if (retained_.holds(request.epoch)) counters_.retained_ranges_served += request.range_count;
   if (!retained_.ask(from, request, outbox_)) ++counters_.messages_rejected;
-  send(now, outbox_);
+  messages_.send(now, outbox_);
 }
 
 void CommunicatorContext::on_delivery_ack(Rank from, std::uint32_t epoch) {
@@ -187,7 +186,7 @@ bool CommunicatorContext::on_slot_message(Instant now, Rank from, const Message&
       return true;
     case MessageKind::slot_ack_request:
       if (slots_lossy_) outbox_.send(from, MessageKind::slot_ack, slot_exchange_->acked());
-      send(now, outbox_);
+      messages_.send(now, outbox_);
       return true;
     case MessageKind::slot_ack:
       if (slots_lossy_) slot_exchange_->on_acked(from, message.epoch);
@@ -206,12 +205,12 @@ void CommunicatorContext::request_entries(Instant now, std::span<const Rank> ran
     outbox_.send(rank, MessageKind::slot_nack, slot_exchange_->exchange());
     ++counters_.slot_entries_requested;
   }
-  send(now, outbox_);
+  messages_.send(now, outbox_);
 }
 
 void CommunicatorContext::request_slot_acks(Instant now) {
   for (const Rank rank : behind()) outbox_.send(rank, MessageKind::slot_ack_request, 0);
-  send(now, outbox_);
+  messages_.send(now, outbox_);
 }
 
 /// Ranks that may miss an entry of this rank in a lossy slot exchange; a rank that has closed needs
@@ -233,7 +232,7 @@ void CommunicatorContext::announce_close(Instant now) {
     if (rank_of(r) == rank_ || has_closed(rank_of(r))) continue;
     outbox_.send(rank_of(r), MessageKind::slot_ack, slot_exchange_->acked(), kGoes);
   }
-  send(now, outbox_);
+  messages_.send(now, outbox_);
 }
 
 /// Sends due delivery ACKs, and answers requests that arrived before the block was retained.
@@ -246,12 +245,12 @@ void CommunicatorContext::serve_retained(Instant now) {
   if (delivery_acks_.due() <= now) counters_.delivery_acks_sent += delivery_acks_.send(outbox_);
   if (retained_.next_deadline() <= now)
     counters_.retained_ranges_served += retained_.serve(now, delivery_acks_, outbox_);
-  if (!outbox_.empty()) send(now, outbox_);
+  if (!outbox_.empty()) messages_.send(now, outbox_);
 }
 
 void CommunicatorContext::part(Instant now) {
   counters_.delivery_acks_sent += delivery_acks_.send(outbox_);
-  send(now, outbox_);
+  messages_.send(now, outbox_);
   closing_ = true;
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (!retained_.all_at(rank_of(r), delivery_acks_)) watch(rank_of(r));
@@ -272,60 +271,6 @@ void CommunicatorContext::deliver_pending(Instant now, Operation& operation) {
     pending_data_bytes_ -= one.payload.size() + protocol::kDataHeaderBytes;
     operation.on_data(now, one.from, one.slot, one.payload);
   }
-}
-
-// A message queues behind deferred ones, so that a full send queue loses none and keeps their
-// order.
-void CommunicatorContext::send(Instant now, protocol::Outbox& outbox) {
-  for (const protocol::Outbox::Item& item : outbox.items()) {
-    ++counters_.messages_sent;
-    const std::size_t buffer = message_buffers_.take();
-    post_or_defer(
-        now, {item.to, buffer, protocol::encode(item.message, message_buffers_[buffer].data())});
-  }
-  outbox.clear();
-}
-
-void CommunicatorContext::send_data(Instant now, Rank to, std::uint32_t epoch, std::uint32_t slot,
-                                    std::span<const std::byte> payload) {
-  ++counters_.messages_sent;
-  const DeferredMessage message{to, message_buffers_.take(),
-                                protocol::kDataHeaderBytes + payload.size()};
-  std::byte* const bytes = message_buffers_[message.buffer].data();
-  protocol::encode_data_header(epoch, slot, bytes);
-  if (!payload.empty())
-    std::memcpy(bytes + protocol::kDataHeaderBytes, payload.data(), payload.size());
-  post_or_defer(now, message);
-}
-
-void CommunicatorContext::post_or_defer(Instant now, const DeferredMessage& message) {
-  if (!deferred_.empty() || !post_message(now, message)) deferred_.push_back(message);
-}
-
-/// False: the send queue is full. A lost connection takes no message and reports it by a
-/// completion.
-bool CommunicatorContext::post_message(Instant now, const DeferredMessage& message) {
-  // The device copies messages up to the size of the protocol's own.
-  const bool copied = message.bytes <= protocol::kMaxMessageBytes;
-  const Status posted =
-      endpoint_->post(now, {.opcode = device::Opcode::send,
-                            .peer = message.to,
-                            .work_id = copied ? 0 : message.buffer,
-                            .local = message_buffers_[message.buffer].first(message.bytes),
-                            .signaled = !copied});
-  if (posted.code() == Code::resource_exhausted) return false;
-  if (copied || !posted.ok()) message_buffers_.give_back(message.buffer);
-  return true;
-}
-
-void CommunicatorContext::post_deferred(Instant now) {
-  while (!deferred_.empty() && post_message(now, deferred_.front())) deferred_.pop_front();
-}
-
-/// After a failure the notices must not wait behind data that no operation needs any more.
-void CommunicatorContext::drop_deferred() {
-  for (const DeferredMessage& one : deferred_) message_buffers_.give_back(one.buffer);
-  deferred_.clear();
 }
 
 }  // namespace tutti::engine

@@ -301,7 +301,7 @@ bool MulticastOperation::poll(Instant now) {
 }
 
 void MulticastOperation::flush(Instant now) {
-  if (!call_.outbox.empty()) context().send(now, call_.outbox);
+  if (!call_.outbox.empty()) context().messages().send(now, call_.outbox);
 }
 
 Instant MulticastOperation::next_deadline() const {

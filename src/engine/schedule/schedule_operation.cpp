@@ -152,7 +152,7 @@ void ScheduleOperation::start(Instant now, bool barrier) {
   context().recorder().enter(epoch(), observe::Phase::ready, now);
   barrier_ = std::make_unique<protocol::ReadyBarrier>(context().rank(), context().size(), epoch());
   barrier_->start(outbox_);
-  context().send(now, outbox_);
+  context().messages().send(now, outbox_);
   if (barrier_->done()) begin_tasks(now);
 }
 
@@ -270,7 +270,7 @@ void ScheduleOperation::send(Instant now, TaskIndex at) {
   const schedule::FilledTask& filled = space_->filled[at];
   if (filled.transfer == Transfer::eager) {
     ++context().counters().messages_eager;
-    context().send_data(now, task.peer, epoch(), task.slot, place(filled.source));
+    context().messages().send_data(now, task.peer, epoch(), task.slot, place(filled.source));
     complete(at);
     return;
   }
@@ -322,8 +322,9 @@ void ScheduleOperation::receive(Instant now, TaskIndex at, std::size_t arrival) 
     return;
   }
   const Task& task = call_.schedule->tasks()[at];
-  context().send_data(now, task.peer, epoch(), task.slot | schedule::kCtsSlots,
-                      encode(protocol::ClearToSend{key->key, filled.target.offset_bytes}));
+  context().messages().send_data(
+      now, task.peer, epoch(), task.slot | schedule::kCtsSlots,
+      encode(protocol::ClearToSend{key->key, filled.target.offset_bytes}));
 }
 
 void ScheduleOperation::wait_keys(Instant now, TaskIndex at) {
@@ -340,8 +341,8 @@ void ScheduleOperation::wait_keys(Instant now, TaskIndex at) {
       return;
     }
     space_->keyed_keys[arrival] = *memory_key;
-    context().send_data(now, key.source, epoch(), key.slot | schedule::kCtsSlots,
-                        encode(protocol::ClearToSend{memory_key->key, 0}));
+    context().messages().send_data(now, key.source, epoch(), key.slot | schedule::kCtsSlots,
+                                   encode(protocol::ClearToSend{memory_key->key, 0}));
   }
   fold_arrived_keys(at);
 }
@@ -367,7 +368,7 @@ void ScheduleOperation::on_message(Instant now, Rank from, const protocol::Messa
   const bool legal = message.kind == protocol::MessageKind::barrier && barrier_ &&
                      barrier_->on_message(from, message.argument, outbox_);
   if (!legal) ++context().counters().messages_rejected;
-  context().send(now, outbox_);
+  context().messages().send(now, outbox_);
   if (legal && barrier_->done() && !begun_) begin_tasks(now);
 }
 

@@ -220,7 +220,7 @@ CallerFacts CommunicatorImpl::Creation::facts() const {
   CallerFacts facts{.rank = made_.rank(),
                     .size = made_.size(),
                     .hosts = static_cast<std::uint32_t>(networks.size()),
-                    .max_data_bytes = made_.context_->max_data_bytes(),
+                    .max_data_bytes = made_.context_->messages().max_data_bytes(),
                     .device = made_.device_};
   if (const device::SlotExchange* slots = made_.context_->endpoint().slot_exchange()) {
     facts.max_slot_bytes = slots->max_block_bytes();
