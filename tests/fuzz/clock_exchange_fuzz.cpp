@@ -79,7 +79,7 @@ class Job {
       }
     }
     require(outcome_.bounds.exchanges() <= kExchanges);
-    require(ended_->done || !context_->failure_status().ok());
+    require(ended_->done || context_->failures().settled());
     if (ended_->done && ended_->status.ok() && index(me_) != 0) {
       require(outcome_.bounds.exchanges() == kExchanges);
     }

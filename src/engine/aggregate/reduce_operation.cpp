@@ -190,7 +190,8 @@ void ReduceOperation::refuse(Refusal refusal, std::uint32_t rank) {
                 std::uint64_t{static_cast<std::uint32_t>(refusal)} << 32 | rank);
   }
   context().messages().send(now_, outbox);
-  context().fail(failure(Code::invalid_argument, "{}", describe(refusal, rank_of(rank))));
+  context().failures().fail(
+      failure(Code::invalid_argument, "{}", describe(refusal, rank_of(rank))));
 }
 
 void ReduceOperation::submit_successor() {
@@ -325,7 +326,7 @@ void ReduceOperation::on_completion(Instant, const device::Completion& completio
   window_->give_back(cell, 1);
   --posted_;
   if (completion.code != Code::ok) {
-    context().fail(
+    context().failures().fail(
         failure(completion.code, "{} refused its result", context().names().of(completion.peer)));
   }
 }

@@ -7,8 +7,6 @@
 
 namespace tutti::engine {
 
-using protocol::MessageKind;
-
 namespace {
 
 Settings in_effect(Settings settings, const device::Capabilities& device) {
@@ -32,6 +30,7 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       slot_exchange_(endpoint_->slot_exchange()),
       slots_lossy_(slot_exchange_ != nullptr && slot_exchange_->loses()),
       names_(std::move(names)),
+      failures_(rank, size, names_),
       operations_(settings.first_epoch, counters_),
       barriers_(settings_, endpoint_->capabilities().has(device::Capability::lossless)),
       messages_(*endpoint_, counters_),
@@ -51,7 +50,7 @@ void CommunicatorContext::place_here() {
 
 bool CommunicatorContext::poll(Instant now) {
   take_submissions(now);
-  if (!failed_.ok()) {
+  if (failures_.settled()) {
     // The failure notices still have to reach the other ranks.
     endpoint_->poll(now, completions_);
     messages_.post_deferred(now);
@@ -71,8 +70,8 @@ bool CommunicatorContext::poll(Instant now) {
     worked |= poll_multicast(now);
   }
   worked |= poll_operations(now);
-  if (failing_.ok()) serve_retained(now);
-  if (!failing_.ok() && workers_stopped(now)) {
+  if (!failures_.noted()) serve_retained(now);
+  if (failures_.noted() && workers_stopped(now)) {
     settle_failure(now);
     return true;
   }
@@ -84,13 +83,14 @@ bool CommunicatorContext::poll(Instant now) {
 /// Running the rest of the engine, whose code is cold by then, would cost more than the short
 /// collective itself.
 bool CommunicatorContext::only_slot_exchange_active() const {
-  return operations_.only_slot_exchange() && !messages_.has_deferred() && failing_.ok() && !team_;
+  return operations_.only_slot_exchange() && !messages_.has_deferred() && !failures_.noted() &&
+         !team_;
 }
 
 void CommunicatorContext::try_start_inline(Instant now, std::unique_ptr<Operation>& operation) {
   const bool first =
       !operations_.has_submissions() && !operations_.has_queued() && operations_.may_begin();
-  if (!first || !failed_.ok() || !failing_.ok() || team_) return;
+  if (!first || failures_.noted() || team_) return;
   begin(now, std::move(operation));
   poll_inline(now);
 }
@@ -100,7 +100,7 @@ bool CommunicatorContext::poll_inline(Instant now) {
   Operation& exchange = *operations_.active().front();
   exchange.poll(now);
   if (exchange.done()) end(now, 0);
-  return failing_.ok();
+  return !failures_.noted();
 }
 
 // ---- receive workers ----------------------------------------------------------------------------
@@ -216,15 +216,8 @@ void CommunicatorContext::on_chunk(Instant now, const device::ReceivedChunk& chu
     ++counters_.chunks_unexpected;
   } else {
     ++(damaged ? counters_.chunks_damaged : counters_.chunks_unexpected_dropped);
-    if (every_chunk_arrives()) fail_without_slow_path(chunk.source);
+    if (every_chunk_arrives()) failures_.fail_without_slow_path(chunk.source);
   }
-}
-
-void CommunicatorContext::fail_without_slow_path(Rank source) {
-  fail(failure(Code::peer_failed,
-               "{} sent a chunk that fits no collective here, and chunks are sent once: call the "
-               "same collectives in the same order on all ranks",
-               names_.of(source)));
 }
 
 device::Placement CommunicatorContext::landing(const device::MessageHead& chunk, bool begins) {
@@ -235,49 +228,14 @@ device::Placement CommunicatorContext::landing(const device::MessageHead& chunk,
   return {};
 }
 
-void CommunicatorContext::on_peer_failure(const device::Completion& completion) {
-  const Rank peer = completion.peer;
-  if (const std::uint32_t bytes = completion.undelivered_bytes; bytes > 0) {
-    if (failing_.ok()) undelivered_bytes_ = bytes;
-    return note_failure(undelivered_status(rank_, peer, bytes), peer, true);
-  }
-  note_failure(failure(Code::peer_failed,
-                       "{} does not answer: it has died, is stopped, or cannot be reached from {}",
-                       names_.of(peer), names_.of(rank_)),
-               peer, true);
-}
-
-Status CommunicatorContext::undelivered_status(Rank from, Rank to, std::uint32_t bytes) const {
-  return failure(Code::peer_failed,
-                 "packets of {} bytes do not pass between {} and {}, although shorter ones do: set "
-                 "the MTU of the ranks' interfaces to what every switch and firewall between them "
-                 "forwards, or raise the MTU of those",
-                 bytes, names_.of(from), names_.of(to));
-}
-
-void CommunicatorContext::on_failed_message(Rank lost, Rank from, Rank culprit,
-                                            std::uint32_t undelivered_bytes) {
-  if (failing_.ok()) culprit_ = culprit;
-  const Status status =
-      culprit != kNoRank
-          ? failure(Code::peer_failed, "rank {} of the job is lost, as reported by {}",
-                    index(culprit), names_.of(from))
-      : undelivered_bytes > 0 ? undelivered_status(from, lost, undelivered_bytes)
-      : lost == from ? failure(Code::peer_failed, "{} gave up: see its own error for the cause",
-                               names_.of(lost))
-                     : failure(Code::peer_failed, "{} is lost, as reported by {}", names_.of(lost),
-                               names_.of(from));
-  note_failure(status, lost, false);
-}
-
 void CommunicatorContext::take_submissions(Instant now) {
   if (!operations_.has_submissions()) return;
-  operations_.take_submissions(failed_);
+  operations_.take_submissions(failures_.status());
   begin_operations(now);
 }
 
 void CommunicatorContext::begin_operations(Instant now) {
-  while (operations_.has_queued() && failed_.ok() && failing_.ok()) {
+  while (operations_.has_queued() && !failures_.noted()) {
     if (!operations_.may_begin()) return;
     begin(now, operations_.take_queued());
   }
@@ -303,10 +261,10 @@ void CommunicatorContext::begin(Instant now, std::unique_ptr<Operation> begun) {
 
 bool CommunicatorContext::poll_operations(Instant now) {
   bool worked = false;
-  for (std::size_t i = 0; i < operations_.active().size() && failing_.ok();) {
+  for (std::size_t i = 0; i < operations_.active().size() && !failures_.noted();) {
     Operation& operation = *operations_.active()[i];
     worked |= operation.poll(now);
-    if (!failing_.ok()) break;
+    if (failures_.noted()) break;
     if (!operation.done()) {
       ++i;
       continue;
@@ -316,7 +274,8 @@ bool CommunicatorContext::poll_operations(Instant now) {
   }
   begin_operations(now);
   // Work that the operations posted leaves now rather than in the next round.
-  if (worked && failing_.ok()) take_completions(now, endpoint_->poll_posted(now, completions_));
+  if (worked && !failures_.noted())
+    take_completions(now, endpoint_->poll_posted(now, completions_));
   return worked;
 }
 
@@ -378,52 +337,11 @@ void CommunicatorContext::stop_watching() {
   watched_.clear();
 }
 
-Status CommunicatorContext::failure_of(Instant now, const Operation& operation,
-                                       const Status& cause) const {
-  const Description& what = operation.description();
-  std::string text = fmt::format("{} #{} ({}", what.operation, operation.epoch(), what.algorithm);
-  if (what.root != kNoRank) text += fmt::format(", root {}", index(what.root));
-  text +=
-      fmt::format(", {} bytes) at {} in phase {} after {:.3f} s: {}", what.bytes, names_.of(rank_),
-                  observe::to_string(operation.phase()),
-                  static_cast<double>((now - operation.started()).count()) / 1e9, cause.message());
-  const std::string missing = operation.missing();
-  if (!missing.empty()) text += "; missing here: " + missing;
-  return Status(cause.code(), text);
-}
-
-void CommunicatorContext::note_failure(const Status& status, Rank lost, bool notify_peers) {
-  // Only the first failure is the cause; later ones are its consequences.
-  if (!failing_.ok()) return;
-  failing_ = status;
-  lost_ = lost;
-  notify_peers_ = notify_peers;
-}
-
-void CommunicatorContext::fail(const Status& status) { note_failure(status, rank_, true); }
-
-void CommunicatorContext::abort(const std::string& reason) {
-  fail(failure(Code::aborted, "aborted by {}: {}", names_.of(rank_), reason));
-}
-
-void CommunicatorContext::abort_for(Rank culprit, const std::string& reason) {
-  if (failing_.ok()) culprit_ = culprit;
-  fail(failure(Code::aborted, "given up by {}: {}", names_.of(rank_), reason));
-}
-
 void CommunicatorContext::settle_failure(Instant now) {
-  const Status status = failing_;
-  failed_ = status;
   path_test_at_ = kNever;
   fold_received();
   messages_.drop_deferred();
-  if (notify_peers_) {
-    for (std::uint32_t r = 0; r < size_; ++r) {
-      if (rank_of(r) == rank_ || (rank_of(r) == lost_ && undelivered_bytes_ == 0)) continue;
-      const std::uint64_t culprit = culprit_ == kNoRank ? 0 : index(culprit_) + 1;
-      outbox_.send(rank_of(r), MessageKind::failed, undelivered_bytes_,
-                   culprit << 32 | index(lost_));
-    }
+  if (failures_.settle(outbox_)) {
     messages_.send(now, outbox_);
     endpoint_->poll(now, completions_);
   }
@@ -435,17 +353,17 @@ void CommunicatorContext::settle_failure(Instant now) {
   std::vector<Status> reasons;
   for (const auto& operation : operations_.active()) {
     recorder_.enter(operation->epoch(), observe::Phase::failed, now);
-    reasons.push_back(failure_of(now, *operation, status));
+    reasons.push_back(failures_.status_of(now, *operation));
     operation->finish();
   }
   // The hook runs before any waiter is released, because a waiter may end the process.
-  if (failure_hook_) failure_hook_(reasons.empty() ? status : reasons.front());
+  failures_.call_hook(reasons.empty() ? failures_.status() : reasons.front());
   for (const auto& operation : over) {
     recorder_.enter(operation->epoch(), observe::Phase::done, now);
     operation->finish();
     operations_.complete(*operation, {});
   }
-  operations_.fail_all(reasons, status);
+  operations_.fail_all(reasons, failures_.status());
 }
 
 bool CommunicatorContext::quiet() const { return !messages_.has_deferred() && endpoint_->quiet(); }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,11 +15,12 @@
 #include "engine/core/network_estimates.hpp"
 #include "engine/core/operation.hpp"
 #include "engine/core/operation_queue.hpp"
-#include "engine/core/rank_names.hpp"
 #include "engine/core/retained_blocks.hpp"
 #include "engine/core/settings.hpp"
 #include "engine/core/unexpected_chunks.hpp"
 #include "engine/messages/message_sender.hpp"
+#include "engine/peers/failure_coordinator.hpp"
+#include "engine/peers/rank_names.hpp"
 #include "engine/receive/receive_team.hpp"
 #include "observe/counters.hpp"
 #include "observe/flight_recorder.hpp"
@@ -60,21 +60,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   /// Whether every message of this rank has reached its peer.
   bool quiet() const;
 
-  /// Ends every collective with an error of this rank's own, at the end of the current or next
-  /// `poll`; the other ranks learn that this one has given up.
-  void fail(const Status& status);
-  /// Ends every collective here and, with an error that names this rank, at the peers.
-  void abort(const std::string& reason);
-  /// The same because of a rank of the job, `culprit`, that need not be in this communicator.
-  void abort_for(Rank culprit, const std::string& reason);
-  /// After a failure: the rank of this communicator whose loss was the cause or, if the cause was
-  /// outside it, `culprit` as a rank of the job. kNoRank: none.
-  Rank lost() const { return lost_; }
-  Rank culprit() const { return culprit_; }
-  const Status& failure_status() const { return failed_; }
-  /// `poll` calls `hook` with the error when every collective ends, before any completion.
-  void on_failure(std::function<void(const Status&)> hook) { failure_hook_ = std::move(hook); }
-
   /// Traces collectives from now on; those in progress only in part.
   void trace_to(std::unique_ptr<observe::CommunicatorTrace> trace) {
     trace_ = std::move(trace);
@@ -110,6 +95,8 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   const observe::FlightRecorder& recorder() const { return recorder_; }
   /// Trace of this communicator; null: not traced.
   observe::CommunicatorTrace* trace() { return trace_.get(); }
+  FailureCoordinator& failures() { return failures_; }
+  const FailureCoordinator& failures() const { return failures_; }
   MessageSender& messages() { return messages_; }
   const MessageSender& messages() const { return messages_; }
   const RankNames& names() const { return names_; }
@@ -119,8 +106,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   bool every_chunk_arrives() const {
     return endpoint_->capabilities().has(device::Capability::every_chunk_arrives);
   }
-  /// Ends every collective because of an unusable chunk of `source`, which will not be sent again.
-  void fail_without_slow_path(Rank source);
   /// Whether a Broadcast of this size runs without a handshake, its root retaining a copy. The same
   /// on all ranks.
   bool retains_copy_of(std::uint64_t broadcast_bytes) const;
@@ -191,11 +176,7 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   void on_data(Instant now, Rank from, std::span<const std::byte> bytes);
   void on_immediate(Instant now, Rank from, std::uint64_t immediate);
   void deliver_pending(Instant now, Operation& operation);
-  void on_peer_failure(const device::Completion& completion);
-  void on_failed_message(Rank lost, Rank from, Rank culprit, std::uint32_t undelivered_bytes);
-  Status undelivered_status(Rank from, Rank to, std::uint32_t bytes) const;
   void test_paths(Instant now);
-  void note_failure(const Status& status, Rank lost, bool notify_peers);
   void discard_multicast();
   void take_submissions(Instant now);
   void begin_operations(Instant now);
@@ -210,7 +191,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   void watch_neighbours();
   void stop_watching();
   void settle_failure(Instant now);
-  Status failure_of(Instant now, const Operation& operation, const Status& cause) const;
 
   Rank rank_;
   std::uint32_t size_;
@@ -219,6 +199,7 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   device::SlotExchange* slot_exchange_;
   bool slots_lossy_;
   RankNames names_;
+  FailureCoordinator failures_;
   observe::Counters counters_;
   OperationQueue operations_;
   BarrierPolicy barriers_;
@@ -232,14 +213,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   NetworkEstimates network_;
   observe::FlightRecorder recorder_;
   std::unique_ptr<observe::CommunicatorTrace> trace_;
-  Status failed_;   ///< settled failure: no operation runs any more
-  Status failing_;  ///< noted failure, not settled yet
-  bool notify_peers_ = false;
-  /// Length of the packets that do not reach lost_, while short messages do; 0: lost_ is silent.
-  std::uint32_t undelivered_bytes_ = 0;
-  Rank culprit_ = kNoRank;
-  Rank lost_ = kNoRank;  ///< rank whose loss is the cause; this rank if it gave up
-  std::function<void(const Status&)> failure_hook_;
   protocol::Outbox outbox_;
   std::vector<Probe> probes_;
   std::array<device::Completion, 64> completions_;

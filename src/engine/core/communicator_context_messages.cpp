@@ -25,18 +25,18 @@ void CommunicatorContext::on_completion(Instant now, const device::Completion& c
       return;
     case device::Opcode::send:
       messages_.on_sent(completion.work_id);
-      if (completion.code == Code::peer_failed) on_peer_failure(completion);
+      if (completion.code == Code::peer_failed) failures_.on_peer_failure(completion);
       return;
     case device::Opcode::probe:
       probes_.push_back({completion.peer, static_cast<std::uint32_t>(completion.immediate)});
       return;
     case device::Opcode::failure:
-      on_peer_failure(completion);
+      failures_.on_peer_failure(completion);
       return;
     default:
       // Work to a lost peer ends before the loss itself is reported; the cause is the same.
       if (completion.code == Code::peer_failed) {
-        on_peer_failure(completion);
+        failures_.on_peer_failure(completion);
       } else if (Operation* operation =
                      operations_.find(static_cast<std::uint32_t>(completion.work_id >> 32))) {
         operation->on_completion(now, completion);
@@ -81,7 +81,7 @@ void CommunicatorContext::on_data(Instant now, Rank from, std::span<const std::b
   }
   pending_data_bytes_ += bytes.size();
   if (pending_data_bytes_ > 2 * BarrierPolicy::kMaxUnexpectedBytes) {
-    fail(failure(
+    failures_.fail(failure(
         Code::peer_failed,
         "{} sent data for collective #{}, which this rank has not called: at most {} bytes may be "
         "unexpected",
@@ -95,10 +95,11 @@ void CommunicatorContext::on_data(Instant now, Rank from, std::span<const std::b
 void CommunicatorContext::reject_data(const Operation& operation, Rank from, std::uint32_t slot) {
   reject_message();
   const Description& what = operation.description();
-  fail(failure(Code::invalid_argument,
-               "{} sent data in slot {}, which {} by {} does not have: call the same collective "
-               "with the same algorithm on all ranks",
-               names_.of(from), slot, what.operation, what.algorithm));
+  failures_.fail(
+      failure(Code::invalid_argument,
+              "{} sent data in slot {}, which {} by {} does not have: call the same collective "
+              "with the same algorithm on all ranks",
+              names_.of(from), slot, what.operation, what.algorithm));
 }
 
 void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std::byte> bytes) {
@@ -108,14 +109,7 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
     ++counters_.messages_rejected;
     return;
   }
-  if (message->kind == MessageKind::failed) {
-    const auto lost = static_cast<std::uint32_t>(message->argument);
-    const auto culprit = static_cast<std::uint32_t>(message->argument >> 32);
-    if (lost < size_)
-      on_failed_message(rank_of(lost), from, culprit == 0 ? kNoRank : rank_of(culprit - 1),
-                        message->epoch);
-    return;
-  }
+  if (message->kind == MessageKind::failed) return failures_.on_notice(from, *message);
   if (message->kind == MessageKind::delivered) return on_delivery_ack(from, message->epoch);
   if (on_slot_message(now, from, *message)) return;
   if (Operation* operation = operations_.find(message->epoch)) {
@@ -124,7 +118,8 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
     if (message->kind == MessageKind::fetch_request) answer_late(now, from, *message);
     // An aggregator may refuse a call that is already over at this rank, because it learns late
     // what was called.
-    if (message->kind == MessageKind::refused) fail(refusal_status(names_.of(from), *message));
+    if (message->kind == MessageKind::refused)
+      failures_.fail(refusal_status(names_.of(from), *message));
   } else if (pending_.size() < kMaxPendingMessages) {
     pending_.keep(message->epoch, {from, *message});
   } else {

@@ -114,10 +114,11 @@ bool SlotExchangeOperation::poll(Instant now) {
 
 bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
   if (entry.header != header_) {
-    context().fail(failure(Code::invalid_argument,
-                           "{} called {}, but {} called {}: check that all ranks call the same",
-                           context().names().of(entry.from), text_of(entry.header),
-                           context().names().of(context().rank()), text_of(header_)));
+    context().failures().fail(
+        failure(Code::invalid_argument,
+                "{} called {}, but {} called {}: check that all ranks call the same",
+                context().names().of(entry.from), text_of(entry.header),
+                context().names().of(context().rank()), text_of(header_)));
     return false;
   }
   if (entry.block.empty()) return true;
@@ -132,10 +133,11 @@ bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
 void SlotExchangeOperation::request_missing(Instant now) {
   for (const Rank rank : slot_exchange_->missing()) {
     if (!context().has_closed(rank)) continue;
-    return context().fail(failure(Code::peer_failed,
-                                  "{} has closed its side, but its entry is missing: call the same "
-                                  "collectives on all ranks before closing",
-                                  context().names().of(rank)));
+    return context().failures().fail(
+        failure(Code::peer_failed,
+                "{} has closed its side, but its entry is missing: call the same "
+                "collectives on all ranks before closing",
+                context().names().of(rank)));
   }
   request_at_ = now + request_after_;
   request_after_ = std::min(2 * request_after_, kRequestIntervalMax);

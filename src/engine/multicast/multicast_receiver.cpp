@@ -22,7 +22,7 @@ void MulticastReceiver::start() {
 
 void MulticastReceiver::on_malformed(Rank source) {
   ++context().counters().chunks_malformed;
-  if (call_.lossless) context().fail_without_slow_path(source);
+  if (call_.lossless) context().failures().fail_without_slow_path(source);
 }
 
 /// Handles a chunk that does not fit the layout: a damaged or forged header or, if its payload is
@@ -37,10 +37,11 @@ void MulticastReceiver::on_misfit(const device::ReceivedChunk& chunk,
 }
 
 void MulticastReceiver::on_other_sizes(Rank source, std::size_t bytes) {
-  context().fail(failure(Code::invalid_argument,
-                         "{} multicast {} bytes that do not fit this rank's call: call with the "
-                         "same sizes and root on all ranks",
-                         context().names().of(source), bytes));
+  context().failures().fail(
+      failure(Code::invalid_argument,
+              "{} multicast {} bytes that do not fit this rank's call: call with the "
+              "same sizes and root on all ranks",
+              context().names().of(source), bytes));
 }
 
 std::optional<MulticastReceiver::ChunkRef> MulticastReceiver::locate(std::uint32_t psn, Rank source,
@@ -87,7 +88,7 @@ void MulticastReceiver::on_chunk(Instant now, const device::ReceivedChunk& chunk
   if (place == nullptr) return;
   if (!queue_pair.copy_and_verify(chunk, place)) {
     ++counters.chunks_damaged;
-    if (call_.lossless) context().fail_without_slow_path(chunk.source);
+    if (call_.lossless) context().failures().fail_without_slow_path(chunk.source);
     return;
   }
   const std::uint32_t b = at->block;

@@ -124,10 +124,11 @@ void MulticastRecovery::cut_off(Instant now, protocol::CutoffReason reason) {
 
 /// Fails because the root, which must serve every request, no longer has the chunks.
 void MulticastRecovery::fail_unserved(Rank root) {
-  context().fail(failure(Code::peer_failed,
-                         "{} no longer has the chunks that are missing here: call the same "
-                         "collectives in the same order on all ranks",
-                         context().names().of(root)));
+  context().failures().fail(
+      failure(Code::peer_failed,
+              "{} no longer has the chunks that are missing here: call the same "
+              "collectives in the same order on all ranks",
+              context().names().of(root)));
 }
 
 std::uint64_t MulticastRecovery::key() {

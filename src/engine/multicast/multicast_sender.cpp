@@ -70,7 +70,7 @@ bool MulticastSender::poll(Instant now) {
   block_->begin_round();
   bool worked = block_->has_again() && block_->send_again();
   if (call_.ready && activated_ && !sent_all_) worked |= send_block(now);
-  if (!block_->status().ok()) context().fail(block_->status());
+  if (!block_->status().ok()) context().failures().fail(block_->status());
   return worked;
 }
 

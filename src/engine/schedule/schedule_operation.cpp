@@ -296,7 +296,7 @@ void ScheduleOperation::write_to_peer(Instant now, TaskIndex at) {
 
 void ScheduleOperation::on_completion(Instant, const device::Completion& completion) {
   if (completion.code != Code::ok) {
-    context().fail(
+    context().failures().fail(
         failure(completion.code, "a write to {} failed", context().names().of(completion.peer)));
     return;
   }
@@ -318,7 +318,7 @@ void ScheduleOperation::receive(Instant now, TaskIndex at, std::size_t arrival) 
   }
   const Result<device::MemoryKey> key = key_of(filled.target.buffer);
   if (!key) {
-    context().fail(key.status());
+    context().failures().fail(key.status());
     return;
   }
   const Task& task = call_.schedule->tasks()[at];
@@ -337,7 +337,7 @@ void ScheduleOperation::wait_keys(Instant now, TaskIndex at) {
     landing.resize(filled.target.size_bytes);
     auto memory_key = context().endpoint().register_memory(landing);
     if (!memory_key) {
-      context().fail(memory_key.status());
+      context().failures().fail(memory_key.status());
       return;
     }
     space_->keyed_keys[arrival] = *memory_key;
@@ -451,8 +451,8 @@ void ScheduleOperation::on_immediate(Instant, Rank from, std::uint32_t slot) {
 
 void ScheduleOperation::reject(Rank from, std::uint32_t slot, const std::string& what) {
   ++context().counters().messages_rejected;
-  context().fail(failure(Code::invalid_argument, "{} sent in slot {} {}",
-                         context().names().of(from), slot, what));
+  context().failures().fail(failure(Code::invalid_argument, "{} sent in slot {} {}",
+                                    context().names().of(from), slot, what));
 }
 
 // ---- Computing ----------------------------------------------------------------------------------

@@ -32,11 +32,11 @@ void close_context(engine::CommunicatorContext& context) {
   // Carries out a failure that was only noted, so that the peers hear of it.
   context.poll(now());
   context.part(now());
-  while (context.retains_blocks() && context.failure_status().ok()) {
+  while (context.retains_blocks() && !context.failures().settled()) {
     context.poll(now());
     wait_readable(context.endpoint());
   }
-  const bool well = context.failure_status().ok();
+  const bool well = !context.failures().settled();
   linger(context, well ? kCloseLinger : kFailedLinger);
   if (!well) return;
   context.announce_close(now());

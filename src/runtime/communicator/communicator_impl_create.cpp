@@ -314,7 +314,7 @@ Result<engine::ClockComparison> CommunicatorImpl::Creation::compare_clocks(Nanos
   if (end->done.load(std::memory_order_acquire) && end->status.ok()) return comparison;
   if (!end->done.load(std::memory_order_acquire)) {
     // The exchange writes to `comparison`, which ends with this function.
-    made_.context_->abort("the clocks were not compared in time");
+    made_.context_->failures().abort("the clocks were not compared in time");
     made_.context_->poll(now());
     return failure(Code::timeout,
                    "TUTTI_TRACE: the ranks' clocks were not compared after {} s at rank {}",
@@ -365,7 +365,7 @@ void CommunicatorImpl::Creation::arrange_dumps() {
   RankTrace* const trace = made_.progress_->trace();
   if (directory.empty() && trace == nullptr) return;
   made_.progress_->with_engine([&] {
-    made_.context_->on_failure([made = &made_, directory, trace](const Status& why) {
+    made_.context_->failures().on_failure([made = &made_, directory, trace](const Status& why) {
       // Before the application learns of the failure: it may end the process.
       if (trace != nullptr) complain_of(trace->write());
       if (directory.empty()) return;

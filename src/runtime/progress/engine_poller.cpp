@@ -67,7 +67,7 @@ bool EnginePoller::poll_busy() {
 }
 
 void EnginePoller::fail_all(const Status& status) {
-  for (engine::CommunicatorContext* context : contexts_) context->fail(status);
+  for (engine::CommunicatorContext* context : contexts_) context->failures().fail(status);
 }
 
 Instant EnginePoller::next_deadline() const {
