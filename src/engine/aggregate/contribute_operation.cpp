@@ -48,7 +48,7 @@ void ContributeOperation::start(Instant now, bool) {
   ++context().counters().in_network_calls;
   completion()->chunks_total = expected();
   context().recorder().enter(epoch(), observe::Phase::data, now);
-  context().watch(aggregator());
+  context().peers().watch(aggregator());
   last_ = plan_.segments() - 1;
   if (plan_.stays(last_, context().rank())) --last_;
   if (receives() && !open_placement()) return;

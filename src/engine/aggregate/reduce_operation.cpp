@@ -91,7 +91,7 @@ void ReduceOperation::start(Instant now, bool) {
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
     if (window_->left[r]) continue;
     // Ranks are watched between calls too: a job that died must not hold its window for ever.
-    context().watch(rank_of(r));
+    context().peers().watch(rank_of(r));
     outbox.send(rank_of(r), MessageKind::window, epoch(), window_->key(r).key);
   }
   context().messages().send(now, outbox);
@@ -106,7 +106,7 @@ void ReduceOperation::on_message(Instant now, Rank from, const Message& message)
   }
   window_->left[index(from)] = true;
   // The rank may close its endpoint now, so that its silence is no failure.
-  context().unwatch(from);
+  context().peers().unwatch(from);
   if (call_) {
     refuse(Refusal::left, index(from));
   } else if (std::all_of(window_->left.begin(), window_->left.end(),

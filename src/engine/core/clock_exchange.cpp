@@ -31,11 +31,11 @@ void ClockExchange::start(Instant now, bool) {
   const std::uint32_t size = context().size();
   completion()->chunks_total = kExchanges;
   if (!answers()) {
-    context().watch(kReference);
+    context().peers().watch(kReference);
     ask(now);
     return;
   }
-  for (std::uint32_t r = 1; r < size; ++r) context().watch(rank_of(r));
+  for (std::uint32_t r = 1; r < size; ++r) context().peers().watch(rank_of(r));
   answered_.resize(size);
   unanswered_ = std::uint64_t{size - 1} * kExchanges;
   outcome_.identity = identity_;

@@ -31,14 +31,14 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       slots_lossy_(slot_exchange_ != nullptr && slot_exchange_->loses()),
       names_(std::move(names)),
       failures_(rank, size, names_),
+      peers_(rank, size, *endpoint_, settings.path_test_interval),
       operations_(settings.first_epoch, counters_),
       barriers_(settings_, endpoint_->capabilities().has(device::Capability::lossless)),
       messages_(*endpoint_, counters_),
       unexpected_chunks_(settings_.window_bytes),
       delivery_acks_(size, settings.first_epoch, settings.ack_delay),
       retained_(rank, *endpoint_, 2 * settings.ack_delay),
-      network_(settings.assumed_bytes_per_second),
-      path_test_at_(settings.path_test_interval.count() > 0 ? Instant{} : kNever) {
+      network_(settings.assumed_bytes_per_second) {
   place_here();
 }
 
@@ -61,7 +61,7 @@ bool CommunicatorContext::poll(Instant now) {
   constexpr std::uint32_t kSlotOnlyRounds = 16;
   const bool briefly = only_slot_exchange_active() && ++rounds_slot_only_ % kSlotOnlyRounds != 0;
   if (briefly && poll_inline(now)) return operations_.active().empty();
-  if (now >= path_test_at_) test_paths(now);
+  if (peers_.path_test_due(now)) peers_.test_paths(now, operations_.progress());
   bool worked = poll_endpoint(now);
   messages_.post_deferred(now);
   if (team_) {
@@ -247,7 +247,7 @@ void CommunicatorContext::begin(Instant now, std::unique_ptr<Operation> begun) {
   const Description& what = operation.description();
   recorder_.begin(epoch, what.operation, what.algorithm, what.root, what.bytes, now);
   // A slot exchange starts failure detection itself, once it takes long.
-  if (!operation.meets()) watch_neighbours();
+  if (!operation.meets()) peers_.watch_neighbours();
   const bool votes = operation.prepare(*this);
   operation.begin(now, epoch, barriers_.needed(operation, votes), *this, *this);
   if (!unexpected_chunks_.empty()) {
@@ -288,7 +288,8 @@ void CommunicatorContext::end(Instant now, std::size_t position) {
     delivery_acks_.begun_by_all(over->epoch());
     retained_.release(delivery_acks_);
   }
-  if (operations_.idle()) stop_watching();
+  // A closing rank waits for delivery ACKs, so it must notice the death of a rank that owes one.
+  if (operations_.idle() && !closing_) peers_.unwatch_all();
   const bool viewed = team_ && team_->epoch() == over->epoch();
   if (viewed) {
     team_->publish({.state = ReceiveView::State::over, .epoch = over->epoch()});
@@ -298,47 +299,8 @@ void CommunicatorContext::end(Instant now, std::size_t position) {
   if (team_) team_->retire(std::move(over));
 }
 
-void CommunicatorContext::watch(Rank peer) {
-  if (peer == rank_ || std::find(watched_.begin(), watched_.end(), peer) != watched_.end()) return;
-  watched_.push_back(peer);
-  endpoint_->watch(peer, true);
-}
-
-void CommunicatorContext::watch_all() {
-  for (std::uint32_t r = 0; r < size_; ++r) watch(rank_of(r));
-}
-
-void CommunicatorContext::unwatch(Rank peer) {
-  std::erase(watched_, peer);
-  endpoint_->watch(peer, false);
-}
-
-/// Missing chunks or slots alone make no rank send a long frame, so a path that loses them shows
-/// only by a test; collectives that progress cause none.
-void CommunicatorContext::test_paths(Instant now) {
-  const std::uint64_t progress = operations_.progress();
-  if (std::exchange(progress_, progress) == progress) {
-    for (const Rank peer : watched_) endpoint_->test_path(peer);
-  }
-  path_test_at_ = now + settings_.path_test_interval;
-}
-
-void CommunicatorContext::watch_neighbours() {
-  const std::uint32_t me = index(rank_);
-  watch(rank_of((me + 1) % size_));
-  watch(rank_of((me + size_ - 1) % size_));
-}
-
-void CommunicatorContext::stop_watching() {
-  // A closing rank waits for delivery ACKs, so that it must notice the death of a rank that owes
-  // one.
-  if (closing_) return;
-  for (const Rank peer : watched_) endpoint_->watch(peer, false);
-  watched_.clear();
-}
-
 void CommunicatorContext::settle_failure(Instant now) {
-  path_test_at_ = kNever;
+  peers_.stop_path_tests();
   fold_received();
   messages_.drop_deferred();
   if (failures_.settle(outbox_)) {
@@ -369,10 +331,8 @@ void CommunicatorContext::settle_failure(Instant now) {
 bool CommunicatorContext::quiet() const { return !messages_.has_deferred() && endpoint_->quiet(); }
 
 Instant CommunicatorContext::next_deadline() const {
-  Instant deadline = std::min({endpoint_->next_deadline(), operations_.next_deadline(), stop_check_,
-                               delivery_acks_.due(), retained_.next_deadline()});
-  if (!watched_.empty()) deadline = std::min(deadline, path_test_at_);
-  return deadline;
+  return std::min({endpoint_->next_deadline(), operations_.next_deadline(), peers_.next_deadline(),
+                   stop_check_, delivery_acks_.due(), retained_.next_deadline()});
 }
 
 }  // namespace tutti::engine

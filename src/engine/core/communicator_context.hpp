@@ -20,6 +20,7 @@
 #include "engine/core/unexpected_chunks.hpp"
 #include "engine/messages/message_sender.hpp"
 #include "engine/peers/failure_coordinator.hpp"
+#include "engine/peers/peer_watch.hpp"
 #include "engine/peers/rank_names.hpp"
 #include "engine/receive/receive_team.hpp"
 #include "observe/counters.hpp"
@@ -97,6 +98,7 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   observe::CommunicatorTrace* trace() { return trace_.get(); }
   FailureCoordinator& failures() { return failures_; }
   const FailureCoordinator& failures() const { return failures_; }
+  PeerWatch& peers() { return peers_; }
   MessageSender& messages() { return messages_; }
   const MessageSender& messages() const { return messages_; }
   const RankNames& names() const { return names_; }
@@ -123,12 +125,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   bool drained() const { return drained_; }
   std::uint64_t request_drain() { return team_ ? team_->request_drain() : 0; }
   bool looked(std::uint64_t drain) const { return team_ ? team_->looked(drain) : drained_; }
-  /// Until no collective runs, the silence of this peer is a failure; for peers that an operation
-  /// waits for.
-  void watch(Rank peer);
-  void watch_all();
-  /// The silence of this peer is no failure from now on.
-  void unwatch(Rank peer);
   /// The device's slot exchange for short collectives; null: none.
   device::SlotExchange* slot_exchange() { return slot_exchange_; }
   /// Whether a rank has announced that it closes.
@@ -176,7 +172,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   void on_data(Instant now, Rank from, std::span<const std::byte> bytes);
   void on_immediate(Instant now, Rank from, std::uint64_t immediate);
   void deliver_pending(Instant now, Operation& operation);
-  void test_paths(Instant now);
   void discard_multicast();
   void take_submissions(Instant now);
   void begin_operations(Instant now);
@@ -188,8 +183,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   std::vector<Rank> behind() const;
   bool on_slot_message(Instant now, Rank from, const protocol::Message& message);
   void serve_retained(Instant now);
-  void watch_neighbours();
-  void stop_watching();
   void settle_failure(Instant now);
 
   Rank rank_;
@@ -200,6 +193,7 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   bool slots_lossy_;
   RankNames names_;
   FailureCoordinator failures_;
+  PeerWatch peers_;
   observe::Counters counters_;
   OperationQueue operations_;
   BarrierPolicy barriers_;
@@ -220,10 +214,7 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   std::unique_ptr<ReceiveTeam> team_;
   ReceiveTeam::GracePeriod stopping_;  ///< while a failure waits for the workers
   Instant stop_check_ = kNever;        ///< set while it does
-  std::vector<Rank> watched_;
-  Instant path_test_at_;
-  std::uint64_t progress_ = 0;      ///< of all operations, at the last path test
-  bool closing_ = false;            ///< closing: watched peers stay watched
+  bool closing_ = false;
   Instant ask_acks_at_ = kNever;    ///< while closing
   std::vector<Rank> closed_ranks_;  ///< ranks that have announced their close
   bool drained_ = false;

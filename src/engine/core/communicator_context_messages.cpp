@@ -187,7 +187,7 @@ bool CommunicatorContext::on_slot_message(Instant now, Rank from, const Message&
       if (slots_lossy_) slot_exchange_->on_acked(from, message.epoch);
       if (message.argument == kGoes && !has_closed(from)) {
         closed_ranks_.push_back(from);
-        unwatch(from);
+        peers_.unwatch(from);
       }
       return true;
     default:
@@ -248,12 +248,12 @@ void CommunicatorContext::part(Instant now) {
   messages_.send(now, outbox_);
   closing_ = true;
   for (std::uint32_t r = 0; r < size_; ++r) {
-    if (!retained_.all_at(rank_of(r), delivery_acks_)) watch(rank_of(r));
+    if (!retained_.all_at(rank_of(r), delivery_acks_)) peers_.watch(rank_of(r));
   }
   if (!slots_lossy_) return;
   // Ranks that have not acknowledged are asked again until they do.
   ask_acks_at_ = now;
-  for (const Rank rank : behind()) watch(rank);
+  for (const Rank rank : behind()) peers_.watch(rank);
 }
 
 /// Delivers messages that arrived before their collective began here.

@@ -147,10 +147,10 @@ void SlotExchangeOperation::request_missing(Instant now) {
 
 void SlotExchangeOperation::watch_missing() {
   watch_at_ = kNever;
-  for (const Rank rank : slot_exchange_->missing()) context().watch(rank);
+  for (const Rank rank : slot_exchange_->missing()) context().peers().watch(rank);
   if (!slot_exchange_->slot_busy()) return;
   // A rank has not left an earlier exchange; only this rank may notice that it is dead.
-  context().watch_all();
+  context().peers().watch_all();
 }
 
 Instant SlotExchangeOperation::next_deadline() const {

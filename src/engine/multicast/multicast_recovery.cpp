@@ -77,7 +77,7 @@ void MulticastRecovery::declare(Instant now) {
     }
   }
   lost_.clear();
-  if (call_.retains_copy) context().watch(call_.layout.blocks().front().root);
+  if (call_.retains_copy) context().peers().watch(call_.layout.blocks().front().root);
   call_.dirty = true;
   call_.fetch->poll(now, call_.outbox);
 }

@@ -104,7 +104,7 @@ void MulticastSender::place_own_up_to(std::uint32_t psn) {
 /// only this rank would notice that it is dead.
 void MulticastSender::watch_readers() {
   if (std::exchange(readers_watched_, true)) return;
-  context().watch_all();
+  context().peers().watch_all();
 }
 
 void MulticastSender::note_stall(Instant now, bool stalled, bool worked) {

@@ -143,7 +143,8 @@ Status ScheduleOperation::prepare_call() {
 }
 
 void ScheduleOperation::start(Instant now, bool barrier) {
-  for (const Match& match : call_.schedule->arrivals()) context().watch(rank_of(match.peer));
+  for (const Match& match : call_.schedule->arrivals())
+    context().peers().watch(rank_of(match.peer));
   if (!barrier) {
     begin_tasks(now);
     return;
