@@ -36,9 +36,8 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       barriers_(settings_, endpoint_->capabilities().has(device::Capability::lossless)),
       messages_(*endpoint_, counters_),
       unexpected_chunks_(settings_.window_bytes),
-      delivery_acks_(size, settings.first_epoch, settings.ack_delay),
-      retained_(rank, *endpoint_, 2 * settings.ack_delay),
-      network_(settings.assumed_bytes_per_second) {
+      network_(settings.assumed_bytes_per_second),
+      retention_(rank, size, settings_, *endpoint_, messages_, network_, counters_) {
   place_here();
 }
 
@@ -70,7 +69,10 @@ bool CommunicatorContext::poll(Instant now) {
     worked |= poll_multicast(now);
   }
   worked |= poll_operations(now);
-  if (!failures_.noted()) serve_retained(now);
+  if (!failures_.noted()) {
+    request_due_acks(now);
+    retention_.serve(now);
+  }
   if (failures_.noted() && workers_stopped(now)) {
     settle_failure(now);
     return true;
@@ -284,10 +286,7 @@ void CommunicatorContext::end(Instant now, std::size_t position) {
   std::unique_ptr<Operation> over = operations_.take(position);
   recorder_.enter(over->epoch(), observe::Phase::done, now);
   over->finish();
-  if (over->begun_by_all()) {
-    delivery_acks_.begun_by_all(over->epoch());
-    retained_.release(delivery_acks_);
-  }
+  if (over->begun_by_all()) retention_.begun_by_all(over->epoch());
   // A closing rank waits for delivery ACKs, so it must notice the death of a rank that owes one.
   if (operations_.idle() && !closing_) peers_.unwatch_all();
   const bool viewed = team_ && team_->epoch() == over->epoch();
@@ -332,7 +331,7 @@ bool CommunicatorContext::quiet() const { return !messages_.has_deferred() && en
 
 Instant CommunicatorContext::next_deadline() const {
   return std::min({endpoint_->next_deadline(), operations_.next_deadline(), peers_.next_deadline(),
-                   stop_check_, delivery_acks_.due(), retained_.next_deadline()});
+                   stop_check_, retention_.next_deadline()});
 }
 
 }  // namespace tutti::engine

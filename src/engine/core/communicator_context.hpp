@@ -15,7 +15,7 @@
 #include "engine/core/network_estimates.hpp"
 #include "engine/core/operation.hpp"
 #include "engine/core/operation_queue.hpp"
-#include "engine/core/retained_blocks.hpp"
+#include "engine/core/retention.hpp"
 #include "engine/core/settings.hpp"
 #include "engine/core/unexpected_chunks.hpp"
 #include "engine/messages/message_sender.hpp"
@@ -28,7 +28,6 @@
 #include "observe/trace_log.hpp"
 #include "protocol/codec/data_message.hpp"
 #include "protocol/codec/message.hpp"
-#include "protocol/delivery_acks.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
@@ -54,7 +53,7 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   /// Begins to close: sends the delivery ACKs that peers wait for, and watches the ranks that may
   /// still need something of this one (`retains_blocks`).
   void part(Instant now);
-  bool retains_blocks() const { return !retained_.empty() || !behind().empty(); }
+  bool retains_blocks() const { return !retention_.empty() || !behind().empty(); }
   /// Once nothing is retained and all is quiet: tells the ranks that may still ask that this one
   /// closes.
   void announce_close(Instant now);
@@ -99,6 +98,7 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   FailureCoordinator& failures() { return failures_; }
   const FailureCoordinator& failures() const { return failures_; }
   PeerWatch& peers() { return peers_; }
+  Retention& retention() { return retention_; }
   MessageSender& messages() { return messages_; }
   const MessageSender& messages() const { return messages_; }
   const RankNames& names() const { return names_; }
@@ -107,17 +107,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   /// ranks.
   bool every_chunk_arrives() const {
     return endpoint_->capabilities().has(device::Capability::every_chunk_arrives);
-  }
-  /// Whether a Broadcast of this size runs without a handshake, its root retaining a copy. The same
-  /// on all ranks.
-  bool retains_copy_of(std::uint64_t broadcast_bytes) const;
-  /// Retains a copy of the block that this rank has sent in a collective.
-  void retain_block(Instant now, std::uint32_t epoch, std::span<const std::byte> block);
-  /// Answers a rank that misses chunks of a block that this rank retains or is about to.
-  void answer_from_copy(Instant now, Rank from, const protocol::Message& request);
-  /// Schedules a delivery ACK to `root`, which retains a copy of the block received.
-  void schedule_ack(Instant now, Rank root, std::uint32_t epoch) {
-    delivery_acks_.schedule(now, root, epoch);
   }
   /// Whether the last poll of the multicast queue pairs found nothing, so that missing chunks are
   /// not merely unread. With receive workers, `request_drain` asks them and `looked` tells whether
@@ -178,11 +167,9 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   void begin(Instant now, std::unique_ptr<Operation> begun);
   void end(Instant now, std::size_t position);
   bool poll_operations(Instant now);
-  void answer_late(Instant now, Rank from, const protocol::Message& message);
-  void on_delivery_ack(Rank from, std::uint32_t epoch);
   std::vector<Rank> behind() const;
   bool on_slot_message(Instant now, Rank from, const protocol::Message& message);
-  void serve_retained(Instant now);
+  void request_due_acks(Instant now);
   void settle_failure(Instant now);
 
   Rank rank_;
@@ -202,9 +189,8 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   std::uint64_t pending_data_bytes_ = 0;
   MessageSender messages_;
   UnexpectedChunks unexpected_chunks_;
-  protocol::DeliveryAcks delivery_acks_;
-  RetainedBlocks retained_;
   NetworkEstimates network_;
+  Retention retention_;
   observe::FlightRecorder recorder_;
   std::unique_ptr<observe::CommunicatorTrace> trace_;
   protocol::Outbox outbox_;

@@ -110,12 +110,16 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
     return;
   }
   if (message->kind == MessageKind::failed) return failures_.on_notice(from, *message);
-  if (message->kind == MessageKind::delivered) return on_delivery_ack(from, message->epoch);
+  if (message->kind == MessageKind::delivered) {
+    if (operations_.has_begun(message->epoch)) return retention_.on_ack(from, message->epoch);
+    ++counters_.messages_rejected;
+    return;
+  }
   if (on_slot_message(now, from, *message)) return;
   if (Operation* operation = operations_.find(message->epoch)) {
     operation->on_message(now, from, *message);
   } else if (operations_.has_begun(message->epoch)) {
-    if (message->kind == MessageKind::fetch_request) answer_late(now, from, *message);
+    if (message->kind == MessageKind::fetch_request) retention_.answer_late(now, from, *message);
     // An aggregator may refuse a call that is already over at this rank, because it learns late
     // what was called.
     if (message->kind == MessageKind::refused)
@@ -125,50 +129,6 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
   } else {
     ++counters_.messages_rejected;
   }
-}
-
-/// Answers a rank that misses chunks of a collective that is over here.
-void CommunicatorContext::answer_late(Instant now, Rank from, const Message& message) {
-  if (retained_.holds(message.epoch)) {
-    network_.observe_loss(true);
-    return answer_from_copy(now, from, message);
-  }
-  Message answer = message;
-  answer.kind = MessageKind::fetch_expired;
-  outbox_.send(from, answer);
-  messages_.send(now, outbox_);
-}
-
-// ---- retained blocks
-
-bool CommunicatorContext::retains_copy_of(std::uint64_t broadcast_bytes) const {
-  // Every receiver's ACK goes to the root itself.
-  constexpr std::uint32_t kMaxReceivers = 64;
-  return broadcast_bytes <= std::min(settings_.retain_bytes, settings_.window_bytes / 2) &&
-         size_ > 1 && size_ <= kMaxReceivers;
-}
-
-void CommunicatorContext::retain_block(Instant now, std::uint32_t epoch,
-                                       std::span<const std::byte> block) {
-  retained_.keep(now, epoch, block);
-  ++counters_.blocks_retained;
-  // All ACKs may have arrived before the last chunk left here.
-  retained_.release(delivery_acks_);
-}
-
-void CommunicatorContext::answer_from_copy(Instant now, Rank from, const Message& request) {
-  if (retained_.holds(request.epoch)) counters_.retained_ranges_served += request.range_count;
-  if (!retained_.ask(from, request, outbox_)) ++counters_.messages_rejected;
-  messages_.send(now, outbox_);
-}
-
-void CommunicatorContext::on_delivery_ack(Rank from, std::uint32_t epoch) {
-  if (!operations_.has_begun(epoch)) {
-    ++counters_.messages_rejected;
-    return;
-  }
-  delivery_acks_.on_ack(from, epoch);
-  retained_.release(delivery_acks_);
 }
 
 // ---- lossy slot exchanges
@@ -230,25 +190,18 @@ void CommunicatorContext::announce_close(Instant now) {
   messages_.send(now, outbox_);
 }
 
-/// Sends due delivery ACKs, and answers requests that arrived before the block was retained.
-void CommunicatorContext::serve_retained(Instant now) {
+void CommunicatorContext::request_due_acks(Instant now) {
   constexpr Nanoseconds kRequestInterval{20'000'000};
-  if (ask_acks_at_ <= now) {
-    request_slot_acks(now);
-    ask_acks_at_ = now + kRequestInterval;
-  }
-  if (delivery_acks_.due() <= now) counters_.delivery_acks_sent += delivery_acks_.send(outbox_);
-  if (retained_.next_deadline() <= now)
-    counters_.retained_ranges_served += retained_.serve(now, delivery_acks_, outbox_);
-  if (!outbox_.empty()) messages_.send(now, outbox_);
+  if (ask_acks_at_ > now) return;
+  request_slot_acks(now);
+  ask_acks_at_ = now + kRequestInterval;
 }
 
 void CommunicatorContext::part(Instant now) {
-  counters_.delivery_acks_sent += delivery_acks_.send(outbox_);
-  messages_.send(now, outbox_);
+  retention_.send_acks(now);
   closing_ = true;
   for (std::uint32_t r = 0; r < size_; ++r) {
-    if (!retained_.all_at(rank_of(r), delivery_acks_)) peers_.watch(rank_of(r));
+    if (!retention_.all_at(rank_of(r))) peers_.watch(rank_of(r));
   }
   if (!slots_lossy_) return;
   // Ranks that have not acknowledged are asked again until they do.

@@ -54,7 +54,7 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
   call_.chains = forced == 0 ? 1 : forced;
   call_.lossless = context.every_chunk_arrives();
   call_.retains_copy =
-      !call_.lossless && !call_.gather && context.retains_copy_of(call_.data_bytes);
+      !call_.lossless && !call_.gather && context.retention().covers(call_.data_bytes);
   if (!call_.gather || call_.data_bytes == 0 || context.size() < 2) return false;
   if (call_.lossless && forced == 0) {
     // No link is shared and no buffer can overrun: a full ring blocks its sender. Sending at once
@@ -175,7 +175,7 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
         legal = false;
       } else if (call_.retains_copy) {
         legal = sender_.has_block();
-        if (legal) context().answer_from_copy(now, from, message);
+        if (legal) context().retention().answer(now, from, message);
       } else {
         legal = call_.fetch->on_request(from, message, recovery_.key(), call_.outbox);
       }
@@ -259,9 +259,9 @@ void MulticastOperation::on_completion(Instant now, const device::Completion& co
 /// Retains the block at the root, or acknowledges it at a receiver.
 void MulticastOperation::leave_copy(Instant now) {
   if (sender_.has_block()) {
-    context().retain_block(now, call_.epoch, call_.own);
+    context().retention().keep(now, call_.epoch, call_.own);
   } else {
-    context().schedule_ack(now, description().root, call_.epoch);
+    context().retention().schedule_ack(now, description().root, call_.epoch);
   }
 }
 
