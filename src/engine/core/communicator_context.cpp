@@ -27,8 +27,6 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       size_(size),
       settings_(in_effect(settings, endpoint->capabilities())),
       endpoint_(std::move(endpoint)),
-      slot_exchange_(endpoint_->slot_exchange()),
-      slots_lossy_(slot_exchange_ != nullptr && slot_exchange_->loses()),
       names_(std::move(names)),
       failures_(rank, size, names_),
       peers_(rank, size, *endpoint_, settings.path_test_interval),
@@ -37,7 +35,9 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       messages_(*endpoint_, counters_),
       unexpected_chunks_(settings_.window_bytes),
       network_(settings.assumed_bytes_per_second),
-      retention_(rank, size, settings_, *endpoint_, messages_, network_, counters_) {
+      retention_(rank, size, settings_, *endpoint_, messages_, network_, counters_),
+      slots_(rank, size, endpoint_->slot_exchange(), messages_, peers_, counters_),
+      closing_(size, retention_, slots_, peers_) {
   place_here();
 }
 
@@ -70,7 +70,7 @@ bool CommunicatorContext::poll(Instant now) {
   }
   worked |= poll_operations(now);
   if (!failures_.noted()) {
-    request_due_acks(now);
+    closing_.poll(now);
     retention_.serve(now);
   }
   if (failures_.noted() && workers_stopped(now)) {
@@ -288,7 +288,7 @@ void CommunicatorContext::end(Instant now, std::size_t position) {
   over->finish();
   if (over->begun_by_all()) retention_.begun_by_all(over->epoch());
   // A closing rank waits for delivery ACKs, so it must notice the death of a rank that owes one.
-  if (operations_.idle() && !closing_) peers_.unwatch_all();
+  if (operations_.idle() && !closing_.begun()) peers_.unwatch_all();
   const bool viewed = team_ && team_->epoch() == over->epoch();
   if (viewed) {
     team_->publish({.state = ReceiveView::State::over, .epoch = over->epoch()});

@@ -18,7 +18,9 @@
 #include "engine/core/retention.hpp"
 #include "engine/core/settings.hpp"
 #include "engine/core/unexpected_chunks.hpp"
+#include "engine/exchange/slot_recovery.hpp"
 #include "engine/messages/message_sender.hpp"
+#include "engine/peers/close_protocol.hpp"
 #include "engine/peers/failure_coordinator.hpp"
 #include "engine/peers/peer_watch.hpp"
 #include "engine/peers/rank_names.hpp"
@@ -50,13 +52,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   bool poll(Instant now);
   /// When `poll` must be called even if nothing arrives.
   Instant next_deadline() const;
-  /// Begins to close: sends the delivery ACKs that peers wait for, and watches the ranks that may
-  /// still need something of this one (`retains_blocks`).
-  void part(Instant now);
-  bool retains_blocks() const { return !retention_.empty() || !behind().empty(); }
-  /// Once nothing is retained and all is quiet: tells the ranks that may still ask that this one
-  /// closes.
-  void announce_close(Instant now);
   /// Whether every message of this rank has reached its peer.
   bool quiet() const;
 
@@ -99,6 +94,8 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   const FailureCoordinator& failures() const { return failures_; }
   PeerWatch& peers() { return peers_; }
   Retention& retention() { return retention_; }
+  SlotRecovery& slots() { return slots_; }
+  CloseProtocol& closing() { return closing_; }
   MessageSender& messages() { return messages_; }
   const MessageSender& messages() const { return messages_; }
   const RankNames& names() const { return names_; }
@@ -114,14 +111,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   bool drained() const { return drained_; }
   std::uint64_t request_drain() { return team_ ? team_->request_drain() : 0; }
   bool looked(std::uint64_t drain) const { return team_ ? team_->looked(drain) : drained_; }
-  /// The device's slot exchange for short collectives; null: none.
-  device::SlotExchange* slot_exchange() { return slot_exchange_; }
-  /// Whether a rank has announced that it closes.
-  bool has_closed(Rank rank) const;
-  /// Asks ranks for their missing entries of the current exchange.
-  void request_entries(Instant now, std::span<const Rank> ranks);
-  /// Asks ranks that have not acknowledged an exchange which ones they have left.
-  void request_slot_acks(Instant now);
   /// A membership probe that has arrived.
   struct Probe {
     Rank source;
@@ -167,17 +156,12 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   void begin(Instant now, std::unique_ptr<Operation> begun);
   void end(Instant now, std::size_t position);
   bool poll_operations(Instant now);
-  std::vector<Rank> behind() const;
-  bool on_slot_message(Instant now, Rank from, const protocol::Message& message);
-  void request_due_acks(Instant now);
   void settle_failure(Instant now);
 
   Rank rank_;
   std::uint32_t size_;
   Settings settings_;
   std::unique_ptr<device::Endpoint> endpoint_;
-  device::SlotExchange* slot_exchange_;
-  bool slots_lossy_;
   RankNames names_;
   FailureCoordinator failures_;
   PeerWatch peers_;
@@ -191,6 +175,8 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   UnexpectedChunks unexpected_chunks_;
   NetworkEstimates network_;
   Retention retention_;
+  SlotRecovery slots_;
+  CloseProtocol closing_;
   observe::FlightRecorder recorder_;
   std::unique_ptr<observe::CommunicatorTrace> trace_;
   protocol::Outbox outbox_;
@@ -200,9 +186,6 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   std::unique_ptr<ReceiveTeam> team_;
   ReceiveTeam::GracePeriod stopping_;  ///< while a failure waits for the workers
   Instant stop_check_ = kNever;        ///< set while it does
-  bool closing_ = false;
-  Instant ask_acks_at_ = kNever;    ///< while closing
-  std::vector<Rank> closed_ranks_;  ///< ranks that have announced their close
   bool drained_ = false;
   std::uint32_t rounds_without_multicast_ = 0;  ///< polls since multicast was last polled
   std::uint32_t rounds_slot_only_ = 0;          ///< polls with nothing but a slot exchange active

@@ -1,6 +1,4 @@
 // The messages that a communicator exchanges with other ranks over reliable connections.
-#include <algorithm>
-
 #include "base/error.hpp"
 #include "engine/aggregate/window_plan.hpp"
 #include "engine/core/communicator_context.hpp"
@@ -13,8 +11,6 @@ using protocol::MessageKind;
 namespace {
 
 constexpr std::size_t kMaxPendingMessages = 1 << 16;
-constexpr std::uint64_t kGoes =
-    1;  // argument of MessageKind::slot_ack: the sender closes and answers no more requests
 
 }  // namespace
 
@@ -115,7 +111,7 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
     ++counters_.messages_rejected;
     return;
   }
-  if (on_slot_message(now, from, *message)) return;
+  if (slots_.on_message(now, from, *message)) return;
   if (Operation* operation = operations_.find(message->epoch)) {
     operation->on_message(now, from, *message);
   } else if (operations_.has_begun(message->epoch)) {
@@ -129,84 +125,6 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
   } else {
     ++counters_.messages_rejected;
   }
-}
-
-// ---- lossy slot exchanges
-
-/// False: the message does not concern the slot exchange.
-bool CommunicatorContext::on_slot_message(Instant now, Rank from, const Message& message) {
-  switch (message.kind) {
-    case MessageKind::slot_nack:
-      if (slots_lossy_ && slot_exchange_->resend(message.epoch)) ++counters_.slot_entries_resent;
-      return true;
-    case MessageKind::slot_ack_request:
-      if (slots_lossy_) outbox_.send(from, MessageKind::slot_ack, slot_exchange_->acked());
-      messages_.send(now, outbox_);
-      return true;
-    case MessageKind::slot_ack:
-      if (slots_lossy_) slot_exchange_->on_acked(from, message.epoch);
-      if (message.argument == kGoes && !has_closed(from)) {
-        closed_ranks_.push_back(from);
-        peers_.unwatch(from);
-      }
-      return true;
-    default:
-      return false;
-  }
-}
-
-void CommunicatorContext::request_entries(Instant now, std::span<const Rank> ranks) {
-  for (const Rank rank : ranks) {
-    outbox_.send(rank, MessageKind::slot_nack, slot_exchange_->exchange());
-    ++counters_.slot_entries_requested;
-  }
-  messages_.send(now, outbox_);
-}
-
-void CommunicatorContext::request_slot_acks(Instant now) {
-  for (const Rank rank : behind()) outbox_.send(rank, MessageKind::slot_ack_request, 0);
-  messages_.send(now, outbox_);
-}
-
-/// Ranks that may miss an entry of this rank in a lossy slot exchange; a rank that has closed needs
-/// none.
-std::vector<Rank> CommunicatorContext::behind() const {
-  if (!slots_lossy_) return {};
-  std::vector<Rank> ranks = slot_exchange_->unacked();
-  std::erase_if(ranks, [this](Rank one) { return has_closed(one); });
-  return ranks;
-}
-
-bool CommunicatorContext::has_closed(Rank rank) const {
-  return std::find(closed_ranks_.begin(), closed_ranks_.end(), rank) != closed_ranks_.end();
-}
-
-void CommunicatorContext::announce_close(Instant now) {
-  if (!slots_lossy_ || slot_exchange_->exchange() == 0) return;
-  for (std::uint32_t r = 0; r < size_; ++r) {
-    if (rank_of(r) == rank_ || has_closed(rank_of(r))) continue;
-    outbox_.send(rank_of(r), MessageKind::slot_ack, slot_exchange_->acked(), kGoes);
-  }
-  messages_.send(now, outbox_);
-}
-
-void CommunicatorContext::request_due_acks(Instant now) {
-  constexpr Nanoseconds kRequestInterval{20'000'000};
-  if (ask_acks_at_ > now) return;
-  request_slot_acks(now);
-  ask_acks_at_ = now + kRequestInterval;
-}
-
-void CommunicatorContext::part(Instant now) {
-  retention_.send_acks(now);
-  closing_ = true;
-  for (std::uint32_t r = 0; r < size_; ++r) {
-    if (!retention_.all_at(rank_of(r))) peers_.watch(rank_of(r));
-  }
-  if (!slots_lossy_) return;
-  // Ranks that have not acknowledged are asked again until they do.
-  ask_acks_at_ = now;
-  for (const Rank rank : behind()) peers_.watch(rank);
 }
 
 /// Delivers messages that arrived before their collective began here.

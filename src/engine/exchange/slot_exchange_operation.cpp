@@ -82,7 +82,7 @@ void SlotExchangeOperation::start(Instant now, bool) {
   ++context().counters().slot_exchanges;
   context().recorder().enter(epoch(), observe::Phase::data, now);
   completion()->chunks_total = 1;
-  slot_exchange_ = context().slot_exchange();
+  slot_exchange_ = context().endpoint().slot_exchange();
   slot_exchange_->enter(header_, own_);
   if (slot_exchange_->loses()) {
     request_after_ = kRequestAfter;
@@ -132,7 +132,7 @@ bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
 /// free it.
 void SlotExchangeOperation::request_missing(Instant now) {
   for (const Rank rank : slot_exchange_->missing()) {
-    if (!context().has_closed(rank)) continue;
+    if (!context().slots().has_closed(rank)) continue;
     return context().failures().fail(
         failure(Code::peer_failed,
                 "{} has closed its side, but its entry is missing: call the same "
@@ -141,8 +141,8 @@ void SlotExchangeOperation::request_missing(Instant now) {
   }
   request_at_ = now + request_after_;
   request_after_ = std::min(2 * request_after_, kRequestIntervalMax);
-  if (slot_exchange_->slot_busy()) context().request_slot_acks(now);
-  context().request_entries(now, slot_exchange_->missing());
+  if (slot_exchange_->slot_busy()) context().slots().request_acks(now);
+  context().slots().request_entries(now, slot_exchange_->missing());
 }
 
 void SlotExchangeOperation::watch_missing() {
