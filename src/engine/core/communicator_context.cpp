@@ -37,7 +37,8 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       network_(settings.assumed_bytes_per_second),
       retention_(rank, size, settings_, *endpoint_, messages_, network_, counters_),
       slots_(rank, size, endpoint_->slot_exchange(), messages_, peers_, counters_),
-      closing_(size, retention_, slots_, peers_) {
+      closing_(size, retention_, slots_, peers_),
+      router_(names_, operations_, failures_, messages_, retention_, slots_, counters_) {
   place_here();
 }
 
@@ -160,7 +161,7 @@ bool CommunicatorContext::poll_endpoint(Instant now) {
 }
 
 bool CommunicatorContext::take_completions(Instant now, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) on_completion(now, completions_[i]);
+  for (std::size_t i = 0; i < count; ++i) router_.on_completion(now, completions_[i]);
   return count > 0;
 }
 
@@ -251,14 +252,14 @@ void CommunicatorContext::begin(Instant now, std::unique_ptr<Operation> begun) {
   // A slot exchange starts failure detection itself, once it takes long.
   if (!operation.meets()) peers_.watch_neighbours();
   const bool votes = operation.prepare(*this);
-  operation.begin(now, epoch, barriers_.needed(operation, votes), *this, *this);
+  operation.begin(now, epoch, barriers_.needed(operation, votes), *this, router_);
   if (!unexpected_chunks_.empty()) {
     for (const UnexpectedChunks::Chunk& chunk : unexpected_chunks_.take(epoch)) {
       operation.on_unexpected_chunk(now, chunk.psn, chunk.source, chunk.payload());
     }
   }
   if (team_) team_->publish(operation.receive_view());
-  deliver_pending(now, operation);
+  router_.deliver_unexpected(now, operation);
 }
 
 bool CommunicatorContext::poll_operations(Instant now) {

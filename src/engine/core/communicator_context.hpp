@@ -11,7 +11,6 @@
 
 #include "device/device.hpp"
 #include "engine/core/barrier_policy.hpp"
-#include "engine/core/by_epoch.hpp"
 #include "engine/core/network_estimates.hpp"
 #include "engine/core/operation.hpp"
 #include "engine/core/operation_queue.hpp"
@@ -19,6 +18,7 @@
 #include "engine/core/settings.hpp"
 #include "engine/core/unexpected_chunks.hpp"
 #include "engine/exchange/slot_recovery.hpp"
+#include "engine/messages/message_router.hpp"
 #include "engine/messages/message_sender.hpp"
 #include "engine/peers/close_protocol.hpp"
 #include "engine/peers/failure_coordinator.hpp"
@@ -28,14 +28,13 @@
 #include "observe/counters.hpp"
 #include "observe/flight_recorder.hpp"
 #include "observe/trace_log.hpp"
-#include "protocol/codec/data_message.hpp"
 #include "protocol/codec/message.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::engine {
 
-class CommunicatorContext : private device::PlacementResolver, private RejectionSink {
+class CommunicatorContext : private device::PlacementResolver {
  public:
   CommunicatorContext(Rank rank, std::uint32_t size, const Settings& settings,
                       std::unique_ptr<device::Endpoint> endpoint, std::vector<std::string> names);
@@ -96,8 +95,8 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   Retention& retention() { return retention_; }
   SlotRecovery& slots() { return slots_; }
   CloseProtocol& closing() { return closing_; }
+  MessageRouter& router() { return router_; }
   MessageSender& messages() { return messages_; }
-  const MessageSender& messages() const { return messages_; }
   const RankNames& names() const { return names_; }
   NetworkEstimates& network() { return network_; }
   /// Whether no chunk can be lost, so that recovery and the handshake are left out. The same on all
@@ -111,45 +110,17 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   bool drained() const { return drained_; }
   std::uint64_t request_drain() { return team_ ? team_->request_drain() : 0; }
   bool looked(std::uint64_t drain) const { return team_ ? team_->looked(drain) : drained_; }
-  /// A membership probe that has arrived.
-  struct Probe {
-    Rank source;
-    std::uint32_t subgroup;
-  };
-  /// Moves out the membership probes received so far.
-  std::vector<Probe> take_probes() { return std::exchange(probes_, {}); }
 
  private:
-  struct PendingMessage {
-    Rank from;
-    protocol::Message message;
-  };
-
-  /// Data of a collective that this rank has not begun.
-  struct PendingData {
-    Rank from;
-    std::uint32_t slot;
-    std::vector<std::byte> payload;
-  };
-
   void place_here();
   device::Placement landing(const device::MessageHead& chunk, bool begins) override;
-  void reject_message() override { ++counters_.messages_rejected; }
-  void reject_chunk() override { ++counters_.chunks_malformed; }
-  void reject_data(const Operation& operation, Rank from, std::uint32_t slot) override;
   bool poll_endpoint(Instant now);
   bool take_completions(Instant now, std::size_t count);
   bool expects_multicast();
   bool poll_multicast(Instant now);
   bool poll_team(Instant now);
   bool workers_stopped(Instant now);
-  void on_completion(Instant now, const device::Completion& completion);
-  void on_message(Instant now, Rank from, std::span<const std::byte> bytes);
   void on_chunk(Instant now, const device::ReceivedChunk& chunk, device::MulticastQueuePair& pair);
-  void on_arrival(Instant now, const device::Completion& completion);
-  void on_data(Instant now, Rank from, std::span<const std::byte> bytes);
-  void on_immediate(Instant now, Rank from, std::uint64_t immediate);
-  void deliver_pending(Instant now, Operation& operation);
   void discard_multicast();
   void take_submissions(Instant now);
   void begin_operations(Instant now);
@@ -168,19 +139,16 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   observe::Counters counters_;
   OperationQueue operations_;
   BarrierPolicy barriers_;
-  ByEpoch<PendingMessage> pending_;
-  ByEpoch<PendingData> pending_data_;
-  std::uint64_t pending_data_bytes_ = 0;
   MessageSender messages_;
   UnexpectedChunks unexpected_chunks_;
   NetworkEstimates network_;
   Retention retention_;
   SlotRecovery slots_;
   CloseProtocol closing_;
+  MessageRouter router_;
   observe::FlightRecorder recorder_;
   std::unique_ptr<observe::CommunicatorTrace> trace_;
   protocol::Outbox outbox_;
-  std::vector<Probe> probes_;
   std::array<device::Completion, 64> completions_;
   std::array<device::ReceivedChunk, 256> chunks_;
   std::unique_ptr<ReceiveTeam> team_;

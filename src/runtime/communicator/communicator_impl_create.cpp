@@ -253,7 +253,7 @@ Status CommunicatorImpl::Creation::confirm_membership(Nanoseconds timeout) {
       next_probe = at + kProbeInterval;
     }
     made_.context_->poll(at);
-    for (const auto& probe : made_.context_->take_probes()) {
+    for (const auto& probe : made_.context_->router().take_probes()) {
       membership.on_probe(probe.source, probe.subgroup);
     }
     // A rank that hears every other one enters the barrier, which ends when all ranks do.

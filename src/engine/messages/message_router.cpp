@@ -1,20 +1,23 @@
-// The messages that a communicator exchanges with other ranks over reliable connections.
+#include "engine/messages/message_router.hpp"
+
 #include "base/error.hpp"
 #include "engine/aggregate/window_plan.hpp"
-#include "engine/core/communicator_context.hpp"
+#include "engine/core/barrier_policy.hpp"
+#include "protocol/codec/data_message.hpp"
 
 namespace tutti::engine {
 
-using protocol::Message;
 using protocol::MessageKind;
 
 namespace {
 
-constexpr std::size_t kMaxPendingMessages = 1 << 16;
+constexpr std::size_t kMaxUnexpectedMessages = 1 << 16;
+// Ranks that make the same calls stay below this.
+constexpr std::uint64_t kMaxUnexpectedBytes = 2 * BarrierPolicy::kMaxUnexpectedBytes;
 
 }  // namespace
 
-void CommunicatorContext::on_completion(Instant now, const device::Completion& completion) {
+void MessageRouter::on_completion(Instant now, const device::Completion& completion) {
   switch (completion.opcode) {
     case device::Opcode::receive:
       on_arrival(now, completion);
@@ -41,7 +44,7 @@ void CommunicatorContext::on_completion(Instant now, const device::Completion& c
 }
 
 // An immediate carries no message: its data was written to memory that this rank has named.
-void CommunicatorContext::on_arrival(Instant now, const device::Completion& completion) {
+void MessageRouter::on_arrival(Instant now, const device::Completion& completion) {
   if (completion.payload.empty()) {
     on_immediate(now, completion.peer, completion.immediate);
   } else if (protocol::is_data_message(completion.payload)) {
@@ -51,7 +54,7 @@ void CommunicatorContext::on_arrival(Instant now, const device::Completion& comp
   }
 }
 
-void CommunicatorContext::on_immediate(Instant now, Rank from, std::uint64_t immediate) {
+void MessageRouter::on_immediate(Instant now, Rank from, std::uint64_t immediate) {
   ++counters_.messages_received;
   if (Operation* operation = operations_.find(static_cast<std::uint32_t>(immediate >> 32))) {
     operation->on_immediate(now, from, static_cast<std::uint32_t>(immediate));
@@ -60,7 +63,7 @@ void CommunicatorContext::on_immediate(Instant now, Rank from, std::uint64_t imm
   }
 }
 
-void CommunicatorContext::on_data(Instant now, Rank from, std::span<const std::byte> bytes) {
+void MessageRouter::on_data(Instant now, Rank from, std::span<const std::byte> bytes) {
   ++counters_.messages_received;
   const auto message = protocol::decode_data(bytes);
   if (!message) {
@@ -75,20 +78,20 @@ void CommunicatorContext::on_data(Instant now, Rank from, std::span<const std::b
     ++counters_.messages_rejected;
     return;
   }
-  pending_data_bytes_ += bytes.size();
-  if (pending_data_bytes_ > 2 * BarrierPolicy::kMaxUnexpectedBytes) {
+  unexpected_data_bytes_ += bytes.size();
+  if (unexpected_data_bytes_ > kMaxUnexpectedBytes) {
     failures_.fail(failure(
         Code::peer_failed,
         "{} sent data for collective #{}, which this rank has not called: at most {} bytes may be "
         "unexpected",
-        names_.of(from), message->epoch, 2 * BarrierPolicy::kMaxUnexpectedBytes));
+        names_.of(from), message->epoch, kMaxUnexpectedBytes));
     return;
   }
-  pending_data_.keep(message->epoch,
-                     {from, message->slot, {message->payload.begin(), message->payload.end()}});
+  unexpected_data_.keep(message->epoch,
+                        {from, message->slot, {message->payload.begin(), message->payload.end()}});
 }
 
-void CommunicatorContext::reject_data(const Operation& operation, Rank from, std::uint32_t slot) {
+void MessageRouter::reject_data(const Operation& operation, Rank from, std::uint32_t slot) {
   reject_message();
   const Description& what = operation.description();
   failures_.fail(
@@ -98,7 +101,7 @@ void CommunicatorContext::reject_data(const Operation& operation, Rank from, std
               names_.of(from), slot, what.operation, what.algorithm));
 }
 
-void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std::byte> bytes) {
+void MessageRouter::on_message(Instant now, Rank from, std::span<const std::byte> bytes) {
   ++counters_.messages_received;
   const auto message = protocol::decode(bytes);
   if (!message) {
@@ -120,21 +123,20 @@ void CommunicatorContext::on_message(Instant now, Rank from, std::span<const std
     // what was called.
     if (message->kind == MessageKind::refused)
       failures_.fail(refusal_status(names_.of(from), *message));
-  } else if (pending_.size() < kMaxPendingMessages) {
-    pending_.keep(message->epoch, {from, *message});
+  } else if (unexpected_.size() < kMaxUnexpectedMessages) {
+    unexpected_.keep(message->epoch, {from, *message});
   } else {
     ++counters_.messages_rejected;
   }
 }
 
-/// Delivers messages that arrived before their collective began here.
-void CommunicatorContext::deliver_pending(Instant now, Operation& operation) {
+void MessageRouter::deliver_unexpected(Instant now, Operation& operation) {
   const std::uint32_t epoch = operation.epoch();
-  for (const PendingMessage& one : pending_.take(epoch)) {
+  for (const UnexpectedMessage& one : unexpected_.take(epoch)) {
     operation.on_message(now, one.from, one.message);
   }
-  for (const PendingData& one : pending_data_.take(epoch)) {
-    pending_data_bytes_ -= one.payload.size() + protocol::kDataHeaderBytes;
+  for (const UnexpectedData& one : unexpected_data_.take(epoch)) {
+    unexpected_data_bytes_ -= one.payload.size() + protocol::kDataHeaderBytes;
     operation.on_data(now, one.from, one.slot, one.payload);
   }
 }
