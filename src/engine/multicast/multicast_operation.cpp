@@ -52,7 +52,7 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
   call_.context = &context;
   const std::uint32_t forced = context.settings().chains;
   call_.chains = forced == 0 ? 1 : forced;
-  call_.lossless = context.every_chunk_arrives();
+  call_.lossless = context.endpoint().capabilities().has(device::Capability::every_chunk_arrives);
   call_.retains_copy =
       !call_.lossless && !call_.gather && context.retention().covers(call_.data_bytes);
   if (!call_.gather || call_.data_bytes == 0 || context.size() < 2) return false;
@@ -293,7 +293,8 @@ bool MulticastOperation::poll(Instant now) {
   if (!call_.fetch->idle()) call_.fetch->poll(now, call_.outbox);
   worked |= !call_.outbox.empty();
   flush(now);
-  if (ReceiveTeam* team = context().team(); team != nullptr && team->epoch() == call_.epoch) {
+  if (ReceiveTeam* team = context().receiver().team();
+      team != nullptr && team->epoch() == call_.epoch) {
     team->set_eager(sender_.credits().needed() || call_.fetch->has_deferred() ||
                     recovery_.gate().locked_answers() > 0);
   }

@@ -46,7 +46,7 @@ void MulticastRecovery::tick(Instant now) {
   if (!call_.may_miss_chunks() || now < next_tick_) return;
   if (call_.has_workers()) {
     gate_.judge_ends(*scanner_);
-  } else if (right_neighbour_done_ && context().drained()) {
+  } else if (right_neighbour_done_ && context().receiver().drained()) {
     for (std::uint32_t b = 0; b < call_.layout.blocks().size(); ++b) scanner_->ended(b);
   }
   next_tick_ = now + tick_interval();

@@ -342,7 +342,7 @@ void Communicator::abort(const std::string& reason) {
 
 std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() const {
   return state_->progress()->with_engine([&] {
-    state_->context().fold_received();
+    state_->context().receiver().fold_counts();
     auto all = observe::list(state_->context().counters());
     const device::EndpointCounters device = state_->context().endpoint().counters();
     all.insert(all.end(),

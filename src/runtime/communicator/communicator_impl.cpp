@@ -77,9 +77,9 @@ std::string CommunicatorImpl::describe() const {
                  ? std::string("turns learned")
                  : fmt::format("{} chain(s)", context_->settings().chains),
              capabilities.receive_window_bytes,
-             context_->team() == nullptr
+             context_->receiver().team() == nullptr
                  ? std::string("received by the owner of the engine")
-                 : fmt::format("{} receive worker(s)", context_->team()->size())) +
+                 : fmt::format("{} receive worker(s)", context_->receiver().team()->size())) +
          lines;
 }
 

@@ -92,8 +92,9 @@ bool EnginePoller::only_slot_exchanges() const {
 }
 
 bool EnginePoller::has_news() const {
-  return std::any_of(contexts_.begin(), contexts_.end(),
-                     [](const engine::CommunicatorContext* one) { return one->has_news(); });
+  return std::any_of(
+      contexts_.begin(), contexts_.end(),
+      [](const engine::CommunicatorContext* one) { return one->receiver().has_news(); });
 }
 
 // ---- sleeping -----------------------------------------------------------------------------------
@@ -105,7 +106,7 @@ bool EnginePoller::prepare_wait(Instant& deadline) {
     deadline = std::min(deadline, context->next_deadline());
     if (context->operations().has_submissions()) return false;
     blocked |= context->operations().blocked();
-    workers |= context->team() != nullptr;
+    workers |= context->receiver().has_workers();
   }
   if (deadline <= now()) return false;
   if (blocked) {

@@ -55,17 +55,17 @@ Progress::~Progress() {
 Status Progress::start_workers(engine::CommunicatorContext& context,
                                std::uint32_t receive_workers) {
   if (receive_workers == 0) return {};
-  if (Status status = context.use_receive_workers(receive_workers); !status) return status;
-  context.team()->on_news([this] { engine_.notify_sleeping_owner(); });
-  Status status = receive_threads_.attach(*context.team());
-  if (!status.ok()) context.stop_receive_workers();
+  if (Status status = context.receiver().use_workers(receive_workers); !status) return status;
+  context.receiver().team()->on_news([this] { engine_.notify_sleeping_owner(); });
+  Status status = receive_threads_.attach(*context.receiver().team());
+  if (!status.ok()) context.receiver().stop_workers();
   return status;
 }
 
 void Progress::stop_workers(engine::CommunicatorContext& context) {
-  if (context.team() == nullptr) return;
-  receive_threads_.detach(*context.team());
-  context.stop_receive_workers();
+  if (!context.receiver().has_workers()) return;
+  receive_threads_.detach(*context.receiver().team());
+  context.receiver().stop_workers();
 }
 
 Status Progress::add(engine::CommunicatorContext& context, std::uint32_t receive_workers) {
