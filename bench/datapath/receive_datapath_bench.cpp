@@ -75,7 +75,7 @@ Sample receive_once(const Staging& staging, const wire::Integrity& integrity,
   engine::CommunicatorContext context(rank_of(0), 2, {}, std::move(endpoint), {});
   auto operation = engine::MulticastOperation::broadcast(buffer, rank_of(1));
   const auto completion = operation->completion();
-  context.submit(std::move(operation));
+  context.operations().submit(std::move(operation));
   context.poll(runtime::now());
   pair.open();
   const Sample sample = timed([&] {

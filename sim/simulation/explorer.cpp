@@ -159,11 +159,11 @@ class Execution {
           verdict_ = failure(wrong.code(), "rank {}: {}", rank, wrong.message());
         }
       };
-      contexts_[rank]->submit(std::move(operation));
+      contexts_[rank]->operations().submit(std::move(operation));
     }
   }
   void settle(std::uint32_t rank) {
-    while (contexts_[rank]->poll(now_) || contexts_[rank]->has_submissions()) {
+    while (contexts_[rank]->poll(now_) || contexts_[rank]->operations().has_submissions()) {
     }
   }
 

@@ -318,7 +318,7 @@ void Simulation::work(std::uint32_t at) {
   Instant next = kNever;
   for (const std::uint32_t m : host.members) {
     const Member& member = members_[m];
-    worked |= member.context->has_submissions();
+    worked |= member.context->operations().has_submissions();
     const Instant chunk = member.endpoint->next_chunk();
     if (chunk != kNever) next = std::min(next, chunk + config_.host.moderation);
     next = std::min({next, member.context->next_deadline(), member.endpoint->next_completion()});
@@ -398,7 +398,7 @@ void Simulation::submit_one(Member& member, std::uint32_t number) {
   operation->completion()->callback = [this, at, number](const Status& status) {
     on_end(at, number, status);
   };
-  member.context->submit(std::move(operation));
+  member.context->operations().submit(std::move(operation));
 }
 
 void Simulation::on_end(std::uint32_t at, std::uint32_t number, const Status& status) {

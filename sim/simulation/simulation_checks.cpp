@@ -65,7 +65,7 @@ Status Simulation::check_member(const Member& member) const {
   std::uint64_t placed = 0;
   for (std::size_t i = 0; i < spec.collectives.size(); ++i) {
     const CollectiveSpec& what = spec.collectives[i];
-    chunks += chunks_of(what, ranks, member.rank, member.context->chunk_bytes());
+    chunks += chunks_of(what, ranks, member.rank, member.context->settings().chunk_bytes);
     if (spec.nic.carry_bytes) continue;
     const std::byte* all = shared_[member.communicator].absent[i].get();
     const bool gathers =

@@ -44,7 +44,7 @@ class Job {
         std::vector<std::string>{"rank 0", "rank 1", "rank 2"});
     auto exchange = std::make_unique<engine::ClockExchange>(&ticking, 7, outcome_);
     ended_ = exchange->completion();
-    context_->submit(std::move(exchange));
+    context_->operations().submit(std::move(exchange));
     poll();
   }
 
@@ -79,7 +79,7 @@ class Job {
       }
     }
     require(outcome_.bounds.exchanges() <= kExchanges);
-    require(ended_->done || !context_->failure_status().ok());
+    require(ended_->done || context_->failures().settled());
     if (ended_->done && ended_->status.ok() && index(me_) != 0) {
       require(outcome_.bounds.exchanges() == kExchanges);
     }

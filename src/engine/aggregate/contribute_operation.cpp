@@ -48,7 +48,7 @@ void ContributeOperation::start(Instant now, bool) {
   ++context().counters().in_network_calls;
   completion()->chunks_total = expected();
   context().recorder().enter(epoch(), observe::Phase::data, now);
-  context().watch(aggregator());
+  context().peers().watch(aggregator());
   last_ = plan_.segments() - 1;
   if (plan_.stays(last_, context().rank())) --last_;
   if (receives() && !open_placement()) return;
@@ -68,7 +68,7 @@ bool ContributeOperation::open_placement() {
   }
   auto key = context().endpoint().register_memory(landing_);
   if (!key) {
-    context().fail(key.status());
+    context().failures().fail(key.status());
     return false;
   }
   landing_key_ = *key;
@@ -90,7 +90,7 @@ void ContributeOperation::on_message(Instant, Rank from, const Message& message)
       granted_ = std::max(granted_, static_cast<std::uint32_t>(message.argument));
       return;
     case MessageKind::refused:
-      context().fail(refusal_status(context().name_of(aggregator()), message));
+      context().failures().fail(refusal_status(context().names().of(aggregator()), message));
       return;
     default:
       ++context().counters().messages_rejected;
@@ -199,8 +199,8 @@ void ContributeOperation::join(std::uint32_t in_block) {
 
 void ContributeOperation::on_completion(Instant, const device::Completion& completion) {
   if (completion.code != Code::ok) {
-    context().fail(
-        failure(completion.code, "{} refused a contribution", context().name_of(completion.peer)));
+    context().failures().fail(failure(completion.code, "{} refused a contribution",
+                                      context().names().of(completion.peer)));
     return;
   }
   acknowledged_ = true;
@@ -234,7 +234,7 @@ void InNetworkLeave::on_message(Instant, Rank from, const Message& message) {
 void InNetworkLeave::start(Instant now, bool) {
   protocol::Outbox outbox;
   outbox.send(rank_of(context().size() - 1), MessageKind::leave, epoch());
-  context().send(now, outbox);
+  context().messages().send(now, outbox);
 }
 
 }  // namespace tutti::engine

@@ -91,10 +91,10 @@ void ReduceOperation::start(Instant now, bool) {
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
     if (window_->left[r]) continue;
     // Ranks are watched between calls too: a job that died must not hold its window for ever.
-    context().watch(rank_of(r));
+    context().peers().watch(rank_of(r));
     outbox.send(rank_of(r), MessageKind::window, epoch(), window_->key(r).key);
   }
-  context().send(now, outbox);
+  context().messages().send(now, outbox);
   context().recorder().enter(epoch(), observe::Phase::ready, now);
 }
 
@@ -106,7 +106,7 @@ void ReduceOperation::on_message(Instant now, Rank from, const Message& message)
   }
   window_->left[index(from)] = true;
   // The rank may close its endpoint now, so that its silence is no failure.
-  context().unwatch(from);
+  context().peers().unwatch(from);
   if (call_) {
     refuse(Refusal::left, index(from));
   } else if (std::all_of(window_->left.begin(), window_->left.end(),
@@ -122,7 +122,7 @@ void ReduceOperation::all_left() {
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
     outbox.send(rank_of(r), MessageKind::leave, epoch());
   }
-  context().send(now_, outbox);
+  context().messages().send(now_, outbox);
   if (window_->on_end) window_->on_end({});
 }
 
@@ -189,12 +189,13 @@ void ReduceOperation::refuse(Refusal refusal, std::uint32_t rank) {
     outbox.send(rank_of(r), MessageKind::refused, epoch(),
                 std::uint64_t{static_cast<std::uint32_t>(refusal)} << 32 | rank);
   }
-  context().send(now_, outbox);
-  context().fail(failure(Code::invalid_argument, "{}", describe(refusal, rank_of(rank))));
+  context().messages().send(now_, outbox);
+  context().failures().fail(
+      failure(Code::invalid_argument, "{}", describe(refusal, rank_of(rank))));
 }
 
 void ReduceOperation::submit_successor() {
-  context().submit(std::make_unique<ReduceOperation>(window_));
+  context().operations().submit(std::make_unique<ReduceOperation>(window_));
 }
 
 // ---- reducing -----------------------------------------------------------------------------------
@@ -314,7 +315,7 @@ void ReduceOperation::broadcast(std::uint32_t group, std::uint32_t first_cell) {
     window->give_back(first_cell, size);
     if (!status.ok() && window->on_end) window->on_end(status);
   };
-  context().submit(std::move(operation));
+  context().operations().submit(std::move(operation));
   ++context().counters().in_network_results;
   if (group + 1 == plan_.groups()) submit_successor();
 }
@@ -325,8 +326,8 @@ void ReduceOperation::on_completion(Instant, const device::Completion& completio
   window_->give_back(cell, 1);
   --posted_;
   if (completion.code != Code::ok) {
-    context().fail(
-        failure(completion.code, "{} refused its result", context().name_of(completion.peer)));
+    context().failures().fail(
+        failure(completion.code, "{} refused its result", context().names().of(completion.peer)));
   }
 }
 
@@ -341,7 +342,7 @@ void ReduceOperation::return_credits(Instant now) {
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
     outbox.send(rank_of(r), MessageKind::pulse, epoch(), granted_);
   }
-  context().send(now, outbox);
+  context().messages().send(now, outbox);
 }
 
 // ---- state --------------------------------------------------------------------------------------

@@ -31,11 +31,11 @@ void ClockExchange::start(Instant now, bool) {
   const std::uint32_t size = context().size();
   completion()->chunks_total = kExchanges;
   if (!answers()) {
-    context().watch(kReference);
+    context().peers().watch(kReference);
     ask(now);
     return;
   }
-  for (std::uint32_t r = 1; r < size; ++r) context().watch(rank_of(r));
+  for (std::uint32_t r = 1; r < size; ++r) context().peers().watch(rank_of(r));
   answered_.resize(size);
   unanswered_ = std::uint64_t{size - 1} * kExchanges;
   outcome_.identity = identity_;
@@ -46,7 +46,7 @@ void ClockExchange::start(Instant now, bool) {
 void ClockExchange::ask(Instant now) {
   sent_ = true;
   asked_at_ = clock_();
-  context().send_data(now, kReference, epoch(), asked_, {});
+  context().messages().send_data(now, kReference, epoch(), asked_, {});
 }
 
 void ClockExchange::on_data(Instant now, Rank from, std::uint32_t slot,
@@ -70,7 +70,7 @@ void ClockExchange::answer(Instant now, Rank from, std::uint32_t slot) {
   ++next;
   --unanswered_;
   const Answer reply{clock_(), outcome_.origin, identity_};
-  context().send_data(now, from, epoch(), slot, std::as_bytes(std::span(&reply, 1)));
+  context().messages().send_data(now, from, epoch(), slot, std::as_bytes(std::span(&reply, 1)));
   over_ = unanswered_ == 0;
 }
 

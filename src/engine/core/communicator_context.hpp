@@ -1,50 +1,40 @@
-// One communicator at one rank, as the engine runs it: its endpoint, the collectives in flight, and
-// the state that their machines share. Poll-driven: it never blocks, sleeps or reads a clock.
-//
-// Collectives run in the order of submission, which is the same on all ranks and numbers them (the
-// epoch). The data phases of two collectives never overlap at one rank: the next begins when this
-// one is locally complete, while its handshake and its neighbours' fetches continue.
+// One communicator at one rank, as the engine runs it: its endpoint, and the parts between which
+// `poll` moves what arrives, what is sent and what has ended. Poll-driven: it never blocks, sleeps
+// or reads a clock.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "device/device.hpp"
-#include "engine/core/by_epoch.hpp"
-#include "engine/core/message_buffers.hpp"
+#include "engine/core/barrier_policy.hpp"
+#include "engine/core/network_estimates.hpp"
 #include "engine/core/operation.hpp"
-#include "engine/core/retained_blocks.hpp"
+#include "engine/core/operation_queue.hpp"
+#include "engine/core/retention.hpp"
 #include "engine/core/settings.hpp"
-#include "engine/core/submission_queue.hpp"
-#include "engine/core/unexpected_chunks.hpp"
-#include "engine/receive/receive_team.hpp"
+#include "engine/exchange/slot_recovery.hpp"
+#include "engine/messages/message_router.hpp"
+#include "engine/messages/message_sender.hpp"
+#include "engine/peers/close_protocol.hpp"
+#include "engine/peers/failure_coordinator.hpp"
+#include "engine/peers/peer_watch.hpp"
+#include "engine/peers/rank_names.hpp"
+#include "engine/receive/chunk_receiver.hpp"
 #include "observe/counters.hpp"
 #include "observe/flight_recorder.hpp"
 #include "observe/trace_log.hpp"
-#include "protocol/codec/data_message.hpp"
-#include "protocol/codec/message.hpp"
-#include "protocol/cutoff.hpp"
-#include "protocol/delivery_acks.hpp"
-#include "protocol/send_schedule.hpp"
-#include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::engine {
 
-class CommunicatorContext : private device::PlacementResolver, private RejectionSink {
+class CommunicatorContext {
  public:
   CommunicatorContext(Rank rank, std::uint32_t size, const Settings& settings,
                       std::unique_ptr<device::Endpoint> endpoint, std::vector<std::string> names);
-
-  /// Hands over a collective. Any thread; lock-free.
-  void submit(std::unique_ptr<Operation> operation) { submitted_.push(std::move(operation)); }
-  bool has_submissions() const { return !submitted_.empty(); }
 
   /// Starts a collective at once and polls it, if no other work has to come first; otherwise leaves
   /// it to the caller to submit. Called by the owner.
@@ -58,36 +48,8 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
   bool poll(Instant now);
   /// When `poll` must be called even if nothing arrives.
   Instant next_deadline() const;
-  /// Whether an active operation asks for it (`Operation::begins_together`).
-  bool begins_together() const;
-  /// Whether data waits for room in a send queue.
-  bool blocked() const;
-  /// Begins to close: sends the delivery ACKs that peers wait for, and watches the ranks that may
-  /// still need something of this one (`retains_blocks`).
-  void part(Instant now);
-  bool retains_blocks() const { return !retained_.empty() || !behind().empty(); }
-  /// Once nothing is retained and all is quiet: tells the ranks that may still ask that this one
-  /// closes.
-  void announce_close(Instant now);
   /// Whether every message of this rank has reached its peer.
   bool quiet() const;
-  /// Whether a collective is queued or active.
-  bool busy() const { return !queued_.empty() || !active_.empty() || !submitted_.empty(); }
-
-  /// Ends every collective with an error of this rank's own, at the end of the current or next
-  /// `poll`; the other ranks learn that this one has given up.
-  void fail(const Status& status);
-  /// Ends every collective here and, with an error that names this rank, at the peers.
-  void abort(const std::string& reason);
-  /// The same because of a rank of the job, `culprit`, that need not be in this communicator.
-  void abort_for(Rank culprit, const std::string& reason);
-  /// After a failure: the rank of this communicator whose loss was the cause or, if the cause was
-  /// outside it, `culprit` as a rank of the job. kNoRank: none.
-  Rank lost() const { return lost_; }
-  Rank culprit() const { return culprit_; }
-  const Status& failure_status() const { return failed_; }
-  /// `poll` calls `hook` with the error when every collective ends, before any completion.
-  void on_failure(std::function<void(const Status&)> hook) { failure_hook_ = std::move(hook); }
 
   /// Traces collectives from now on; those in progress only in part.
   void trace_to(std::unique_ptr<observe::CommunicatorTrace> trace) {
@@ -95,228 +57,63 @@ class CommunicatorContext : private device::PlacementResolver, private Rejection
     recorder_.trace_to(trace_.get());
   }
 
-  /// Hands the receive sides of the queue pairs to `workers` workers, which the caller's threads
-  /// run from now on; no collective may be in progress. Code::unsupported if the device cannot.
-  Status use_receive_workers(std::uint32_t workers);
-  /// Takes the receive sides back; no thread may run a worker any more.
-  void stop_receive_workers();
-  /// The receive workers; null without any.
-  ReceiveTeam* team() { return team_.get(); }
-  /// Whether receive workers have news for `poll`.
-  bool has_news() const { return team_ && team_->has_news(); }
-  /// Adds the receive workers' counts to `counters`.
-  void fold_received() {
-    if (team_) team_->fold(counters_);
-  }
-
-  // For operations.
   Rank rank() const { return rank_; }
   std::uint32_t size() const { return size_; }
+  /// With the chunk and window sizes in effect.
   const Settings& settings() const { return settings_; }
   device::Endpoint& endpoint() { return *endpoint_; }
-  const device::Endpoint& endpoint() const { return *endpoint_; }
   observe::Counters& counters() { return counters_; }
   const observe::Counters& counters() const { return counters_; }
   observe::FlightRecorder& recorder() { return recorder_; }
   const observe::FlightRecorder& recorder() const { return recorder_; }
   /// Trace of this communicator; null: not traced.
   observe::CommunicatorTrace* trace() { return trace_.get(); }
-  protocol::Jitter& jitter() { return jitter_; }
-  /// Recent arrival rate of multicast data, in bytes per second.
-  std::uint64_t bytes_per_second() const { return bytes_per_second_; }
-  void observe_rate(std::uint64_t bytes, Nanoseconds time);
-  /// Whether chunks were lost in one of the last few collectives.
-  bool lossy() const { return loss_memory_ > 0; }
-  void observe_loss(bool lost) {
-    constexpr std::uint32_t kRememberedCollectives = 8;
-    loss_memory_ = lost ? kRememberedCollectives : loss_memory_ - std::min(loss_memory_, 1u);
-  }
-  /// How the senders of this communicator's Allgathers share the network.
-  protocol::SendSchedule& turn_taking() { return turn_taking_; }
-  /// This rank's vote on that schedule, filled in by the operations.
-  protocol::RateVote& vote() { return vote_; }
-  std::uint64_t window_bytes() const { return window_bytes_; }
-  /// Whether no chunk can be lost, so that recovery and the handshake are left out. The same on all
-  /// ranks.
-  bool every_chunk_arrives() const {
-    return endpoint_->capabilities().has(device::Capability::every_chunk_arrives);
-  }
-  /// Ends every collective because of an unusable chunk of `source`, which will not be sent again.
-  void fail_without_slow_path(Rank source);
-  /// Whether a Broadcast of this size runs without a handshake, its root retaining a copy. The same
-  /// on all ranks.
-  bool retains_copy_of(std::uint64_t broadcast_bytes) const;
-  /// Retains a copy of the block that this rank has sent in a collective.
-  void retain_block(Instant now, std::uint32_t epoch, std::span<const std::byte> block);
-  /// Answers a rank that misses chunks of a block that this rank retains or is about to.
-  void answer_from_copy(Instant now, Rank from, const protocol::Message& request);
-  /// Schedules a delivery ACK to `root`, which retains a copy of the block received.
-  void schedule_ack(Instant now, Rank root, std::uint32_t epoch) {
-    delivery_acks_.schedule(now, root, epoch);
-  }
-  /// Whether the last poll of the multicast queue pairs found nothing, so that missing chunks are
-  /// not merely unread. With receive workers, `request_drain` asks them and `looked` tells whether
-  /// they have answered.
-  bool drained() const { return drained_; }
-  std::uint64_t request_drain() { return team_ ? team_->request_drain() : 0; }
-  bool looked(std::uint64_t drain) const { return team_ ? team_->looked(drain) : drained_; }
-  std::uint32_t chunk_bytes() const { return chunk_bytes_; }
-  /// Sends the messages of an outbox over the reliable connections, and empties it.
-  void send(Instant now, protocol::Outbox& outbox);
-  /// Sends a schedule's data eagerly: it is copied, and leaves as soon as the device takes it.
-  void send_data(Instant now, Rank to, std::uint32_t epoch, std::uint32_t slot,
-                 std::span<const std::byte> payload);
-  /// Largest payload of send_data, in bytes.
-  std::size_t max_data_bytes() const {
-    return endpoint_->max_message_bytes() - protocol::kDataHeaderBytes;
-  }
-  /// Until no collective runs, the silence of this peer is a failure; for peers that an operation
-  /// waits for.
-  void watch(Rank peer);
-  void watch_all();
-  /// The silence of this peer is no failure from now on.
-  void unwatch(Rank peer);
-  /// "rank 2 (host b)".
-  std::string name_of(Rank rank) const;
-  /// The device's slot exchange for short collectives; null: none.
-  device::SlotExchange* slot_exchange() { return slot_exchange_; }
-  /// Whether a rank has announced that it closes.
-  bool has_closed(Rank rank) const;
-  /// Asks ranks for their missing entries of the current exchange.
-  void request_entries(Instant now, std::span<const Rank> ranks);
-  /// Asks ranks that have not acknowledged an exchange which ones they have left.
-  void request_slot_acks(Instant now);
-  /// A membership probe that has arrived.
-  struct Probe {
-    Rank source;
-    std::uint32_t subgroup;
-  };
-  /// Moves out the membership probes received so far.
-  std::vector<Probe> take_probes() { return std::exchange(probes_, {}); }
+
+  const RankNames& names() const { return names_; }
+  OperationQueue& operations() { return operations_; }
+  const OperationQueue& operations() const { return operations_; }
+  FailureCoordinator& failures() { return failures_; }
+  const FailureCoordinator& failures() const { return failures_; }
+  PeerWatch& peers() { return peers_; }
+  NetworkEstimates& network() { return network_; }
+  MessageSender& messages() { return messages_; }
+  MessageRouter& router() { return router_; }
+  ChunkReceiver& receiver() { return receiver_; }
+  const ChunkReceiver& receiver() const { return receiver_; }
+  Retention& retention() { return retention_; }
+  SlotRecovery& slots() { return slots_; }
+  CloseProtocol& closing() { return closing_; }
 
  private:
-  struct PendingMessage {
-    Rank from;
-    protocol::Message message;
-  };
-
-  /// Data of a collective that this rank has not begun.
-  struct PendingData {
-    Rank from;
-    std::uint32_t slot;
-    std::vector<std::byte> payload;
-  };
-
-  /// Most bytes that a rank may be sent for collectives that it has not begun; more waits for a
-  /// ready barrier.
-  static constexpr std::uint64_t kMaxUnexpectedBytes = 4 << 20;
-  /// Window bytes that a short multicast counts for: a datagram fills more of a receive queue than
-  /// its payload.
-  static constexpr std::uint64_t kMinUnconfirmedBytes = 2048;
-
-  void place_here();
-  device::Placement landing(const device::MessageHead& chunk, bool begins) override;
-  void reject_message() override { ++counters_.messages_rejected; }
-  void reject_chunk() override { ++counters_.chunks_malformed; }
-  void reject_data(const Operation& operation, Rank from, std::uint32_t slot) override;
-  bool poll_endpoint(Instant now);
   bool take_completions(Instant now, std::size_t count);
-  bool expects_multicast();
-  bool poll_multicast(Instant now);
-  bool poll_team(Instant now);
-  bool workers_stopped(Instant now);
-  void on_completion(Instant now, const device::Completion& completion);
-  void on_message(Instant now, Rank from, std::span<const std::byte> bytes);
-  void on_chunk(Instant now, const device::ReceivedChunk& chunk, device::MulticastQueuePair& pair);
-  void on_arrival(Instant now, const device::Completion& completion);
-  void on_data(Instant now, Rank from, std::span<const std::byte> bytes);
-  void on_immediate(Instant now, Rank from, std::uint64_t immediate);
-  void deliver_pending(Instant now, Operation& operation);
-  void post_or_defer(Instant now, const DeferredMessage& message);
-  bool post_message(Instant now, const DeferredMessage& message);
-  void post_deferred(Instant now);
-  void drop_deferred();
-  void on_peer_failure(const device::Completion& completion);
-  void on_failed_message(Rank lost, Rank from, Rank culprit, std::uint32_t undelivered_bytes);
-  Status undelivered_status(Rank from, Rank to, std::uint32_t bytes) const;
-  void test_paths(Instant now);
-  void note_failure(const Status& status, Rank lost, bool notify_peers);
-  void discard_multicast();
-  void take_submissions(Instant now);
   void begin_operations(Instant now);
   void begin(Instant now, std::unique_ptr<Operation> begun);
-  bool clear() const;
   void end(Instant now, std::size_t position);
-  bool barrier_needed(const Operation& operation, bool votes);
   bool poll_operations(Instant now);
-  void complete(Operation& operation, const Status& status);
-  void answer_late(Instant now, Rank from, const protocol::Message& message);
-  void on_delivery_ack(Rank from, std::uint32_t epoch);
-  std::vector<Rank> behind() const;
-  bool on_slot_message(Instant now, Rank from, const protocol::Message& message);
-  void serve_retained(Instant now);
-  void watch_neighbours();
-  void stop_watching();
   void settle_failure(Instant now);
-  Operation* find(std::uint32_t epoch);
-  Status failure_of(Instant now, const Operation& operation, const Status& cause) const;
 
   Rank rank_;
   std::uint32_t size_;
   Settings settings_;
   std::unique_ptr<device::Endpoint> endpoint_;
-  device::SlotExchange* slot_exchange_;
-  bool slots_lossy_;
-  std::vector<std::string> names_;
-  std::uint32_t chunk_bytes_;
-  std::uint64_t window_bytes_;
-  SubmissionQueue submitted_;
-  std::deque<std::unique_ptr<Operation>> queued_;
-  std::vector<std::unique_ptr<Operation>> active_;
-  std::uint32_t next_epoch_;
-  // Sent bytes that are not known to be consumed by every rank.
-  std::uint64_t unconfirmed_bytes_ = 0;             ///< multicast
-  std::uint64_t unconfirmed_unexpected_bytes_ = 0;  ///< messages
-  ByEpoch<PendingMessage> pending_;
-  ByEpoch<PendingData> pending_data_;
-  std::uint64_t pending_data_bytes_ = 0;
-  MessageBuffers message_buffers_;
-  std::deque<DeferredMessage> deferred_;  ///< messages refused by a full send queue
-  UnexpectedChunks unexpected_chunks_;
-  protocol::DeliveryAcks delivery_acks_;
-  RetainedBlocks retained_;
-  protocol::Jitter jitter_;
-  std::uint64_t bytes_per_second_;
-  std::uint32_t loss_memory_ = 0;
-  protocol::SendSchedule turn_taking_;
-  protocol::RateVote vote_;
   observe::Counters counters_;
   observe::FlightRecorder recorder_;
   std::unique_ptr<observe::CommunicatorTrace> trace_;
-  Status failed_;   ///< settled failure: no operation runs any more
-  Status failing_;  ///< noted failure, not settled yet
-  bool notify_peers_ = false;
-  /// Length of the packets that do not reach lost_, while short messages do; 0: lost_ is silent.
-  std::uint32_t undelivered_bytes_ = 0;
-  Rank culprit_ = kNoRank;
-  Rank lost_ = kNoRank;  ///< rank whose loss is the cause; this rank if it gave up
-  std::function<void(const Status&)> failure_hook_;
-  protocol::Outbox outbox_;
-  std::vector<Probe> probes_;
+  // A part refers to earlier ones.
+  RankNames names_;
+  OperationQueue operations_;
+  BarrierPolicy barriers_;
+  FailureCoordinator failures_;
+  PeerWatch peers_;
+  NetworkEstimates network_;
+  MessageSender messages_;
+  Retention retention_;
+  SlotRecovery slots_;
+  CloseProtocol closing_;
+  MessageRouter router_;
+  ChunkReceiver receiver_;
   std::array<device::Completion, 64> completions_;
-  std::array<device::ReceivedChunk, 256> chunks_;
-  std::unique_ptr<ReceiveTeam> team_;
-  ReceiveTeam::GracePeriod stopping_;  ///< while a failure waits for the workers
-  Instant stop_check_ = kNever;        ///< set while it does
-  std::vector<Rank> watched_;
-  Instant path_test_at_;
-  std::uint64_t progress_ = 0;      ///< of all operations, at the last path test
-  bool closing_ = false;            ///< closing: watched peers stay watched
-  Instant ask_acks_at_ = kNever;    ///< while closing
-  std::vector<Rank> closed_ranks_;  ///< ranks that have announced their close
-  bool drained_ = false;
-  std::uint32_t rounds_without_multicast_ = 0;  ///< polls since multicast was last polled
-  std::uint32_t rounds_slot_only_ = 0;          ///< polls with nothing but a slot exchange active
+  std::uint32_t rounds_slot_only_ = 0;  ///< polls with nothing but a slot exchange active
 };
 
 }  // namespace tutti::engine

@@ -82,7 +82,7 @@ void SlotExchangeOperation::start(Instant now, bool) {
   ++context().counters().slot_exchanges;
   context().recorder().enter(epoch(), observe::Phase::data, now);
   completion()->chunks_total = 1;
-  slot_exchange_ = context().slot_exchange();
+  slot_exchange_ = context().endpoint().slot_exchange();
   slot_exchange_->enter(header_, own_);
   if (slot_exchange_->loses()) {
     request_after_ = kRequestAfter;
@@ -114,10 +114,11 @@ bool SlotExchangeOperation::poll(Instant now) {
 
 bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
   if (entry.header != header_) {
-    context().fail(failure(Code::invalid_argument,
-                           "{} called {}, but {} called {}: check that all ranks call the same",
-                           context().name_of(entry.from), text_of(entry.header),
-                           context().name_of(context().rank()), text_of(header_)));
+    context().failures().fail(
+        failure(Code::invalid_argument,
+                "{} called {}, but {} called {}: check that all ranks call the same",
+                context().names().of(entry.from), text_of(entry.header),
+                context().names().of(context().rank()), text_of(header_)));
     return false;
   }
   if (entry.block.empty()) return true;
@@ -131,24 +132,25 @@ bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
 /// free it.
 void SlotExchangeOperation::request_missing(Instant now) {
   for (const Rank rank : slot_exchange_->missing()) {
-    if (!context().has_closed(rank)) continue;
-    return context().fail(failure(Code::peer_failed,
-                                  "{} has closed its side, but its entry is missing: call the same "
-                                  "collectives on all ranks before closing",
-                                  context().name_of(rank)));
+    if (!context().slots().has_closed(rank)) continue;
+    return context().failures().fail(
+        failure(Code::peer_failed,
+                "{} has closed its side, but its entry is missing: call the same "
+                "collectives on all ranks before closing",
+                context().names().of(rank)));
   }
   request_at_ = now + request_after_;
   request_after_ = std::min(2 * request_after_, kRequestIntervalMax);
-  if (slot_exchange_->slot_busy()) context().request_slot_acks(now);
-  context().request_entries(now, slot_exchange_->missing());
+  if (slot_exchange_->slot_busy()) context().slots().request_acks(now);
+  context().slots().request_entries(now, slot_exchange_->missing());
 }
 
 void SlotExchangeOperation::watch_missing() {
   watch_at_ = kNever;
-  for (const Rank rank : slot_exchange_->missing()) context().watch(rank);
+  for (const Rank rank : slot_exchange_->missing()) context().peers().watch(rank);
   if (!slot_exchange_->slot_busy()) return;
   // A rank has not left an earlier exchange; only this rank may notice that it is dead.
-  context().watch_all();
+  context().peers().watch_all();
 }
 
 Instant SlotExchangeOperation::next_deadline() const {

@@ -61,7 +61,7 @@ struct MulticastCall {
   bool received_all() const { return map && map->complete(); }
   /// Whether missing chunks may have to be requested.
   bool may_miss_chunks() const { return ready && !lossless && !received_all(); }
-  bool has_workers() const { return context->team() != nullptr; }
+  bool has_workers() const { return context->receiver().has_workers(); }
 };
 
 }  // namespace tutti::engine

@@ -52,9 +52,9 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
   call_.context = &context;
   const std::uint32_t forced = context.settings().chains;
   call_.chains = forced == 0 ? 1 : forced;
-  call_.lossless = context.every_chunk_arrives();
+  call_.lossless = context.endpoint().capabilities().has(device::Capability::every_chunk_arrives);
   call_.retains_copy =
-      !call_.lossless && !call_.gather && context.retains_copy_of(call_.data_bytes);
+      !call_.lossless && !call_.gather && context.retention().covers(call_.data_bytes);
   if (!call_.gather || call_.data_bytes == 0 || context.size() < 2) return false;
   if (call_.lossless && forced == 0) {
     // No link is shared and no buffer can overrun: a full ring blocks its sender. Sending at once
@@ -62,28 +62,28 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
     call_.chains = context.size();
     return false;
   }
-  call_.plan = context.turn_taking().next(call_.data_bytes);
+  call_.plan = context.network().send_schedule().next(call_.data_bytes);
   if (forced != 0) {
     call_.plan = {};
     return false;
   }
   // Data that exceeds the receive windows needs the credits of a single stream.
   if (call_.plan.at_once && call_.plan.bytes_per_second == 0 &&
-      call_.data_bytes > context.window_bytes())
+      call_.data_bytes > context.settings().window_bytes)
     call_.plan = {};
   if (call_.plan.at_once) call_.chains = context.size();
-  return context.turn_taking().votes(call_.data_bytes);
+  return context.network().send_schedule().votes(call_.data_bytes);
 }
 
 void MulticastOperation::build_layout() {
-  const std::uint64_t window = context().window_bytes();
+  const std::uint64_t window = context().settings().window_bytes;
   const std::uint32_t subgroups = context().endpoint().subgroup_count();
   std::uint64_t block_bytes = call_.gather ? call_.own.size() : call_.buffer.size();
   for (const BlockExtent& place : extents_) block_bytes = std::max(block_bytes, place.size_bytes);
   const std::uint64_t pulse =
       std::max<std::uint64_t>(window / context().settings().pulses_in_flight, 1);
-  call_.layout =
-      protocol::BlockLayout(context().chunk_bytes(), subgroups, std::min(block_bytes, pulse));
+  call_.layout = protocol::BlockLayout(context().settings().chunk_bytes, subgroups,
+                                       std::min(block_bytes, pulse));
   if (!call_.gather) {
     call_.layout.add(description().root, 0, call_.buffer.size());
     if (description().root == context().rank()) call_.own_block = 0;
@@ -110,7 +110,7 @@ void MulticastOperation::start(Instant now, bool barrier) {
   call_.map = std::make_unique<protocol::ChunkMap>(call_.layout);
   const auto senders = static_cast<std::uint32_t>(call_.layout.blocks().size());
   call_.sequencer = std::make_unique<protocol::Sequencer>(senders, call_.chains);
-  call_.cutoff = std::make_unique<protocol::Cutoff>(settings.cutoff, context().jitter());
+  call_.cutoff = std::make_unique<protocol::Cutoff>(settings.cutoff, context().network().jitter());
   call_.fetch = std::make_unique<protocol::FetchRing>(
       me, size, call_.epoch, *call_.map, settings.fetch,
       call_.retains_copy ? protocol::FetchFrom::root : protocol::FetchFrom::neighbours);
@@ -128,7 +128,8 @@ void MulticastOperation::start(Instant now, bool barrier) {
     return;
   }
   if (barrier) {
-    barrier_ = std::make_unique<protocol::ReadyBarrier>(me, size, call_.epoch, context().vote());
+    barrier_ =
+        std::make_unique<protocol::ReadyBarrier>(me, size, call_.epoch, context().network().vote());
     barrier_->start(call_.outbox);
     ++context().counters().ready_by_barrier;
   } else {
@@ -143,10 +144,9 @@ void MulticastOperation::become_ready(Instant now) {
   call_.arrivals.since = call_.arrivals.last = now;
   const std::uint64_t bytes = call_.data_bytes;
   sender_.become_ready(now);
-  call_.cutoff->arm(
-      now,
-      Nanoseconds(static_cast<std::int64_t>(static_cast<double>(bytes) * 1e9 /
-                                            static_cast<double>(context().bytes_per_second()))));
+  call_.cutoff->arm(now, Nanoseconds(static_cast<std::int64_t>(
+                             static_cast<double>(bytes) * 1e9 /
+                             static_cast<double>(context().network().bytes_per_second()))));
   recovery_.become_ready(now);
   context().counters().ready_phase_ns += static_cast<std::uint64_t>((now - started()).count());
   context().recorder().enter(call_.epoch, observe::Phase::data, now);
@@ -161,9 +161,9 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
     case MessageKind::barrier:
       legal = barrier_ && barrier_->on_message(from, message.argument, call_.outbox);
       if (legal && barrier_->done() && !call_.ready) {
-        context().turn_taking().adopt(barrier_->vote());
-        context().vote().lossy = false;
-        context().vote().rate_kib = protocol::RateVote::kNoRate;
+        context().network().send_schedule().adopt(barrier_->vote());
+        context().network().vote().lossy = false;
+        context().network().vote().rate_kib = protocol::RateVote::kNoRate;
         become_ready(now);
       }
       break;
@@ -175,7 +175,7 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
         legal = false;
       } else if (call_.retains_copy) {
         legal = sender_.has_block();
-        if (legal) context().answer_from_copy(now, from, message);
+        if (legal) context().retention().answer(now, from, message);
       } else {
         legal = call_.fetch->on_request(from, message, recovery_.key(), call_.outbox);
       }
@@ -259,9 +259,9 @@ void MulticastOperation::on_completion(Instant now, const device::Completion& co
 /// Retains the block at the root, or acknowledges it at a receiver.
 void MulticastOperation::leave_copy(Instant now) {
   if (sender_.has_block()) {
-    context().retain_block(now, call_.epoch, call_.own);
+    context().retention().keep(now, call_.epoch, call_.own);
   } else {
-    context().schedule_ack(now, description().root, call_.epoch);
+    context().retention().schedule_ack(now, description().root, call_.epoch);
   }
 }
 
@@ -283,7 +283,7 @@ bool MulticastOperation::poll(Instant now) {
       call_.trace.collected_all();
       context().counters().data_phase_ns +=
           static_cast<std::uint64_t>((now - call_.arrivals.since).count());
-      context().observe_rate(call_.data_bytes, now - call_.arrivals.since);
+      context().network().observe_rate(call_.data_bytes, now - call_.arrivals.since);
       context().recorder().enter(call_.epoch, observe::Phase::handshake, now);
       if (call_.gather) receiver_.cast_vote(now, sender_.queue_filled());
       if (call_.retains_copy) leave_copy(now);
@@ -293,7 +293,8 @@ bool MulticastOperation::poll(Instant now) {
   if (!call_.fetch->idle()) call_.fetch->poll(now, call_.outbox);
   worked |= !call_.outbox.empty();
   flush(now);
-  if (ReceiveTeam* team = context().team(); team != nullptr && team->epoch() == call_.epoch) {
+  if (ReceiveTeam* team = context().receiver().team();
+      team != nullptr && team->epoch() == call_.epoch) {
     team->set_eager(sender_.credits().needed() || call_.fetch->has_deferred() ||
                     recovery_.gate().locked_answers() > 0);
   }
@@ -301,7 +302,7 @@ bool MulticastOperation::poll(Instant now) {
 }
 
 void MulticastOperation::flush(Instant now) {
-  if (!call_.outbox.empty()) context().send(now, call_.outbox);
+  if (!call_.outbox.empty()) context().messages().send(now, call_.outbox);
 }
 
 Instant MulticastOperation::next_deadline() const {
@@ -339,7 +340,7 @@ void MulticastOperation::finish() {
 void MulticastOperation::fold_counters() {
   observe::Counters& sum = context().counters();
   const protocol::FetchCounters& fetch = call_.fetch->counters();
-  context().observe_loss(fetch.chunks_lost + fetch.ranges_served > 0);
+  context().network().observe_loss(fetch.chunks_lost + fetch.ranges_served > 0);
   sum.chunks_lost += fetch.chunks_lost;
   sum.chunks_fetched += fetch.chunks_read;
   sum.bytes_fetched += fetch.bytes_read;

@@ -22,7 +22,7 @@ void MulticastReceiver::start() {
 
 void MulticastReceiver::on_malformed(Rank source) {
   ++context().counters().chunks_malformed;
-  if (call_.lossless) context().fail_without_slow_path(source);
+  if (call_.lossless) context().failures().fail_without_slow_path(source);
 }
 
 /// Handles a chunk that does not fit the layout: a damaged or forged header or, if its payload is
@@ -37,10 +37,11 @@ void MulticastReceiver::on_misfit(const device::ReceivedChunk& chunk,
 }
 
 void MulticastReceiver::on_other_sizes(Rank source, std::size_t bytes) {
-  context().fail(failure(Code::invalid_argument,
-                         "{} multicast {} bytes that do not fit this rank's call: call with the "
-                         "same sizes and root on all ranks",
-                         context().name_of(source), bytes));
+  context().failures().fail(
+      failure(Code::invalid_argument,
+              "{} multicast {} bytes that do not fit this rank's call: call with the "
+              "same sizes and root on all ranks",
+              context().names().of(source), bytes));
 }
 
 std::optional<MulticastReceiver::ChunkRef> MulticastReceiver::locate(std::uint32_t psn, Rank source,
@@ -87,7 +88,7 @@ void MulticastReceiver::on_chunk(Instant now, const device::ReceivedChunk& chunk
   if (place == nullptr) return;
   if (!queue_pair.copy_and_verify(chunk, place)) {
     ++counters.chunks_damaged;
-    if (call_.lossless) context().fail_without_slow_path(chunk.source);
+    if (call_.lossless) context().failures().fail_without_slow_path(chunk.source);
     return;
   }
   const std::uint32_t b = at->block;
@@ -132,7 +133,7 @@ void MulticastReceiver::on_marked(Instant now, std::uint32_t block_index) {
   if (now == call_.arrivals.last) return;
   // The wait for a block's first chunk measures how late its sender was, not the jitter of the
   // stream.
-  if (begun) context().jitter().observe(now - call_.arrivals.last);
+  if (begun) context().network().jitter().observe(now - call_.arrivals.last);
   call_.arrivals.last = now;
   call_.cutoff->progress(now);
 }
@@ -169,7 +170,7 @@ void MulticastReceiver::cast_vote(Instant now, bool queue_filled) {
   constexpr std::uint64_t kCongestedShare = 50;
   // One lost chunk of a few is no evidence of an overflowing queue.
   if (call_.data_bytes <= protocol::SendSchedule::kSmallBytes) return;
-  protocol::RateVote& vote = context().vote();
+  protocol::RateVote& vote = context().network().vote();
   if (call_.fetch->counters().chunks_lost * kLossyShare > call_.layout.chunk_count())
     vote.lossy = true;
   if (call_.chains == 1) vote.link_bound = queue_filled;

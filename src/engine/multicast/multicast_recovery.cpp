@@ -46,7 +46,7 @@ void MulticastRecovery::tick(Instant now) {
   if (!call_.may_miss_chunks() || now < next_tick_) return;
   if (call_.has_workers()) {
     gate_.judge_ends(*scanner_);
-  } else if (right_neighbour_done_ && context().drained()) {
+  } else if (right_neighbour_done_ && context().receiver().drained()) {
     for (std::uint32_t b = 0; b < call_.layout.blocks().size(); ++b) scanner_->ended(b);
   }
   next_tick_ = now + tick_interval();
@@ -61,8 +61,8 @@ void MulticastRecovery::tick(Instant now) {
 Nanoseconds MulticastRecovery::tick_interval() const {
   const Nanoseconds floor = context().settings().reorder_delay;
   if (right_neighbour_done_) return floor;
-  const double seconds =
-      static_cast<double>(call_.data_bytes) / static_cast<double>(context().bytes_per_second());
+  const double seconds = static_cast<double>(call_.data_bytes) /
+                         static_cast<double>(context().network().bytes_per_second());
   const Nanoseconds share(static_cast<std::int64_t>(seconds * 1e9 / kScansPerCollective));
   return std::clamp(share, floor, floor * kMaxTickFactor);
 }
@@ -77,7 +77,7 @@ void MulticastRecovery::declare(Instant now) {
     }
   }
   lost_.clear();
-  if (call_.retains_copy) context().watch(call_.layout.blocks().front().root);
+  if (call_.retains_copy) context().peers().watch(call_.layout.blocks().front().root);
   call_.dirty = true;
   call_.fetch->poll(now, call_.outbox);
 }
@@ -102,7 +102,7 @@ void MulticastRecovery::cut_off(Instant now, protocol::CutoffReason reason) {
   // A block of which nothing has arrived may belong to a late rank. Its sender sends tail probes
   // until this rank has the block, or retains a copy and is asked after a while.
   const bool enquires =
-      call_.retains_copy && ++silences_ >= (context().lossy() ? 1 : kPatientSilences);
+      call_.retains_copy && ++silences_ >= (context().network().lossy() ? 1 : kPatientSilences);
   bool any = false;
   for (std::uint32_t b = 0; b < call_.layout.blocks().size(); ++b) {
     if (!call_.arrivals.first_chunk_seen[b] && !enquires) continue;
@@ -124,10 +124,11 @@ void MulticastRecovery::cut_off(Instant now, protocol::CutoffReason reason) {
 
 /// Fails because the root, which must serve every request, no longer has the chunks.
 void MulticastRecovery::fail_unserved(Rank root) {
-  context().fail(failure(Code::peer_failed,
-                         "{} no longer has the chunks that are missing here: call the same "
-                         "collectives in the same order on all ranks",
-                         context().name_of(root)));
+  context().failures().fail(
+      failure(Code::peer_failed,
+              "{} no longer has the chunks that are missing here: call the same "
+              "collectives in the same order on all ranks",
+              context().names().of(root)));
 }
 
 std::uint64_t MulticastRecovery::key() {

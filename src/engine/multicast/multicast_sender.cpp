@@ -30,7 +30,7 @@ void MulticastSender::start() {
   const Settings& settings = context().settings();
   credits_ = std::make_unique<protocol::CreditWindow>(
       context().rank(), context().size(), call_.epoch, *call_.map, call_.chains,
-      context().window_bytes() / call_.layout.chunk_bytes(), settings.pulses_in_flight);
+      context().settings().window_bytes / call_.layout.chunk_bytes(), settings.pulses_in_flight);
   if (call_.own_block == kNoBlock) return;
   const Block& block = call_.layout.blocks()[call_.own_block];
   call_.map->mark_run(call_.own_block, block.psns);
@@ -70,7 +70,7 @@ bool MulticastSender::poll(Instant now) {
   block_->begin_round();
   bool worked = block_->has_again() && block_->send_again();
   if (call_.ready && activated_ && !sent_all_) worked |= send_block(now);
-  if (!block_->status().ok()) context().fail(block_->status());
+  if (!block_->status().ok()) context().failures().fail(block_->status());
   return worked;
 }
 
@@ -104,7 +104,7 @@ void MulticastSender::place_own_up_to(std::uint32_t psn) {
 /// only this rank would notice that it is dead.
 void MulticastSender::watch_readers() {
   if (std::exchange(readers_watched_, true)) return;
-  context().watch_all();
+  context().peers().watch_all();
 }
 
 void MulticastSender::note_stall(Instant now, bool stalled, bool worked) {
@@ -123,7 +123,8 @@ void MulticastSender::note_stall(Instant now, bool stalled, bool worked) {
 
 std::uint64_t MulticastSender::activation_threshold_bytes() const {
   const double lead = static_cast<double>(context().settings().activation_lead.count()) / 1e9;
-  return static_cast<std::uint64_t>(lead * static_cast<double>(context().bytes_per_second()));
+  return static_cast<std::uint64_t>(lead *
+                                    static_cast<double>(context().network().bytes_per_second()));
 }
 
 void MulticastSender::finish_sending(Instant now) {
@@ -132,8 +133,8 @@ void MulticastSender::finish_sending(Instant now) {
   // would pile up in the switch with every turn of the chain.
   const std::uint64_t threshold = activation_threshold_bytes();
   if (unsent > threshold) {
-    const double seconds =
-        static_cast<double>(unsent - threshold) / static_cast<double>(context().bytes_per_second());
+    const double seconds = static_cast<double>(unsent - threshold) /
+                           static_cast<double>(context().network().bytes_per_second());
     block_->drain(std::max(kQueueRetryMin, Nanoseconds(static_cast<std::int64_t>(seconds * 1e9))));
     return;
   }
@@ -150,13 +151,13 @@ void MulticastSender::finish_sending(Instant now) {
   if (call_.lossless) return;
   if (call_.retains_copy) {
     // No receiver reports a lost last chunk before its cutoff.
-    if (context().lossy()) block_->send_tail_probe();
+    if (context().network().lossy()) block_->send_tail_probe();
     return;
   }
   repeat_after_ = call_.cutoff->silence_timeout();
   // On a lossy network the last chunk is sent twice: its loss costs a cutoff, a duplicate little.
-  const bool twice =
-      context().lossy() && call_.layout.blocks()[call_.own_block].psns.size() >= kLongBlock;
+  const bool twice = context().network().lossy() &&
+                     call_.layout.blocks()[call_.own_block].psns.size() >= kLongBlock;
   next_repeat_ = twice ? now : now + repeat_after_;
 }
 
@@ -165,7 +166,7 @@ void MulticastSender::probe_tail(Instant now) {
   // While other blocks still arrive, no rank can have finished, and a lost tail of this block
   // delays none yet. After the last of them, the news that all ranks have it is probably on its
   // way.
-  if (sent_all_ && !context().lossy()) {
+  if (sent_all_ && !context().network().lossy()) {
     const Instant quiet = call_.cutoff->last_progress() + call_.cutoff->silence_timeout();
     if (now < quiet) {
       next_repeat_ = quiet;

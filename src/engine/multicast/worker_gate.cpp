@@ -6,30 +6,31 @@ namespace tutti::engine {
 
 // Missing chunks of a sent block are lost, or another worker's queue still holds them.
 void WorkerGate::judge_ends(protocol::LossScanner& scanner) {
-  if (ends_drain_ && call_.context->looked(*ends_drain_)) {
+  if (ends_drain_ && call_.context->receiver().looked(*ends_drain_)) {
     for (const std::uint32_t b : pending_done_) scanner.ended(b);
     pending_done_.clear();
     ends_drain_.reset();
   }
   if (ends_drain_ || sender_done_.empty()) return;
   pending_done_.swap(sender_done_);
-  ends_drain_ = call_.context->request_drain();
+  ends_drain_ = call_.context->receiver().request_drain();
 }
 
 bool WorkerGate::unread(Instant now) {
-  if (!call_.has_workers()) return !call_.context->drained() || !call_.cutoff->expired(now);
+  if (!call_.has_workers())
+    return !call_.context->receiver().drained() || !call_.cutoff->expired(now);
   if (!cutoff_drain_) {
     if (!call_.cutoff->expired(now)) return true;
-    cutoff_drain_ = call_.context->request_drain();
+    cutoff_drain_ = call_.context->receiver().request_drain();
     cutoff_at_ = call_.arrivals.last;
   }
-  if (!call_.context->looked(*cutoff_drain_)) return true;
+  if (!call_.context->receiver().looked(*cutoff_drain_)) return true;
   cutoff_drain_.reset();
   return call_.arrivals.last != cutoff_at_;
 }
 
 bool WorkerGate::lock(const std::vector<FetchAnswer>& answers) {
-  ReceiveTeam* team = call_.context->team();
+  ReceiveTeam* team = call_.context->receiver().team();
   if (team == nullptr) {
     locked_answers_ = answers.size();
     return true;

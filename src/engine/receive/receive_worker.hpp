@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "engine/core/unexpected_chunks.hpp"
 #include "engine/receive/receive_view.hpp"
+#include "engine/receive/unexpected_chunks.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::engine {

@@ -143,7 +143,8 @@ Status ScheduleOperation::prepare_call() {
 }
 
 void ScheduleOperation::start(Instant now, bool barrier) {
-  for (const Match& match : call_.schedule->arrivals()) context().watch(rank_of(match.peer));
+  for (const Match& match : call_.schedule->arrivals())
+    context().peers().watch(rank_of(match.peer));
   if (!barrier) {
     begin_tasks(now);
     return;
@@ -152,7 +153,7 @@ void ScheduleOperation::start(Instant now, bool barrier) {
   context().recorder().enter(epoch(), observe::Phase::ready, now);
   barrier_ = std::make_unique<protocol::ReadyBarrier>(context().rank(), context().size(), epoch());
   barrier_->start(outbox_);
-  context().send(now, outbox_);
+  context().messages().send(now, outbox_);
   if (barrier_->done()) begin_tasks(now);
 }
 
@@ -270,7 +271,7 @@ void ScheduleOperation::send(Instant now, TaskIndex at) {
   const schedule::FilledTask& filled = space_->filled[at];
   if (filled.transfer == Transfer::eager) {
     ++context().counters().messages_eager;
-    context().send_data(now, task.peer, epoch(), task.slot, place(filled.source));
+    context().messages().send_data(now, task.peer, epoch(), task.slot, place(filled.source));
     complete(at);
     return;
   }
@@ -296,8 +297,8 @@ void ScheduleOperation::write_to_peer(Instant now, TaskIndex at) {
 
 void ScheduleOperation::on_completion(Instant, const device::Completion& completion) {
   if (completion.code != Code::ok) {
-    context().fail(
-        failure(completion.code, "a write to {} failed", context().name_of(completion.peer)));
+    context().failures().fail(
+        failure(completion.code, "a write to {} failed", context().names().of(completion.peer)));
     return;
   }
   complete(static_cast<TaskIndex>(completion.work_id));
@@ -318,12 +319,13 @@ void ScheduleOperation::receive(Instant now, TaskIndex at, std::size_t arrival) 
   }
   const Result<device::MemoryKey> key = key_of(filled.target.buffer);
   if (!key) {
-    context().fail(key.status());
+    context().failures().fail(key.status());
     return;
   }
   const Task& task = call_.schedule->tasks()[at];
-  context().send_data(now, task.peer, epoch(), task.slot | schedule::kCtsSlots,
-                      encode(protocol::ClearToSend{key->key, filled.target.offset_bytes}));
+  context().messages().send_data(
+      now, task.peer, epoch(), task.slot | schedule::kCtsSlots,
+      encode(protocol::ClearToSend{key->key, filled.target.offset_bytes}));
 }
 
 void ScheduleOperation::wait_keys(Instant now, TaskIndex at) {
@@ -336,12 +338,12 @@ void ScheduleOperation::wait_keys(Instant now, TaskIndex at) {
     landing.resize(filled.target.size_bytes);
     auto memory_key = context().endpoint().register_memory(landing);
     if (!memory_key) {
-      context().fail(memory_key.status());
+      context().failures().fail(memory_key.status());
       return;
     }
     space_->keyed_keys[arrival] = *memory_key;
-    context().send_data(now, key.source, epoch(), key.slot | schedule::kCtsSlots,
-                        encode(protocol::ClearToSend{memory_key->key, 0}));
+    context().messages().send_data(now, key.source, epoch(), key.slot | schedule::kCtsSlots,
+                                   encode(protocol::ClearToSend{memory_key->key, 0}));
   }
   fold_arrived_keys(at);
 }
@@ -367,7 +369,7 @@ void ScheduleOperation::on_message(Instant now, Rank from, const protocol::Messa
   const bool legal = message.kind == protocol::MessageKind::barrier && barrier_ &&
                      barrier_->on_message(from, message.argument, outbox_);
   if (!legal) ++context().counters().messages_rejected;
-  context().send(now, outbox_);
+  context().messages().send(now, outbox_);
   if (legal && barrier_->done() && !begun_) begin_tasks(now);
 }
 
@@ -450,8 +452,8 @@ void ScheduleOperation::on_immediate(Instant, Rank from, std::uint32_t slot) {
 
 void ScheduleOperation::reject(Rank from, std::uint32_t slot, const std::string& what) {
   ++context().counters().messages_rejected;
-  context().fail(failure(Code::invalid_argument, "{} sent in slot {} {}", context().name_of(from),
-                         slot, what));
+  context().failures().fail(failure(Code::invalid_argument, "{} sent in slot {} {}",
+                                    context().names().of(from), slot, what));
 }
 
 // ---- Computing ----------------------------------------------------------------------------------

@@ -314,7 +314,7 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
   progress_->with_engine([&] {
     // The aggregator ends the job: its ranks must learn that at once.
     if (end.code() == Code::aborted) {
-      state.context().abort(end.message());
+      state.context().failures().abort(end.message());
       state.context().poll(now());
     }
     window->on_end = nullptr;

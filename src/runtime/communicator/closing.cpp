@@ -31,15 +31,15 @@ void wait_readable(device::Endpoint& endpoint) {
 void close_context(engine::CommunicatorContext& context) {
   // Carries out a failure that was only noted, so that the peers hear of it.
   context.poll(now());
-  context.part(now());
-  while (context.retains_blocks() && context.failure_status().ok()) {
+  context.closing().begin(now());
+  while (context.closing().needed() && !context.failures().settled()) {
     context.poll(now());
     wait_readable(context.endpoint());
   }
-  const bool well = context.failure_status().ok();
+  const bool well = !context.failures().settled();
   linger(context, well ? kCloseLinger : kFailedLinger);
   if (!well) return;
-  context.announce_close(now());
+  context.slots().announce_close(now());
   // A peer that closes at the same moment does not answer.
   linger(context, kFailedLinger);
 }

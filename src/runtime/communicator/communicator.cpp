@@ -342,7 +342,7 @@ void Communicator::abort(const std::string& reason) {
 
 std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() const {
   return state_->progress()->with_engine([&] {
-    state_->context().fold_received();
+    state_->context().receiver().fold_counts();
     auto all = observe::list(state_->context().counters());
     const device::EndpointCounters device = state_->context().endpoint().counters();
     all.insert(all.end(),
@@ -379,7 +379,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
 
 std::uint64_t Communicator::link_bytes_per_second() const {
   return state_->progress()->with_engine(
-      [&] { return state_->context().turn_taking().agreed_rate(); });
+      [&] { return state_->context().network().send_schedule().agreed_rate(); });
 }
 
 std::string Communicator::flight_record() const {

@@ -71,15 +71,15 @@ std::string CommunicatorImpl::describe() const {
              "rank {} of {}, ranks found by {}\ndevice {}: {}\n"
              "chunks of {} bytes, {} subgroup(s), {}, receive window {} bytes, {}\n",
              index(context_->rank()), context_->size(), bootstrap_, device_,
-             context_->endpoint().description(), context_->chunk_bytes(),
+             context_->endpoint().description(), context_->settings().chunk_bytes,
              context_->endpoint().subgroup_count(),
              context_->settings().chains == 0
                  ? std::string("turns learned")
                  : fmt::format("{} chain(s)", context_->settings().chains),
              capabilities.receive_window_bytes,
-             context_->team() == nullptr
+             context_->receiver().team() == nullptr
                  ? std::string("received by the owner of the engine")
-                 : fmt::format("{} receive worker(s)", context_->team()->size())) +
+                 : fmt::format("{} receive worker(s)", context_->receiver().team()->size())) +
          lines;
 }
 

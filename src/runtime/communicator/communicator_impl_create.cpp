@@ -220,7 +220,7 @@ CallerFacts CommunicatorImpl::Creation::facts() const {
   CallerFacts facts{.rank = made_.rank(),
                     .size = made_.size(),
                     .hosts = static_cast<std::uint32_t>(networks.size()),
-                    .max_data_bytes = made_.context_->max_data_bytes(),
+                    .max_data_bytes = made_.context_->messages().max_data_bytes(),
                     .device = made_.device_};
   if (const device::SlotExchange* slots = made_.context_->endpoint().slot_exchange()) {
     facts.max_slot_bytes = slots->max_block_bytes();
@@ -253,11 +253,11 @@ Status CommunicatorImpl::Creation::confirm_membership(Nanoseconds timeout) {
       next_probe = at + kProbeInterval;
     }
     made_.context_->poll(at);
-    for (const auto& probe : made_.context_->take_probes()) {
+    for (const auto& probe : made_.context_->router().take_probes()) {
       membership.on_probe(probe.source, probe.subgroup);
     }
     // A rank that hears every other one enters the barrier, which ends when all ranks do.
-    if (barrier && membership.complete()) made_.context_->submit(std::move(barrier));
+    if (barrier && membership.complete()) made_.context_->operations().submit(std::move(barrier));
     wait_readable(made_.context_->endpoint());
   }
   if (all_entered->done.load(std::memory_order_acquire)) return all_entered->status;
@@ -307,14 +307,14 @@ Result<engine::ClockComparison> CommunicatorImpl::Creation::compare_clocks(Nanos
   auto exchange = std::make_unique<engine::ClockExchange>(now, clock_identity(), comparison);
   const std::shared_ptr<engine::Completion> end = exchange->completion();
   const Instant deadline = now() + timeout;
-  made_.context_->submit(std::move(exchange));
+  made_.context_->operations().submit(std::move(exchange));
   while (!end->done.load(std::memory_order_acquire) && now() < deadline) {
     if (!made_.context_->poll(now())) wait_readable(made_.context_->endpoint());
   }
   if (end->done.load(std::memory_order_acquire) && end->status.ok()) return comparison;
   if (!end->done.load(std::memory_order_acquire)) {
     // The exchange writes to `comparison`, which ends with this function.
-    made_.context_->abort("the clocks were not compared in time");
+    made_.context_->failures().abort("the clocks were not compared in time");
     made_.context_->poll(now());
     return failure(Code::timeout,
                    "TUTTI_TRACE: the ranks' clocks were not compared after {} s at rank {}",
@@ -365,7 +365,7 @@ void CommunicatorImpl::Creation::arrange_dumps() {
   RankTrace* const trace = made_.progress_->trace();
   if (directory.empty() && trace == nullptr) return;
   made_.progress_->with_engine([&] {
-    made_.context_->on_failure([made = &made_, directory, trace](const Status& why) {
+    made_.context_->failures().on_failure([made = &made_, directory, trace](const Status& why) {
       // Before the application learns of the failure: it may end the process.
       if (trace != nullptr) complain_of(trace->write());
       if (directory.empty()) return;

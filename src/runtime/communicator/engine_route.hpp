@@ -23,7 +23,7 @@ class EngineRoute final : public CallRoute {
   Result<std::string> algorithm_of(const CollectiveCall& call) override;
   CounterList counters() const override { return {}; }
   std::string describe() const override { return {}; }
-  void abort(const std::string& reason) override { context_.abort(reason); }
+  void abort(const std::string& reason) override { context_.failures().abort(reason); }
   void poll() override;
 
  private:

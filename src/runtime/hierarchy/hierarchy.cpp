@@ -244,8 +244,9 @@ void Hierarchy::poll() {
 /// The rank, as the job numbers it, whose loss ended a side communicator; kNoRank: none.
 Rank Hierarchy::culprit_of(CommunicatorImpl& failed) const {
   const engine::CommunicatorContext& context = failed.context();
-  if (context.culprit() != kNoRank || context.lost() == kNoRank) return context.culprit();
-  const std::uint32_t lost = index(context.lost());
+  if (context.failures().culprit() != kNoRank || context.failures().lost() == kNoRank)
+    return context.failures().culprit();
+  const std::uint32_t lost = index(context.failures().lost());
   return &failed == host_.get() ? layout_.rank_at(layout_.host_of(rank_), lost)
                                 : layout_.rank_at(lost, layout_.place_of(rank_));
 }
@@ -253,7 +254,7 @@ Rank Hierarchy::culprit_of(CommunicatorImpl& failed) const {
 // Only its own host misses a lost rank. The other hosts hear of it by its number in the job.
 void Hierarchy::give_up(Rank culprit, const std::string& reason) {
   for (const auto& side : {host_, across_}) {
-    if (side) side->context().abort_for(culprit, reason);
+    if (side) side->context().failures().abort_for(culprit, reason);
   }
 }
 

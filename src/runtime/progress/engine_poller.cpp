@@ -60,14 +60,14 @@ bool EnginePoller::poll_busy() {
   const Instant at = now();
   bool worked = false;
   for (engine::CommunicatorContext* context : contexts_) {
-    if (!context->busy()) continue;
+    if (!context->operations().busy()) continue;
     worked |= run_contained(*context, [&] { return context->poll(at); });
   }
   return worked;
 }
 
 void EnginePoller::fail_all(const Status& status) {
-  for (engine::CommunicatorContext* context : contexts_) context->fail(status);
+  for (engine::CommunicatorContext* context : contexts_) context->failures().fail(status);
 }
 
 Instant EnginePoller::next_deadline() const {
@@ -79,20 +79,22 @@ Instant EnginePoller::next_deadline() const {
 }
 
 bool EnginePoller::begins_together() const {
-  return std::any_of(contexts_.begin(), contexts_.end(),
-                     [](const engine::CommunicatorContext* one) { return one->begins_together(); });
+  return std::any_of(
+      contexts_.begin(), contexts_.end(),
+      [](const engine::CommunicatorContext* one) { return one->operations().begins_together(); });
 }
 
 bool EnginePoller::only_slot_exchanges() const {
   return std::all_of(contexts_.begin(), contexts_.end(),
                      [](const engine::CommunicatorContext* one) {
-                       return one->only_slot_exchange_active() || !one->busy();
+                       return one->only_slot_exchange_active() || !one->operations().busy();
                      });
 }
 
 bool EnginePoller::has_news() const {
-  return std::any_of(contexts_.begin(), contexts_.end(),
-                     [](const engine::CommunicatorContext* one) { return one->has_news(); });
+  return std::any_of(
+      contexts_.begin(), contexts_.end(),
+      [](const engine::CommunicatorContext* one) { return one->receiver().has_news(); });
 }
 
 // ---- sleeping -----------------------------------------------------------------------------------
@@ -102,9 +104,9 @@ bool EnginePoller::prepare_wait(Instant& deadline) {
   bool workers = false;
   for (engine::CommunicatorContext* context : contexts_) {
     deadline = std::min(deadline, context->next_deadline());
-    if (context->has_submissions()) return false;
-    blocked |= context->blocked();
-    workers |= context->team() != nullptr;
+    if (context->operations().has_submissions()) return false;
+    blocked |= context->operations().blocked();
+    workers |= context->receiver().has_workers();
   }
   if (deadline <= now()) return false;
   if (blocked) {

@@ -35,7 +35,7 @@ class EnginePoller {
     try {
       return step();
     } catch (const std::exception&) {
-      context.fail(status_of_exception());
+      context.failures().fail(status_of_exception());
     }
     return true;  // the next round carries out the failure
   }

@@ -55,17 +55,17 @@ Progress::~Progress() {
 Status Progress::start_workers(engine::CommunicatorContext& context,
                                std::uint32_t receive_workers) {
   if (receive_workers == 0) return {};
-  if (Status status = context.use_receive_workers(receive_workers); !status) return status;
-  context.team()->on_news([this] { engine_.notify_sleeping_owner(); });
-  Status status = receive_threads_.attach(*context.team());
-  if (!status.ok()) context.stop_receive_workers();
+  if (Status status = context.receiver().use_workers(receive_workers); !status) return status;
+  context.receiver().team()->on_news([this] { engine_.notify_sleeping_owner(); });
+  Status status = receive_threads_.attach(*context.receiver().team());
+  if (!status.ok()) context.receiver().stop_workers();
   return status;
 }
 
 void Progress::stop_workers(engine::CommunicatorContext& context) {
-  if (context.team() == nullptr) return;
-  receive_threads_.detach(*context.team());
-  context.stop_receive_workers();
+  if (!context.receiver().has_workers()) return;
+  receive_threads_.detach(*context.receiver().team());
+  context.receiver().stop_workers();
 }
 
 Status Progress::add(engine::CommunicatorContext& context, std::uint32_t receive_workers) {
@@ -167,7 +167,7 @@ void Progress::submit(engine::CommunicatorContext& context,
     });
     if (is_done(*completion)) return;
   }
-  if (operation) context.submit(std::move(operation));
+  if (operation) context.operations().submit(std::move(operation));
   if (will_wait) return;
   // The first data leaves from here, before the background thread has woken. Not where a callback
   // might run: the caller may hold a lock that the callback takes.
@@ -179,7 +179,7 @@ void Progress::submit(engine::CommunicatorContext& context,
 void Progress::go_on(engine::CommunicatorContext& context,
                      std::unique_ptr<engine::Operation> operation) {
   if (operation->meets() && caller_owns_engine()) context.try_start_inline(now(), operation);
-  if (operation) context.submit(std::move(operation));
+  if (operation) context.operations().submit(std::move(operation));
 }
 
 // ---- waiting ------------------------------------------------------------------------------------

@@ -12,13 +12,6 @@
 
 namespace tutti::engine {
 
-/// A message that a full send queue refused.
-struct DeferredMessage {
-  Rank to = kNoRank;
-  std::uint64_t buffer = 0;
-  std::size_t bytes = 0;
-};
-
 /// Reusable buffers of one size. The number of a buffer, from 1 on, is the id of its work request.
 class MessageBuffers {
  public:

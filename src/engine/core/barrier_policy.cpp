@@ -1,0 +1,31 @@
+#include "engine/core/barrier_policy.hpp"
+
+#include <algorithm>
+
+namespace tutti::engine {
+
+namespace {
+
+// Window bytes that a short multicast counts for: a datagram fills more of a receive queue than
+// its payload.
+constexpr std::uint64_t kMinUnconfirmedBytes = 2048;
+
+}  // namespace
+
+bool BarrierPolicy::needed(const Operation& operation, bool votes) {
+  const std::uint64_t payload = operation.multicast_bytes();
+  const std::uint64_t bytes = payload == 0 ? 0 : std::max(payload, kMinUnconfirmedBytes);
+  const std::uint64_t unexpected = operation.unexpected_bytes();
+  const bool barrier =
+      (bytes > 0 &&
+       (votes || always_ || lossless_ || unconfirmed_bytes_ + bytes > window_bytes_)) ||
+      (unexpected > 0 &&
+       (always_ || unconfirmed_unexpected_bytes_ + unexpected > kMaxUnexpectedBytes));
+  const bool confirmed = barrier || operation.confirms_earlier();
+  unconfirmed_bytes_ = confirmed ? bytes : unconfirmed_bytes_ + bytes;
+  unconfirmed_unexpected_bytes_ =
+      confirmed ? unexpected : unconfirmed_unexpected_bytes_ + unexpected;
+  return barrier;
+}
+
+}  // namespace tutti::engine

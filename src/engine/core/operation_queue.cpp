@@ -1,0 +1,79 @@
+#include "engine/core/operation_queue.hpp"
+
+#include "base/error.hpp"
+
+namespace tutti::engine {
+
+void OperationQueue::take_submissions(const Status& failed) {
+  for (auto& operation : submitted_.take_all()) {
+    if (failed.ok()) {
+      queued_.push_back(std::move(operation));
+    } else {
+      complete(*operation,
+               failure(Code::aborted, "the communicator has failed: {}", failed.message()));
+    }
+  }
+}
+
+std::unique_ptr<Operation> OperationQueue::take_queued() {
+  std::unique_ptr<Operation> next = std::move(queued_.front());
+  queued_.pop_front();
+  return next;
+}
+
+Operation& OperationQueue::activate(std::unique_ptr<Operation> operation) {
+  active_.push_back(std::move(operation));
+  ++next_epoch_;
+  ++counters_.collectives_started;
+  return *active_.back();
+}
+
+std::unique_ptr<Operation> OperationQueue::take(std::size_t position) {
+  std::unique_ptr<Operation> taken = std::move(active_[position]);
+  active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(position));
+  return taken;
+}
+
+std::vector<std::unique_ptr<Operation>> OperationQueue::take_done() {
+  std::vector<std::unique_ptr<Operation>> done;
+  for (auto& operation : active_) {
+    if (operation->done()) done.push_back(std::move(operation));
+  }
+  std::erase(active_, nullptr);
+  return done;
+}
+
+void OperationQueue::complete(Operation& operation, const Status& status) {
+  ++(status.ok() ? counters_.collectives_completed : counters_.collectives_failed);
+  Completion& completion = *operation.completion();
+  completion.status = status;
+  if (completion.callback) completion.callback(status);
+  completion.done.store(true, std::memory_order_release);
+}
+
+void OperationQueue::fail_all(std::span<const Status> reasons, const Status& failed) {
+  for (std::size_t i = 0; i < active_.size(); ++i) complete(*active_[i], reasons[i]);
+  active_.clear();
+  for (auto& operation : queued_) {
+    complete(*operation,
+             failure(Code::aborted, "not begun, because the communicator has failed: {}",
+                     failed.message()));
+  }
+  queued_.clear();
+}
+
+Instant OperationQueue::next_deadline() const {
+  Instant deadline = kNever;
+  for (const auto& operation : active_) {
+    deadline = std::min(deadline, operation->next_deadline());
+  }
+  return deadline;
+}
+
+std::uint64_t OperationQueue::progress() const {
+  std::uint64_t progress = counters_.collectives_started + counters_.collectives_completed;
+  for (const auto& operation : active_) progress += operation->completion()->chunks_present;
+  return progress;
+}
+
+}  // namespace tutti::engine

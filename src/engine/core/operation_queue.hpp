@@ -1,0 +1,105 @@
+// The collectives of one communicator at one rank, from submission to completion. They begin in the
+// order of submission, which is the same on all ranks and numbers them (the epoch).
+//
+// The data phases of two collectives never overlap at one rank: the next begins when all active
+// ones are locally complete, while their handshakes and their neighbours' fetches continue.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/circular.hpp"
+#include "engine/core/operation.hpp"
+#include "engine/core/submission_queue.hpp"
+#include "observe/counters.hpp"
+#include "tutti/status.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::engine {
+
+class OperationQueue {
+ public:
+  OperationQueue(std::uint32_t first_epoch, observe::Counters& counters)
+      : counters_(counters), next_epoch_(first_epoch) {}
+
+  /// Hands over a collective. Any thread; lock-free.
+  void submit(std::unique_ptr<Operation> operation) { submitted_.push(std::move(operation)); }
+  bool has_submissions() const { return !submitted_.empty(); }
+  /// Whether a collective is submitted, queued or active.
+  bool busy() const { return has_submissions() || !idle(); }
+
+  // Called by the owner of the engine.
+  /// Queues what was submitted or, if the communicator has failed, completes it with an error.
+  void take_submissions(const Status& failed);
+  bool has_queued() const { return !queued_.empty(); }
+  /// Whether nothing is queued or active.
+  bool idle() const { return active_.empty() && queued_.empty(); }
+  /// Whether every active collective allows the next one to begin.
+  bool may_begin() const {
+    return std::all_of(active_.begin(), active_.end(),
+                       [](const auto& one) { return one->locally_complete(); });
+  }
+  /// Moves out the oldest queued collective.
+  std::unique_ptr<Operation> take_queued();
+  /// Makes a collective active; its epoch is `next_epoch` as it was before the call.
+  Operation& activate(std::unique_ptr<Operation> operation);
+  std::uint32_t next_epoch() const { return next_epoch_; }
+  bool has_begun(std::uint32_t epoch) const { return circular_before(epoch, next_epoch_); }
+
+  std::span<const std::unique_ptr<Operation>> active() const { return active_; }
+  /// The active collective of this epoch; null: none.
+  Operation* find(std::uint32_t epoch) const {
+    for (const auto& operation : active_) {
+      if (operation->epoch() == epoch) return operation.get();
+    }
+    return nullptr;
+  }
+  /// Moves out the active collective at `position`.
+  std::unique_ptr<Operation> take(std::size_t position);
+  /// Moves out the active collectives that are done.
+  std::vector<std::unique_ptr<Operation>> take_done();
+  /// Tells the application that a collective has ended.
+  void complete(Operation& operation, const Status& status);
+  /// Ends all collectives because of a failure: the active ones each with its entry of `reasons`.
+  void fail_all(std::span<const Status> reasons, const Status& failed);
+
+  /// Whether a slot exchange is active and no other collective is queued or active.
+  bool only_slot_exchange() const {
+    return active_.size() == 1 && active_.front()->meets() && queued_.empty();
+  }
+  /// Whether chunks of active collectives, or of the next one, may arrive now.
+  bool expects_chunks() const {
+    return active_.empty() || std::any_of(active_.begin(), active_.end(), [](const auto& one) {
+             return one->multicast_bytes() > 0;
+           });
+  }
+  /// Whether an active operation asks for it (`Operation::begins_together`).
+  bool begins_together() const {
+    return std::any_of(active_.begin(), active_.end(),
+                       [](const auto& one) { return one->begins_together(); });
+  }
+  /// Whether data waits for room in a send queue.
+  bool blocked() const {
+    return std::any_of(active_.begin(), active_.end(),
+                       [](const auto& one) { return one->blocked(); });
+  }
+  /// When an active collective must be polled even if nothing arrives.
+  Instant next_deadline() const;
+  /// A number that changes whenever a collective begins, receives or completes.
+  std::uint64_t progress() const;
+
+ private:
+  observe::Counters& counters_;
+  SubmissionQueue submitted_;
+  std::deque<std::unique_ptr<Operation>> queued_;
+  std::vector<std::unique_ptr<Operation>> active_;
+  std::uint32_t next_epoch_;
+};
+
+}  // namespace tutti::engine

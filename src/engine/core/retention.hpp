@@ -1,0 +1,71 @@
+// Broadcasts without a handshake, at the root and at the receivers: the root retains a copy of its
+// block, from which it serves ranks that lost chunks, until the delivery ACK of every receiver has
+// arrived.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "device/device.hpp"
+#include "engine/core/network_estimates.hpp"
+#include "engine/core/retained_blocks.hpp"
+#include "engine/core/settings.hpp"
+#include "engine/messages/message_sender.hpp"
+#include "observe/counters.hpp"
+#include "protocol/codec/message.hpp"
+#include "protocol/delivery_acks.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::engine {
+
+class Retention {
+ public:
+  /// The references outlive this.
+  Retention(Rank me, std::uint32_t size, const Settings& settings, device::Endpoint& endpoint,
+            MessageSender& messages, NetworkEstimates& network, observe::Counters& counters);
+
+  /// Whether a Broadcast of this size runs without a handshake, its root retaining a copy. The same
+  /// on all ranks.
+  bool covers(std::uint64_t broadcast_bytes) const;
+
+  // As receiver.
+  /// Schedules a delivery ACK to `root`, which retains a copy of the block received.
+  void schedule_ack(Instant now, Rank root, std::uint32_t epoch) {
+    acks_.schedule(now, root, epoch);
+  }
+  /// Sends the scheduled ACKs before they are due.
+  void send_acks(Instant now);
+
+  // As root.
+  /// Retains a copy of the block that this rank has sent in a collective.
+  void keep(Instant now, std::uint32_t epoch, std::span<const std::byte> block);
+  /// Answers a rank that misses chunks of a block that this rank retains or is about to.
+  void answer(Instant now, Rank from, const protocol::Message& request);
+  /// Answers a rank that misses chunks of a collective that is over here.
+  void answer_late(Instant now, Rank from, const protocol::Message& request);
+  void on_ack(Rank from, std::uint32_t epoch);
+  /// Every rank has begun `epoch`, which acknowledges all earlier blocks.
+  void begun_by_all(std::uint32_t epoch);
+  bool empty() const { return blocks_.empty(); }
+  /// Whether `rank` has acknowledged every retained block.
+  bool all_at(Rank rank) const { return blocks_.all_at(rank, acks_); }
+
+  /// Sends due delivery ACKs, and answers requests that arrived before the block was retained.
+  void serve(Instant now);
+  /// When `serve` must be called.
+  Instant next_deadline() const { return std::min(acks_.due(), blocks_.next_deadline()); }
+
+ private:
+  std::uint32_t size_;
+  std::uint64_t max_bytes_;  ///< size of the largest Broadcast whose root retains it
+  MessageSender& messages_;
+  NetworkEstimates& network_;
+  observe::Counters& counters_;
+  protocol::DeliveryAcks acks_;
+  RetainedBlocks blocks_;
+  protocol::Outbox outbox_;
+};
+
+}  // namespace tutti::engine

@@ -1,0 +1,144 @@
+#include "engine/messages/message_router.hpp"
+
+#include "base/error.hpp"
+#include "engine/aggregate/window_plan.hpp"
+#include "engine/core/barrier_policy.hpp"
+#include "protocol/codec/data_message.hpp"
+
+namespace tutti::engine {
+
+using protocol::MessageKind;
+
+namespace {
+
+constexpr std::size_t kMaxUnexpectedMessages = 1 << 16;
+// Ranks that make the same calls stay below this.
+constexpr std::uint64_t kMaxUnexpectedBytes = 2 * BarrierPolicy::kMaxUnexpectedBytes;
+
+}  // namespace
+
+void MessageRouter::on_completion(Instant now, const device::Completion& completion) {
+  switch (completion.opcode) {
+    case device::Opcode::receive:
+      on_arrival(now, completion);
+      return;
+    case device::Opcode::send:
+      messages_.on_sent(completion.work_id);
+      if (completion.code == Code::peer_failed) failures_.on_peer_failure(completion);
+      return;
+    case device::Opcode::probe:
+      probes_.push_back({completion.peer, static_cast<std::uint32_t>(completion.immediate)});
+      return;
+    case device::Opcode::failure:
+      failures_.on_peer_failure(completion);
+      return;
+    default:
+      // Work to a lost peer ends before the loss itself is reported; the cause is the same.
+      if (completion.code == Code::peer_failed) {
+        failures_.on_peer_failure(completion);
+      } else if (Operation* operation =
+                     operations_.find(static_cast<std::uint32_t>(completion.work_id >> 32))) {
+        operation->on_completion(now, completion);
+      }
+  }
+}
+
+// An immediate carries no message: its data was written to memory that this rank has named.
+void MessageRouter::on_arrival(Instant now, const device::Completion& completion) {
+  if (completion.payload.empty()) {
+    on_immediate(now, completion.peer, completion.immediate);
+  } else if (protocol::is_data_message(completion.payload)) {
+    on_data(now, completion.peer, completion.payload);
+  } else {
+    on_message(now, completion.peer, completion.payload);
+  }
+}
+
+void MessageRouter::on_immediate(Instant now, Rank from, std::uint64_t immediate) {
+  ++counters_.messages_received;
+  if (Operation* operation = operations_.find(static_cast<std::uint32_t>(immediate >> 32))) {
+    operation->on_immediate(now, from, static_cast<std::uint32_t>(immediate));
+  } else {
+    ++counters_.messages_rejected;
+  }
+}
+
+void MessageRouter::on_data(Instant now, Rank from, std::span<const std::byte> bytes) {
+  ++counters_.messages_received;
+  const auto message = protocol::decode_data(bytes);
+  if (!message) {
+    ++counters_.messages_rejected;
+    return;
+  }
+  if (Operation* operation = operations_.find(message->epoch)) {
+    operation->on_data(now, from, message->slot, message->payload);
+    return;
+  }
+  if (operations_.has_begun(message->epoch)) {
+    ++counters_.messages_rejected;
+    return;
+  }
+  unexpected_data_bytes_ += bytes.size();
+  if (unexpected_data_bytes_ > kMaxUnexpectedBytes) {
+    failures_.fail(failure(
+        Code::peer_failed,
+        "{} sent data for collective #{}, which this rank has not called: at most {} bytes may be "
+        "unexpected",
+        names_.of(from), message->epoch, kMaxUnexpectedBytes));
+    return;
+  }
+  unexpected_data_.keep(message->epoch,
+                        {from, message->slot, {message->payload.begin(), message->payload.end()}});
+}
+
+void MessageRouter::reject_data(const Operation& operation, Rank from, std::uint32_t slot) {
+  reject_message();
+  const Description& what = operation.description();
+  failures_.fail(
+      failure(Code::invalid_argument,
+              "{} sent data in slot {}, which {} by {} does not have: call the same collective "
+              "with the same algorithm on all ranks",
+              names_.of(from), slot, what.operation, what.algorithm));
+}
+
+void MessageRouter::on_message(Instant now, Rank from, std::span<const std::byte> bytes) {
+  ++counters_.messages_received;
+  const auto message = protocol::decode(bytes);
+  if (!message) {
+    ++counters_.messages_rejected;
+    return;
+  }
+  if (message->kind == MessageKind::failed) return failures_.on_notice(from, *message);
+  if (message->kind == MessageKind::delivered) {
+    if (operations_.has_begun(message->epoch)) return retention_.on_ack(from, message->epoch);
+    ++counters_.messages_rejected;
+    return;
+  }
+  if (slots_.on_message(now, from, *message)) return;
+  if (Operation* operation = operations_.find(message->epoch)) {
+    operation->on_message(now, from, *message);
+  } else if (operations_.has_begun(message->epoch)) {
+    if (message->kind == MessageKind::fetch_request) retention_.answer_late(now, from, *message);
+    // An aggregator may refuse a call that is already over at this rank, because it learns late
+    // what was called.
+    if (message->kind == MessageKind::refused)
+      failures_.fail(refusal_status(names_.of(from), *message));
+  } else if (unexpected_.size() < kMaxUnexpectedMessages) {
+    unexpected_.keep(message->epoch, {from, *message});
+  } else {
+    ++counters_.messages_rejected;
+  }
+}
+
+void MessageRouter::deliver_unexpected(Instant now, Operation& operation) {
+  const std::uint32_t epoch = operation.epoch();
+  for (const UnexpectedMessage& one : unexpected_.take(epoch)) {
+    operation.on_message(now, one.from, one.message);
+  }
+  for (const UnexpectedData& one : unexpected_data_.take(epoch)) {
+    unexpected_data_bytes_ -= one.payload.size() + protocol::kDataHeaderBytes;
+    operation.on_data(now, one.from, one.slot, one.payload);
+  }
+}
+
+}  // namespace tutti::engine

@@ -1,0 +1,87 @@
+// Hands what the endpoint reports - messages, data, probes, ended work - to the operation or part
+// of the context that it concerns, keeps messages of collectives that this rank has not begun, and
+// rejects the rest.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "device/device.hpp"
+#include "engine/core/by_epoch.hpp"
+#include "engine/core/operation.hpp"
+#include "engine/core/operation_queue.hpp"
+#include "engine/core/retention.hpp"
+#include "engine/exchange/slot_recovery.hpp"
+#include "engine/messages/message_sender.hpp"
+#include "engine/peers/failure_coordinator.hpp"
+#include "engine/peers/rank_names.hpp"
+#include "observe/counters.hpp"
+#include "protocol/codec/message.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::engine {
+
+class MessageRouter final : public RejectionSink {
+ public:
+  /// A membership probe that has arrived.
+  struct Probe {
+    Rank source;
+    std::uint32_t subgroup;
+  };
+
+  /// The references outlive this.
+  MessageRouter(const RankNames& names, OperationQueue& operations, FailureCoordinator& failures,
+                MessageSender& messages, Retention& retention, SlotRecovery& slots,
+                observe::Counters& counters)
+      : names_(names),
+        operations_(operations),
+        failures_(failures),
+        messages_(messages),
+        retention_(retention),
+        slots_(slots),
+        counters_(counters) {}
+
+  void on_completion(Instant now, const device::Completion& completion);
+  /// Delivers messages that arrived before their collective began here.
+  void deliver_unexpected(Instant now, Operation& operation);
+  /// Moves out the membership probes received so far.
+  std::vector<Probe> take_probes() { return std::exchange(probes_, {}); }
+
+  void reject_message() override { ++counters_.messages_rejected; }
+  void reject_chunk() override { ++counters_.chunks_malformed; }
+  void reject_data(const Operation& operation, Rank from, std::uint32_t slot) override;
+
+ private:
+  // Of collectives that this rank has not begun.
+  struct UnexpectedMessage {
+    Rank from;
+    protocol::Message message;
+  };
+  struct UnexpectedData {
+    Rank from;
+    std::uint32_t slot;
+    std::vector<std::byte> payload;
+  };
+
+  void on_arrival(Instant now, const device::Completion& completion);
+  void on_message(Instant now, Rank from, std::span<const std::byte> bytes);
+  void on_data(Instant now, Rank from, std::span<const std::byte> bytes);
+  void on_immediate(Instant now, Rank from, std::uint64_t immediate);
+
+  const RankNames& names_;
+  OperationQueue& operations_;
+  FailureCoordinator& failures_;
+  MessageSender& messages_;
+  Retention& retention_;
+  SlotRecovery& slots_;
+  observe::Counters& counters_;
+  ByEpoch<UnexpectedMessage> unexpected_;
+  ByEpoch<UnexpectedData> unexpected_data_;
+  std::uint64_t unexpected_data_bytes_ = 0;
+  std::vector<Probe> probes_;
+};
+
+}  // namespace tutti::engine

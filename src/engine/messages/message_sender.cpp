@@ -1,0 +1,51 @@
+#include "engine/messages/message_sender.hpp"
+
+#include <cstring>
+
+namespace tutti::engine {
+
+void MessageSender::send(Instant now, protocol::Outbox& outbox) {
+  for (const protocol::Outbox::Item& item : outbox.items()) {
+    ++counters_.messages_sent;
+    const std::size_t buffer = buffers_.take();
+    post_or_defer(now, {item.to, buffer, protocol::encode(item.message, buffers_[buffer].data())});
+  }
+  outbox.clear();
+}
+
+void MessageSender::send_data(Instant now, Rank to, std::uint32_t epoch, std::uint32_t slot,
+                              std::span<const std::byte> payload) {
+  ++counters_.messages_sent;
+  const Message message{to, buffers_.take(), protocol::kDataHeaderBytes + payload.size()};
+  std::byte* const bytes = buffers_[message.buffer].data();
+  protocol::encode_data_header(epoch, slot, bytes);
+  if (!payload.empty())
+    std::memcpy(bytes + protocol::kDataHeaderBytes, payload.data(), payload.size());
+  post_or_defer(now, message);
+}
+
+void MessageSender::post_or_defer(Instant now, const Message& message) {
+  if (has_deferred() || !post(now, message)) deferred_.push_back(message);
+}
+
+/// False: the send queue is full. A lost connection takes no message and reports it by a
+/// completion.
+bool MessageSender::post(Instant now, const Message& message) {
+  // The device copies messages up to the size of the protocol's own.
+  const bool copied = message.bytes <= protocol::kMaxMessageBytes;
+  const Status posted = endpoint_.post(now, {.opcode = device::Opcode::send,
+                                             .peer = message.to,
+                                             .work_id = copied ? kCopied : message.buffer,
+                                             .local = buffers_[message.buffer].first(message.bytes),
+                                             .signaled = !copied});
+  if (posted.code() == Code::resource_exhausted) return false;
+  if (copied || !posted.ok()) buffers_.give_back(message.buffer);
+  return true;
+}
+
+void MessageSender::drop_deferred() {
+  for (const Message& one : deferred_) buffers_.give_back(one.buffer);
+  deferred_.clear();
+}
+
+}  // namespace tutti::engine

@@ -1,0 +1,65 @@
+// Sends messages to other ranks over the reliable connections. A full send queue defers a message,
+// and later ones queue behind it, so that none is lost and their order is kept.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+
+#include "device/device.hpp"
+#include "engine/messages/message_buffers.hpp"
+#include "observe/counters.hpp"
+#include "protocol/codec/data_message.hpp"
+#include "protocol/codec/message.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::engine {
+
+class MessageSender {
+ public:
+  /// `endpoint` and `counters` outlive this.
+  MessageSender(device::Endpoint& endpoint, observe::Counters& counters)
+      : endpoint_(endpoint), counters_(counters), buffers_(endpoint.max_message_bytes()) {}
+
+  /// Sends the messages of an outbox, and empties it.
+  void send(Instant now, protocol::Outbox& outbox);
+  /// Sends a schedule's data eagerly: it is copied, and leaves as soon as the device takes it.
+  void send_data(Instant now, Rank to, std::uint32_t epoch, std::uint32_t slot,
+                 std::span<const std::byte> payload);
+  /// Largest payload of send_data, in bytes.
+  std::size_t max_data_bytes() const {
+    return endpoint_.max_message_bytes() - protocol::kDataHeaderBytes;
+  }
+
+  /// The device has sent the message of this work request.
+  void on_sent(std::uint64_t work_id) {
+    if (work_id != kCopied) buffers_.give_back(work_id);
+  }
+  bool has_deferred() const { return !deferred_.empty(); }
+  void post_deferred(Instant now) {
+    while (has_deferred() && post(now, deferred_.front())) deferred_.pop_front();
+  }
+  /// After a failure the notices must not wait behind data that no operation needs any more.
+  void drop_deferred();
+
+ private:
+  /// Work id of messages that the device copies when they are posted.
+  static constexpr std::uint64_t kCopied = 0;
+
+  struct Message {
+    Rank to = kNoRank;
+    std::uint64_t buffer = 0;
+    std::size_t bytes = 0;
+  };
+
+  void post_or_defer(Instant now, const Message& message);
+  bool post(Instant now, const Message& message);
+
+  device::Endpoint& endpoint_;
+  observe::Counters& counters_;
+  MessageBuffers buffers_;
+  std::deque<Message> deferred_;  ///< messages refused by a full send queue
+};
+
+}  // namespace tutti::engine

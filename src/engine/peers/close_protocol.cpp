@@ -1,0 +1,22 @@
+#include "engine/peers/close_protocol.hpp"
+
+namespace tutti::engine {
+
+void CloseProtocol::begin(Instant now) {
+  retention_.send_acks(now);
+  begun_ = true;
+  request_at_ = now;
+  for (std::uint32_t r = 0; r < size_; ++r) {
+    if (!retention_.all_at(rank_of(r))) peers_.watch(rank_of(r));
+  }
+  for (const Rank rank : slots_.unacked()) peers_.watch(rank);
+}
+
+void CloseProtocol::poll(Instant now) {
+  constexpr Nanoseconds kRequestInterval{20'000'000};
+  if (request_at_ > now) return;
+  slots_.request_acks(now);
+  request_at_ = now + kRequestInterval;
+}
+
+}  // namespace tutti::engine

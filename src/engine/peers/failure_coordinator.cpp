@@ -1,0 +1,97 @@
+#include "engine/peers/failure_coordinator.hpp"
+
+#include "base/error.hpp"
+
+namespace tutti::engine {
+
+void FailureCoordinator::note(const Status& status, Rank lost, bool notify_peers) {
+  if (noted()) return;
+  noted_ = status;
+  lost_ = lost;
+  notify_peers_ = notify_peers;
+}
+
+void FailureCoordinator::abort(const std::string& reason) {
+  fail(failure(Code::aborted, "aborted by {}: {}", names_.of(me_), reason));
+}
+
+void FailureCoordinator::abort_for(Rank culprit, const std::string& reason) {
+  if (!noted()) culprit_ = culprit;
+  fail(failure(Code::aborted, "given up by {}: {}", names_.of(me_), reason));
+}
+
+void FailureCoordinator::fail_without_slow_path(Rank source) {
+  fail(failure(Code::peer_failed,
+               "{} sent a chunk that fits no collective here, and chunks are sent once: call the "
+               "same collectives in the same order on all ranks",
+               names_.of(source)));
+}
+
+void FailureCoordinator::on_peer_failure(const device::Completion& completion) {
+  const Rank peer = completion.peer;
+  if (const std::uint32_t bytes = completion.undelivered_bytes; bytes > 0) {
+    if (!noted()) undelivered_bytes_ = bytes;
+    return note(undelivered_status(me_, peer, bytes), peer, true);
+  }
+  note(failure(Code::peer_failed,
+               "{} does not answer: it has died, is stopped, or cannot be reached from {}",
+               names_.of(peer), names_.of(me_)),
+       peer, true);
+}
+
+Status FailureCoordinator::undelivered_status(Rank from, Rank to, std::uint32_t bytes) const {
+  return failure(Code::peer_failed,
+                 "packets of {} bytes do not pass between {} and {}, although shorter ones do: set "
+                 "the MTU of the ranks' interfaces to what every switch and firewall between them "
+                 "forwards, or raise the MTU of those",
+                 bytes, names_.of(from), names_.of(to));
+}
+
+// A notice carries the lost rank and, plus one, the culprit in the halves of its argument, and the
+// undelivered bytes in place of an epoch.
+void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
+  const auto lost_index = static_cast<std::uint32_t>(notice.argument);
+  const auto culprit_number = static_cast<std::uint32_t>(notice.argument >> 32);
+  if (lost_index >= size_) return;
+  const Rank lost = rank_of(lost_index);
+  const Rank culprit = culprit_number == 0 ? kNoRank : rank_of(culprit_number - 1);
+  if (!noted()) culprit_ = culprit;
+  const Status status =
+      culprit != kNoRank
+          ? failure(Code::peer_failed, "rank {} of the job is lost, as reported by {}",
+                    index(culprit), names_.of(from))
+      : notice.epoch > 0 ? undelivered_status(from, lost, notice.epoch)
+      : lost == from     ? failure(Code::peer_failed, "{} gave up: see its own error for the cause",
+                                   names_.of(lost))
+                     : failure(Code::peer_failed, "{} is lost, as reported by {}", names_.of(lost),
+                               names_.of(from));
+  note(status, lost, false);
+}
+
+bool FailureCoordinator::settle(protocol::Outbox& notices) {
+  settled_ = noted_;
+  if (notify_peers_) {
+    for (std::uint32_t r = 0; r < size_; ++r) {
+      if (rank_of(r) == me_ || (rank_of(r) == lost_ && undelivered_bytes_ == 0)) continue;
+      const std::uint64_t culprit = culprit_ == kNoRank ? 0 : index(culprit_) + 1;
+      notices.send(rank_of(r), protocol::MessageKind::failed, undelivered_bytes_,
+                   culprit << 32 | index(lost_));
+    }
+  }
+  return notify_peers_;
+}
+
+Status FailureCoordinator::status_of(Instant now, const Operation& operation) const {
+  const Description& what = operation.description();
+  std::string text = fmt::format("{} #{} ({}", what.operation, operation.epoch(), what.algorithm);
+  if (what.root != kNoRank) text += fmt::format(", root {}", index(what.root));
+  text += fmt::format(", {} bytes) at {} in phase {} after {:.3f} s: {}", what.bytes,
+                      names_.of(me_), observe::to_string(operation.phase()),
+                      static_cast<double>((now - operation.started()).count()) / 1e9,
+                      settled_.message());
+  const std::string missing = operation.missing();
+  if (!missing.empty()) text += "; missing here: " + missing;
+  return Status(settled_.code(), text);
+}
+
+}  // namespace tutti::engine

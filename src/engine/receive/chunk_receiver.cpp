@@ -1,0 +1,160 @@
+#include "engine/receive/chunk_receiver.hpp"
+
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace tutti::engine {
+
+ChunkReceiver::ChunkReceiver(device::Endpoint& endpoint, OperationQueue& operations,
+                             FailureCoordinator& failures, observe::Counters& counters,
+                             std::uint64_t unexpected_bytes,
+                             std::function<void(Instant)> begin_next)
+    : endpoint_(endpoint),
+      operations_(operations),
+      failures_(failures),
+      counters_(counters),
+      begin_next_(std::move(begin_next)),
+      unexpected_bytes_(unexpected_bytes),
+      unexpected_(unexpected_bytes) {
+  set_resolver();
+}
+
+void ChunkReceiver::set_resolver() {
+  for (std::uint32_t s = 0; s < endpoint_.subgroup_count(); ++s) {
+    (void)endpoint_.multicast(s).set_resolver(this);
+  }
+}
+
+Status ChunkReceiver::use_workers(std::uint32_t workers) {
+  const std::uint32_t most = endpoint_.subgroup_count();
+  if (workers == 0 || workers > most || team_ || operations_.busy()) {
+    return failure(Code::internal,
+                   "{} receive workers for {} subgroups{}: use 1 to one per subgroup, while idle",
+                   workers, most, operations_.busy() ? ", while collectives run" : "");
+  }
+  if (Status status = endpoint_.use_receive_workers(true); !status) return status;
+  team_ = std::make_unique<ReceiveTeam>(endpoint_, workers, operations_.next_epoch() - 1,
+                                        unexpected_bytes_);
+  return {};
+}
+
+void ChunkReceiver::stop_workers() {
+  if (!team_) return;
+  fold_counts();
+  team_.reset();
+  set_resolver();
+  stop_check_ = kNever;
+  // Queue pairs that can no longer be watched are still polled.
+  (void)endpoint_.use_receive_workers(false);
+}
+
+bool ChunkReceiver::poll(Instant now) {
+  if (team_) return poll_team(now);
+  return expects_chunks() && poll_queue_pairs(now);
+}
+
+bool ChunkReceiver::poll_team(Instant now) {
+  if (!team_->take_news()) return false;
+  fold_counts();
+  const std::vector<Arrival>& arrivals = team_->take_arrivals();
+  if (Operation* operation = operations_.find(team_->epoch()))
+    operation->on_arrivals(now, arrivals);
+  return true;
+}
+
+/// If no active operation uses multicast, incoming chunks can only belong to later collectives:
+/// poll the multicast sockets every 4th round, because each costs a system call.
+bool ChunkReceiver::expects_chunks() {
+  constexpr std::uint32_t kRoundsWithoutPoll = 4;
+  const bool poll = operations_.expects_chunks() || rounds_without_poll_ + 1 == kRoundsWithoutPoll;
+  rounds_without_poll_ = poll ? 0 : rounds_without_poll_ + 1;
+  return poll;
+}
+
+bool ChunkReceiver::poll_queue_pairs(Instant now) {
+  bool worked = false;
+  for (std::uint32_t s = 0; s < endpoint_.subgroup_count(); ++s) {
+    device::MulticastQueuePair& pair = endpoint_.multicast(s);
+    const std::size_t count = pair.poll(chunks_);
+    for (std::size_t i = 0; i < count; ++i) on_chunk(now, chunks_[i], pair);
+    if (count > 0) pair.release();
+    worked |= count > 0;
+  }
+  drained_ = !worked;
+  return worked;
+}
+
+void ChunkReceiver::discard() {
+  if (team_) {
+    (void)team_->take_news();
+    return;
+  }
+  for (std::uint32_t s = 0; s < endpoint_.subgroup_count(); ++s) {
+    device::MulticastQueuePair& pair = endpoint_.multicast(s);
+    if (pair.poll(chunks_) > 0) pair.release();
+  }
+}
+
+void ChunkReceiver::on_chunk(Instant now, const device::ReceivedChunk& chunk,
+                             device::MulticastQueuePair& pair) {
+  // Chunks after the last one of a collective belong to the next, which may begin now: placing them
+  // directly saves the copy of an unexpected chunk.
+  if (chunk.epoch == operations_.next_epoch()) begin_next_(now);
+  if (Operation* operation = operations_.find(chunk.epoch)) {
+    operation->on_chunk(now, chunk, pair);
+    return;
+  }
+  if (operations_.has_begun(chunk.epoch)) {
+    ++counters_.chunks_stale;
+    return;
+  }
+  bool damaged = false;
+  if (unexpected_.keep(chunk, pair, damaged)) {
+    ++counters_.chunks_unexpected;
+  } else {
+    ++(damaged ? counters_.chunks_damaged : counters_.chunks_unexpected_dropped);
+    if (endpoint_.capabilities().has(device::Capability::every_chunk_arrives))
+      failures_.fail_without_slow_path(chunk.source);
+  }
+}
+
+device::Placement ChunkReceiver::landing(const device::MessageHead& chunk, bool begins) {
+  if (Operation* operation = operations_.find(chunk.epoch))
+    return operation->landing(chunk, begins);
+  if (!operations_.has_begun(chunk.epoch)) return {device::Placement::Where::staging};
+  if (begins) ++counters_.chunks_stale;
+  return {};
+}
+
+void ChunkReceiver::begin(Instant now, Operation& operation) {
+  if (!unexpected_.empty()) {
+    for (const UnexpectedChunks::Chunk& chunk : unexpected_.take(operation.epoch())) {
+      operation.on_unexpected_chunk(now, chunk.psn, chunk.source, chunk.payload());
+    }
+  }
+  if (team_) team_->publish(operation.receive_view());
+}
+
+void ChunkReceiver::end(std::uint32_t epoch) {
+  if (!team_ || team_->epoch() != epoch) return;
+  team_->publish({.state = ReceiveView::State::over, .epoch = epoch});
+  team_->set_eager(false);
+}
+
+// A failed collective leaves chunks unmarked, which a worker may be about to place.
+bool ChunkReceiver::workers_stopped(Instant now) {
+  constexpr Nanoseconds kCheckInterval{1'000'000};
+  if (!team_) return true;
+  if (stop_check_ == kNever) {
+    team_->publish({.state = ReceiveView::State::closed, .epoch = operations_.next_epoch() - 1});
+    team_->set_eager(true);
+    stopping_ = team_->grace();
+  }
+  stop_check_ = now + kCheckInterval;
+  if (!team_->passed(stopping_)) return false;
+  stop_check_ = kNever;
+  return true;
+}
+
+}  // namespace tutti::engine
