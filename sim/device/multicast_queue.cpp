@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "base/random.hpp"
-#include "sim/device/endpoint.hpp"
 #include "wire/header.hpp"
 
 namespace tutti::device::sim {
@@ -45,14 +44,14 @@ Payload* make_chunk(PayloadStore& payloads, const wire::Header& header,
 }
 
 Result<std::uint32_t> SimMulticastQueuePair::post(const ChunkRun& run) {
-  const NicShared& nic = endpoint_->nic();
-  if (run.chunk_bytes == 0 || run.chunk_bytes > nic.settings.chunk_bytes) {
+  const NicSettings& settings = nic_->settings;
+  if (run.chunk_bytes == 0 || run.chunk_bytes > settings.chunk_bytes) {
     return Status(Code::invalid_argument, "a chunk does not fit a packet of the simulated NIC");
   }
   const std::uint64_t count = (run.data.size() + run.chunk_bytes - 1) / run.chunk_bytes;
-  const std::uint32_t room = nic.settings.send_queue_chunks - queued_chunks_;
+  const std::uint32_t room = settings.send_queue_chunks - queued_chunks_;
   const auto accepted = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, room));
-  EndpointCounters& counters = endpoint_->nic().counters;
+  EndpointCounters& counters = nic_->counters;
   ++counters.send_calls;
   if (accepted < count) ++counters.send_queue_full;
   if (accepted == 0) return accepted;
@@ -67,13 +66,13 @@ Result<std::uint32_t> SimMulticastQueuePair::post(const ChunkRun& run) {
   queued_bytes_ += bytes;
   counters.multicast_datagrams_sent += accepted;
   counters.multicast_bytes_sent += bytes;
-  endpoint_->multicast_ready(subgroup_);
+  port_->ready(subgroup_);
   return accepted;
 }
 
 Status SimMulticastQueuePair::post_probe(std::uint32_t attempt) {
   sends_.push_back({.epoch = attempt, .first_psn = 0, .count = 0, .chunk_bytes = 0, .data = {}});
-  endpoint_->multicast_ready(subgroup_);
+  port_->ready(subgroup_);
   return {};
 }
 
@@ -106,14 +105,13 @@ bool SimMulticastQueuePair::sends_from(std::span<const std::byte> memory) const 
 }
 
 std::uint64_t SimMulticastQueuePair::unsent_bytes() {
-  return queued_bytes_ + (endpoint_->now() < departs_at_ ? departing_bytes_ : 0);
+  return queued_bytes_ + (port_->now() < departs_at_ ? departing_bytes_ : 0);
 }
 
 bool SimMulticastQueuePair::arrive(const StagedChunk& chunk) {
-  NicShared& nic = endpoint_->nic();
-  if (staged_.size() >= nic.settings.staging_chunks) {
-    ++nic.counters.kernel_drops;
-    nic.payloads->release(chunk.payload);
+  if (staged_.size() >= nic_->settings.staging_chunks) {
+    ++nic_->counters.kernel_drops;
+    nic_->payloads->release(chunk.payload);
     return false;
   }
   staged_.push_back(chunk);
@@ -121,8 +119,7 @@ bool SimMulticastQueuePair::arrive(const StagedChunk& chunk) {
 }
 
 std::size_t SimMulticastQueuePair::poll(std::span<ReceivedChunk> chunks) {
-  NicShared& nic = endpoint_->nic();
-  const Instant now = endpoint_->now();
+  const Instant now = port_->now();
   std::size_t filled = 0;
   while (filled < chunks.size() && lent_ < staged_.size() && staged_[lent_].visible <= now) {
     StagedChunk& staged = staged_[lent_++];
@@ -135,25 +132,25 @@ std::size_t SimMulticastQueuePair::poll(std::span<ReceivedChunk> chunks) {
       chunk.payload = staged.payload->bytes().subspan(wire::kHeaderBytes);
     } else {
       chunk.header = nullptr;
-      chunk.payload = {endpoint_->absent_bytes(), staged.size_bytes};
+      // A non-null address that stands for bytes that are not carried.
+      chunk.payload = {reinterpret_cast<const std::byte*>(this), staged.size_bytes};
     }
   }
-  nic.counters.multicast_datagrams_received += filled;
+  nic_->counters.multicast_datagrams_received += filled;
   return filled;
 }
 
 void SimMulticastQueuePair::release() {
-  PayloadStore& payloads = *endpoint_->nic().payloads;
+  PayloadStore& payloads = *nic_->payloads;
   for (std::uint32_t i = 0; i < lent_; ++i) payloads.release(staged_[i].payload);
   staged_.drop_front(lent_);
   lent_ = 0;
 }
 
 bool SimMulticastQueuePair::copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) {
-  NicShared& nic = endpoint_->nic();
   if (chunk.header == nullptr) {
     if (destination != nullptr) {
-      nic.placed_check += placement_check(destination, chunk.payload.size());
+      nic_->placed_check += placement_check(destination, chunk.payload.size());
     }
   } else {
     // Like a copying receiver: the bytes are verified once they are in place.
@@ -163,16 +160,16 @@ bool SimMulticastQueuePair::copy_and_verify(const ReceivedChunk& chunk, std::byt
     std::uint64_t expected = 0;
     std::memcpy(&expected, chunk.header + wire::kTagOffset, sizeof expected);
     if (tag_of(chunk.header, chunk.payload) != expected) {
-      ++nic.counters.rejected_integrity;
+      ++nic_->counters.rejected_integrity;
       return false;
     }
   }
-  nic.counters.multicast_bytes_received += chunk.payload.size();
+  nic_->counters.multicast_bytes_received += chunk.payload.size();
   return true;
 }
 
 void SimMulticastQueuePair::clear() {
-  PayloadStore& payloads = *endpoint_->nic().payloads;
+  PayloadStore& payloads = *nic_->payloads;
   for (std::uint32_t i = 0; i < staged_.size(); ++i) payloads.release(staged_[i].payload);
   staged_.clear();
   sends_.clear();

@@ -3,14 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "device/device.hpp"
+#include "sim/device/nic_connection.hpp"
+#include "sim/device/nic_port.hpp"
 #include "sim/device/payload_store.hpp"
 #include "sim/device/ring_queue.hpp"
+#include "wire/header.hpp"
 
 namespace tutti::device::sim {
-
-class SimEndpoint;
 
 /// A chunk in staging.
 struct StagedChunk {
@@ -31,10 +33,15 @@ struct MulticastBurst {
   std::span<const std::byte> data;
 };
 
+/// Allocates header, bytes and their tag for `references` receivers.
+Payload* make_chunk(PayloadStore& payloads, const wire::Header& header,
+                    std::span<const std::byte> bytes, std::uint32_t references);
+
 class SimMulticastQueuePair final : public MulticastQueuePair {
  public:
-  SimMulticastQueuePair(SimEndpoint& endpoint, std::uint32_t subgroup)
-      : endpoint_(&endpoint), subgroup_(subgroup) {}
+  /// `port`, in which the queue has the subgroup's number, and `nic` outlive it.
+  SimMulticastQueuePair(NicPort& port, NicShared& nic, std::uint32_t subgroup)
+      : port_(&port), nic_(&nic), subgroup_(subgroup) {}
 
   Result<std::uint32_t> post(const ChunkRun& run) override;
   std::uint64_t unsent_bytes() override;
@@ -76,7 +83,8 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
   Instant departs_at_{};
   RingQueue<StagedChunk> staged_;
   std::uint32_t lent_ = 0;  ///< staged chunks returned by the last polls
-  SimEndpoint* endpoint_;
+  NicPort* port_;
+  NicShared* nic_;
   std::uint32_t subgroup_;
 };
 

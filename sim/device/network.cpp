@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
@@ -75,20 +76,21 @@ Result<std::unique_ptr<Endpoint>> SimNetwork::open(std::uint32_t communicator,
   Communicator& here = communicators_[communicator];
   const std::uint32_t host = index(here.hosts[index(options.rank)]);
   const auto number = static_cast<std::uint32_t>(endpoints_.size());
-  auto endpoint = std::make_unique<SimEndpoint>(*this, options, settings, number, communicator,
-                                                host, std::move(tap));
+  auto endpoint =
+      std::make_unique<SimEndpoint>(NicPort(*this, *queue_, *waker_, number, host), payloads_,
+                                    options, settings, communicator, std::move(tap));
   endpoints_.push_back(endpoint.get());
   here.endpoint_at[host] = endpoint.get();
   return std::unique_ptr<Endpoint>(std::move(endpoint));
 }
 
-void SimNetwork::closed(SimEndpoint& endpoint) {
-  endpoints_[endpoint.number()] = nullptr;
-  communicators_[endpoint.communicator()].endpoint_at[endpoint.host()] = nullptr;
-  Port& port = ports_[endpoint.host()];
+void SimNetwork::closed(std::uint32_t number) {
+  const SimEndpoint* endpoint = std::exchange(endpoints_[number], nullptr);
+  communicators_[endpoint->communicator()].endpoint_at[endpoint->host()] = nullptr;
+  Port& port = ports_[endpoint->host()];
   RingQueue<Turn> rest;
   for (; !port.turns.empty(); port.turns.pop_front()) {
-    if (port.turns.front().endpoint != &endpoint) rest.push_back(port.turns.front());
+    if (port.turns.front().endpoint != endpoint) rest.push_back(port.turns.front());
   }
   port.turns = std::move(rest);
 }
@@ -121,16 +123,10 @@ bool SimNetwork::handle(const Event& event) {
   return true;
 }
 
-void SimNetwork::schedule_timer(SimEndpoint& endpoint, Instant deadline) {
-  if (deadline == kNever) return;
-  queue_->push({.time = tutti::sim::from_instant(deadline),
-                .key = event_key(kNicTimer, endpoint.number()),
-                .argument = 0});
-}
-
-void SimNetwork::ready(SimEndpoint& endpoint, std::uint32_t queue) {
-  ports_[endpoint.host()].turns.push_back({&endpoint, queue});
-  pump(endpoint.host());
+void SimNetwork::ready(std::uint32_t number, std::uint32_t queue) {
+  SimEndpoint* endpoint = endpoints_[number];
+  ports_[endpoint->host()].turns.push_back({endpoint, queue});
+  pump(endpoint->host());
 }
 
 void SimNetwork::pump(std::uint32_t host) {
@@ -171,24 +167,26 @@ void SimNetwork::departed(Picoseconds when, HostId from, const Packet& packet) {
 
 // ---- sending ------------------------------------------------------------------------------------
 
-Picoseconds SimNetwork::inject_group(SimEndpoint& from, const wire::Header& header,
+Picoseconds SimNetwork::inject_group(std::uint32_t number, const wire::Header& header,
                                      std::uint64_t cookie, std::uint32_t bytes,
                                      std::uint32_t count) {
+  const SimEndpoint& from = *endpoints_[number];
   const Communicator& communicator = communicators_[from.communicator()];
   Packet packet = Packet::to_group(communicator.groups[header.subgroup],
                                    bytes + from.nic().settings.multicast_header_bytes, bytes);
   packet.cookie = cookie;
   packet.count = static_cast<std::uint16_t>(count);
-  packet.flow = from.number();
+  packet.flow = number;
   const HostId host{from.host()};
   const Picoseconds end = fabric_.inject(queue_->now(), host, packet);
   sent(ports_[from.host()], end);
   return end;
 }
 
-Picoseconds SimNetwork::multicast(SimEndpoint& from, const wire::Header& header,
+Picoseconds SimNetwork::multicast(std::uint32_t number, const wire::Header& header,
                                   const MulticastBurst& burst) {
-  if (burst.count == 0) return inject_group(from, header, 0, 0, 1);
+  if (burst.count == 0) return inject_group(number, header, 0, 0, 1);
+  const SimEndpoint& from = *endpoints_[number];
   const auto receivers =
       static_cast<std::uint32_t>(communicators_[from.communicator()].hosts.size() - 1);
   const auto full = static_cast<std::uint32_t>(burst.data.size() / burst.chunk_bytes);
@@ -196,8 +194,8 @@ Picoseconds SimNetwork::multicast(SimEndpoint& from, const wire::Header& header,
   if (!from.nic().settings.carry_bytes) {
     const auto cookie = [&](std::uint32_t psn) { return std::uint64_t{header.epoch} << 32 | psn; };
     Picoseconds end{};
-    if (full > 0) end = inject_group(from, header, cookie(header.psn), burst.chunk_bytes, full);
-    if (rest > 0) end = inject_group(from, header, cookie(header.psn + full), rest, 1);
+    if (full > 0) end = inject_group(number, header, cookie(header.psn), burst.chunk_bytes, full);
+    if (rest > 0) end = inject_group(number, header, cookie(header.psn + full), rest, 1);
     return end;
   }
   Picoseconds end = queue_->now();
@@ -207,7 +205,7 @@ Picoseconds SimNetwork::multicast(SimEndpoint& from, const wire::Header& header,
     Payload* payload =
         make_chunk(payloads_, one, burst.data.subspan(at, size), std::max(receivers, 1u));
     if (receivers == 0) payloads_.release(payload);
-    end = inject_group(from, one, reinterpret_cast<std::uintptr_t>(payload),
+    end = inject_group(number, one, reinterpret_cast<std::uintptr_t>(payload),
                        static_cast<std::uint32_t>(size), 1);
     at += size;
   }
@@ -215,7 +213,8 @@ Picoseconds SimNetwork::multicast(SimEndpoint& from, const wire::Header& header,
 }
 
 // Only user data counts as payload; protocol messages count on the wire alone.
-void SimNetwork::unicast(SimEndpoint& from, const NicPacket& nic_packet) {
+void SimNetwork::unicast(std::uint32_t number, const NicPacket& nic_packet) {
+  SimEndpoint& from = *endpoints_[number];
   const Communicator& communicator = communicators_[from.communicator()];
   const NicSettings& settings = from.nic().settings;
   const bool bare = !nic_packet.sequenced;
@@ -225,7 +224,7 @@ void SimNetwork::unicast(SimEndpoint& from, const NicPacket& nic_packet) {
       nic_packet.kind == NicPacketKind::send ? 0 : nic_packet.length);
   packet.cookie = packets_.add(nic_packet);
   packet.identity = identity_of(nic_packet, from.next_transmission());
-  packet.flow = from.number();
+  packet.flow = number;
   sent(ports_[from.host()], fabric_.inject(queue_->now(), HostId{from.host()}, packet));
 }
 

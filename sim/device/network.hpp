@@ -9,6 +9,7 @@
 
 #include "sim/device/endpoint.hpp"
 #include "sim/device/nic_packet.hpp"
+#include "sim/device/nic_port.hpp"
 #include "sim/device/payload_store.hpp"
 #include "sim/device/ring_queue.hpp"
 #include "sim/fabric/event_queue.hpp"
@@ -17,20 +18,7 @@
 
 namespace tutti::device::sim {
 
-/// Implemented by the simulation of the hosts: wakes a sleeping worker that has something to do.
-class HostWaker {
- public:
-  virtual ~HostWaker() = default;
-  /// `chunk` marks multicast data, which may be moderated; otherwise it is a completion.
-  virtual void wake(tutti::sim::HostId host, Instant visible, bool chunk) = 0;
-};
-
-/// Event kinds of the NICs; the simulation's kinds are above them.
-inline constexpr auto kNicTransmit = static_cast<tutti::sim::EventKind>(16);
-inline constexpr auto kNicTimer = static_cast<tutti::sim::EventKind>(17);
-inline constexpr auto kFirstWorldKind = static_cast<tutti::sim::EventKind>(24);
-
-class SimNetwork final : public tutti::sim::Sink {
+class SimNetwork final : public tutti::sim::Sink, private HostPorts {
  public:
   /// `queue`, `topology` and `waker` outlive the network.
   SimNetwork(tutti::sim::EventQueue& queue, const tutti::sim::Topology& topology,
@@ -55,18 +43,6 @@ class SimNetwork final : public tutti::sim::Sink {
   void kill(tutti::sim::HostId host);
   /// The endpoint of a communicator on a host, or null.
   SimEndpoint* endpoint_at(std::uint32_t communicator, tutti::sim::HostId host);
-
-  // Called by endpoints: the queue has something to send.
-  void ready(SimEndpoint& endpoint, std::uint32_t queue);
-  void wake(SimEndpoint& endpoint, Instant visible, bool chunk) {
-    waker_->wake(tutti::sim::HostId{endpoint.host()}, visible, chunk);
-  }
-  void schedule_timer(SimEndpoint& endpoint, Instant deadline);
-  /// Sends. Returns when the last bit leaves the host, or kForever if that is not known yet.
-  tutti::sim::Picoseconds multicast(SimEndpoint& from, const wire::Header& header,
-                                    const MulticastBurst& burst);
-  void unicast(SimEndpoint& from, const NicPacket& packet);
-  void closed(SimEndpoint& endpoint);
 
   // Called by the fabric.
   void arrived(const tutti::sim::Arrival& arrival, tutti::sim::HostId at,
@@ -106,9 +82,16 @@ class SimNetwork final : public tutti::sim::Sink {
   };
   static constexpr std::uint32_t kNone = 0xffff'ffffu;
 
+  // Called by endpoints.
+  void ready(std::uint32_t endpoint, std::uint32_t queue) override;
+  tutti::sim::Picoseconds multicast(std::uint32_t endpoint, const wire::Header& header,
+                                    const MulticastBurst& burst) override;
+  void unicast(std::uint32_t endpoint, const NicPacket& packet) override;
+  void closed(std::uint32_t endpoint) override;
+
   void pump(std::uint32_t host);
   void sent(Port& port, tutti::sim::Picoseconds end);
-  tutti::sim::Picoseconds inject_group(SimEndpoint& from, const wire::Header& header,
+  tutti::sim::Picoseconds inject_group(std::uint32_t endpoint, const wire::Header& header,
                                        std::uint64_t cookie, std::uint32_t bytes,
                                        std::uint32_t count);
   void deliver_group(const tutti::sim::Arrival& arrival, tutti::sim::HostId at,

@@ -53,47 +53,14 @@ Event heap_pop(std::vector<Event>& heap) {
   return top;
 }
 
-/// The distance of the first set bit from bit `from` of a ring of bits, counted upwards; kNoBucket
-/// if none is set.
-template <std::size_t kWords>
-std::uint64_t first_set(const std::array<std::uint64_t, kWords>& ring, std::uint64_t from) {
-  std::uint64_t word = from / 64;
-  std::uint64_t bits = ring[word] & (~std::uint64_t{0} << (from % 64));
-  for (std::uint64_t looked = 0; looked <= kWords; ++looked) {
-    if (bits != 0) {
-      const std::uint64_t at = word * 64 + static_cast<std::uint64_t>(std::countr_zero(bits));
-      return (at - from) % (kWords * 64);
-    }
-    word = (word + 1) % kWords;
-    bits = ring[word];
-  }
-  return kNoBucket;
-}
-
 }  // namespace
 
 EventQueue::EventQueue()
     : active_(kFirstActive),
       width_shift_(kFirstWidthShift),
-      heads_(kBuckets),
-      chunks_(1),
       blocks_(1),
       next_dealt_(kNoBucket),
       census_interval_(kCensusInterval) {}
-
-std::uint32_t EventQueue::take_chunk(std::uint32_t next) {
-  std::uint32_t taken = free_chunk_;
-  if (taken != 0) {
-    free_chunk_ = chunks_[taken].next;
-    prefetch_chunk(free_chunk_);
-  } else {
-    taken = static_cast<std::uint32_t>(chunks_.size());
-    chunks_.emplace_back();
-  }
-  chunks_[taken].count = 0;
-  chunks_[taken].next = next;
-  return taken;
-}
 
 std::uint32_t EventQueue::take_block(std::uint32_t next) {
   std::uint32_t taken = free_block_;
@@ -172,8 +139,7 @@ bool EventQueue::open_next_bucket() {
   census_.skipped += opened - current_ - 1;
   current_ = opened;
   next_ = 1;
-  end_ = 1;
-  empty_bucket(opened % kBuckets);
+  end_ = near_.take(opened, active_, 1);
   ++census_.opened;
   census_.events += end_ - 1;
   sort_active();
@@ -185,7 +151,7 @@ bool EventQueue::open_next_bucket() {
 
 /// The number of the first narrow bucket with events.
 std::uint64_t EventQueue::next_occupied() const {
-  const std::uint64_t away = first_set(occupied_, (current_ + 1) % kBuckets);
+  const std::uint64_t away = near_.distance_from(current_ + 1);
   return away == kNoBucket ? kNoBucket : current_ + 1 + away;
 }
 
@@ -207,8 +173,8 @@ void EventQueue::deal_out() {
   next_dealt_ = kNoBucket;
   empty_coarse_bucket(coarse_[level].buckets[slot], [&](const Event& event) {
     const std::uint64_t bucket = bucket_of(event.time);
-    if (bucket - current_ <= kBuckets) {
-      push_near(event, bucket % kBuckets);
+    if (bucket - current_ <= EventWheel::kBuckets) {
+      near_.push(event, bucket);
     } else {
       push_far(event, bucket);
     }
@@ -233,25 +199,6 @@ void EventQueue::empty_coarse_bucket(CoarseBucket& bucket, const Take& take) {
     }
     blocks_[at].next = free_block_;
     free_block_ = at;
-    at = next;
-  }
-}
-
-/// Appends a narrow bucket's events to active_.
-void EventQueue::empty_bucket(std::uint64_t slot) {
-  occupied_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
-  std::uint32_t at = std::exchange(heads_[slot], 0);
-  const std::uint64_t rest = occupied_[slot / 64] >> (slot % 64);
-  if (rest != 0) prefetch_chunk(heads_[slot + static_cast<unsigned>(std::countr_zero(rest))]);
-  while (at != 0) {
-    Chunk& chunk = chunks_[at];
-    if (end_ + kChunkEvents > active_.size()) active_.resize(2 * active_.size());
-    // Copies the whole chunk: a copy of constant length is faster.
-    for (std::uint32_t i = 0; i < kChunkEvents; ++i) active_[end_ + i] = chunk.events[i];
-    end_ += chunk.count;
-    const std::uint32_t next = chunk.next;
-    chunk.next = free_chunk_;
-    free_chunk_ = at;
     at = next;
   }
 }
@@ -292,8 +239,8 @@ void EventQueue::rebuild(unsigned width_shift) {
   if (width_shift == width_shift_) return;
   next_ = 1;
   end_ = 1;
-  for (std::uint64_t slot = 0; slot < kBuckets; ++slot) {
-    if (heads_[slot] != 0) empty_bucket(slot);
+  for (std::uint64_t bucket = 0; bucket < EventWheel::kBuckets; ++bucket) {
+    end_ = near_.take(bucket, active_, end_);
   }
   std::vector<Event> pending(active_.begin() + 1,
                              active_.begin() + static_cast<std::ptrdiff_t>(end_));

@@ -16,51 +16,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/fabric/event.hpp"
+#include "sim/fabric/event_wheel.hpp"
 #include "sim/fabric/huge_pages.hpp"
 #include "sim/fabric/time.hpp"
 
 namespace tutti::sim {
-
-/// The kind of an event, by which the event loop dispatches. At one instant, lower kinds come
-/// first.
-enum class EventKind : std::uint8_t {
-  fabric_arrival = 0,       ///< Fabric: a packet or train reaches the end of a link (target)
-  fabric_leaf_arrival = 1,  ///< Fabric: the same packet reaches many hosts of a leaf at once
-  fabric_credit = 2,        ///< Fabric: a blocked port (target: link) may have credits again
-  background = 3,           ///< BackgroundTraffic: the next packet of a stream (target)
-  traffic = 4,              ///< TrafficRun: a message (target) is processed
-  user = 16,                ///< 16 and above: kinds of the caller (device, simulation)
-};
-
-/// An event, ordered by (time, key, argument). Two events may share time and key only if they share
-/// the argument or the handler does not depend on their order.
-struct Event {
-  Picoseconds time;
-  /// Event_key(): kind, target, and a detail that distinguishes events of one instant.
-  std::uint64_t key = 0;
-  std::uint64_t argument = 0;  ///< free for the handler
-
-  friend constexpr bool operator<(const Event& a, const Event& b) {
-    if (a.time != b.time) return a.time < b.time;
-    if (a.key != b.key) return a.key < b.key;
-    return a.argument < b.argument;
-  }
-  friend constexpr bool operator==(const Event&, const Event&) = default;
-};
-static_assert(sizeof(Event) == 24);
-
-/// Packs kind (8 bits), target (32 bits) and a detail (24 bits).
-constexpr std::uint64_t event_key(EventKind kind, std::uint32_t target, std::uint32_t detail = 0) {
-  return std::uint64_t{static_cast<std::uint8_t>(kind)} << 56 | std::uint64_t{target} << 24 |
-         (detail & 0xff'ffffu);
-}
-constexpr EventKind kind_of(const Event& event) { return static_cast<EventKind>(event.key >> 56); }
-constexpr std::uint32_t target_of(const Event& event) {
-  return static_cast<std::uint32_t>(event.key >> 24);
-}
-constexpr std::uint32_t detail_of(const Event& event) {
-  return static_cast<std::uint32_t>(event.key) & 0xff'ffffu;
-}
 
 class EventQueue {
  public:
@@ -71,7 +32,7 @@ class EventQueue {
     ++size_;
     const std::uint64_t bucket = bucket_of(event.time);
     if (bucket <= current_) return push_late(event);
-    if (bucket - current_ <= kBuckets) return push_near(event, bucket % kBuckets);
+    if (bucket - current_ <= EventWheel::kBuckets) return near_.push(event, bucket);
     ++census_.far_pushes;
     push_far(event, bucket);
   }
@@ -102,21 +63,9 @@ class EventQueue {
   std::uint64_t popped() const { return popped_; }
 
  private:
-  static constexpr unsigned kBucketBits = 11;
-  static constexpr std::uint64_t kBuckets = 1u << kBucketBits;
   static constexpr unsigned kCoarseBits = 8;
   static constexpr std::uint64_t kCoarseBuckets = 1u << kCoarseBits;
-  static constexpr std::uint32_t kChunkEvents = 5;
   static constexpr std::uint32_t kBlockEvents = 42;
-
-  /// Events of one narrow bucket, in two cache lines. Freed chunks are reused first because they
-  /// are in the cache.
-  struct Chunk {
-    Event events[kChunkEvents];
-    std::uint32_t count = 0;
-    std::uint32_t next = 0;
-  };
-  static_assert(sizeof(Chunk) == 128);
 
   /// Events of one coarse bucket, long enough to be prefetched.
   struct Block {
@@ -141,24 +90,8 @@ class EventQueue {
   }
   /// A bucket of coarse wheel `level` is 2^coarse_shift(level) narrow buckets wide.
   static constexpr unsigned coarse_shift(std::size_t level) {
-    return kBucketBits + kCoarseBits * static_cast<unsigned>(level);
+    return EventWheel::kBucketBits + kCoarseBits * static_cast<unsigned>(level);
   }
-  void push_near(const Event& event, std::uint64_t slot) {
-    std::uint32_t head = heads_[slot];
-    if (head == 0 || chunks_[head].count == kChunkEvents) {
-      head = take_chunk(heads_[slot]);
-      heads_[slot] = head;
-      occupied_[slot / 64] |= std::uint64_t{1} << (slot % 64);
-    }
-    Chunk& chunk = chunks_[head];
-    chunk.events[chunk.count++] = event;
-  }
-  void prefetch_chunk(std::uint32_t at) {
-    const char* chunk = reinterpret_cast<const char*>(&chunks_[at]);
-    __builtin_prefetch(chunk);
-    __builtin_prefetch(chunk + 64);
-  }
-  std::uint32_t take_chunk(std::uint32_t next);
   std::uint32_t take_block(std::uint32_t next);
   void push_late(const Event& event);
   void push_far(const Event& event, std::uint64_t bucket);
@@ -169,7 +102,6 @@ class EventQueue {
   void deal_out();
   template <typename Take>
   void empty_coarse_bucket(CoarseBucket& bucket, const Take& take);
-  void empty_bucket(std::uint64_t slot);
   void sort_active();
   void tune();
   void rebuild(unsigned width_shift);
@@ -177,13 +109,10 @@ class EventQueue {
   std::vector<Event> active_;  ///< the open bucket, sorted: [next_, end_); slot 0 is spare
   std::size_t next_ = 1;
   std::size_t end_ = 1;
-  std::vector<Event> late_;           ///< heap of events pushed far back into the open bucket
-  std::uint64_t current_ = 0;         ///< number of the open bucket, counted from time 0
-  unsigned width_shift_ = 0;          ///< a narrow bucket is 2^width_shift_ picoseconds wide
-  std::vector<std::uint32_t> heads_;  ///< first chunk of each narrow bucket; 0: none
-  std::array<std::uint64_t, kBuckets / 64> occupied_{};
-  std::vector<Chunk, HugePages<Chunk>> chunks_;  ///< index 0 is unused
-  std::uint32_t free_chunk_ = 0;
+  std::vector<Event> late_;    ///< heap of events pushed far back into the open bucket
+  std::uint64_t current_ = 0;  ///< number of the open bucket, counted from time 0
+  unsigned width_shift_ = 0;   ///< a narrow bucket is 2^width_shift_ picoseconds wide
+  EventWheel near_;
   std::vector<CoarseWheel> coarse_;              ///< from narrow to wide, created on demand
   std::vector<Block, HugePages<Block>> blocks_;  ///< index 0 is unused
   std::uint32_t free_block_ = 0;

@@ -151,6 +151,12 @@ struct TrafficCount {
     payload_bytes += other.payload_bytes;
     return *this;
   }
+  TrafficCount& operator-=(const TrafficCount& other) {
+    packets -= other.packets;
+    wire_bytes -= other.wire_bytes;
+    payload_bytes -= other.payload_bytes;
+    return *this;
+  }
   friend bool operator==(const TrafficCount&, const TrafficCount&) = default;
 };
 

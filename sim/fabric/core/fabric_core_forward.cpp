@@ -1,11 +1,11 @@
 // Forwarding of a packet: arrival at a port, choice of the next link, departure.
+#include <algorithm>
+#include <bit>
+
 #include "sim/fabric/core/fabric_core.hpp"
 
 namespace tutti::sim {
 namespace {
-
-/// Bytes that a cut-through switch reads before it forwards.
-constexpr std::uint32_t kLeadBytes = 64;
 
 /// Maps a hash uniformly to [0, bound).
 std::uint32_t scale(std::uint64_t hash, std::uint32_t bound) {
@@ -36,9 +36,9 @@ Picoseconds FabricCore::inject(Picoseconds now, HostId from, const Packet& packe
   flight.packet.wire_bytes = std::max(packet.wire_bytes, 1u);
   flight.packet.count = std::max<std::uint16_t>(packet.count, 1);
   const std::uint16_t count = flight.packet.count;
-  std::uint64_t& sent = sent_by_host_[tutti::sim::index(from)];
+  std::uint64_t& sent = sent_by_host_[index(from)];
   if (packet.identity == 0) {
-    flight.packet.identity = (std::uint64_t{tutti::sim::index(from)} + 1) << 40 | sent;
+    flight.packet.identity = (std::uint64_t{index(from)} + 1) << 40 | sent;
   }
   sent += count;
   counters_.injected += count;
@@ -66,13 +66,13 @@ void FabricCore::arrive(const Event& event) {
   if (topology_.is_host_down(link)) return deliver(event, part, link);
   const auto at = static_cast<SwitchId>(topology_.link(link).to);
   const Packet& packet = flights_[part.flight].packet;
-  const Picoseconds time = packet_time(link, packet);
+  const Picoseconds time = timing_.packet_time(link, packet);
   Incoming in{.link = link,
               .ready = event.time + settings_.switch_latency,
               .spacing = time,
               .tail = event.time + settings_.switch_latency};
   if (settings_.forwarding == Forwarding::cut_through) {
-    in.tail += time + latencies_[topology_.link(link).spec] - take_up_time(link, packet);
+    in.tail += time + timing_.latency(link) - timing_.take_up_time(link, packet);
   }
   in.left_at = in.ready;
   if (part.count > 1 && !goes_as_one(at, in, part)) {
@@ -84,18 +84,18 @@ void FabricCore::arrive(const Event& event) {
     queue_.push({event.time + time, event.key, rest.pack()});
     part.count = 1;
   }
-  FabricPort& port = ports_[tutti::sim::index(link)];
+  FabricPort& port = ports_[link];
   port.rx.packets += part.count;
   port.rx.wire_bytes += std::uint64_t{part.count} * packet.wire_bytes;
   port.rx.payload_bytes += std::uint64_t{part.count} * packet.payload_bytes;
   forward(at, in, part);
-  if (!credits_.empty()) finish_input(in, part);
+  if (credits_.enabled()) credits_.finish_input(in, part, flights_[part.flight].packet.wire_bytes);
   unreference(part.flight);
 }
 
 void FabricCore::deliver(const Event& event, const TrainPart& part, LinkId link) {
   const Packet packet = flights_[part.flight].packet;
-  FabricPort& port = ports_[tutti::sim::index(link)];
+  FabricPort& port = ports_[link];
   port.rx.packets += part.count;
   port.rx.wire_bytes += std::uint64_t{part.count} * packet.wire_bytes;
   port.rx.payload_bytes += std::uint64_t{part.count} * packet.payload_bytes;
@@ -103,8 +103,9 @@ void FabricCore::deliver(const Event& event, const TrainPart& part, LinkId link)
   counters_.in_flight -= part.count;
   unreference(part.flight);
   if (packet.background) return;
-  const auto host = static_cast<HostId>(tutti::sim::index(link) - topology_.hosts());
-  sink_.arrived({event.time, packet_time(link, packet), part.first, part.count}, host, packet);
+  const auto host = static_cast<HostId>(index(link) - topology_.hosts());
+  sink_.arrived({event.time, timing_.packet_time(link, packet), part.first, part.count}, host,
+                packet);
 }
 
 void FabricCore::forward(SwitchId at, Incoming& in, const TrainPart& part) {
@@ -119,20 +120,17 @@ void FabricCore::forward(SwitchId at, Incoming& in, const TrainPart& part) {
 
 void FabricCore::forward_multicast(SwitchId at, Incoming& in, const TrainPart& part) {
   const Packet packet = flights_[part.flight].packet;
-  const std::uint32_t where = tutti::sim::index(at);
-  const Group* group = &groups_[packet.target];
+  const std::uint32_t where = index(at);
   const LinkId back = topology_.reverse(in.link);
-  for (std::uint32_t i = group->first_links[where]; i < group->first_links[where + 1]; ++i) {
-    if (group->links[i] == back) continue;
+  for (const LinkId link : trees_[packet.target].links_of(at)) {
+    if (link == back) continue;
     counters_.in_flight += part.count;
-    send(group->links[i], in, part);
-    group = &groups_[packet.target];  // a sink that handles a drop may have created a group
+    send(link, in, part);
   }
   if (where < topology_.leaves()) {
-    for (std::uint32_t s = first_slices_[where]; s < first_slices_[where + 1]; ++s) {
-      std::uint64_t hosts = groups_[packet.target].hosts[s];
-      const std::uint32_t own = tutti::sim::index(packet.source) - slices_[s].first_host;
-      if (own < 64) hosts &= ~(std::uint64_t{1} << own);
+    for (std::uint32_t s = ports_.first_slice(where); s < ports_.first_slice(where + 1); ++s) {
+      const std::uint64_t own = ports_.slice(s).bit_of(packet.source);
+      const std::uint64_t hosts = trees_[packet.target].hosts[s] & ~own;
       if (hosts != 0) send_to_leaf(s, hosts, in, part);
     }
   }
@@ -143,7 +141,7 @@ void FabricCore::forward_multicast(SwitchId at, Incoming& in, const TrainPart& p
 LinkId FabricCore::choose(const NextLinks& next, SwitchId at, const Packet& packet,
                           std::uint32_t first, Picoseconds ready) {
   const std::uint32_t size = next.size();
-  if (size == 1 && down_.empty()) return next[0];
+  if (size == 1 && !faults_.any_down()) return next[0];
   std::uint32_t chosen = 0;
   if (settings_.routing == Routing::destination) {
     std::uint32_t number = packet.target;
@@ -151,19 +149,18 @@ LinkId FabricCore::choose(const NextLinks& next, SwitchId at, const Packet& pack
     chosen = number % size;
   } else {
     const bool by_packet = settings_.routing == Routing::adaptive;
-    const std::uint64_t ends =
-        std::uint64_t{tutti::sim::index(packet.source)} << 32 | packet.target;
+    const std::uint64_t ends = std::uint64_t{index(packet.source)} << 32 | packet.target;
     const std::uint64_t name =
         by_packet ? packet.identity + first : ends ^ packet.flow * 0x9e3779b97f4a7c15u;
-    chosen = scale(mix(hash_seed_ ^ name ^ std::uint64_t{tutti::sim::index(at)} << 40), size);
+    chosen = scale(mix(hash_seed_ ^ name ^ std::uint64_t{index(at)} << 40), size);
   }
   if (settings_.routing == Routing::adaptive) {
     Picoseconds best = kForever;
     const std::uint32_t drawn = chosen;
     for (std::uint32_t i = 0; i < size && best > ready; ++i) {
       const std::uint32_t tried = drawn + i < size ? drawn + i : drawn + i - size;
-      if (is_down(next[tried]) || waits(next[tried])) continue;
-      const FabricPort& port = ports_[tutti::sim::index(next[tried])];
+      if (faults_.is_down(next[tried]) || credits_.waits(next[tried])) continue;
+      const FabricPort& port = ports_[next[tried]];
       if (ready <= port.train_until) ++counters_.train_conflicts;
       if (port.busy_until >= best) continue;
       best = port.busy_until;
@@ -172,7 +169,7 @@ LinkId FabricCore::choose(const NextLinks& next, SwitchId at, const Packet& pack
   }
   for (std::uint32_t i = 0; i < size; ++i) {
     const LinkId link = next[(chosen + i) % size];
-    if (!is_down(link)) return link;
+    if (!faults_.is_down(link)) return link;
   }
   return kNoLink;
 }
@@ -180,22 +177,22 @@ LinkId FabricCore::choose(const NextLinks& next, SwitchId at, const Packet& pack
 /// Whether the packets of a train leave back to back at every port that they use.
 bool FabricCore::goes_as_one(SwitchId at, const Incoming& in, const TrainPart& part) {
   const Packet& packet = flights_[part.flight].packet;
-  const std::uint32_t where = tutti::sim::index(at);
+  const std::uint32_t where = index(at);
   if (!packet.multicast) {
     const NextLinks next = topology_.next(at, HostId{packet.target});
     if (settings_.routing == Routing::adaptive && next.size() > 1) return false;
     const LinkId link = choose(next, at, packet, part.first, in.ready);
     return link != kNoLink && fits_as_one(link, in, part);
   }
-  const Group& group = groups_[packet.target];
+  const MulticastTree& tree = trees_[packet.target];
   const LinkId back = topology_.reverse(in.link);
-  for (std::uint32_t i = group.first_links[where]; i < group.first_links[where + 1]; ++i) {
-    if (group.links[i] != back && !fits_as_one(group.links[i], in, part)) return false;
+  for (const LinkId link : tree.links_of(at)) {
+    if (link != back && !fits_as_one(link, in, part)) return false;
   }
   if (where >= topology_.leaves()) return true;
-  for (std::uint32_t s = first_slices_[where]; s < first_slices_[where + 1]; ++s) {
-    for (std::uint64_t rest = group.hosts[s]; rest != 0; rest &= rest - 1) {
-      const auto host = static_cast<HostId>(slices_[s].first_host +
+  for (std::uint32_t s = ports_.first_slice(where); s < ports_.first_slice(where + 1); ++s) {
+    for (std::uint64_t rest = tree.hosts[s]; rest != 0; rest &= rest - 1) {
+      const auto host = static_cast<HostId>(ports_.slice(s).first_host +
                                             static_cast<std::uint32_t>(std::countr_zero(rest)));
       if (host != packet.source && !fits_as_one(topology_.host_down(host), in, part)) return false;
     }
@@ -205,14 +202,14 @@ bool FabricCore::goes_as_one(SwitchId at, const Incoming& in, const TrainPart& p
 
 bool FabricCore::fits_as_one(LinkId link, const Incoming& in, const TrainPart& part) {
   const Packet& packet = flights_[part.flight].packet;
-  const Picoseconds time = packet_time(link, packet);
-  const Picoseconds start = std::max({in.ready, in.tail - time, busy_until(link)});
+  const Picoseconds time = timing_.packet_time(link, packet);
+  const Picoseconds start = std::max({in.ready, in.tail - time, ports_.busy_until(link)});
   const std::int64_t later = part.count - 1;
   const Picoseconds last_ready = std::max(in.ready, in.tail - time) + in.spacing * later;
   if (start + time * later < last_ready) return false;
   const bool from_switch = in.link != kNoLink;
   if (settings_.flow_control == FlowControl::lossy) {
-    const Picoseconds room = queue_times_[topology_.link(link).spec];
+    const Picoseconds room = timing_.full_queue_time(link);
     const Picoseconds last_depth = start + time * part.count - in.ready - in.spacing * later;
     return !from_switch || (start - in.ready + time <= room && last_depth <= room);
   }
@@ -220,26 +217,27 @@ bool FabricCore::fits_as_one(LinkId link, const Incoming& in, const TrainPart& p
   // Copies of different speed leave a buffer at irregular intervals, so they are kept separate.
   if (packet.multicast && from_switch && time != in.spacing) return false;
   const std::uint64_t bytes = std::uint64_t{packet.wire_bytes} * part.count;
-  return bytes <= settings_.credit_bytes && !waits(link) && has_credit(link, start, bytes);
+  return bytes <= settings_.credit_bytes && !credits_.waits(link) &&
+         credits_.available(link, start, bytes);
 }
 
 void FabricCore::send(LinkId link, Incoming& in, const TrainPart& part) {
-  if (is_down(link)) return drop(link, in.ready, part, DropReason::link_down);
-  leave_slice(link);
+  if (faults_.is_down(link)) return drop(link, in.ready, part, DropReason::link_down);
   const Packet& packet = flights_[part.flight].packet;
-  FabricPort& port = ports_[tutti::sim::index(link)];
-  const Picoseconds time = packet_time(link, packet);
+  FabricPort& port = ports_.alone(link);
+  const Picoseconds time = timing_.packet_time(link, packet);
   const Picoseconds begin = std::max({in.ready, in.tail - time, port.busy_until});
   if (in.ready <= port.train_until) counters_.train_conflicts += part.count;
   if (settings_.flow_control == FlowControl::lossy) {
     const Picoseconds depth = begin - in.ready + time;
-    if (in.link != kNoLink && depth > queue_times_[topology_.link(link).spec]) {
+    if (in.link != kNoLink && depth > timing_.full_queue_time(link)) {
       return drop(link, in.ready, part, DropReason::queue_full);
     }
   } else if (!topology_.is_host_down(link)) {
     const std::uint64_t bytes = std::uint64_t{packet.wire_bytes} * part.count;
-    if (waits(link) || !has_credit(link, begin, bytes)) return wait_for_credit(link, in, part);
-    credits_[tutti::sim::index(link)].taken_bytes += bytes;
+    if (credits_.waits(link) || !credits_.available(link, begin, bytes))
+      return wait_for_credit(link, in, part);
+    credits_.take(link, bytes);
   }
   if (in.spacing.count > 0 && part.count > 1)
     port.train_until = in.ready + in.spacing * (part.count - 1);
@@ -248,36 +246,87 @@ void FabricCore::send(LinkId link, Incoming& in, const TrainPart& part) {
   start(link, begin, part);
 }
 
+void FabricCore::wait_for_credit(LinkId link, Incoming& in, const TrainPart& part) {
+  Flight& flight = flights_[part.flight];
+  ++flight.references;
+  counters_.blocked += part.count;
+  const Picoseconds time = timing_.packet_time(link, flight.packet);
+  credits_.wait(link, in, part, std::max(in.ready, in.tail - time));
+}
+
+/// Sends the packets that wait at a port, as far as credits allow.
+void FabricCore::wake(LinkId link) {
+  credits_.woken(link);
+  while (credits_.waits(link)) {
+    const CreditWaiter waiter = credits_.first_waiter(link);
+    const Packet packet = flights_[waiter.part.flight].packet;
+    const Picoseconds begin = std::max({waiter.ready, ports_[link].busy_until, queue_.now()});
+    if (!credits_.available(link, begin, packet.wire_bytes)) {
+      return credits_.wake_at_next_release(link);
+    }
+    credits_.remove_first_waiter(link);
+    const Picoseconds end = begin + timing_.packet_time(link, packet);
+    const bool injected = credits_.injected(waiter);
+    if (faults_.is_down(link)) {
+      drop(link, begin, waiter.part, DropReason::link_down);
+    } else {
+      credits_.take(link, packet.wire_bytes);
+      start(link, begin, waiter.part);
+    }
+    credits_.copy_left(waiter.hold, end, packet.wire_bytes);
+    unreference(waiter.part.flight);
+    if (injected && waiter.part.first + 1 == packet.count && !packet.background) {
+      sink_.departed(end, packet.source, packet);
+    }
+  }
+}
+
 /// Puts a part on a link, starting at `begin`.
 void FabricCore::start(LinkId link, Picoseconds begin, const TrainPart& part) {
   const Packet& packet = flights_[part.flight].packet;
-  FabricPort& port = ports_[tutti::sim::index(link)];
-  port.busy_until = begin + packet_time(link, packet) * part.count;
+  FabricPort& port = ports_[link];
+  port.busy_until = begin + timing_.packet_time(link, packet) * part.count;
   port.tx.packets += part.count;
   port.tx.wire_bytes += std::uint64_t{part.count} * packet.wire_bytes;
   port.tx.payload_bytes += std::uint64_t{part.count} * packet.payload_bytes;
   counters_.hops += part.count;
   if (observer_ != nullptr) {
-    observer_->sent(link, begin, packet_time(link, packet), part.count, packet);
+    observer_->sent(link, begin, timing_.packet_time(link, packet), part.count, packet);
   }
-  if (any_loss_) return send_with_loss(link, begin, part);
+  if (faults_.any_loss()) return send_with_loss(link, begin, part);
   push_arrival(link, begin, part);
+}
+
+/// Applies losses to a part that started on a link: they cut it into runs that arrive.
+void FabricCore::send_with_loss(LinkId link, Picoseconds begin, const TrainPart& part) {
+  const Packet packet = flights_[part.flight].packet;
+  const Picoseconds time = timing_.packet_time(link, packet);
+  const auto when = [&](std::uint32_t i) { return begin + time * (i - part.first); };
+  std::uint32_t first = part.first;
+  const std::uint32_t end = std::uint32_t{part.first} + part.count;
+  for (std::uint32_t i = first; i <= end; ++i) {
+    if (i < end && !faults_.lost(link, packet, i)) continue;
+    if (i > first) {
+      const TrainPart run{part.flight, static_cast<std::uint16_t>(first),
+                          static_cast<std::uint16_t>(i - first)};
+      push_arrival(link, when(first), run);
+    }
+    first = i + 1;
+    if (i == end) break;
+    if (credits_.enabled() && !topology_.is_host_down(link)) {
+      const Picoseconds latency = timing_.latency(link);
+      credits_.release(link, {when(i) + time + latency * 2, {}, packet.wire_bytes, 1});
+    }
+    const TrainPart gone{part.flight, static_cast<std::uint16_t>(i), 1};
+    drop(link, when(i) + timing_.take_up_time(link, packet), gone, DropReason::bit_error);
+  }
 }
 
 void FabricCore::push_arrival(LinkId link, Picoseconds begin, const TrainPart& part) {
   Flight& flight = flights_[part.flight];
   ++flight.references;
-  queue_.push({begin + take_up_time(link, flight.packet),
-               event_key(EventKind::fabric_arrival, tutti::sim::index(link)), part.pack()});
-}
-
-Picoseconds FabricCore::take_up_time(LinkId link, const Packet& packet) const {
-  const Link& wire = topology_.link(link);
-  const bool whole = settings_.forwarding == Forwarding::store_and_forward ||
-                     topology_.is_host_down(link) || packet.wire_bytes <= kLeadBytes;
-  const Picoseconds time =
-      whole ? packet_time(link, packet) : std::max(speed(link).time_of(kLeadBytes), picoseconds(1));
-  return time + latencies_[wire.spec];
+  queue_.push({begin + timing_.take_up_time(link, flight.packet),
+               event_key(EventKind::fabric_arrival, index(link)), part.pack()});
 }
 
 void FabricCore::drop(LinkId link, Picoseconds when, const TrainPart& part, DropReason reason) {

@@ -1,0 +1,99 @@
+// The port of a simulated host as the queues of one endpoint use it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/device/nic_packet.hpp"
+#include "sim/fabric/event_queue.hpp"
+#include "sim/fabric/time.hpp"
+#include "sim/fabric/topology.hpp"
+#include "tutti/units.hpp"
+#include "wire/header.hpp"
+
+namespace tutti::device::sim {
+
+struct MulticastBurst;
+
+/// Implemented by the simulation of the hosts: wakes a sleeping worker that has something to do.
+class HostWaker {
+ public:
+  virtual ~HostWaker() = default;
+  /// `chunk` marks multicast data, which may be moderated; otherwise it is a completion.
+  virtual void wake(tutti::sim::HostId host, Instant visible, bool chunk) = 0;
+};
+
+/// Event kinds of the NICs; the simulation's kinds are above them.
+inline constexpr auto kNicTransmit = static_cast<tutti::sim::EventKind>(16);
+inline constexpr auto kNicTimer = static_cast<tutti::sim::EventKind>(17);
+inline constexpr auto kFirstWorldKind = static_cast<tutti::sim::EventKind>(24);
+
+/// The ports of all hosts, as endpoints use them: each is named by its number in the network.
+class HostPorts {
+ public:
+  /// Gives a queue turns at its host's port until it has nothing to send.
+  virtual void ready(std::uint32_t endpoint, std::uint32_t queue) = 0;
+  /// Sends. Returns when the last bit leaves the host, or kForever if that is not known yet.
+  virtual tutti::sim::Picoseconds multicast(std::uint32_t endpoint, const wire::Header& header,
+                                            const MulticastBurst& burst) = 0;
+  virtual void unicast(std::uint32_t endpoint, const NicPacket& packet) = 0;
+  /// Reports that an endpoint no longer exists.
+  virtual void closed(std::uint32_t endpoint) = 0;
+
+ protected:
+  ~HostPorts() = default;
+};
+
+/// One endpoint's access to the network: the clock, a timer, its host's worker, and turns at its
+/// host's port, of which each queue awaits at most one.
+class NicPort {
+ public:
+  /// `endpoint` is the number of the endpoint. All references outlive the port.
+  NicPort(HostPorts& ports, tutti::sim::EventQueue& events, HostWaker& waker,
+          std::uint32_t endpoint, std::uint32_t host)
+      : ports_(&ports), events_(&events), waker_(&waker), endpoint_(endpoint), host_(host) {}
+
+  std::uint32_t endpoint() const { return endpoint_; }
+  std::uint32_t host() const { return host_; }
+  Instant now() const { return tutti::sim::to_instant(events_->now()); }
+  void wake(Instant visible, bool chunk) {
+    waker_->wake(tutti::sim::HostId{host_}, visible, chunk);
+  }
+  void set_timer(Instant deadline) {
+    events_->push({.time = tutti::sim::from_instant(deadline),
+                   .key = event_key(kNicTimer, endpoint_),
+                   .argument = 0});
+  }
+
+  /// Adds the next queue; they are numbered from 0.
+  void add_queue() { awaits_turn_.push_back(false); }
+  /// Reports that a queue has something to send.
+  void ready(std::uint32_t queue) {
+    if (awaits_turn_[queue] || dead_) return;
+    awaits_turn_[queue] = true;
+    ports_->ready(endpoint_, queue);
+  }
+  /// Reports that a queue takes no further turn.
+  void drained(std::uint32_t queue) { awaits_turn_[queue] = false; }
+  tutti::sim::Picoseconds multicast(const wire::Header& header, const MulticastBurst& burst) {
+    return ports_->multicast(endpoint_, header, burst);
+  }
+  void unicast(const NicPacket& packet) { ports_->unicast(endpoint_, packet); }
+
+  /// Whether the host is dead: it sends and receives nothing.
+  bool dead() const { return dead_; }
+  void kill() { dead_ = true; }
+  /// Reports that the endpoint no longer exists.
+  void close() { ports_->closed(endpoint_); }
+
+ private:
+  HostPorts* ports_;
+  tutti::sim::EventQueue* events_;
+  HostWaker* waker_;
+  std::uint32_t endpoint_;
+  std::uint32_t host_;
+  bool dead_ = false;
+  std::vector<bool> awaits_turn_;  ///< by queue
+};
+
+}  // namespace tutti::device::sim

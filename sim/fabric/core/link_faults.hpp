@@ -1,0 +1,48 @@
+// Faults of a fabric's links: lost packets, and links that are down.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <unordered_set>
+#include <vector>
+
+#include "sim/fabric/fabric_types.hpp"
+#include "sim/fabric/topology.hpp"
+
+namespace tutti::sim {
+
+/// Each loss is a draw keyed by (seed, link, packet), independent of all else, so one draw can be
+/// inverted without affecting another.
+class LinkFaults {
+ public:
+  /// `topology` outlives it.
+  LinkFaults(const Topology& topology, std::uint64_t seed);
+
+  void set_loss(LinkClass link_class, double probability);
+  void toggle_loss(LinkId link, std::uint64_t identity);
+  void set_link(LinkId link, bool up);
+
+  /// Whether any packet can be lost on a link that is up.
+  bool any_loss() const { return any_loss_; }
+  bool any_down() const { return !down_.empty(); }
+  bool is_down(LinkId link) const { return !down_.empty() && down_.contains(index(link)); }
+  /// Whether packet `i` of a train is lost on a link.
+  bool lost(LinkId link, const Packet& packet, std::uint32_t i);
+
+ private:
+  struct Threshold {
+    std::uint32_t wire_bytes = 0;
+    std::uint64_t value = 0;
+  };
+  std::uint64_t threshold(LinkId link, std::uint32_t wire_bytes);
+
+  const Topology& topology_;
+  const std::uint64_t seed_;
+  bool any_loss_ = false;
+  std::array<double, kLinkClasses> class_loss_{};
+  std::vector<Threshold> thresholds_;  ///< by spec and class: that of the size drawn last
+  std::unordered_set<std::uint64_t> toggled_;
+  std::unordered_set<std::uint32_t> down_;
+};
+
+}  // namespace tutti::sim
