@@ -42,6 +42,18 @@ struct Ring {
   FrameReader reader;
 };
 
+TEST(SegmentAddress, PaddingIsSentAsZeros) {
+  SegmentAddress address;
+  std::memset(static_cast<void*>(&address), 0xff, sizeof address);
+  const Bytes sent = address.encode();
+  ASSERT_EQ(sent.size(), 24u);
+  EXPECT_EQ(Bytes(sent.begin() + 20, sent.end()), Bytes(4));
+  const auto read = SegmentAddress::decode(sent);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->token, address.token);
+  EXPECT_EQ(read->bell, address.bell);
+}
+
 TEST(FrameRing, BehavesAsAQueueForAllSizesAndWraps) {
   Ring ring(1024);
   std::deque<Bytes> queue;
