@@ -119,6 +119,7 @@ void CommunicatorContext::stop_receive_workers() {
 
 bool CommunicatorContext::poll_team(Instant now) {
   if (!team_->take_news()) return false;
+  if (const Status* failure = team_->failure()) fail(*failure);
   fold_received();
   const std::vector<Arrival>& arrivals = team_->take_arrivals();
   if (Operation* operation = find(team_->epoch())) operation->on_arrivals(now, arrivals);
