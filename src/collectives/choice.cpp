@@ -14,9 +14,7 @@ namespace {
 
 using schedule::Collective;
 
-constexpr std::uint64_t kTinyBytes = 1024;
 constexpr std::uint64_t kSmallBytes = 8 * 1024;
-constexpr std::uint64_t kEagerBytes = 16 * 1000;  // about the largest payload of one eager message
 constexpr std::uint32_t kFewRanks = 16;
 constexpr std::uint64_t kSlotExchangeBytes = 64 * 1024;
 constexpr std::uint64_t kEntryBytes = 16 * 1024;
@@ -162,8 +160,7 @@ std::string to_string(const ChoicePlace& place) {
 }
 
 bool ChoiceRule::matches(const Situation& situation) const {
-  return collective == situation.collective && situation.ranks >= min_ranks &&
-         situation.ranks <= max_ranks && situation.hosts <= max_hosts &&
+  return collective == situation.collective && situation.ranks <= max_ranks &&
          situation.block_bytes <= max_block_bytes && place.matches(situation) &&
          (device.empty() || device == situation.device);
 }
@@ -180,22 +177,12 @@ ChoiceTable ChoiceTable::defaults() {
          rule(Collective::broadcast, kSlotExchangeBytes, "linear", kOneSlotExchange)),
       on("host", kAnyRanks, rule(Collective::broadcast, kAny, "multicast", kOneRing)),
       on("ip", kFewRanks, rule(Collective::broadcast, kEntryBytes, "linear", kOneDatagram)),
-      // On a device without slot exchange, the rules without a device serve short messages among
-      // few ranks.
-      on("", kFewRanks,
-         rule(Collective::broadcast, kTinyBytes, "binomial",
-              "short messages to few: log2 P rounds")),
       rule(Collective::broadcast, kAny, "multicast",
            "each byte leaves the root once, whatever the number of receivers"),
       on("host", kAnyRanks,
          rule(Collective::allgather, kSlotExchangeBytes, "linear", kOneSlotExchange)),
       on("host", kFewRanks, rule(Collective::allgather, kAny, "multicast", kOneRing)),
       on("ip", kFewRanks, rule(Collective::allgather, kEntryBytes, "linear", kOneDatagram)),
-      on("", 2,
-         rule(Collective::allgather, kEagerBytes, "linear",
-              "to one other rank: same bytes as a multicast, without its handshake")),
-      on("", 8,
-         rule(Collective::allgather, kTinyBytes, "bruck", "short messages to few: no handshake")),
       rule(Collective::allgather, kAny, "multicast",
            "each block leaves its sender once, whatever the number of receivers"),
       on("", kFewRanks,

@@ -53,9 +53,7 @@ struct ChoiceRule {
   static constexpr std::uint64_t kAnyBytes = std::numeric_limits<std::uint64_t>::max();
 
   schedule::Collective collective = schedule::Collective::barrier;
-  std::uint32_t min_ranks = 0;
   std::uint32_t max_ranks = kAnyRanks;
-  std::uint32_t max_hosts = kAnyRanks;
   std::uint64_t max_block_bytes = kAnyBytes;
   std::string_view device{};  ///< string literal; "" for any device
   ChoicePlace place{};        ///< further condition beside `device`

@@ -93,6 +93,9 @@ void add_addresses(Corpus& corpus) {
   // too.
   corpus.add("shared_memory_fuzz", "frame",
              join(std::array<std::uint64_t, 3>{16, 5, 0x0504030201}));
+  // More written bytes than the ring has, the first record a skip.
+  corpus.add("shared_memory_fuzz", "forged_count",
+             join(std::array<std::uint64_t, 2>{std::uint64_t{1} << 63, host::kSkip}));
 }
 
 void add_wire(Corpus& corpus) {
@@ -135,6 +138,9 @@ void add_messages(Corpus& corpus) {
   corpus.add("clock_exchange_fuzz", "answer",
              join(std::array<std::uint8_t, 2>{0x82, 0}, answer,
                   std::array<std::uint8_t, 2>{0x86, 0}, answer));
+  corpus.add("clock_exchange_fuzz", "end_of_range",
+             join(std::array<std::uint8_t, 2>{0x86, 0},
+                  std::array<std::int64_t, 3>{INT64_MIN, INT64_MIN, 0}));
   // Retain, request the first epoch, acknowledge by both ranks.
   corpus.add("retained_blocks_fuzz", "kept_and_asked",
              join(std::array<std::uint8_t, 13>{0, 0, 1, 0, 1, 2, 0, 0, 0, 3, 2, 0, 10}));

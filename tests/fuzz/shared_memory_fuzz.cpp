@@ -37,7 +37,7 @@ struct alignas(kCacheLineBytes) FrameRing {
 /// The input is the count of written bytes and the ring's content.
 void check_hostile_frames(Input input) {
   FrameRing ring;
-  const auto written = input.take<std::uint64_t>() % (kCapacity + 1);
+  const auto written = input.take<std::uint64_t>();
   reinterpret_cast<FrameRingControl*>(ring.bytes.data())->written.value.store(written);
   const auto contents = std::span(ring.bytes).subspan(sizeof(FrameRingControl));
   const auto given = input.take_bytes(kCapacity);
@@ -100,9 +100,10 @@ void check_hostile_chunks(Input input) {
   }();
   const ChunkRing peers = segments[1].chunks(0);
   const std::uint32_t slots = peers.shape().slots;
-  peers.written().store(input.take<std::uint32_t>() % (slots + 1));
+  const auto written = input.take<std::uint64_t>();
+  peers.written().store(written);
   peers.read_by(rank_of(0)).store(0);
-  for (std::uint64_t slot = 0; slot < peers.written().load(); ++slot) {
+  for (std::uint64_t slot = 0; slot < std::min<std::uint64_t>(written, slots); ++slot) {
     const ChunkHead head{.epoch = input.take<std::uint32_t>(),
                          .psn = input.take<std::uint32_t>(),
                          .bytes = input.take<std::uint32_t>(),

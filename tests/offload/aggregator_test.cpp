@@ -18,6 +18,8 @@
 #include "engine/core/communicator_context.hpp"
 #include "runtime/aggregator/aggregator_connection.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
+#include "runtime/communicator/route_names.hpp"
+#include "tutti/communicator.hpp"
 
 namespace tutti::runtime {
 namespace {
@@ -219,6 +221,41 @@ TEST_F(Aggregator, AggregatorThatEndsInACallIsNamedAtEveryRank) {
     EXPECT_TRUE(names(later, "aggregator " + address)) << later.to_string();
   });
   killer.join();
+}
+
+TEST_F(Aggregator, Abort_callsWaitForContributions_endAtEveryRank) {
+  const auto service = start_service();
+  CommunicatorOptions options = patient();
+  options.aggregators = {address_of(*service)};
+  auto bootstraps = make_local_bootstraps(3);
+  std::barrier<> under_way(3);
+  std::barrier<> over(3);
+  const auto run = [&](std::uint32_t rank) {
+    auto communicator = Communicator::create(*bootstraps[rank], options);
+    ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
+    Bytes data(100'000);
+    const auto allreduce = [&] {
+      auto request = communicator->allreduce(data, data, {}, {kInNetwork});
+      EXPECT_TRUE(request.ok()) << request.status().to_string();
+      return *request;
+    };
+    Request request;
+    if (rank < 2) request = allreduce();
+    under_way.arrive_and_wait();
+    if (rank == 0) communicator->abort("had enough");
+    if (rank < 2) {
+      const Status status = request.wait_for(std::chrono::seconds(20));
+      EXPECT_NE(status.code(), Code::timeout);
+      EXPECT_TRUE(names(status, rank == 0 ? "had enough" : "rank 0")) << status.to_string();
+    }
+    over.arrive_and_wait();
+    if (rank == 2) request = allreduce();
+    EXPECT_FALSE(request.wait().ok());
+  };
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < 3; ++rank) threads.emplace_back(run, rank);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(empties(*service));
 }
 
 TEST_F(Aggregator, DifferentCallsFailWithTheNameOfTheRank) {

@@ -3,10 +3,16 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <deque>
 #include <functional>
+#include <memory>
+#include <new>
 #include <string>
+#include <utility>
 
 #include "job.hpp"
+#include "wrapped_device.hpp"
 
 namespace tutti::scenario {
 namespace {
@@ -208,6 +214,105 @@ TEST_P(Workers, BackToBackCollectivesSurviveEveryFault) {
   EXPECT_GT(outcome.of("chunks_received_by_workers"), 0u);
   EXPECT_GT(outcome.of("chunks_unexpected"), 0u) << "no rank was ever a collective ahead";
   EXPECT_EQ(outcome.of("chunks_unexpected_dropped"), 0u);
+}
+
+/// Runs once, in the next poll of the receive side.
+using Trap = std::function<void()>;
+
+class TrappedPair final : public device::MulticastQueuePair {
+ public:
+  TrappedPair(device::MulticastQueuePair& inner, std::atomic<const Trap*>& trap)
+      : inner_(&inner), trap_(&trap) {}
+
+  Result<std::uint32_t> post(const device::ChunkRun& run) override { return inner_->post(run); }
+  std::uint64_t unsent_bytes() override { return inner_->unsent_bytes(); }
+  bool reads_posted() override { return inner_->reads_posted(); }
+  std::size_t poll(std::span<device::ReceivedChunk> chunks) override {
+    if (const Trap* const trap = trap_->exchange(nullptr)) (*trap)();
+    return inner_->poll(chunks);
+  }
+  bool copy_and_verify(const device::ReceivedChunk& chunk, std::byte* destination) override {
+    return inner_->copy_and_verify(chunk, destination);
+  }
+  void release() override { inner_->release(); }
+  bool set_resolver(device::PlacementResolver* resolver) override {
+    return inner_->set_resolver(resolver);
+  }
+  Instant next_arrival(Instant now) override { return inner_->next_arrival(now); }
+  int receive_descriptor() const override { return inner_->receive_descriptor(); }
+  Status post_probe(std::uint32_t attempt) override { return inner_->post_probe(attempt); }
+
+ private:
+  device::MulticastQueuePair* inner_;
+  std::atomic<const Trap*>* trap_;
+};
+
+/// An endpoint with a trap in each of its queue pairs.
+class TrappedEndpoint final : public device::ForwardingEndpoint {
+ public:
+  TrappedEndpoint(std::unique_ptr<device::Endpoint> inner, std::atomic<const Trap*>& trap)
+      : ForwardingEndpoint(std::move(inner)), trap_(&trap) {}
+
+  Status connect(std::span<const std::vector<std::byte>> addresses) override {
+    if (Status status = ForwardingEndpoint::connect(addresses); !status) return status;
+    for (std::uint32_t s = 0; s < subgroup_count(); ++s) {
+      pairs_.emplace_back(inner().multicast(s), *trap_);
+    }
+    return {};
+  }
+  device::MulticastQueuePair& multicast(std::uint32_t subgroup) override {
+    return pairs_[subgroup];
+  }
+
+ private:
+  std::atomic<const Trap*>* trap_;
+  std::deque<TrappedPair> pairs_;
+};
+
+/// The status of a broadcast by rank 0 at rank 1, whose receive worker throws; a communicator that
+/// the same thread serves goes on.
+Status with_worker_that_throws(const Trap& throws) {
+  std::atomic<const Trap*> trap{nullptr};
+  Status end;
+  JobSpec spec{.size = 2, .options = small_chunks()};
+  spec.options.receive_workers = 1;
+  bool first = true;  // endpoint of rank 1
+  spec.wrap = [&](std::shared_ptr<device::Device> inner) {
+    return std::make_shared<WrappedDevice>(
+        std::move(inner),
+        [&](std::unique_ptr<device::Endpoint> one, Rank me) -> std::unique_ptr<device::Endpoint> {
+          if (me != Rank{1} || !std::exchange(first, false)) return one;
+          return std::make_unique<TrappedEndpoint>(std::move(one), trap);
+        });
+  };
+  run_job(spec, [&](Member& member) {
+    if (!member.broadcast(10 * kChunk, 0, 1)) return;
+    CommunicatorOptions options = small_chunks();
+    options.receive_workers = 1;
+    auto other = member.communicator().duplicate(options);
+    ASSERT_TRUE(other.ok()) << other.status().to_string();
+    if (member.rank() == 1) trap = &throws;
+    Bytes buffer(1000 * kChunk);
+    auto request = member.communicator().broadcast(buffer, Rank{0}, {Algorithm::multicast, true});
+    ASSERT_TRUE(request.ok()) << request.status().to_string();
+    const Status status = request->wait();
+    EXPECT_FALSE(status.ok());
+    if (member.rank() == 1) end = status;
+    EXPECT_TRUE(Member(*other).broadcast(10 * kChunk, 0, 2));
+  });
+  return end;
+}
+
+TEST(ReceiveThread, WorkerIsOutOfMemory_failsItsCommunicatorOnly) {
+  const Status status = with_worker_that_throws([] { throw std::bad_alloc(); });
+  EXPECT_EQ(status.code(), Code::resource_exhausted) << status.to_string();
+  EXPECT_NE(status.message().find("out of memory"), std::string::npos) << status.to_string();
+}
+
+TEST(ReceiveThread, WorkerThrowsNoStandardException_failsItsCommunicatorOnly) {
+  const Status status = with_worker_that_throws([] { throw 7; });
+  EXPECT_EQ(status.code(), Code::internal) << status.to_string();
+  EXPECT_NE(status.message().find("std::exception"), std::string::npos) << status.to_string();
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import check_structure  # noqa: E402
 import cpp_text  # noqa: E402
 from checks import bounds, commits, methods, prose  # noqa: E402
-from checks.tree import Tree  # noqa: E402
+from checks.tree import PRODUCT, Tree  # noqa: E402
 
 LAYERS = """
 tutti_layer(base SOURCES base/a.cpp)
@@ -176,6 +176,13 @@ class Code(Structure):
         for table, most in ((bounds.EXCEPTIONS, 3), (methods.EXCEPTIONS, 3)):
             self.assertLessEqual(len(table), most)
             self.assertTrue(all(reason for reason in table.values()))
+
+    def test_exceptions_are_needed(self):
+        tree = Tree(Path(__file__).resolve().parents[2])
+        beyond = {kind.name for name, _ in tree.sources(*PRODUCT) for kind in tree.outline(name).classes
+                  if kind.all_fields > bounds.MAX_FIELDS or len(kind.methods) > bounds.MAX_METHODS}
+        beyond |= {name for name, text in tree.sources(*PRODUCT) if text.count("\n") > bounds.MAX_FILE_LINES}
+        self.assertEqual(set(bounds.EXCEPTIONS) - beyond, set())
 
     def test_exception_by_name(self):
         with mock.patch.dict(bounds.EXCEPTIONS, {"A": "a test", "src/base/a.hpp": "a test"}):

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 namespace tutti::collectives {
@@ -77,12 +78,41 @@ TEST(Choice, ShortAllgathersOfManyRanksUseMulticast) {
   EXPECT_EQ(table.choose(allgather(8, 17)).algorithm, "multicast");
 }
 
+/// Every collective, device, number of ranks and hosts, and size just at or beyond a rule's bound.
+TEST(Choice, Defaults_everyRule_servesSomeCall) {
+  const ChoiceTable table = ChoiceTable::defaults();
+  std::set<std::uint64_t> sizes{0, ChoiceRule::kAnyBytes};
+  std::set<std::uint32_t> counts{1, 64};
+  for (const ChoiceRule& one : table.rules()) {
+    if (one.max_block_bytes != ChoiceRule::kAnyBytes) {
+      sizes.insert({one.max_block_bytes, one.max_block_bytes + 1});
+    }
+    if (one.max_ranks != ChoiceRule::kAnyRanks) counts.insert({one.max_ranks, one.max_ranks + 1});
+  }
+  std::set<const Choice*> chosen;
+  for (const ChoiceRule& rule : table.rules()) {
+    for (const std::uint64_t bytes : sizes) {
+      for (const std::uint32_t ranks : counts) {
+        chosen.insert(&table.choose({rule.collective, ranks, 1, bytes, "host"}));
+        for (const std::uint32_t hosts : counts) {
+          if (hosts > ranks) continue;
+          chosen.insert(&table.choose({rule.collective, ranks, hosts, bytes, "ip"}));
+        }
+      }
+    }
+  }
+  for (const ChoiceRule& one : table.rules()) {
+    EXPECT_TRUE(chosen.contains(&one.choice))
+        << to_string(one.collective) << " by " << one.choice.algorithm << ", " << one.choice.reason;
+  }
+}
+
 /// A caller may keep a choice up to this size without asking again.
 TEST(Choice, IsConstantUpToTheNextRulesSize) {
   const ChoiceTable table = preferring("allgather[5]=ring,allgather[7]=bruck,barrier[3]=linear");
   EXPECT_EQ(table.constant_up_to(Collective::allgather, 0), 5u);
   EXPECT_EQ(table.constant_up_to(Collective::allgather, 6), 7u);
-  EXPECT_EQ(table.constant_up_to(Collective::allgather, 8), 1024u);
+  EXPECT_EQ(table.constant_up_to(Collective::allgather, 8), 16'384u);
   EXPECT_EQ(table.constant_up_to(Collective::barrier, 0), 3u);
   EXPECT_EQ(table.constant_up_to(Collective::barrier, 4), ChoiceRule::kAnyBytes);
 }

@@ -11,6 +11,7 @@
 
 #include "base/random.hpp"
 #include "device/host/host_device.hpp"
+#include "device/host/multicast_queue_pair.hpp"
 #include "device/host/segment.hpp"
 #include "device/host/shared_ring.hpp"
 
@@ -40,6 +41,18 @@ struct Ring {
   FrameWriter writer;
   FrameReader reader;
 };
+
+TEST(SegmentAddress, PaddingIsSentAsZeros) {
+  SegmentAddress address;
+  std::memset(static_cast<void*>(&address), 0xff, sizeof address);
+  const Bytes sent = address.encode();
+  ASSERT_EQ(sent.size(), 24u);
+  EXPECT_EQ(Bytes(sent.begin() + 20, sent.end()), Bytes(4));
+  const auto read = SegmentAddress::decode(sent);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->token, address.token);
+  EXPECT_EQ(read->bell, address.bell);
+}
 
 TEST(FrameRing, BehavesAsAQueueForAllSizesAndWraps) {
   Ring ring(1024);
@@ -86,6 +99,38 @@ TEST(FrameRing, ImpossibleLengthBreaksTheRing) {
     EXPECT_TRUE(ring.reader.front().empty()) << length;
     EXPECT_TRUE(ring.reader.broken()) << length;
   }
+}
+
+TEST(FrameRing, CountBeyondTheRingBreaksIt) {
+  Ring ring(1024);
+  std::memcpy(&ring.bytes[sizeof(FrameRingControl)], &kSkip, sizeof kSkip);
+  reinterpret_cast<FrameRingControl*>(ring.bytes.data())->written.value = 3 * 1024;
+  EXPECT_TRUE(ring.reader.front().empty());
+  EXPECT_TRUE(ring.reader.broken());
+}
+
+TEST(ChunkRing, CountBeyondTheRingIsRejected) {
+  std::vector<Segment> segments;
+  for (int rank = 0; rank < 2; ++rank) {
+    auto segment = Segment::create({.ranks = 2, .subgroups = 1});
+    ASSERT_TRUE(segment.ok()) << segment.status().to_string();
+    segments.push_back(std::move(*segment));
+  }
+  const ChunkRing peers = segments[1].chunks(0);
+  const ChunkHead probe{.probe = 1};
+  for (std::uint32_t slot = 0; slot < peers.shape().slots; ++slot) {
+    std::memcpy(peers.slot(slot), &probe, sizeof probe);
+  }
+  peers.written() = 100 * std::uint64_t{peers.shape().slots};
+  HostMulticastQueuePair pair(Rank{0}, 0, segments);
+  pair.connect();
+  std::array<ReceivedChunk, 4> chunks;
+  EXPECT_EQ(pair.poll(chunks), 0u);
+  EXPECT_TRUE(pair.take_probes().empty());
+  EndpointCounters counters;
+  pair.add_to(counters);
+  EXPECT_EQ(counters.rejected_foreign, 1u);
+  EXPECT_FALSE(pair.pending());
 }
 
 class Host : public testing::Test {

@@ -106,10 +106,10 @@ TEST(Progress, AbortEndsTheWaitOfAnotherThread) {
   EXPECT_NE(second.message().find("rank 0"), std::string::npos) << second.to_string();
 }
 
-/// An operation that runs out of memory in every poll for which `throws` says so.
-class OutOfMemory final : public engine::Operation {
+/// An operation whose polls throw for as long as `throws` says so.
+class Throwing final : public engine::Operation {
  public:
-  OutOfMemory(bool meets, std::function<bool()> throws)
+  Throwing(bool meets, std::function<bool()> throws)
       : Operation({.operation = "test", .algorithm = "test"}),
         meets_(meets),
         throws_(std::move(throws)) {}
@@ -146,7 +146,7 @@ class EngineThatThrows : public testing::Test {
 
   std::shared_ptr<engine::Completion> submit(bool meets, std::function<bool()> throws,
                                              bool will_wait) {
-    auto operation = std::make_unique<OutOfMemory>(meets, std::move(throws));
+    auto operation = std::make_unique<Throwing>(meets, std::move(throws));
     auto completion = operation->completion();
     progress().submit(first_->context(), std::move(operation), will_wait);
     return completion;
@@ -221,15 +221,43 @@ TEST_F(EngineThatThrows, BackgroundThread_operationThrows_failsTheCommunicatorOn
   expect_failed(*completion);
 }
 
+TEST_F(EngineThatThrows, AnyThread_operationThrowsNoStandardException_failsTheCommunicatorOnly) {
+  for (const bool background : {false, true}) {
+    const auto failing = create(first_->progress(), background ? 3 : 2);
+    const auto test = std::this_thread::get_id();
+    auto operation = std::make_unique<Throwing>(false, [=]() -> bool {
+      if (background == (std::this_thread::get_id() != test)) throw 7;
+      return false;
+    });
+    const auto completion = operation->completion();
+    progress().submit(failing->context(), std::move(operation), !background);
+    const Instant deadline = runtime::now() + kLong;
+    while (!completion->done.load() && runtime::now() < deadline) {
+      if (background) {
+        std::this_thread::yield();
+      } else {
+        progress().poll();
+      }
+    }
+    ASSERT_TRUE(completion->done.load());
+    EXPECT_EQ(completion->status.code(), Code::internal) << completion->status.to_string();
+    const Status other = barrier(*second_);
+    EXPECT_TRUE(other) << other.to_string();
+  }
+}
+
 TEST_F(EngineThatThrows, Callback_throws_laterCallsGoOn) {
-  auto request =
-      second_->start({.collective = Collective::barrier, .options = {.will_wait = true}});
-  ASSERT_TRUE(request.ok()) << request.status().to_string();
-  progress().with_engine(
-      [&] { progress().call_application([](const Status&) { throw std::bad_alloc(); }, {}); });
-  EXPECT_TRUE(progress().wait(*(*request)->completion, runtime::now() + kLong));
-  const Status later = barrier(*second_);
-  EXPECT_TRUE(later) << later.to_string();
+  const std::function<void(const Status&)> callbacks[] = {
+      [](const Status&) { throw std::bad_alloc(); }, [](const Status&) { throw 7; }};
+  for (const auto& callback : callbacks) {
+    auto request =
+        second_->start({.collective = Collective::barrier, .options = {.will_wait = true}});
+    ASSERT_TRUE(request.ok()) << request.status().to_string();
+    progress().with_engine([&] { progress().call_application(callback, {}); });
+    EXPECT_TRUE(progress().wait(*(*request)->completion, runtime::now() + kLong));
+    const Status later = barrier(*second_);
+    EXPECT_TRUE(later) << later.to_string();
+  }
 }
 
 }  // namespace

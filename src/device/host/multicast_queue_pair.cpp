@@ -86,6 +86,11 @@ std::size_t HostMulticastQueuePair::poll(std::span<ReceivedChunk> chunks) {
 std::size_t HostMulticastQueuePair::poll_source(Source& source, std::span<ReceivedChunk> chunks) {
   const std::uint64_t written = source.ring.written().load(std::memory_order_acquire);
   std::size_t filled = 0;
+  // A writer is at most one ring ahead. After a forged count, probes could fill memory without end.
+  if (written - source.polled > source.ring.shape().slots) {
+    ++counters_.rejected_foreign;
+    source.polled = written;
+  }
   while (source.polled != written && filled < chunks.size()) {
     const std::byte* const slot = source.ring.slot(source.polled++);
     ChunkHead head;

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -63,8 +64,9 @@ std::size_t SegmentShape::slots_offset() const {
 std::size_t SegmentShape::bytes() const { return slots_offset() + SlotShare::bytes(); }
 
 std::vector<std::byte> SegmentAddress::encode() const {
+  // Without the padding: memory that was never written must not leave the process.
   std::vector<std::byte> bytes(sizeof *this);
-  std::memcpy(bytes.data(), this, sizeof *this);
+  std::memcpy(bytes.data(), this, offsetof(SegmentAddress, bell) + sizeof bell);
   return bytes;
 }
 

@@ -101,6 +101,9 @@ class FrameReader {
   /// (`broken`).
   std::span<const std::byte> front() {
     if (written_ == read_) written_ = control_->written.value.load(std::memory_order_acquire);
+    // A writer is at most one ring ahead. A forged count could keep the loop below busy for ever.
+    broken_ = written_ - read_ > bytes_.size();
+    if (broken_) return {};
     while (written_ != read_) {
       const std::size_t at = read_ % bytes_.size();
       const std::size_t to_end = bytes_.size() - at;
@@ -122,7 +125,7 @@ class FrameReader {
     read_ += record_bytes(frame_bytes);
     control_->read.value.store(read_, std::memory_order_release);
   }
-  /// True if the peer wrote an invalid record.
+  /// True if the peer wrote an invalid record or count.
   bool broken() const { return broken_; }
 
  private:

@@ -12,6 +12,10 @@ namespace tutti::engine {
 namespace {
 
 constexpr Rank kReference{0};
+// Later than any clock, and small enough that sums of a few instants do not overflow.
+constexpr Instant kLatest{std::int64_t{1} << 61};
+
+bool is_plausible(Instant time) { return Instant{-kLatest.nanoseconds} < time && time < kLatest; }
 
 }  // namespace
 
@@ -81,6 +85,10 @@ void ClockExchange::take(Instant now, std::uint32_t slot, std::span<const std::b
     return;
   }
   std::memcpy(&reply, payload.data(), sizeof reply);
+  if (!is_plausible(reply.at) || !is_plausible(reply.origin)) {
+    ++context().counters().messages_rejected;
+    return;
+  }
   outcome_.bounds.add(asked_at_, reply.at, clock_());
   outcome_.identity = reply.identity;
   outcome_.origin = reply.origin;

@@ -56,6 +56,7 @@ bool ChunkReceiver::poll(Instant now) {
 
 bool ChunkReceiver::poll_team(Instant now) {
   if (!team_->take_news()) return false;
+  if (const Status* failure = team_->failure()) failures_.fail(*failure);
   fold_counts();
   const std::vector<Arrival>& arrivals = team_->take_arrivals();
   if (Operation* operation = operations_.find(team_->epoch()))

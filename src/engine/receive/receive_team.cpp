@@ -74,6 +74,13 @@ bool ReceiveTeam::take_news() {
   return board_.news.exchange(false, std::memory_order_seq_cst);
 }
 
+const Status* ReceiveTeam::failure() const {
+  for (const auto& worker : workers_) {
+    if (const Status* failure = worker->failure()) return failure;
+  }
+  return nullptr;
+}
+
 const std::vector<Arrival>& ReceiveTeam::take_arrivals() {
   arrivals_.clear();
   for (const auto& worker : workers_) worker->arrivals().take(arrivals_);

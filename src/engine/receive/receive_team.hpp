@@ -52,6 +52,8 @@ class ReceiveTeam {
   bool has_news() const { return board_.news.load(std::memory_order_seq_cst); }
   /// Whether anything has arrived since the last call.
   bool take_news();
+  /// Why the thread of a worker failed it; null if none did.
+  const Status* failure() const;
   /// Arrivals since the last call, valid until the next.
   const std::vector<Arrival>& take_arrivals();
   /// Adds the workers' counts since the last call.

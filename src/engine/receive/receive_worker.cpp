@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/circular.hpp"
 
@@ -203,6 +204,13 @@ bool ReceiveWorker::close(Batch& batch, std::uint32_t subgroup) {
 void ReceiveWorker::tell(bool urgent) {
   board_.news.store(true, std::memory_order_seq_cst);
   if (urgent || board_.eager.load(std::memory_order_seq_cst)) board_.wake_owner();
+}
+
+void ReceiveWorker::fail(Status reason) {
+  if (failed_.load(std::memory_order_relaxed)) return;
+  failure_ = std::move(reason);
+  failed_.store(true, std::memory_order_release);
+  tell(true);
 }
 
 // ---- unexpected chunks ---------------------------------------------------------------------------

@@ -13,6 +13,7 @@
 #include "device/device.hpp"
 #include "engine/receive/receive_view.hpp"
 #include "engine/receive/unexpected_chunks.hpp"
+#include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::engine {
@@ -36,6 +37,8 @@ class ReceiveWorker : private device::PlacementResolver {
   // Called by its thread.
   /// Takes a batch from each queue pair; returns whether anything arrived.
   bool poll(Instant now);
+  /// Ends its communicator, because `poll` threw. Only the first reason counts.
+  void fail(Status reason);
   /// When `poll` must be called even if nothing arrives.
   Instant next_deadline() const { return next_arrival_; }
   /// Whether `poll` has something to do even if nothing has arrived. A thread checks this after it
@@ -47,6 +50,10 @@ class ReceiveWorker : private device::PlacementResolver {
   void on_rouse(std::function<void()> rouse) { rouse_ = std::move(rouse); }
   void rouse() const {
     if (rouse_) rouse_();
+  }
+  /// Why its thread failed it; null if it did not.
+  const Status* failure() const {
+    return failed_.load(std::memory_order_acquire) ? &failure_ : nullptr;
   }
   std::uint64_t pin() const { return pin_.load(std::memory_order_seq_cst); }
   std::uint64_t drains_polled_once() const {
@@ -104,8 +111,10 @@ class ReceiveWorker : private device::PlacementResolver {
   ArrivalQueue arrivals_;
   ReceiveCounters counters_;
   std::array<device::ReceivedChunk, 256> chunks_;
-  Stream* polled_ = nullptr;                       ///< while its queue pair is polled
-  Pin* poll_pin_ = nullptr;                        ///< guard of the poll in progress
+  Stream* polled_ = nullptr;  ///< while its queue pair is polled
+  Pin* poll_pin_ = nullptr;   ///< guard of the poll in progress
+  Status failure_;            ///< not written once `failed_`
+  std::atomic<bool> failed_{false};
   alignas(64) std::atomic<std::uint64_t> pin_{0};  ///< odd: uses a view
   std::atomic<std::uint64_t> drains_polled_once_{0};
   std::atomic<std::uint64_t> drains_answered_{0};

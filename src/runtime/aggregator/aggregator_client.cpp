@@ -144,6 +144,14 @@ CallRoute::CounterList Aggregation::counters() const {
   return {total.begin(), total.end()};
 }
 
+void Aggregation::abort(const std::string& reason) {
+  for (const Side& side : sides_) side.state->abort(reason);
+}
+
+void Aggregation::poll() {
+  for (const Side& side : sides_) side.state->poll_routes();
+}
+
 // ---- calls --------------------------------------------------------------------------------------
 
 /// One completion for the operations of a call, which end in any order.

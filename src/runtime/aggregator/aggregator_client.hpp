@@ -76,9 +76,8 @@ class Aggregation final : public CallRoute {
   bool serves(const CollectiveCall& call) const override;
   Outcome start(const CollectiveCall& call) override;
   Result<std::string> algorithm_of(const CollectiveCall& call) override;
-  /// Calls under way go on: an aggregator hears of a job's end only when its ranks leave.
-  void abort(const std::string&) override {}
-  void poll() override {}
+  void abort(const std::string& reason) override;
+  void poll() override;
 
   /// As Communicator's calls of these names; the buffers belong to Tutti until the completion. In
   /// place: `output` is `input`, or in a Reduce-Scatter this rank's block of it.

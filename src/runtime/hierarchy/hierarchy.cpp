@@ -177,7 +177,7 @@ void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::m
 void Hierarchy::begin_contained(const std::shared_ptr<Job>& job, std::size_t stage) {
   try {
     begin(job, stage);
-  } catch (const std::exception&) {
+  } catch (...) {
     const Status status = status_of_exception();
     progress_->with_engine([&] { on_stage_end(job, stage, status); });
   }

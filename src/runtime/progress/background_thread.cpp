@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <exception>
 #include <future>
 #include <utility>
 
@@ -163,7 +162,7 @@ void BackgroundThread::run() {
 Instant BackgroundThread::own_contained() {
   try {
     return own();
-  } catch (const std::exception&) {
+  } catch (...) {
     engine_.fail_all(status_of_exception());
   }
   return now();

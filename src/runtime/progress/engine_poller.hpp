@@ -34,7 +34,7 @@ class EnginePoller {
   static bool run_contained(engine::CommunicatorContext& context, Step&& step) {
     try {
       return step();
-    } catch (const std::exception&) {
+    } catch (...) {
       context.failures().fail(status_of_exception());
     }
     return true;  // the next round carries out the failure

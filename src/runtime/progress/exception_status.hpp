@@ -1,6 +1,8 @@
 // An exception as a Status: none crosses the public interface or ends a thread of the library.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <exception>
 #include <new>
 
@@ -8,7 +10,8 @@
 
 namespace tutti::runtime {
 
-/// The exception being handled. Call it from a handler of std::exception only.
+/// The exception being handled. Call it from a handler only. The cancellation of a thread is no
+/// exception, and passes.
 inline Status status_of_exception() {
   try {
     throw;
@@ -16,6 +19,10 @@ inline Status status_of_exception() {
     return Status(Code::resource_exhausted, "out of memory");  // short enough to need no memory
   } catch (const std::exception& error) {
     return Status(Code::internal, error.what());
+  } catch (const abi::__forced_unwind&) {
+    throw;
+  } catch (...) {
+    return Status(Code::internal, "an exception that is not derived from std::exception");
   }
 }
 
@@ -24,7 +31,7 @@ template <typename Work>
 auto guarded(Work&& work) -> decltype(work()) {
   try {
     return work();
-  } catch (const std::exception&) {
+  } catch (...) {
     return status_of_exception();
   }
 }

@@ -3,11 +3,11 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "observe/log.hpp"
 #include "runtime/progress/clock.hpp"
+#include "runtime/progress/exception_status.hpp"
 
 namespace tutti::runtime {
 
@@ -288,8 +288,8 @@ void Progress::call_application(const std::function<void(const Status&)>& callba
   background_.run_at_normal_priority([&] {
     try {
       callback(status);
-    } catch (const std::exception& error) {
-      observe::complain(error.what());
+    } catch (...) {
+      observe::complain(status_of_exception().message());
     }
   });
 }

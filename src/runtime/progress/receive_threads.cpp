@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "device/posix/event_wait.hpp"
 #include "runtime/progress/clock.hpp"
+#include "runtime/progress/exception_status.hpp"
 
 namespace tutti::runtime {
 
@@ -55,6 +56,9 @@ ReceiveThread::~ReceiveThread() {
 }
 
 Status ReceiveThread::attach(engine::ReceiveWorker& worker) {
+  std::unique_lock lock(mutex_);
+  wanted_ = workers_;
+  wanted_.push_back(&worker);  // nothing throws once a descriptor is watched
   const std::vector<int> descriptors = worker.descriptors();
   for (std::size_t i = 0; i < descriptors.size(); ++i) {
     epoll_event event{.events = EPOLLIN, .data = {.fd = descriptors[i]}};
@@ -64,8 +68,6 @@ Status ReceiveThread::attach(engine::ReceiveWorker& worker) {
     return status;
   }
   worker.on_rouse([this] { rouse(); });
-  std::unique_lock lock(mutex_);
-  wanted_.push_back(&worker);
   apply(lock);
   return {};
 }
@@ -73,6 +75,7 @@ Status ReceiveThread::attach(engine::ReceiveWorker& worker) {
 void ReceiveThread::detach(engine::ReceiveWorker& worker) {
   {
     std::unique_lock lock(mutex_);
+    wanted_ = workers_;
     if (std::erase(wanted_, &worker) == 0) return;
     apply(lock);
   }
@@ -92,14 +95,25 @@ void ReceiveThread::apply(std::unique_lock<std::mutex>& lock) {
 bool ReceiveThread::take_changes() {
   const std::lock_guard lock(mutex_);
   changed_.store(false, std::memory_order_seq_cst);
-  workers_ = wanted_;
+  workers_.swap(wanted_);  // an assignment could throw
   current_ = true;
   applied_.notify_all();
   return !stop_;
 }
 
+/// An exception fails the worker's communicator, and the thread goes on.
+bool ReceiveThread::poll_contained(engine::ReceiveWorker& worker, Instant at) {
+  try {
+    return worker.poll(at);
+  } catch (...) {
+    worker.fail(status_of_exception());
+  }
+  return false;
+}
+
 void ReceiveThread::run() {
-  (void)apply_priority(priority_request_);  // the background thread reports a refusal
+  // The background thread reports a refusal.
+  (void)guarded([this] { return apply_priority(priority_request_); });
   observe::BusyTrace busy(log_, observe::TraceKind::receive_worker,
                           log_ == nullptr ? "" : log_->name().c_str());
   while (true) {
@@ -107,7 +121,7 @@ void ReceiveThread::run() {
     bool worked = false;
     busy.polling();
     const Instant at = now();
-    for (engine::ReceiveWorker* worker : workers_) worked |= worker->poll(at);
+    for (engine::ReceiveWorker* worker : workers_) worked |= poll_contained(*worker, at);
     busy.polled(worked);
     if (!worked) wait();
   }

@@ -38,6 +38,7 @@ class ReceiveThread {
   Status open();
   void run();
   bool take_changes();
+  static bool poll_contained(engine::ReceiveWorker& worker, Instant at);
   void wait();
   /// Wakes the thread if it sleeps. Any thread.
   void rouse();
@@ -52,13 +53,13 @@ class ReceiveThread {
   std::atomic<bool> asleep_{false};
   std::atomic<bool> changed_{false};
 
-  std::mutex mutex_;  ///< guards the next four
+  std::mutex mutex_;  ///< guards the next four, and changes of `workers_`
   std::condition_variable applied_;
-  std::vector<engine::ReceiveWorker*> wanted_;
-  bool current_ = true;  ///< `workers_` is as wanted
+  std::vector<engine::ReceiveWorker*> wanted_;  ///< the next `workers_`
+  bool current_ = true;                         ///< `workers_` is as wanted
   bool stop_ = false;
 
-  std::vector<engine::ReceiveWorker*> workers_;  ///< used by the thread only
+  std::vector<engine::ReceiveWorker*> workers_;  ///< changed by the thread only
   std::thread thread_;
 };
 
