@@ -42,7 +42,7 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   return options;
 }
 
-/// Creates a communicator by `make(options)`.
+/// Creates a communicator by `make(options)` and gives its handle to the caller.
 template <typename Make>
 Status create(const tutti_comm_options_t* given, tutti_comm_t** comm, Make&& make) {
   auto options = to_options(given);
