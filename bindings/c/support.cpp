@@ -6,7 +6,7 @@ namespace {
 
 thread_local std::string last_error;      // message of the last failure; the C interface promises
                                           // one per thread
-thread_local const char* last_text = "";  // what tutti_last_error() returns: last_error's text, or
+thread_local const char* last_text = "";  // text that tutti_last_error() returns: last_error's text, or
                                           // a static text
 
 }  // namespace

@@ -17,7 +17,7 @@
 
 namespace tutti::protocol {
 
-/// What one rank measured; a vote combines these to the worst over all ranks.
+/// The measurements of one rank; a vote combines them to the worst over all ranks.
 struct RateVote {
   static constexpr std::uint32_t kNoRate = 0xffff'ffffu;
 

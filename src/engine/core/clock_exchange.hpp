@@ -18,7 +18,7 @@
 
 namespace tutti::engine {
 
-/// What a rank knows about rank 0's clock.
+/// The result of a clock exchange: a rank's knowledge of rank 0's clock.
 struct ClockComparison {
   protocol::ClockBounds bounds;
   std::uint64_t identity = 0;  ///< identity that rank 0 sent for its clock; 0: unknown

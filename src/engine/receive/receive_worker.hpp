@@ -66,7 +66,7 @@ class ReceiveWorker : private device::PlacementResolver {
                                              ///< examined
     std::uint32_t last_block = 0;
   };
-  /// What the chunks of one batch changed under one view.
+  /// The changes that the chunks of one batch made under one view.
   struct Batch {
     const ReceiveView* view;
     Instant now;
