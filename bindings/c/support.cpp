@@ -4,10 +4,10 @@
 
 namespace {
 
-thread_local std::string last_error;      // message of the last failure; the C interface promises
-                                          // one per thread
-thread_local const char* last_text = "";  // text that tutti_last_error() returns: last_error's text, or
-                                          // a static text
+// The C interface promises one last error per thread. `last_text` is what a caller reads by
+// tutti_last_error(): the text of `last_error`, or a static text.
+thread_local std::string last_error;
+thread_local const char* last_text = "";
 
 }  // namespace
 
@@ -27,13 +27,14 @@ tutti_status_t report(const Status& status) noexcept {
 }
 
 Status null_argument(const char* function, const char* argument) {
-  return failure(Code::invalid_argument, "{}: {} is NULL", function, argument);
+  return failure(Code::invalid_argument, "{}: {} is NULL: pass a valid pointer", function,
+                 argument);
 }
 
 Status give_text(const std::string& text, char** out) {
   auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
   if (copy == nullptr)
-    return failure(Code::resource_exhausted, "no memory for a text that was asked for: free some");
+    return failure(Code::resource_exhausted, "no memory for the requested text: free some memory");
   std::memcpy(copy, text.c_str(), text.size() + 1);
   *out = copy;
   return {};

@@ -57,9 +57,10 @@ Result<Reducer> Reducer::with_implementation(std::string_view name) const {
   for (const KernelTable* table : tables()) {
     if (table->name == name) return Reducer(operation_, type_, *table);
   }
-  return failure(Code::invalid_argument,
-                 "reduction: implementation {} does not run here: use one of implementations()",
-                 name);
+  return failure(
+      Code::invalid_argument,
+      "reduction: implementation {} does not run on this processor: use one of implementations()",
+      name);
 }
 
 std::string_view Reducer::implementation() const { return kernels_->name; }

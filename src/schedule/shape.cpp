@@ -21,7 +21,7 @@ Result<Extent> resolve_varying(const Segment& segment, const BlockSizes& blocks)
       blocks.offsets_bytes.size() != blocks.sizes_bytes.size())
     return failure(
         Code::invalid_argument,
-        "{} needs {} blocks, but the call gives {} sizes and {} offsets: give one of each"
+        "{} needs {} blocks, but the call gives {} sizes and {} offsets: give one of each "
         "for each block",
         to_string(segment), segment.last_block(), blocks.sizes_bytes.size(),
         blocks.offsets_bytes.size());

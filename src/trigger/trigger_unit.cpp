@@ -55,7 +55,8 @@ Status TriggerUnit::start(std::vector<Descriptor> sequence, Instant now) {
   const auto free = std::find_if(sequences_.begin(), sequences_.end(),
                                  [](const Sequence& candidate) { return !candidate.active; });
   if (free == sequences_.end()) {
-    return failure(Code::resource_exhausted, "offload: all {} sequences of a unit are running",
+    return failure(Code::resource_exhausted,
+                   "offload: all {} sequences of a unit are running: post again later",
                    settings_.sequences);
   }
   directory_->sequence_started(sequence[0].job, sequence[0].source_port);

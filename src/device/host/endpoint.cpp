@@ -36,7 +36,7 @@ Result<std::unique_ptr<Endpoint>> HostEndpoint::open(const EndpointOptions& opti
   }
   if (options.local_ranks.size() != options.size) {
     return failure(Code::unsupported,
-                   "shared memory reaches only {} of the {} ranks, those of this host: use the"
+                   "shared memory reaches only {} of the {} ranks, those of this host: use the "
                    "device ip",
                    options.local_ranks.size(), options.size);
   }

@@ -40,10 +40,11 @@ Result<Descriptor> open_of(std::int32_t process, std::int32_t descriptor, int fl
   const std::string path = fmt::format("/proc/{}/fd/{}", process, descriptor);
   Descriptor opened(::open(path.c_str(), flags | O_CLOEXEC));
   if (opened.valid()) return opened;
-  return system_failure(errno,
-                        "opening {}, the shared memory of a rank on this host (run all ranks as the"
-                        "same user, or use TUTTI_DEVICE=ip)",
-                        path);
+  return system_failure(
+      errno,
+      "opening {}, the shared memory of a rank on this host (run all ranks as the "
+      "same user, or use TUTTI_DEVICE=ip)",
+      path);
 }
 
 }  // namespace
@@ -114,7 +115,7 @@ Result<Segment> Segment::create(const SegmentShape& shape) {
   segment.bell_in_ = Descriptor(bell[1]);
   SegmentHead& head = segment.head();
   if (::getrandom(&head.token, sizeof head.token, 0) != sizeof head.token) {
-    return system_failure(errno, "drawing the shared memory's token");
+    return system_failure(errno, "reading random bytes for the shared memory's token");
   }
   head.magic = kMagic;
   return segment;

@@ -80,7 +80,7 @@ Result<Interface> choose_interface(const std::string& wanted, bool local_only, i
                    names.empty() ? "none" : names);
   }
   return failure(Code::unsupported,
-                 "no {} interface with an {} address is up: bring one up, or name one with"
+                 "no {} interface with an {} address is up: bring one up, or name one with "
                  "TUTTI_INTERFACE; available: {}",
                  local_only ? "loopback" : "multicast", version, names.empty() ? "none" : names);
 }

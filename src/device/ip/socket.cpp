@@ -98,7 +98,7 @@ std::string SocketAddress::to_string() const {
 
 Status set_option(int fd, int level, int option, int value, const char* name) {
   if (::setsockopt(fd, level, option, &value, sizeof value) == 0) return {};
-  return system_failure(errno, "socket option {} = {}", name, value);
+  return system_failure(errno, "setting socket option {} to {}", name, value);
 }
 
 int get_option(int fd, int level, int option) {

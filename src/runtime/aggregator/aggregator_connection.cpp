@@ -16,7 +16,7 @@ Status receive_exactly(const Socket& socket, std::span<std::byte> into, Deadline
   while (!into.empty()) {
     const auto got = receive_some(socket, into, deadline);
     if (!got) return got.status();
-    if (*got == 0) return failure(Code::peer_failed, "the aggregator's end closed the connection");
+    if (*got == 0) return failure(Code::peer_failed, "the other end closed the connection");
     into = into.subspan(*got);
   }
   return {};
@@ -49,7 +49,7 @@ std::optional<ControlNonce> nonce_in(std::span<const std::byte> bytes) {
 
 Status unreachable(const std::string& address, const Status& why) {
   return failure(why.code() == Code::timeout ? Code::timeout : Code::peer_failed,
-                 "aggregator {} cannot be reached: {}: start it there with `tutti aggregator"
+                 "aggregator {} cannot be reached: {}: start it there with `tutti aggregator "
                  "--listen`, or correct the list of aggregators (TUTTI_AGGREGATORS)",
                  address, why.message());
 }

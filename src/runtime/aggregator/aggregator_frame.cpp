@@ -97,7 +97,7 @@ Result<ServiceKey> checked(std::string key, const std::string& from) {
   key.erase(key.find_last_not_of(blank) + 1);
   if (key.size() < kMinServiceKeyBytes || key.size() > kMaxServiceKeyBytes) {
     return failure(Code::invalid_argument,
-                   "the aggregator's key in {} has {} bytes: give {} to {} random bytes, as"
+                   "the aggregator's key in {} has {} bytes: give {} to {} random bytes, as "
                    "`openssl rand -hex 32` prints them",
                    from, key.size(), kMinServiceKeyBytes, kMaxServiceKeyBytes);
   }

@@ -264,7 +264,7 @@ Result<AggregatorService::Parts::Share> AggregatorService::Parts::admit(
   }
   if (share.bytes > left) {
     return failure(Code::resource_exhausted,
-                   "no memory for a window of {} bytes ({} of {} are in use): start another"
+                   "no memory for a window of {} bytes ({} of {} are in use): start another "
                    "aggregator, or raise --memory-mib",
                    share.bytes, used_bytes_, options_.memory_bytes);
   }

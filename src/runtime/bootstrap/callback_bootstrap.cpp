@@ -71,7 +71,7 @@ class CallbackBootstrap : public Bootstrap {
       longest = std::max(longest, lengths[i]);
       if (lengths[i] <= kMaxContributionBytes) continue;
       return failure(Code::invalid_argument,
-                     "the allgather callback says that rank {} contributes {} bytes, but {} are"
+                     "the allgather callback says that rank {} contributes {} bytes, but {} are "
                      "allowed: does it gather equal parts by rank?",
                      i, lengths[i], kMaxContributionBytes);
     }

@@ -91,7 +91,7 @@ Made from_pmix(const Environment& environment, Nanoseconds timeout) {
        {std::pair{"PMIX_RANK", "PMIX_NAMESPACE"}, std::pair{"PMIX_NAMESPACE", "PMIX_RANK"}}) {
     if (!environment(set) || environment(unset)) continue;
     return failure(Code::invalid_argument,
-                   "{} is set but {} is not: the launcher sets both; unset it otherwise", set,
+                   "{} is set but {} is not: set both, as the launcher does, or neither", set,
                    unset);
   }
   const bool address_given = environment("OMPI_COMM_WORLD_RANK") && environment("MASTER_ADDR");

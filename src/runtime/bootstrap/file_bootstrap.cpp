@@ -122,7 +122,7 @@ Status FileBootstrap::arrive() {
     if (access(old.c_str(), F_OK) != 0) continue;
     return failure(
         Code::invalid_argument,
-        "{} exists, because rank {} joined twice or an earlier run had the same id: remove the"
+        "{} exists, because rank {} joined twice or an earlier run had the same id: remove the "
         "file, or set TUTTI_RUN_ID to something new",
         old, me);
   }
@@ -137,7 +137,7 @@ Status FileBootstrap::arrive() {
     if ((*sizes)[rank] == expected) continue;
     return failure(
         Code::invalid_argument,
-        "rank {} expects another number of ranks than rank {}, which expects {}: give all"
+        "rank {} expects another number of ranks than rank {}, which expects {}: give all "
         "ranks the same size",
         rank, me, size);
   }

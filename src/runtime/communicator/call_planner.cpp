@@ -104,7 +104,7 @@ std::string CallPlanner::complaint() const {
   if (places.empty()) return {};
   return fmt::format(
       "{} and {} choose algorithms for \"{}\" only, but this communicator has {} ranks on {} "
-      "host(s)"
+      "host(s) "
       "and device {}: the built-in rules are used",
       kList, kFile, places, facts_.size, facts_.hosts, facts_.device);
 }
@@ -126,8 +126,8 @@ Result<CallPlanner::Chosen> CallPlanner::choose(const CollectiveCall& call,
   }
   if (options.algorithm == kHierarchical) {
     return failure(Code::unsupported,
-                   "{} cannot be hierarchical: this works for barrier, broadcast and allgather"
-                   "if several hosts have equally many consecutive ranks, no device is named,"
+                   "{} cannot be hierarchical: this works for barrier, broadcast and allgather "
+                   "if several hosts have equally many consecutive ranks, no device is named, "
                    "and TUTTI_HIERARCHY is not flat",
                    to_string(call.collective));
   }

@@ -196,7 +196,7 @@ Status CommunicatorImpl::Creation::open() {
   for (std::size_t r = 0; r < addresses->size(); ++r) {
     if ((*addresses)[r].empty()) {
       return failure(Code::peer_failed,
-                     "rank {} ({}) could not open its network endpoint: see the error"
+                     "rank {} ({}) could not open its network endpoint: see the error "
                      "of that rank",
                      r, made_.greetings_[r].host);
     }
@@ -268,7 +268,7 @@ Status CommunicatorImpl::Creation::confirm_membership(Nanoseconds timeout) {
   if (unheard.empty()) {
     return failure(
         Code::timeout,
-        "rank {} hears every rank's multicast, but another rank does not, after {} s: see the"
+        "rank {} hears every rank's multicast, but another rank does not, after {} s: see the "
         "error of that rank",
         index(made_.rank()), timeout.count() / 1'000'000'000);
   }

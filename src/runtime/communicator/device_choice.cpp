@@ -91,12 +91,12 @@ Result<std::shared_ptr<device::Device>> choose_device(const CommunicatorOptions&
   const std::string& multicast = greetings[index(me)].multicast;
   if (wanted == "host" && multicast == "uc") {
     return failure(Code::unsupported,
-                   "the device host has no UC multicast: use the device auto or ip, or"
+                   "the device host has no UC multicast: use the device auto or ip, or "
                    "TUTTI_MULTICAST=ud");
   }
   if (wanted == "host" && !strangers.empty()) {
     return failure(Code::unsupported,
-                   "the device host needs ranks of one host and user, but {} share no memory:"
+                   "the device host needs ranks of one host and user, but {} share no memory: "
                    "set TUTTI_DEVICE to auto or ip",
                    strangers);
   }

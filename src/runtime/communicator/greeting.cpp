@@ -171,16 +171,16 @@ Status check_agreement(const std::vector<PeerOptions>& greetings) {
     const PeerOptions& other = greetings[r];
     const auto differ = [&](const char* option, auto a, auto b) {
       return failure(Code::invalid_argument,
-                     "the ranks disagree on {}: {} at rank 0 ({}), {} at rank {} ({}); give all of "
-                     "them the same",
+                     "the ranks disagree on {}: {} at rank 0 ({}), {} at rank {} ({}): give all "
+                     "ranks the same value",
                      option, a, first.host, b, r, other.host);
     };
     if (first.device != other.device)
       return differ("the device (the option device_name, or TUTTI_DEVICE)", first.device,
                     other.device);
     if (first.multicast != other.multicast) {
-      return differ("how to multicast (the option multicast, or TUTTI_MULTICAST)", first.multicast,
-                    other.multicast);
+      return differ("the kind of multicast (the option multicast, or TUTTI_MULTICAST)",
+                    first.multicast, other.multicast);
     }
     if (first.subgroups != other.subgroups)
       return differ("subgroups", first.subgroups, other.subgroups);
@@ -205,15 +205,15 @@ Status check_agreement(const std::vector<PeerOptions>& greetings) {
       return differ("first_sequence", first.first_sequence, other.first_sequence);
     }
     if (first.aggregators != other.aggregators) {
-      return differ("whether there are aggregators (the options, or TUTTI_AGGREGATORS)",
-                    first.aggregators, other.aggregators);
+      return differ("the use of aggregators (the options, or TUTTI_AGGREGATORS)", first.aggregators,
+                    other.aggregators);
     }
     if (first.algorithms != other.algorithms) {
       return differ("TUTTI_ALGORITHMS or the file TUTTI_ALGORITHM_FILE",
                     "\"" + first.algorithms + "\"", "\"" + other.algorithms + "\"");
     }
     if (first.hierarchy != other.hierarchy) {
-      return differ("how hosts are joined (the option hierarchy, or TUTTI_HIERARCHY)",
+      return differ("the hierarchy of hosts (the option hierarchy, or TUTTI_HIERARCHY)",
                     first.hierarchy, other.hierarchy);
     }
     if (first.communicator != other.communicator) {

@@ -54,7 +54,7 @@ class SignalDump {
     }
     if (present.sa_handler != SIG_DFL) {
       return failure(Code::unsupported,
-                     "the program handles SIGUSR1 itself, so flight records are dumped on failures"
+                     "the program handles SIGUSR1 itself, so flight records are dumped on failures "
                      "only: call Communicator::flight_record from a thread instead");
     }
     std::thread([this] { serve(); }).detach();
@@ -113,7 +113,7 @@ Status write_flight_dump(const std::string& directory, const engine::Communicato
                          std::uint16_t communicator, std::string_view reason) {
   auto record = nlohmann::json::parse(
       context.recorder().to_json(context.rank(), context.size(), now()), nullptr, false);
-  if (!record.is_object()) return failure(Code::internal, "the flight record is no JSON object");
+  if (!record.is_object()) return failure(Code::internal, "the flight record is not a JSON object");
   record["reason"] = reason;
   record["communicator"] = communicator;
   for (const auto& [name, value] : observe::list(context.counters())) {
@@ -129,13 +129,13 @@ Status write_flight_dump(const std::string& directory, const engine::Communicato
     if (!file) {
       return failure(
           Code::system,
-          "the flight record of rank {} cannot be written to {}: set TUTTI_FLIGHT_RECORDER"
+          "the flight record of rank {} cannot be written to {}: set TUTTI_FLIGHT_RECORDER "
           "to a directory that exists and can be written",
           index(context.rank()), unfinished);
     }
   }
   if (::rename(unfinished.c_str(), path.c_str()) == 0) return {};
-  return system_failure(errno, "naming the flight record {}", path);
+  return system_failure(errno, "renaming the flight record to {}", path);
 }
 
 Status dump_on_signal(std::weak_ptr<CommunicatorImpl> communicator) {

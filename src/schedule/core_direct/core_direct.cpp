@@ -106,7 +106,7 @@ Status Lowering::check() const {
     std::uint32_t& next = (sends ? next_send : next_receive)[task.peer];
     if (task.slot != next++)
       return failure(Code::unsupported,
-                     "{} is out of order, the next slot to that rank is {}: a connection delivers"
+                     "{} is out of order, the next slot to that rank is {}: a connection delivers "
                      "in order, so list its messages by slot",
                      describe(from_, t), next - 1);
   }

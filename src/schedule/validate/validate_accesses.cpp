@@ -129,7 +129,7 @@ class AccessCheck {
     const auto verb = [](const Use& use) { return use.writes ? "writes" : "reads"; };
     findings_.add(
         Fault::race, conflict.later.task,
-        fmt::format("{} {}, which {} {}, without an order between the two: make it wait for task"
+        fmt::format("{} {}, which {} {}, without an order between the two: make it wait for task "
                     "{} of rank {}",
                     verb(conflict.later),
                     cells_.name(cells_.rank_of_cell(conflict.later.cell), conflict.later.cell),

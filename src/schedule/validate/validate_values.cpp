@@ -194,7 +194,7 @@ class ValueRun {
     if (!varying_ || promised_[cell] == kUnwritten || promised_[cell] == value) return;
     findings_.add(
         Fault::result, t,
-        fmt::format("puts {} in the place of {}, but the two may differ in size: put it at"
+        fmt::format("puts {} in the place of {}, but the two may differ in size: put it at "
                     "its own place",
                     values_.name(value), values_.name(promised_[cell])));
   }

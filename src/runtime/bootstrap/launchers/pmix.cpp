@@ -57,7 +57,7 @@ Result<Library> load() {
       look_up(handle, "PMIx_Fence", library.fence) && look_up(handle, "PMIx_Get", library.get) &&
       look_up(handle, "PMIx_Error_string", library.error_string);
   if (complete) return library;
-  return failure(Code::unsupported, "{} lacks a call of PMIx: {}", kLibrary, dlerror());
+  return failure(Code::unsupported, "{} lacks a function of PMIx: {}", kLibrary, dlerror());
 }
 
 void copy_name(char* to, std::size_t room, const char* from) {
@@ -81,7 +81,7 @@ class Session {
     open_ = status.ok();
     if (open_) return {};
     return failure(status.code(),
-                   "{}: PMIX_RANK is set, but its launcher cannot be reached from here; start the "
+                   "{}: PMIX_RANK is set, but its launcher cannot be reached: start the "
                    "program with the launcher, or set RANK and WORLD_SIZE",
                    status.message());
   }

@@ -59,10 +59,11 @@ Result<std::string> first_slurm_host(std::string_view list) {
     rest = next == rest.npos ? std::string_view() : rest.substr(next);
   }
   if (!host.empty()) return host;
-  return failure(Code::invalid_argument,
-                 "the Slurm host list '{}' begins with no host: set MASTER_ADDR to the host of "
-                 "rank 0",
-                 list);
+  return failure(
+      Code::invalid_argument,
+      "the Slurm host list '{}' does not begin with a host: set MASTER_ADDR to the host of "
+      "rank 0",
+      list);
 }
 
 Result<std::unique_ptr<Bootstrap>> bootstrap_from_slurm(const Environment& environment,

@@ -86,7 +86,8 @@ class StoreBootstrap : public Bootstrap {
     if (!frame.ok()) return lost(frame.status(), timeout);
     if (frame->kind == FrameKind::failed) return decode_failed(frame->payload);
     if (frame->kind != FrameKind::result) {
-      return failure(Code::internal, "the bootstrap store answered with a message of kind {}",
+      return failure(Code::internal,
+                     "the bootstrap store answered with an unexpected message of kind {}",
                      static_cast<int>(frame->kind));
     }
     return decode_result(frame->payload, exchange_++, options_.size);
@@ -99,9 +100,10 @@ class StoreBootstrap : public Bootstrap {
                      "rank 0, whose bootstrap store is at {}, did not answer rank {} within {}",
                      store, index(options_.rank), describe_duration(timeout));
     }
-    return failure(why.code(),
-                   "rank {} lost rank 0, whose bootstrap store is at {}, in exchange {}: {}",
-                   index(options_.rank), store, exchange_, why.message());
+    return failure(
+        why.code(),
+        "rank {} lost its connection to rank 0, whose bootstrap store is at {}, in exchange {}: {}",
+        index(options_.rank), store, exchange_, why.message());
   }
 
   StoreOptions options_;

@@ -178,14 +178,15 @@ Result<std::optional<Frame>> FrameDecoder::take() {
   if (pending_[4] != std::byte{kVersion}) {
     return failure(
         Code::unsupported,
-        "the other side speaks version {} of the bootstrap protocol, this side {}: use the"
+        "the other side speaks version {} of the bootstrap protocol, this side {}: use the "
         "same build of Tutti on all ranks",
         std::to_integer<int>(pending_[4]), kVersion);
   }
   const std::size_t length = get_u32(pending_, 8);
   if (length > max_payload_bytes_) {
-    return failure(Code::invalid_argument, "a bootstrap message claims {} bytes; {} are allowed",
-                   length, max_payload_bytes_);
+    return failure(Code::invalid_argument,
+                   "a bootstrap message claims {} bytes: at most {} are allowed", length,
+                   max_payload_bytes_);
   }
   if (pending_.size() < kFrameHeaderBytes + length) return std::optional<Frame>();
   const auto begin = pending_.begin() + kFrameHeaderBytes;

@@ -242,10 +242,11 @@ void BootstrapServer::Loop::handle(Connection& connection, Frame frame) {
     connection.broken = true;
     return;
   }
-  Result<Gather> gather = frame.kind == FrameKind::gather
-                              ? decode_gather(frame.payload)
-                              : failure(Code::internal, "rank {} sent a message of kind {}",
-                                        *connection.rank, static_cast<int>(frame.kind));
+  Result<Gather> gather =
+      frame.kind == FrameKind::gather
+          ? decode_gather(frame.payload)
+          : failure(Code::internal, "rank {} sent an unexpected message of kind {}",
+                    *connection.rank, static_cast<int>(frame.kind));
   const Status status =
       gather.ok() ? rendezvous_.contribute(*connection.rank, std::move(*gather), SteadyClock::now())
                   : gather.status();

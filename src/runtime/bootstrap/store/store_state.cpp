@@ -52,7 +52,7 @@ Status Rendezvous::check(const Hello& hello) const {
   }
   if (hello.remaining_ms == 0) {
     return failure(Code::timeout,
-                   "rank {} reached {} after its timeout of {} had passed: start it earlier, or"
+                   "rank {} reached {} after its timeout of {} had passed: start it earlier, or "
                    "give it a longer timeout",
                    hello.rank, where_,
                    describe_duration(std::chrono::milliseconds(hello.timeout_ms)));
@@ -185,7 +185,7 @@ Status Rendezvous::missing_ranks(Nanoseconds timeout) const {
                    describe_duration(timeout));
   }
   return failure(Code::timeout,
-                 "{} joined at {} but did not wait until all ranks had joined, within {}: give all"
+                 "{} joined at {} but did not wait until all ranks had joined, within {}: give all "
                  "ranks the same timeout",
                  describe_ranks(gave_up), where_, describe_duration(timeout));
 }
