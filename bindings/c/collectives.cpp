@@ -16,7 +16,7 @@ struct Blocks {
   size_t blocks;
 };
 
-/// NULL is valid for no bytes, and the product must fit a size.
+/// Checks a buffer: NULL is valid only for 0 bytes, and count x size must fit a size_t.
 Status check(const tutti::CollectiveCall& call, const Blocks& buffer) {
   const char* const collective = to_string(call.collective);
   if (buffer.data == nullptr && buffer.block_bytes != 0 && buffer.blocks != 0)
@@ -28,7 +28,7 @@ Status check(const tutti::CollectiveCall& call, const Blocks& buffer) {
   return {};
 }
 
-/// A call with its C arguments; its status is the first error in them.
+/// The arguments of a call, converted from C; `status` is the first error found in them.
 struct Arguments {
   tutti::CollectiveCall call;
   Status status;
@@ -66,7 +66,7 @@ Arguments& Arguments::reduction(const tutti_reduction_t* given) {
   if (read->type >= kDataTypes || read->operation >= kReduceOperations) {
     note(failure(Code::invalid_argument,
                  "{}: type {} or operation {} does not exist: use TUTTI_FLOAT32, "
-                 "TUTTI_SUM and their like",
+                 "TUTTI_SUM or another value of tutti.h",
                  to_string(call.collective), read->type, read->operation));
     return *this;
   }
@@ -99,7 +99,7 @@ Arguments& Arguments::options(const tutti_call_options_t* given, bool will_wait)
   return *this;
 }
 
-/// Fills in the arguments of a call once the communicator is valid.
+/// Checks the communicator, then lets `write` fill in the arguments of the call.
 template <typename Write>
 Result<Arguments> arguments_of(tutti_comm_t* comm, const Write& write) {
   if (comm == nullptr) return null_argument("collective", "comm");
@@ -120,7 +120,7 @@ tutti_status_t run(tutti_comm_t* comm, const tutti_call_options_t* options, cons
   });
 }
 
-/// Starts the collective and returns its request to the caller.
+/// Starts the collective and returns its request to the caller without waiting.
 template <typename Write>
 tutti_status_t launch(tutti_comm_t* comm, const tutti_call_options_t* options,
                       tutti_request_t** out, const Write& write) {
@@ -130,7 +130,8 @@ tutti_status_t launch(tutti_comm_t* comm, const tutti_call_options_t* options,
     if (out == nullptr) return null_argument("collective", "request");
     if (!arguments->options(options, /*will_wait=*/false).status.ok()) return arguments->status;
     auto handle =
-        std::make_unique<tutti_request>();  // allocated before the start: nothing can fail after it
+        std::make_unique<tutti_request>();  // allocated before the start, so that nothing can fail
+                                            // after it
     handle->communicator = comm->communicator;
     auto request = comm->communicator->start(arguments->call);
     if (!request) return request.status();
@@ -197,7 +198,7 @@ auto alltoall(const void* send, void* receive, size_t bytes) {
   };
 }
 
-/// The size of `count` elements in bytes, saturated.
+/// The size of `count` elements in bytes; SIZE_MAX if the product overflows.
 size_t bytes_of(size_t count, const tutti_reduction_t* reduction) {
   if (reduction == nullptr || reduction->type >= kDataTypes) return 0;
   const size_t each = element_bytes(static_cast<DataType>(reduction->type));
@@ -408,7 +409,7 @@ tutti_status_t tutti_request_set_callback(tutti_request_t* request, tutti_comple
     if (callback == nullptr) return null_argument("tutti_request_set_callback", "callback");
     if (request->has_callback) {
       return tutti::failure(Code::invalid_argument,
-                            "this request has a callback already: set it once");
+                            "this request already has a callback: set one callback a request");
     }
     request->has_callback = true;
     return request->communicator->on_completion(

@@ -15,7 +15,8 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   auto read = read_structure(given, "tutti_comm_options_t");
   if (!read) return read.status();
   if (read->peer_timeout_ns < 0 || read->create_timeout_ns < 0) {
-    return failure(Code::invalid_argument, "tutti_comm_options_t: a timeout is negative ({}, {})",
+    return failure(Code::invalid_argument,
+                   "tutti_comm_options_t: a timeout is negative ({}, {} ns): use 0 or more",
                    read->peer_timeout_ns, read->create_timeout_ns);
   }
   CommunicatorOptions options;
@@ -42,7 +43,7 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   return options;
 }
 
-/// Creates a communicator by `make(options)`.
+/// Creates a communicator by `make(options)` and gives its handle to the caller.
 template <typename Make>
 Status create(const tutti_comm_options_t* given, tutti_comm_t** comm, Make&& make) {
   auto options = to_options(given);

@@ -4,8 +4,10 @@
 
 namespace {
 
-thread_local std::string last_error;      // one per thread by contract
-thread_local const char* last_text = "";  // text of last_error, or a static one
+// The C interface promises one last error per thread. `last_text` is what a caller reads by
+// tutti_last_error(): the text of `last_error`, or a static text.
+thread_local std::string last_error;
+thread_local const char* last_text = "";
 
 }  // namespace
 
@@ -25,12 +27,14 @@ tutti_status_t report(const Status& status) noexcept {
 }
 
 Status null_argument(const char* function, const char* argument) {
-  return failure(Code::invalid_argument, "{}: {} is NULL", function, argument);
+  return failure(Code::invalid_argument, "{}: {} is NULL: pass a valid pointer", function,
+                 argument);
 }
 
 Status give_text(const std::string& text, char** out) {
   auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
-  if (copy == nullptr) return failure(Code::resource_exhausted, "out of memory for a text");
+  if (copy == nullptr)
+    return failure(Code::resource_exhausted, "no memory for the requested text: free some memory");
   std::memcpy(copy, text.c_str(), text.size() + 1);
   *out = copy;
   return {};
@@ -40,7 +44,7 @@ Status give_text(const std::string& text, char** out) {
 
 using tutti::Code;
 
-// The C and C++ lists of codes are equal.
+// The C status codes have the values of tutti::Code, so that a cast converts them.
 static_assert(static_cast<int>(Code::ok) == TUTTI_OK);
 static_assert(static_cast<int>(Code::invalid_argument) == TUTTI_INVALID_ARGUMENT);
 static_assert(static_cast<int>(Code::unsupported) == TUTTI_UNSUPPORTED);
@@ -51,7 +55,7 @@ static_assert(static_cast<int>(Code::aborted) == TUTTI_ABORTED);
 static_assert(static_cast<int>(Code::system) == TUTTI_SYSTEM);
 static_assert(static_cast<int>(Code::internal) == TUTTI_INTERNAL);
 
-// The header's version is the project's.
+// The version in tutti.h is the version of the CMake project.
 static_assert(TUTTI_VERSION_MAJOR == TUTTI_PROJECT_MAJOR);
 static_assert(TUTTI_VERSION_MINOR == TUTTI_PROJECT_MINOR);
 static_assert(TUTTI_VERSION_PATCH == TUTTI_PROJECT_PATCH);

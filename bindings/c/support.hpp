@@ -31,11 +31,11 @@ tutti_status_t guarded(Work&& work) noexcept {
   }
 }
 
-/// The failure for an argument that must not be NULL.
+/// The error for an argument of `function` that must not be NULL.
 Status null_argument(const char* function, const char* argument);
 
-/// A structure as its caller's version filled it; fields that version lacks are 0. Fails if it sets
-/// a field that this version does not know.
+/// Reads an option structure of any library version; fields that the caller's version lacks are 0.
+/// Fails if the caller sets a field that this version does not know.
 template <typename T>
 Result<T> read_structure(const T* given, const char* name) {
   T known{};
@@ -49,14 +49,15 @@ Result<T> read_structure(const T* given, const char* name) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   if (std::any_of(bytes + std::min(size, sizeof known), bytes + size,
                   [](unsigned char byte) { return byte != 0; })) {
-    return failure(Code::unsupported,
-                   "{} of {} bytes sets a field that Tutti {} does not know (it knows {} bytes)",
-                   name, size, tutti_version(), sizeof known);
+    return failure(
+        Code::unsupported,
+        "{} of {} bytes sets a field that Tutti {} does not know (its structure has {} bytes)",
+        name, size, tutti_version(), sizeof known);
   }
   return known;
 }
 
-/// A copy of a text for the caller, which frees it by tutti_free_text.
+/// Copies a text for the caller, which frees the copy by tutti_free_text.
 Status give_text(const std::string& text, char** out);
 
 }  // namespace tutti::c

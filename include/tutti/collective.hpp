@@ -33,7 +33,7 @@ constexpr const char* to_string(Collective collective) {
   return kNames[static_cast<std::size_t>(collective)];
 }
 
-/// Whether one rank, the root, sends or receives the whole message.
+/// True if one rank, the root, sends or receives the whole message of the collective.
 constexpr bool has_root(Collective collective) {
   return collective == Collective::broadcast || collective == Collective::gather ||
          collective == Collective::scatter || collective == Collective::reduce;
@@ -43,8 +43,8 @@ constexpr bool reduces(Collective collective) {
          collective == Collective::allreduce;
 }
 
-/// The algorithm of a collective, by name. `tutti explain` lists the names of each collective; an
-/// unknown one fails with an error that lists them.
+/// The name of an algorithm; `tutti explain` lists the names for each collective. A call with an
+/// unknown name fails, and its error lists the valid names.
 class Algorithm {
  public:
   static const Algorithm automatic;  ///< chosen from the algorithm table
@@ -52,10 +52,10 @@ class Algorithm {
   static const Algorithm ring;       ///< P-1 steps between neighbours; Broadcast: a chain
 
   constexpr Algorithm() = default;
-  /// `name` must stay valid during the call that it is used for.
+  /// `name` is not copied: it must stay valid until the call that uses this object returns.
   constexpr Algorithm(std::string_view name) : name_(name) {}  // NOLINT: implicit by design
   constexpr Algorithm(const char* name) : name_(name) {}       // NOLINT: implicit by design
-  /// Empty for automatic.
+  /// The name; empty for `automatic`.
   constexpr std::string_view name() const { return name_; }
   friend constexpr bool operator==(Algorithm, Algorithm) = default;
 
@@ -66,26 +66,28 @@ inline constexpr Algorithm Algorithm::automatic{};
 inline constexpr Algorithm Algorithm::multicast{"multicast"};
 inline constexpr Algorithm Algorithm::ring{"ring"};
 
-/// Options of one call.
+/// Options of one collective call.
 struct CollectiveOptions {
   Algorithm algorithm = Algorithm::automatic;
-  /// The caller waits for this call at once: the background thread need not wake.
+  /// A hint that the caller waits at once, so that the progress thread need not wake up.
   bool will_wait = false;
-  // Parameters of algorithms that have them; 0: chosen. The same on all ranks.
-  std::uint32_t ports = 0;     ///< k of the k-port algorithms
-  std::uint32_t radix = 0;     ///< of k-nomial trees
-  std::uint32_t segments = 0;  ///< pieces of a pipelined message
+  // Parameters of the algorithms that have them. 0: the library chooses. All ranks must pass the
+  // same.
+  std::uint32_t ports = 0;     ///< ports k of the k-port algorithms
+  std::uint32_t radix = 0;     ///< radix of the k-nomial trees
+  std::uint32_t segments = 0;  ///< number of segments of a pipelined message
 };
 
-/// One call of a collective, for Communicator::start and prepare. The collective decides which
-/// fields are used; buffers have the sizes that its function in Communicator documents.
+/// One collective call, for Communicator::start and Communicator::prepare. The collective
+/// determines which fields are used and the sizes of the buffers; its function in Communicator
+/// documents them.
 struct CollectiveCall {
   Collective collective = Collective::barrier;
   std::span<const std::byte> send{};  ///< broadcast: not used
   std::span<std::byte> receive{};
   Rank root{0};
   Reduction reduction{};
-  /// Allgatherv: the size of each rank's block and where it begins in `receive`.
+  /// For Allgatherv: the size of each rank's block and its offset in `receive`.
   std::span<const std::uint64_t> sizes_bytes{};
   std::span<const std::uint64_t> offsets_bytes{};
   CollectiveOptions options{};

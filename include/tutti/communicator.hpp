@@ -38,30 +38,31 @@ class Progress;
 struct RequestState;
 }  // namespace runtime
 
-/// How far a collective is at this rank.
+/// The progress of one collective at this rank.
 struct ProgressReport {
-  /// Multicast: chunks of the result that have arrived. A schedule: tasks done. Through leaders or
-  /// aggregators: operations done.
+  /// Units done: chunks of the result that have arrived (multicast), tasks (schedule), or
+  /// operations on side communicators (leaders, aggregators).
   std::uint64_t chunks_present = 0;
-  std::uint64_t chunks_total = 0;  ///< of the same; 0: not known yet
+  std::uint64_t chunks_total = 0;  ///< units in all; 0: not known yet
   bool done = false;
 };
 
-/// A collective under way. Its buffers belong to Tutti until it is done. Dropping a request does not
-/// cancel the collective. One request is used by one thread at a time.
+/// A collective under way, whose buffers belong to Tutti until it is done. Destroying a request
+/// does not cancel its collective; only one thread at a time may use a request.
 class TUTTI_EXPORT Request {
  public:
   /// An empty request: test() is true, wait() fails with Code::invalid_argument.
   Request() = default;
-  /// Makes a little progress, and returns whether the collective is done.
+  /// Makes some progress, and returns true if the collective is done.
   bool test();
-  /// Waits for the end, and returns the status of the collective. From a completion callback it
-  /// fails with Code::invalid_argument, since the collective could not go on meanwhile.
+  /// Waits for the end of the collective and returns its status. Called from a completion callback,
+  /// it fails with Code::invalid_argument, because the callback blocks the thread that makes
+  /// progress.
   Status wait();
-  /// The same for at most `timeout`; after Code::timeout the collective goes on, and the request
-  /// may be waited for again.
+  /// Waits for at most `timeout` and then returns Code::timeout; the collective goes on, and the
+  /// request can be waited for again.
   Status wait_for(Nanoseconds timeout);
-  /// How far the collective is, without making progress. Any thread.
+  /// Reads the progress of the collective without making any; callable from any thread.
   ProgressReport progress() const;
 
  private:
@@ -72,11 +73,12 @@ class TUTTI_EXPORT Request {
   std::shared_ptr<runtime::RequestState> state_;
 };
 
-/// A collective that is started many times with the same buffers: arguments are checked and the
-/// algorithm is chosen once. Communicator and buffers must outlive it.
+/// A collective that is started many times on the same buffers: its arguments are checked and its
+/// algorithm is chosen once. Communicator and buffers must outlive this object.
 class TUTTI_EXPORT Prepared {
  public:
-  /// Starts one run; collective. Fails with Code::invalid_argument while the last run is under way.
+  /// Starts one run; every rank must do so. Fails with Code::invalid_argument while the previous
+  /// run is under way.
   Result<Request> start();
 
  private:
@@ -86,30 +88,31 @@ class TUTTI_EXPORT Prepared {
   std::shared_ptr<runtime::PreparedState> state_;
 };
 
-/// A group of ranks that run collectives together: a movable handle. Destroying it closes this
-/// rank's side once the last request is gone, and waits a moment for peers that still need it.
-/// Thread-safe; the collectives must be started in the same order on all ranks.
+/// The handle of a fixed set of ranks that run collectives together; movable and thread-safe. Its
+/// destructor closes this rank's part after the last request is gone, and waits briefly for peers
+/// that still need data from this rank.
 class TUTTI_EXPORT Communicator {
  public:
-  /// Creates a communicator of the job that the environment names: torchrun, Open MPI, MPICH,
-  /// Slurm, `tutti run` or TUTTI_BOOTSTRAP; of one rank where it names none. Collective. Returns
-  /// when every rank has heard every other rank on every multicast subgroup, or with the reason why
-  /// not.
+  /// Creates a communicator of the job that the environment describes (torchrun, Open MPI, MPICH,
+  /// Slurm, `tutti run` or TUTTI_BOOTSTRAP), or of one rank if it describes none. Collective:
+  /// returns once every rank has heard every other rank on every multicast subgroup, or with the
+  /// reason for the failure.
   static Result<Communicator> create(const CommunicatorOptions& options = {});
-  /// The same for `size` ranks that have a unique id in common. Rank 0 calls it in the process that
-  /// made the id.
+  /// Creates a communicator of `size` ranks that share a unique id. Rank 0 must call it in the
+  /// process that made the id.
   static Result<Communicator> create(const UniqueId& id, Rank rank, std::uint32_t size,
                                      const CommunicatorOptions& options = {});
-  /// The same over an exchange of the caller's, which is called during this call only.
+  /// Creates a communicator through the caller's own exchange, which is called only during
+  /// create().
   static Result<Communicator> create(const ExchangeCallback& exchange, Rank rank,
                                      std::uint32_t size, const CommunicatorOptions& options = {});
-  /// The same over a bootstrap of the library's own tools and tests.
+  /// Creates a communicator through a bootstrap object; for the library's own tools and tests.
   static Result<Communicator> create(runtime::Bootstrap& bootstrap,
                                      const CommunicatorOptions& options);
-  /// Another communicator of the same ranks with its own order of collectives, served by the same
-  /// progress thread. Collective: the ranks exchange what they need by this communicator.
+  /// Creates a second communicator of the same ranks, with its own order of collectives and the
+  /// same progress thread. Collective: the ranks exchange the setup data through this communicator.
   Result<Communicator> duplicate(const CommunicatorOptions& options = {});
-  /// The same over a bootstrap of the library's own tools and tests.
+  /// Duplicates through a bootstrap object; for the library's own tools and tests.
   Result<Communicator> duplicate(runtime::Bootstrap& bootstrap,
                                  const CommunicatorOptions& options) const;
 
@@ -117,15 +120,15 @@ class TUTTI_EXPORT Communicator {
   Communicator& operator=(Communicator&&) noexcept;
   ~Communicator();
 
-  /// This process's number in the communicator, 0 .. size() - 1.
+  /// This process's rank in the communicator, 0 .. size() - 1.
   Rank rank() const;
   std::uint32_t size() const;
 
-  // Collectives. Each starts and returns at once; the buffers belong to Tutti until the request is
-  // done. Sizes, types, root and options are the same on all ranks. Sizes are in bytes; arguments
-  // that do not fit fail with Code::invalid_argument, and start nothing.
+  // Collectives. Each function starts a collective and returns at once; the buffers belong to Tutti
+  // until the request is done. Sizes (in bytes), types, root and options must be the same on all
+  // ranks; an argument that does not fit fails with Code::invalid_argument and starts nothing.
 
-  /// Done when every rank has started it.
+  /// Barrier: done at this rank once every rank has called it.
   Result<Request> barrier(const CollectiveOptions& options = {});
   /// Sends root's `buffer` to every other rank's `buffer`, which has the same size.
   Result<Request> broadcast(std::span<std::byte> buffer, Rank root,
@@ -134,61 +137,67 @@ class TUTTI_EXPORT Communicator {
   /// own.size() bytes. In place: `own` is this rank's block of `all`.
   Result<Request> allgather(std::span<const std::byte> own, std::span<std::byte> all,
                             const CollectiveOptions& options = {});
-  /// The same for blocks of different sizes: rank r's block has sizes_bytes[r] bytes and begins at
-  /// offsets_bytes[r] of `all`. Both arrays have size() entries and are read during the call only.
+  /// Allgather for blocks of different sizes: rank r's block has sizes_bytes[r] bytes and begins at
+  /// offsets_bytes[r] of `all`. Both arrays have size() entries and are read only during this call.
   Result<Request> allgatherv(std::span<const std::byte> own, std::span<std::byte> all,
                              std::span<const std::uint64_t> sizes_bytes,
                              std::span<const std::uint64_t> offsets_bytes,
                              const CollectiveOptions& options = {});
-  /// Gathers every rank's `own` into root's `all`: size() * own.size() bytes; elsewhere empty.
+  /// Gathers every rank's `own` into root's `all` (size() * own.size() bytes); other ranks pass an
+  /// empty `all`.
   Result<Request> gather(std::span<const std::byte> own, std::span<std::byte> all, Rank root,
                          const CollectiveOptions& options = {});
-  /// Sends block r of root's `all` (size() * own.size() bytes; elsewhere empty) to rank r's `own`.
+  /// Sends block r of root's `all` (size() * own.size() bytes) to rank r's `own`; other ranks pass
+  /// an empty `all`.
   Result<Request> scatter(std::span<const std::byte> all, std::span<std::byte> own, Rank root,
                           const CollectiveOptions& options = {});
   /// Sends block r of `send` to rank r, which receives it as block rank() of `receive`. Both have
   /// size() blocks of equal size and do not overlap.
   Result<Request> alltoall(std::span<const std::byte> send, std::span<std::byte> receive,
                            const CollectiveOptions& options = {});
-  /// Combines every rank's `own` into root's `result`, which has the same size; elsewhere empty.
+  /// Combines every rank's `own` into root's `result` of the same size; other ranks pass an empty
+  /// `result`.
   Result<Request> reduce(std::span<const std::byte> own, std::span<std::byte> result, Rank root,
                          const Reduction& reduction, const CollectiveOptions& options = {});
   /// Combines the ranks' `all`, each of size() blocks; rank r's `own` receives block r of the
   /// result. In place: `own` is this rank's block of `all`.
   Result<Request> reduce_scatter(std::span<const std::byte> all, std::span<std::byte> own,
                                  const Reduction& reduction, const CollectiveOptions& options = {});
-  /// Combines every rank's `own` into `result` of every rank, which has the same size. In place:
-  /// both are the same memory.
+  /// Combines every rank's `own` into every rank's `result`, which has the same size. In place:
+  /// `own` and `result` are the same memory.
   Result<Request> allreduce(std::span<const std::byte> own, std::span<std::byte> result,
                             const Reduction& reduction, const CollectiveOptions& options = {});
-  /// Starts any of these.
+  /// Starts the collective that `call` describes.
   Result<Request> start(const CollectiveCall& call);
-  /// Prepares any of these for many runs. Local; the runs are collective.
+  /// Prepares the collective that `call` describes for many runs. Local: only the runs are
+  /// collective.
   Result<Prepared> prepare(const CollectiveCall& call);
 
-  /// Calls `callback` once at the end of the request, from the thread that makes progress, or at
-  /// once where the request is done. It may start collectives, read counters and abort. It cannot
-  /// wait, and must not destroy the communicator; what it throws is logged.
+  /// Calls `callback` once when the request ends, from the thread that makes progress, or
+  /// immediately if the request is done already. The callback may start collectives, read counters
+  /// and abort; it cannot wait and must not destroy the communicator, and an exception that it
+  /// throws is logged.
   Status on_completion(Request& request, std::function<void(const Status&)> callback);
 
-  /// Ends every collective: here with Code::aborted and `reason`, on the peers with an error that
-  /// names this rank. The communicator can then only be destroyed.
+  /// Aborts every collective of the communicator: at this rank with Code::aborted and `reason`, at
+  /// the peers with an error that names this rank. Afterwards the communicator can only be
+  /// destroyed.
   void abort(const std::string& reason);
 
-  /// Every protocol and device counter by name, since creation. A counter that was renamed is also
-  /// listed under its old name for one release.
+  /// The value of every protocol and device counter since creation, by name. A renamed counter is
+  /// also listed under its old name for one release.
   std::vector<std::pair<std::string, std::uint64_t>> counters() const;
-  /// Rate of the links, as the ranks have agreed on it after Allgathers; 0: not known, or the hosts
-  /// and not the links are the limit.
+  /// The link rate that the ranks agreed on after Allgathers; 0 if it is not known, or if the hosts
+  /// and not the links are the bottleneck.
   std::uint64_t link_bytes_per_second() const;
-  /// The last collectives with their phases and progress, as JSON (docs/operating.md).
+  /// The flight record: the last collectives with phase and progress, as JSON (docs/operating.md).
   std::string flight_record() const;
-  /// The algorithm that would carry out a call: the one that it names or the chosen one;
-  /// "hierarchical" or "in_network" where leaders or aggregators would. Errors are those of start().
+  /// The algorithm that would carry out `call`: the one it names or the chosen one, or
+  /// "hierarchical" or "in_network" if leaders or aggregators would do it. Fails as start() would.
   Result<std::string> algorithm_of(const CollectiveCall& call);
-  /// The device that moves the bytes: "ip" or "host".
+  /// The name of the device that moves the bytes: "ip" or "host".
   std::string device() const;
-  /// Device, interface, multicast group and limits, in a few lines of text.
+  /// Device, interface, multicast group and limits, as a few lines of text.
   std::string describe() const;
 
  private:

@@ -1,4 +1,4 @@
-// The mark of what libtutti.so exports to C++ programs; all other symbols are hidden.
+// TUTTI_EXPORT marks the symbols that libtutti.so exports to C++ programs; all others are hidden.
 #pragma once
 
 #if defined(__GNUC__)

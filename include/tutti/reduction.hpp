@@ -54,11 +54,11 @@ constexpr std::size_t element_bytes(DataType type) {
   return kBytes[static_cast<std::size_t>(type)];
 }
 
-/// The arithmetic of one call.
+/// The element type and the operation of one reduction.
 struct Reduction {
   DataType type = DataType::float32;
   ReduceOperation operation = ReduceOperation::sum;
-  /// premultiplied_sum: this rank's factor, one element of the type.
+  /// For premultiplied_sum: this rank's factor, one element of `type`.
   std::array<std::byte, 8> factor{};
 };
 

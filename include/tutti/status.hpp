@@ -1,4 +1,4 @@
-// Errors are values with context. No exception crosses Tutti's public API.
+// Status and Result: errors as values with context. No exception crosses Tutti's public API.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ enum class Code {
 /// The name of a code, for messages: "peer_failed".
 const char* to_string(Code code);
 
-/// Success, or a code with one sentence that names the thing, the rank and the remedy.
+/// Success, or an error: a code and one sentence that names the thing, the rank and the remedy.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -34,7 +34,7 @@ class [[nodiscard]] Status {
   explicit operator bool() const { return ok(); }
   Code code() const { return code_; }
   const std::string& message() const { return message_; }
-  /// "peer_failed: rank 2 ..."; "ok" for success.
+  /// The name of the code and the message: "peer_failed: rank 2 ..."; "ok" for success.
   std::string to_string() const;
 
  private:
@@ -42,7 +42,7 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-/// A value, or the Status of the failure to make it.
+/// A value, or the Status that says why there is none.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -57,7 +57,7 @@ class [[nodiscard]] Result {
   const T& operator*() const { return value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
-  /// The failure; an ok Status where there is a value.
+  /// The error; an ok Status if there is a value.
   Status status() const { return ok() ? Status() : std::get<Status>(state_); }
 
  private:

@@ -42,8 +42,8 @@ TUTTI_C_EXPORT const char* tutti_version(void);
 
 /* ---- Status ---------------------------------------------------------------------------------- */
 
-/* The kind of a failure, for programs to branch on. Values never change their meaning; later
- * versions may add some. */
+/* The kind of a failure, for programs to branch on. A value never changes its meaning; later
+ * versions may add values. */
 typedef int32_t tutti_status_t;
 enum {
   TUTTI_OK = 0,
@@ -57,38 +57,41 @@ enum {
   TUTTI_INTERNAL = 8            /* a broken invariant of Tutti itself */
 };
 
-/* The name of a status, such as "peer_failed"; "unknown" for any other value. Static text. */
+/* The name of a status, such as "peer_failed"; "unknown" for a value that is not a status. Static
+ * text. */
 TUTTI_C_EXPORT const char* tutti_status_string(tutti_status_t status);
 
-/* The message of the last failure of a Tutti function in this thread; "" where there was none.
- * Tutti's text: valid until the next failure in this thread. Success leaves it as it is. */
+/* The message of the last failed call of a Tutti function in this thread; "" if none failed. The
+ * text belongs to Tutti, is valid until the next failure in this thread, and is not changed by a
+ * success. */
 TUTTI_C_EXPORT const char* tutti_last_error(void);
 
-/* Frees a text that a function of this interface gave to the caller; NULL is allowed. */
+/* Frees a text that a function of this interface returned to the caller; NULL is allowed. */
 TUTTI_C_EXPORT void tutti_free_text(char* text);
 
 /* ---- Communicators --------------------------------------------------------------------------- */
 
-/* A group of ranks that run collectives together. */
+/* A fixed set of ranks that run collectives together. */
 typedef struct tutti_comm tutti_comm_t;
 
-/* The options of a communicator; 0 or NULL in a field is its default. All ranks must agree on the
- * fields marked (all). */
+/* The options of a communicator; 0 or NULL in a field selects its default. Fields marked (all) must
+ * be equal on all ranks. */
 typedef struct tutti_comm_options {
-  size_t size;                  /* sizeof(tutti_comm_options_t) */
-  const char* interface_name;   /* name or address; default: TUTTI_INTERFACE, else chosen */
-  uint32_t ipv6;                /* (all) not 0: IPv6 */
-  uint32_t subgroups;           /* (all) multicast subgroups; default 1 */
-  uint32_t chains;              /* (all) chains of the sequencer; default 1 */
+  size_t size; /* sizeof(tutti_comm_options_t) */
+  const char*
+      interface_name; /* name or address of the interface; default: TUTTI_INTERFACE, else chosen */
+  uint32_t ipv6;      /* (all) not 0: IPv6 */
+  uint32_t subgroups; /* (all) multicast subgroups; default 1 */
+  uint32_t chains;    /* (all) chains of the sequencer; default 1 */
   uint32_t chunk_bytes;         /* (all) default: what the smallest MTU allows */
-  uint64_t window_bytes;        /* (all) default: what the receive buffers hold */
+  uint64_t window_bytes;        /* (all) most bytes unconfirmed; default: what buffers hold */
   uint32_t no_authentication;   /* (all) not 0: a CRC-32C instead of a keyed tag */
   uint32_t always_barrier;      /* (all) not 0: ready barrier before every collective */
-  int64_t peer_timeout_ns;      /* a silent neighbour is lost after this; default 3 s */
-  int64_t create_timeout_ns;    /* for the ranks to come together; default 30 s */
+  int64_t peer_timeout_ns;      /* silence after which a peer is lost; default 3 s */
+  int64_t create_timeout_ns;    /* time for all ranks to join; default 30 s */
   uint32_t receive_workers;     /* threads that receive, at most one a subgroup; default:
                                  * TUTTI_RECEIVE_WORKERS, else none */
-  uint32_t aggregator_fallback; /* not 0: where an aggregator cannot be used, do without */
+  uint32_t aggregator_fallback; /* not 0: do without an aggregator that cannot be used */
   const char* aggregators;      /* "host:port,..." that reductions go through; default:
                                  * TUTTI_AGGREGATORS, else none */
   const char* device_name;      /* (all) "ip", "host" (shared memory) or "auto"; default:
@@ -109,83 +112,87 @@ typedef struct tutti_comm_options {
         NULL                                                                                     \
   }
 
-/* Creates a communicator of the job that the environment names (torchrun, Open MPI, MPICH, Slurm,
- * `tutti run`, or TUTTI_BOOTSTRAP; of one rank where it names none). Collective: returns when every
- * rank has heard every other, or with the reason why not. The caller destroys *comm. */
+/* Creates a communicator of the job that the environment describes (torchrun, Open MPI, MPICH,
+ * Slurm, `tutti run` or TUTTI_BOOTSTRAP), or of one rank if it describes none. Collective: returns
+ * once every rank has heard every other rank, or with the reason for the failure. The caller
+ * destroys *comm. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_create(const tutti_comm_options_t* options,
                                                 tutti_comm_t** comm);
 
-/* Leads the ranks of a job to each other: 127 printable characters and a NUL. Copy it by any means.
- * A process that has it can join the job. */
+/* Lets the ranks of a job find each other: 127 printable characters and a NUL. The application
+ * copies the id to the other ranks; any process that has the id can join the job. */
 typedef struct tutti_unique_id {
   char text[128];
 } tutti_unique_id_t;
 
-/* Makes an id in the process that will be rank 0, and starts the store that it leads to. `host` is
- * how the others reach this process; NULL: the address of its first running interface. */
+/* Makes an id in the process that will be rank 0, and starts the store that the id names. `host` is
+ * the address under which the other ranks reach this process; NULL: the address of its first
+ * running interface. */
 TUTTI_C_EXPORT tutti_status_t tutti_unique_id_create(const char* host, tutti_unique_id_t* id);
-/* Ends the store of an id that this process made and did not join. */
+/* Stops the store of an id that this process made and did not join. */
 TUTTI_C_EXPORT tutti_status_t tutti_unique_id_discard(const tutti_unique_id_t* id);
 
-/* Creates a communicator of `size` ranks over an id; rank 0 where the id was made. */
+/* Creates a communicator of `size` ranks that share an id; rank 0 is the process that made the id.
+ * */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_create_with_id(const tutti_unique_id_t* id, uint32_t rank,
                                                         uint32_t size,
                                                         const tutti_comm_options_t* options,
                                                         tutti_comm_t** comm);
 
-/* The caller's own exchange (MPI_Allgather, a store): gathers `bytes` bytes of `mine` of every
- * rank, by rank, into `all` (size x bytes). Blocks; should fail by itself after `timeout_ns`.
- * Returns TUTTI_OK or what went wrong. */
+/* The caller's own exchange (MPI_Allgather, a store): gathers `bytes` bytes of every rank's `mine`,
+ * in rank order, into `all` (size x bytes). It blocks and must itself fail after `timeout_ns`; it
+ * returns TUTTI_OK or the error. */
 typedef tutti_status_t (*tutti_allgather_fn)(const void* mine, void* all, size_t bytes,
                                              int64_t timeout_ns, void* context);
 
-/* Creates a communicator over the caller's exchange, which is called during this call only. */
+/* Creates a communicator through the caller's own exchange, which is called only during this call.
+ * */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_create_with_callback(tutti_allgather_fn allgather,
                                                               void* context, uint32_t rank,
                                                               uint32_t size,
                                                               const tutti_comm_options_t* options,
                                                               tutti_comm_t** comm);
 
-/* Another communicator of the same ranks, whose collectives are ordered by themselves; served by
- * the same progress thread. Collective on `comm`, by which the ranks exchange what they need. */
+/* Creates a second communicator of the same ranks, with its own order of collectives and the same
+ * progress thread. Collective on `comm`, through which the ranks exchange the setup data. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_duplicate(tutti_comm_t* comm,
                                                    const tutti_comm_options_t* options,
                                                    tutti_comm_t** duplicate);
 
-/* Gives the communicator back; it closes when its last request is freed. Wait for the requests
- * first: their buffers are Tutti's until they are done. NULL is allowed. */
+/* Destroys the caller's handle; the communicator closes once its last request is freed. Wait for
+ * the requests first: until they are done, their buffers belong to Tutti. NULL is allowed. */
 TUTTI_C_EXPORT void tutti_comm_destroy(tutti_comm_t* comm);
 
 TUTTI_C_EXPORT tutti_status_t tutti_comm_rank(const tutti_comm_t* comm, uint32_t* rank);
 TUTTI_C_EXPORT tutti_status_t tutti_comm_size(const tutti_comm_t* comm, uint32_t* size);
 
-/* Ends every collective: here with an error that carries `reason` (may be NULL), on the peers with
- * one that names this rank. The communicator is of no further use but to be destroyed. */
+/* Aborts every collective: at this rank with an error that has `reason` (may be NULL), at the peers
+ * with an error that names this rank. Afterwards the communicator can only be destroyed. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_abort(tutti_comm_t* comm, const char* reason);
 
 /* ---- Collectives ----------------------------------------------------------------------------- */
 
-/* How a collective is carried out. */
+/* The algorithm that carries out a collective. */
 enum {
   TUTTI_ALGORITHM_AUTOMATIC = 0, /* chosen from the algorithm table */
   TUTTI_ALGORITHM_MULTICAST = 1, /* reliable multicast */
   TUTTI_ALGORITHM_RING = 2       /* P-1 steps between neighbours; Broadcast: a pipelined chain */
 };
 
-/* Options of one call; 0 in a field is its default. The same on all ranks. */
+/* Options of one call; 0 in a field selects its default. All ranks must pass the same options. */
 typedef struct tutti_call_options {
   size_t size;                /* sizeof(tutti_call_options_t) */
   uint32_t algorithm;         /* TUTTI_ALGORITHM_... */
-  uint32_t ports;             /* of the k-port algorithms */
-  uint32_t radix;             /* of k-nomial trees */
-  uint32_t segments;          /* pieces of a pipelined message */
-  const char* algorithm_name; /* before `algorithm`: any name that `tutti explain` lists */
+  uint32_t ports;             /* ports k of the k-port algorithms */
+  uint32_t radix;             /* radix of the k-nomial trees */
+  uint32_t segments;          /* number of segments of a pipelined message */
+  const char* algorithm_name; /* overrides `algorithm`: a name that `tutti explain` lists */
 } tutti_call_options_t;
 
 #define TUTTI_CALL_OPTIONS_INIT \
   { sizeof(tutti_call_options_t), 0, 0, 0, 0, NULL }
 
-/* The types of elements. */
+/* The type of one element. */
 enum {
   TUTTI_INT8 = 0,
   TUTTI_INT16 = 1,
@@ -201,7 +208,7 @@ enum {
   TUTTI_FLOAT64 = 11
 };
 
-/* The operations of reductions; the bitwise ones are for integers. */
+/* The operation of a reduction; the bitwise ones are for integers only. */
 enum {
   TUTTI_SUM = 0,
   TUTTI_MIN = 1,
@@ -211,62 +218,66 @@ enum {
   TUTTI_OR = 5,
   TUTTI_XOR = 6,
   TUTTI_AVERAGE = 7,          /* the sum, divided once by the number of ranks */
-  TUTTI_PREMULTIPLIED_SUM = 8 /* the sum of the contributions, each times its own factor */
+  TUTTI_PREMULTIPLIED_SUM = 8 /* the sum of the contributions, each multiplied by its own factor */
 };
 
-/* The arithmetic of a call. */
+/* The element type and the operation of one reduction. */
 typedef struct tutti_reduction {
   size_t size;        /* sizeof(tutti_reduction_t) */
-  uint32_t type;      /* TUTTI_FLOAT32 and its like */
-  uint32_t operation; /* TUTTI_SUM and its like */
+  uint32_t type;      /* a value of the element types, such as TUTTI_FLOAT32 */
+  uint32_t operation; /* a value of the operations, such as TUTTI_SUM */
   const void* factor; /* TUTTI_PREMULTIPLIED_SUM: this rank's, one element; read during the call */
 } tutti_reduction_t;
 
 #define TUTTI_REDUCTION_INIT(type, operation) \
   { sizeof(tutti_reduction_t), (type), (operation), NULL }
 
-/* Each of these returns when the collective is over here. Sizes, counts, root, types and options
- * are the same on all ranks. A buffer of 0 bytes may be NULL. */
+/* Blocking collectives: each function returns when the collective is over at this rank. Sizes,
+ * counts, root, types and options must be the same on all ranks; a buffer of 0 bytes may be NULL.
+ * */
 
-/* Returns when every rank has called it. */
+/* Barrier: returns once every rank has called it. */
 TUTTI_C_EXPORT tutti_status_t tutti_barrier(tutti_comm_t* comm,
                                             const tutti_call_options_t* options);
-/* Sends root's `buffer` to every rank's, `bytes` long everywhere. */
+/* Sends root's `buffer` to every other rank's `buffer`; all are `bytes` long. */
 TUTTI_C_EXPORT tutti_status_t tutti_broadcast(tutti_comm_t* comm, void* buffer, size_t bytes,
                                               uint32_t root, const tutti_call_options_t* options);
-/* Gathers `bytes` bytes of every rank's `own`, in the order of ranks, into `all` of every rank (size
- * x bytes). In place: `own` is the rank's part of `all`. */
+/* Gathers `bytes` bytes of every rank's `own`, in rank order, into every rank's `all` (size x
+ * bytes). In place: `own` is this rank's block of `all`. */
 TUTTI_C_EXPORT tutti_status_t tutti_allgather(tutti_comm_t* comm, const void* own, void* all,
                                               size_t bytes, const tutti_call_options_t* options);
-/* The same for blocks of different sizes: rank r's has sizes[r] bytes and comes to lie at
- * offsets[r] of `all`, which has all_bytes. */
+/* Allgather for blocks of different sizes: rank r's block has sizes[r] bytes and is stored at
+ * offset offsets[r] of `all`, which has `all_bytes` bytes. */
 TUTTI_C_EXPORT tutti_status_t tutti_allgatherv(tutti_comm_t* comm, const void* own, void* all,
                                                size_t all_bytes, const uint64_t* sizes,
                                                const uint64_t* offsets,
                                                const tutti_call_options_t* options);
-/* Gathers `bytes` bytes of every rank's `own` into root's `all` (size x bytes; elsewhere NULL). */
+/* Gathers `bytes` bytes of every rank's `own` into root's `all` (size x bytes); other ranks pass
+ * NULL. */
 TUTTI_C_EXPORT tutti_status_t tutti_gather(tutti_comm_t* comm, const void* own, void* all,
                                            size_t bytes, uint32_t root,
                                            const tutti_call_options_t* options);
-/* Gives block r of root's `all` (size x bytes; elsewhere NULL) to rank r's `own`. */
+/* Sends block r of root's `all` (size x bytes) to rank r's `own`; other ranks pass NULL as `all`.
+ * */
 TUTTI_C_EXPORT tutti_status_t tutti_scatter(tutti_comm_t* comm, const void* all, void* own,
                                             size_t bytes, uint32_t root,
                                             const tutti_call_options_t* options);
-/* Sends block r of `send` to rank r, which receives it as this rank's block of `receive`; both size x
- * bytes. */
+/* Sends block r of `send` to rank r, which receives it as this rank's block of `receive`; both
+ * buffers have size x bytes. */
 TUTTI_C_EXPORT tutti_status_t tutti_alltoall(tutti_comm_t* comm, const void* send, void* receive,
                                              size_t bytes, const tutti_call_options_t* options);
-/* Combines `count` elements of every rank's `own` into root's `result` (elsewhere NULL). */
+/* Combines `count` elements of every rank's `own` into root's `result`; other ranks pass NULL. */
 TUTTI_C_EXPORT tutti_status_t tutti_reduce(tutti_comm_t* comm, const void* own, void* result,
                                            size_t count, uint32_t root,
                                            const tutti_reduction_t* reduction,
                                            const tutti_call_options_t* options);
-/* Combines the ranks' `all`, size x count elements; block r of it becomes rank r's `own`. */
+/* Combines every rank's `all` of size x count elements; rank r's `own` receives block r of the
+ * result. */
 TUTTI_C_EXPORT tutti_status_t tutti_reduce_scatter(tutti_comm_t* comm, const void* all, void* own,
                                                    size_t count, const tutti_reduction_t* reduction,
                                                    const tutti_call_options_t* options);
-/* Combines `count` elements of every rank's `own` into `result` of every rank. In place: both are the
- * same memory. */
+/* Combines `count` elements of every rank's `own` into every rank's `result`. In place: `own` and
+ * `result` are the same memory. */
 TUTTI_C_EXPORT tutti_status_t tutti_allreduce(tutti_comm_t* comm, const void* own, void* result,
                                               size_t count, const tutti_reduction_t* reduction,
                                               const tutti_call_options_t* options);
@@ -274,8 +285,8 @@ TUTTI_C_EXPORT tutti_status_t tutti_allreduce(tutti_comm_t* comm, const void* ow
 /* A collective under way. */
 typedef struct tutti_request tutti_request_t;
 
-/* The same without waiting: they return at once, the buffers belong to Tutti until the request is
- * done, and the caller frees *request. */
+/* Nonblocking collectives: each function starts a collective and returns at once. The buffers
+ * belong to Tutti until the request is done, and the caller frees *request. */
 TUTTI_C_EXPORT tutti_status_t tutti_ibarrier(tutti_comm_t* comm,
                                              const tutti_call_options_t* options,
                                              tutti_request_t** request);
@@ -318,21 +329,22 @@ TUTTI_C_EXPORT tutti_status_t tutti_iallreduce(tutti_comm_t* comm, const void* o
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 
-/* Gives the collective a little progress and says in *done whether it is over. Returns the
- * collective's own status once it is, TUTTI_OK before; *done is written either way. */
+/* Makes some progress and stores in *done whether the collective is over. Returns the status of the
+ * collective once it is over, and TUTTI_OK before; *done is written in either case. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_test(tutti_request_t* request, int* done);
-/* Waits for the end; returns the collective's status. */
+/* Waits for the end of the collective and returns its status. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_wait(tutti_request_t* request);
-/* Waits for at most `timeout_ns`. TUTTI_TIMEOUT: it goes on, and may be waited for again. */
+/* Waits for at most `timeout_ns` and then returns TUTTI_TIMEOUT; the collective goes on, and the
+ * request can be waited for again. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_wait_for(tutti_request_t* request, int64_t timeout_ns);
 
-/* How far a collective is at this rank. Multicast: chunks that have arrived; a schedule: tasks done;
- * through leaders or aggregators: operations done. */
+/* The progress of a collective at this rank, in chunks that have arrived (multicast), tasks
+ * (schedule), or operations on side communicators (leaders, aggregators). */
 typedef struct tutti_progress {
   size_t size; /* sizeof(tutti_progress_t), set by the caller */
   uint64_t chunks_present;
   uint64_t chunks_total;
-  uint32_t done; /* not 0: over */
+  uint32_t done; /* not 0: the collective is over */
 } tutti_progress_t;
 
 #define TUTTI_PROGRESS_INIT \
@@ -341,31 +353,32 @@ typedef struct tutti_progress {
 TUTTI_C_EXPORT tutti_status_t tutti_request_progress(const tutti_request_t* request,
                                                      tutti_progress_t* progress);
 
-/* Called once at the end of a request, with its status and the sentence that goes with it ("" for
- * success; valid during the call), from the thread that makes progress: it must be short
- * and must not block. It may start collectives, read counters and abort; waiting is refused, and it
- * must not free the communicator. */
+/* Called once when a request ends, from the thread that makes progress, with the status of the
+ * request and its message ("" for success; valid during the call). It must be short and must not
+ * block: it may start collectives, read counters and abort, but waiting is refused and it must not
+ * free the communicator. */
 typedef void (*tutti_completion_fn)(tutti_status_t status, const char* message, void* context);
 
-/* Sets the callback of a request, one at most; called at once where the request is over. */
+/* Sets the only callback of a request; it is called at once if the request is over already. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_set_callback(tutti_request_t* request,
                                                          tutti_completion_fn callback,
                                                          void* context);
 
-/* Frees the handle; a collective under way goes on. NULL is allowed. */
+/* Frees the handle of a request; a collective under way goes on. NULL is allowed. */
 TUTTI_C_EXPORT void tutti_request_free(tutti_request_t* request);
 
 /* ---- Observation ----------------------------------------------------------------------------- */
 
 typedef void (*tutti_counter_fn)(const char* name, uint64_t value, void* context);
 
-/* Calls `visit` for every protocol and device counter, in this thread. */
+/* Calls `visit` for every protocol and device counter, in the calling thread. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_counters(const tutti_comm_t* comm, tutti_counter_fn visit,
                                                   void* context);
-/* The last collectives with state and progress, as JSON. The caller frees *json by
- * tutti_free_text. */
+/* The flight record: the last collectives with phase and progress, as JSON. The caller frees *json
+ * by tutti_free_text. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_flight_record(const tutti_comm_t* comm, char** json);
-/* Device, interface, group and limits, in a few lines. The caller frees *text by tutti_free_text. */
+/* Device, interface, group and limits, as a few lines of text. The caller frees *text by
+ * tutti_free_text. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_describe(const tutti_comm_t* comm, char** text);
 
 #ifdef __cplusplus

@@ -15,13 +15,13 @@ enum class Rank : std::uint32_t {};
 constexpr std::uint32_t index(Rank rank) { return static_cast<std::uint32_t>(rank); }
 constexpr Rank rank_of(std::size_t value) { return static_cast<Rank>(value); }
 
-/// No rank: every peer, or a rank that is not known.
+/// Stands for "no rank": every peer, or an unknown rank, as the use says.
 inline constexpr Rank kNoRank = static_cast<Rank>(0xffff'ffffu);
 
 using Nanoseconds = std::chrono::nanoseconds;
 
-/// An instant of the clock that drives an engine: the host's monotonic clock, or virtual time in
-/// the simulator. Only differences have a meaning.
+/// An instant of the clock by which an engine runs: the host's monotonic clock, or virtual time in
+/// the simulator. Only differences between instants have a meaning.
 struct Instant {
   std::int64_t nanoseconds = 0;
 
@@ -37,7 +37,7 @@ struct Instant {
   }
 };
 
-/// The far future: "no deadline".
+/// An instant that never comes: "no deadline".
 inline constexpr Instant kNever{INT64_MAX};
 
 }  // namespace tutti

@@ -20,15 +20,15 @@ struct Range {
 
 namespace bits {
 
-/// Bits [from, to) of the word that holds both.
+/// A word with the bits [from, to) set; `from` and `to` - 1 are indices of the same word.
 constexpr std::uint64_t mask(std::uint32_t from, std::uint32_t to) {
   const std::uint64_t upper =
       to % 64 == 0 ? ~std::uint64_t{0} : (std::uint64_t{1} << (to % 64)) - 1;
   return upper & (~std::uint64_t{0} << (from % 64));
 }
 
-/// The first bit in `within` that is clear (`wanted_is_set` 0) or set (~0), or within.last.
-/// `word(i)` is the i-th word.
+/// Finds the first bit in `within` that is clear (`wanted_is_set` 0) or set (`wanted_is_set` ~0);
+/// within.last if there is none. `word(i)` reads the i-th word of the bitmap.
 template <typename Word>
 std::uint32_t find(Range within, std::uint64_t wanted_is_set, Word&& word) {
   for (std::uint32_t at = within.first; at < within.last;) {

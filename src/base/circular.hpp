@@ -1,4 +1,4 @@
-// Comparison of sequence numbers that wrap.
+// Comparison of sequence numbers that wrap at 2^32.
 #pragma once
 
 #include <cstdint>

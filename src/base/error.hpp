@@ -1,4 +1,4 @@
-// Makes a Status from formatted text, and from errno after a failed system call.
+// Functions that make a Status: from formatted text, and from errno after a failed system call.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,7 +16,8 @@ Status failure(Code code, fmt::format_string<Args...> format, Args&&... args) {
   return Status(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// The error of a system call: the attempted action, then the text of errno.
+/// The error of a failed system call: the formatted description of the action, then the text of
+/// errno.
 template <typename... Args>
 Status system_failure(int error_number, fmt::format_string<Args...> format, Args&&... args) {
   return Status(Code::system, fmt::format(format, std::forward<Args>(args)...) + ": " +

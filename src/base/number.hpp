@@ -1,4 +1,4 @@
-// A number that a text holds.
+// Parsing of numbers in option texts.
 #pragma once
 
 #include <charconv>
@@ -8,7 +8,8 @@
 
 namespace tutti {
 
-/// The value of `text`; nothing if any part of it is no number, or the value does not fit.
+/// Parses a text that is one number as a whole; nothing if it has other characters or the number
+/// does not fit.
 template <typename Number>
 std::optional<Number> whole_number(std::string_view text) {
   Number value{};

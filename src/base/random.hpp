@@ -1,4 +1,5 @@
-// Seeded random numbers by a counter and a mix function, so that one draw never shifts another.
+// Seeded random numbers from a counter and a mix function, so that a draw for one coordinate never
+// changes the draws for others.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A bitmap that several threads read. A word is written either by one thread alone (`set`) or by
-// any thread (`set_atomic`, `clear_atomic`). A thread that sees a bit also sees what was written
+// A bitmap that several threads read; each word is written either by one thread alone (`set`) or by
+// any thread (`set_atomic`, `clear_atomic`). A thread that sees a bit also sees everything written
 // before the bit was set.
 #pragma once
 
@@ -42,12 +42,12 @@ class SharedBitmap {
     return static_cast<std::uint32_t>(std::popcount(mask & ~before));
   }
 
-  /// The first run of clear bits within `within`; empty if all are set. Bits set concurrently may
-  /// be included.
+  /// The first run of clear bits within `within`; empty if all are set. The run may include bits
+  /// that another thread sets concurrently.
   Range first_clear_run(Range within) const {
     const std::uint32_t first = find(within, 0);
-    // The search starts after the first bit, which may have been set since: the run must not be
-    // empty.
+    // The search for the end starts after the first bit: another thread may have set that bit
+    // since, and a found run must not be empty.
     return {first, find({std::min(first + 1, within.last), within.last}, ~std::uint64_t{0})};
   }
 

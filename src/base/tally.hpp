@@ -8,7 +8,7 @@ namespace tutti {
 
 class SingleWriterCounter {
  public:
-  /// Adds to the count; only from the writing thread.
+  /// Adds to the count; only the writing thread may call it.
   void add(std::uint64_t amount) {
     count_.store(count_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
   }

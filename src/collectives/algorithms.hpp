@@ -1,5 +1,5 @@
-// The algorithms, one file each: each function writes one rank's tasks. The registry (registry.hpp)
-// lists them with their restrictions and the parameters that they use.
+// The functions that write the algorithms' schedules, one file each: a function writes one rank's
+// tasks. The registry (registry.hpp) lists them with their restrictions and parameters.
 #pragma once
 
 #include "schedule/builder.hpp"

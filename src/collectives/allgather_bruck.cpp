@@ -1,6 +1,7 @@
-// Bruck's Allgather, k-port [Inozemtsev12] 4.1: ceil(log_{k+1} P) rounds for any P. In round j a
-// rank sends all its blocks to the k ranks p - i (k+1)^j and appends those from p + i (k+1)^j. It
-// then holds the blocks p, p+1, p+2 ..., which a final rotation by p puts in order.
+// Bruck's Allgather, k-port ([Inozemtsev12] 4.1): ceil(log_{k+1} P) rounds for any P. In round j
+// rank p sends all its blocks to the k ranks p - i (k+1)^j and appends those that it receives from
+// p + i (k+1)^j. It then holds the blocks p, p+1, p+2 ..., which a final rotation by p puts in
+// order.
 #include <algorithm>
 
 #include "collectives/algorithms.hpp"

@@ -1,5 +1,6 @@
-// Linear Allgather: every rank sends to every other at once. One round, P-1 connections; for few
-// ranks, and the baseline of the others. Serves blocks of any sizes.
+// Linear Allgather: every rank sends to every other rank at once, in one round over P-1
+// connections. For few ranks, and as baseline of the other algorithms; blocks may have different
+// sizes.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

@@ -1,6 +1,7 @@
 // Neighbour exchange Allgather: P/2 rounds for even P, with the right and the left neighbour in
 // turn. First each pair (2m, 2m+1) exchanges its blocks; in each later round a rank passes on the
-// two blocks that it received last. Half of Ring's rounds over the same two connections.
+// two blocks that it received last. It has half of the rounds of the ring algorithm over the same
+// two connections.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {
@@ -19,7 +20,7 @@ void allgather_neighbour_exchange(Builder& b) {
   std::uint32_t held = me / 2;
   for (std::uint32_t round = 1; round < pairs; ++round) {
     // In odd rounds even ranks exchange with their left neighbour and odd ranks with their right
-    // one. Pairs arrive from that side, the nearest first.
+    // one. The received pairs of blocks belong to ever more distant ranks of that side.
     const bool left = even == (round % 2 == 1);
     const std::uint32_t away = (round + 1) / 2;
     const std::uint32_t next = (me / 2 + (left ? pairs - away : away)) % pairs;

@@ -1,8 +1,8 @@
 // Recursive doubling Allgather: log2 P rounds of pairwise exchange for P a power of two.
 //
-// For other P, each rank r from the largest power of two n on gives its block to rank r - n, which
-// sends it along (a second message in an exchange of two such ranks) and returns the whole result
-// at the end. This takes two more rounds.
+// For other P, let n be the largest power of two below P: each rank r from n on gives its block to
+// rank r - n, which passes the block on as a second message and returns the whole result at the
+// end. This takes two more rounds.
 #include <algorithm>
 #include <bit>
 
@@ -12,7 +12,8 @@ namespace tutti::collectives {
 
 namespace {
 
-/// The blocks of ranks [first, first + width) and of the ranks that gave theirs to them.
+/// Calls `move` for the blocks of ranks [first, first + width) and for those of the ranks that gave
+/// their blocks to these.
 template <typename Move>
 void for_group(Builder& b, std::uint32_t first, std::uint32_t width, const Move& move) {
   const std::uint32_t power = std::bit_floor(b.ranks());

@@ -1,6 +1,6 @@
-// Ring Allgather [Inozemtsev12] 4.1: P-1 rounds; each rank passes on to the right what arrived from
-// the left. Two connections, each carries every byte once. Blocks travel singly and straight to
-// their place, so it serves blocks of any sizes (Allgatherv).
+// Ring Allgather ([Inozemtsev12] 4.1): P-1 rounds, in which each rank passes on to the right what
+// arrived from the left. Each of its two connections carries every byte once. Blocks travel singly
+// and directly to their place, so blocks of different sizes (Allgatherv) are possible.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

@@ -1,9 +1,9 @@
-// Standard Exchange Allgather, k-port [Inozemtsev12] 4.1: log_{k+1} P rounds for P = (k+1)^n. In
+// Standard Exchange Allgather, k-port ([Inozemtsev12] 4.1): log_{k+1} P rounds for P = (k+1)^n. In
 // round j the k+1 ranks that differ in digit j of their number, to the base k+1, exchange all their
 // blocks. Blocks arrive at their final place, and one connection serves both directions.
 //
 // The text of [Inozemtsev12] computes partners modulo P. Its tables, in which rank 1 exchanges with
-// 0 and then with 3, show that the modulus applies to the digit, as it must.
+// 0 and then with 3, show that the modulus applies to the digit; only that is correct.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

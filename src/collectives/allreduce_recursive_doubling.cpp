@@ -1,6 +1,6 @@
 // Recursive doubling Allreduce for short messages: log2 P rounds of the whole block. The lower
 // partner's fold is the left operand, so the result is in rank order and all ranks associate alike.
-// Any P by folding (folding.hpp).
+// Folding (folding.hpp) extends it to any P.
 #include "collectives/algorithms.hpp"
 #include "collectives/folding.hpp"
 

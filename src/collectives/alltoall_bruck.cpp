@@ -10,8 +10,8 @@ namespace tutti::collectives {
 
 namespace {
 
-/// Calls visit(first, count, packed) for the runs of blocks below `ranks` that have `bit` set.
-/// `packed` is the position of the run among all such blocks.
+/// Calls visit(first, count, packed) for each run of blocks below `ranks` whose index has `bit`
+/// set. `packed` is the position of the run among all these blocks.
 template <typename Visit>
 std::uint32_t for_each_run(std::uint32_t ranks, std::uint32_t bit, const Visit& visit) {
   std::uint32_t packed = 0;
@@ -34,7 +34,7 @@ void alltoall_bruck(Builder& b) {
   const auto sent = [](std::uint32_t first, std::uint32_t count) {
     return blocks_of(schedule::Buffer::send, first, count);
   };
-  // Scratch: the rotated blocks, then the packed outgoing blocks, then the incoming ones.
+  // Scratch holds the rotated blocks, then the packed outgoing blocks, then the incoming ones.
   const std::uint32_t most = (ranks + 1) / 2;
   const std::uint32_t out = ranks;
   const std::uint32_t in = ranks + most;

@@ -1,4 +1,4 @@
-// Linear Alltoall: all blocks are sent at once; each rank begins with its right neighbour.
+// Linear Alltoall: a rank sends all its blocks at once, first the one for its right neighbour.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

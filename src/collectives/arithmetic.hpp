@@ -10,20 +10,20 @@
 
 namespace tutti::collectives {
 
-/// Whether value = base^n for some n.
+/// True if value = base^n for some n.
 constexpr bool is_power_of(std::uint32_t value, std::uint32_t base) {
   while (value % base == 0 && value > 1) value /= base;
   return value == 1;
 }
 
-/// Smallest n with base^n >= value.
+/// The smallest n with base^n >= value.
 constexpr std::uint32_t ceil_log(std::uint32_t value, std::uint32_t base) {
   std::uint32_t rounds = 0;
   for (std::uint64_t reach = 1; reach < value; reach *= base) ++rounds;
   return rounds;
 }
 
-/// Numbers the ranks from the root on, so that trees are written for root 0.
+/// Numbers the ranks from the root on, so that tree algorithms can assume root 0.
 class FromRoot {
  public:
   explicit FromRoot(const schedule::Builder& b)
@@ -31,10 +31,10 @@ class FromRoot {
   FromRoot(std::uint32_t root, std::uint32_t ranks, std::uint32_t me)
       : root_(root), ranks_(ranks), me_((me + ranks - root) % ranks) {}
 
-  /// The number of this rank.
+  /// The number of this rank, counted from the root.
   std::uint32_t me() const { return me_; }
   std::uint32_t ranks() const { return ranks_; }
-  /// The rank with that number.
+  /// The rank with that number, counted from the root.
   Rank rank(std::uint32_t number) const { return rank_of((number + root_) % ranks_); }
 
  private:
@@ -43,11 +43,12 @@ class FromRoot {
   std::uint32_t me_;
 };
 
-/// The binomial tree over numbers 0 to n-1: the subtree of a node is a run that begins with it.
+/// A node of the binomial tree over the numbers 0 to n-1; its subtree is a run of numbers that
+/// begins with it.
 struct BinomialNode {
   std::uint32_t number;
   std::uint32_t reach;  ///< children are number + 1, + 2, + 4 ... below number + reach
-  std::uint32_t size;   ///< nodes in its subtree
+  std::uint32_t size;   ///< number of nodes in the subtree
 
   static BinomialNode of(std::uint32_t number, std::uint32_t nodes) {
     const std::uint32_t reach = number == 0 ? std::bit_ceil(nodes) : number & (~number + 1);

@@ -1,5 +1,5 @@
 // Dissemination barrier: ceil(log2 P) rounds for any P. In round i a rank signals the rank 2^i to
-// its right, which then knows that 2^(i+1) ranks have begun.
+// its right, which then knows that 2^(i+1) ranks have entered the barrier.
 #include "collectives/algorithms.hpp"
 #include "collectives/barriers.hpp"
 
@@ -11,7 +11,8 @@ std::vector<schedule::TaskRef> write_dissemination(schedule::Builder& b) {
   for (std::uint64_t distance = 1; distance < b.ranks(); distance *= 2) {
     const auto ahead = static_cast<std::int64_t>(distance);
     b.round(round++);
-    // A signal waits for all earlier rounds, because the last of them may arrive first.
+    // A signal waits for the signals of all earlier rounds: that of the last round may arrive
+    // before the others.
     for (schedule::TaskRef earlier : heard) b.after(earlier);
     b.signal(b.around(ahead));
     heard.push_back(b.recv_signal(b.around(-ahead)));

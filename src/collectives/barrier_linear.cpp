@@ -1,4 +1,4 @@
-// Linear Barrier: every rank signals every other. One round, P-1 connections.
+// Linear Barrier: every rank signals every other rank, in one round over P-1 connections.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

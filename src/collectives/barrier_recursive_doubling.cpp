@@ -1,4 +1,5 @@
-// Recursive doubling barrier: log2 P rounds of pairwise signals; any P by folding (folding.hpp).
+// Recursive doubling barrier: log2 P rounds of pairwise signals. Folding (folding.hpp) extends it
+// to any P.
 #include "collectives/algorithms.hpp"
 #include "collectives/folding.hpp"
 

@@ -1,5 +1,5 @@
-// Binary tree Broadcast: children 2r+1 and 2r+2. No rank sends a segment more than twice, unlike in
-// the binomial tree, so segments can be pipelined.
+// Binary tree Broadcast: rank r, counted from the root, has the children 2r+1 and 2r+2. No rank
+// sends a segment more than twice, unlike in the binomial tree, so segments can be pipelined.
 #include <bit>
 
 #include "collectives/algorithms.hpp"

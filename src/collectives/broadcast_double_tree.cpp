@@ -2,9 +2,9 @@
 // the message. A rank with children in one tree has none in the other, so every rank sends about as
 // much as it receives; in a single tree half of the ranks send nothing.
 //
-// Tree A over the numbers 1 to n is in order: v with lowest bit l has children v - l/2 and v + l/2,
-// so only even numbers have children. Tree B is the same tree over the numbers shifted by one,
-// which swaps even and odd.
+// Tree A is the in-order tree over the numbers 1 to n: v with lowest bit l has children v - l/2 and
+// v + l/2, so only even numbers have children. Tree B is the same tree over the numbers shifted by
+// one, which swaps even and odd.
 #include <bit>
 
 #include "collectives/algorithms.hpp"
@@ -15,7 +15,7 @@ namespace tutti::collectives {
 
 namespace {
 
-/// Links of position `at` in the in-order tree over 1 to count; 0 means none.
+/// The neighbours of position `at` in the in-order tree over 1 to count; 0 means none.
 struct InOrder {
   std::uint32_t parent = 0;
   std::uint32_t depth = 0;  ///< distance from the root
@@ -24,7 +24,7 @@ struct InOrder {
 
 std::uint32_t lowest_bit(std::uint32_t value) { return value & (~value + 1); }
 
-/// The nearest ancestor in the full tree that is within 1 to count.
+/// The nearest ancestor of position `at` in the full tree that lies within 1 to count.
 std::uint32_t in_order_parent(std::uint32_t at, std::uint32_t count) {
   do {
     const std::uint32_t bit = lowest_bit(at);
@@ -38,20 +38,20 @@ InOrder in_order_links(std::uint32_t at, std::uint32_t count) {
   InOrder links;
   const std::uint32_t low = lowest_bit(at);
   if (low > 1) links.children.push_back(at - low / 2);
-  // The right subtree may be cut off; its top is then the largest remaining position.
+  // If count cuts off part of the right subtree, its top is the largest remaining position.
   for (std::uint32_t step = low / 2; step > 0; step /= 2) {
     if (at + step > count) continue;
     links.children.push_back(at + step);
     break;
   }
   if (at != top) links.parent = in_order_parent(at, count);
-  // The root of the Broadcast is above the top of the tree.
+  // The root of the Broadcast is one level above the top of the tree.
   links.depth = 1;
   for (std::uint32_t up = at; up != top; up = in_order_parent(up, count)) ++links.depth;
   return links;
 }
 
-/// The rank's node in the tree whose positions are the numbers shifted by `shift`.
+/// This rank's node in the tree whose positions are the rank numbers shifted by `shift`.
 TreeNode node_in(const FromRoot& numbers, std::uint32_t shift) {
   const std::uint32_t count = numbers.ranks() - 1;
   const auto number_at = [&](std::uint32_t position) {

@@ -1,5 +1,5 @@
-// k-nomial Broadcast: ceil(log_k P) rounds. A node's parent is its number without the lowest
-// nonzero digit to the base k; k = 2 is the binomial tree.
+// k-nomial Broadcast: ceil(log_k P) rounds. The number of a node's parent is the node's number with
+// its lowest nonzero digit to the base k set to 0; k = 2 gives the binomial tree.
 #include <utility>
 
 #include "collectives/algorithms.hpp"
@@ -12,8 +12,8 @@ TreeNode k_nomial_node(const Builder& b, std::uint32_t radix) {
   const FromRoot numbers(b);
   const std::uint32_t me = numbers.me();
   TreeNode node;
-  // Digits from the lowest on, of weight `width`. The children of the highest digit come first
-  // because their subtrees are the deepest.
+  // Visits the digits from the lowest on; `width` is the weight of a digit. The children of the
+  // highest digit are sent to first because their subtrees are the deepest.
   std::uint32_t round = ceil_log(b.ranks(), radix);
   std::uint64_t width = 1;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> below;

@@ -1,4 +1,4 @@
-// Linear Broadcast: the root sends to all ranks at once. One round, P-1 connections at the root.
+// Linear Broadcast: the root sends to all ranks at once, in one round over P-1 connections.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

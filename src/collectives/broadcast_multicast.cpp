@@ -1,5 +1,6 @@
-// Multicast Broadcast [Khalilov24] 3.1, 3.2: the root multicasts the buffer once and all other
-// ranks collect it. `ready` and `handshake` are as for Allgather.
+// Multicast Broadcast ([Khalilov24] 3.1, 3.2): the root multicasts the buffer once and all other
+// ranks collect it. `ready` adds a barrier before the first datagram, `handshake` the final
+// handshake.
 #include "collectives/algorithms.hpp"
 #include "collectives/barriers.hpp"
 

@@ -2,8 +2,8 @@
 // binomial tree, then gathered around a ring. Each rank receives the message once and sends it
 // about once.
 //
-// A rank keeps the parts that it received for its subtree. Its left neighbour knows which they are
-// and does not send them again.
+// A rank already has the parts that it received for its subtree. Its left neighbour knows which
+// parts these are and does not send them again.
 #include "collectives/algorithms.hpp"
 #include "collectives/arithmetic.hpp"
 
@@ -11,7 +11,7 @@ namespace tutti::collectives {
 
 namespace {
 
-/// Whether the node received the part in the scatter, as one of its subtree's.
+/// True if the node received the part in the scatter, as a part for its subtree.
 bool holds(const BinomialNode& node, std::uint32_t part) {
   return part >= node.number && part < node.number + node.size;
 }

@@ -35,7 +35,7 @@ ChoiceRule rule(Collective collective, std::uint64_t max_block_bytes, std::strin
   return made;
 }
 
-/// The same rule for one device and up to `max_ranks` ranks.
+/// Limits a rule to one device and to at most `max_ranks` ranks.
 ChoiceRule on(std::string_view device, std::uint32_t max_ranks, ChoiceRule made) {
   made.device = device;
   made.max_ranks = max_ranks;
@@ -68,7 +68,7 @@ Status set_parameter(schedule::Parameters& parameters, std::string_view setting)
   return {};
 }
 
-/// Calls `take` for each part between separators; stops at the first error.
+/// Calls `take` for each part of `text` between separators; stops at the first error.
 template <typename Take>
 Status for_each_part(std::string_view text, char separator, const Take& take) {
   while (!text.empty()) {
@@ -93,7 +93,7 @@ Status set_place(ChoicePlace& place, std::string_view setting) {
   }
   if (name != "ranks" && name != "hosts")
     return failure(Code::invalid_argument,
-                   "'{}' is not a condition of a place: use ranks, hosts or device", name);
+                   "'{}' is not a condition of `when`: use ranks, hosts or device", name);
   auto given = number(name, value);
   if (!given) return given.status();
   (name == "ranks" ? place.ranks : place.hosts) =
@@ -242,8 +242,8 @@ Status ChoiceTable::prefer(std::string_view text) {
   return prefer(std::move(rules));
 }
 
-/// The first rule that matches. A preference for "automatic" skips all preferences after it and
-/// leaves the choice to the defaults.
+/// Finds the first rule that matches. A preference for "automatic" skips all preferences after it
+/// and leaves the choice to the default rules.
 ChoiceTable::Rules::const_iterator ChoiceTable::find(const Situation& situation) const {
   const auto matches = [&](const ChoiceRule& one) { return one.matches(situation); };
   const auto found = std::find_if(rules_.begin(), rules_.end(), matches);
@@ -319,7 +319,7 @@ schedule::Parameters suited(const AlgorithmEntry& entry, schedule::Parameters pa
 }
 
 // A chain of P ranks and s segments takes (P - 2 + s) steps of bytes / s each, and each step has a
-// fixed cost. Segments below about 16 KiB are dominated by that cost.
+// fixed cost, which dominates for segments below about 16 KiB.
 std::uint32_t pipeline_segments(std::uint32_t ranks, std::uint64_t bytes) {
   constexpr std::uint64_t kMinSegmentBytes = 16 * 1024;
   constexpr std::uint64_t kMaxSegments = 256;

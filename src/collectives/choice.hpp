@@ -1,5 +1,6 @@
-// Chooses the algorithm of a call from one table, in which the first match wins and each row states
-// its reason. The environment (`TUTTI_ALGORITHMS`), a file or the call can override parts of it.
+// The algorithm table: chooses the algorithm of a call by the first rule that matches; each rule
+// states its reason. The environment (`TUTTI_ALGORITHMS`), a file or the call can override parts of
+// the table.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +17,14 @@
 
 namespace tutti::collectives {
 
-/// The inputs of a choice; equal on all ranks.
+/// The inputs of a choice, which must be equal on all ranks.
 struct Situation {
   schedule::Collective collective = schedule::Collective::barrier;
   std::uint32_t ranks = 1;
   std::uint32_t hosts = 1;
-  /// Broadcast, reductions: the message size; otherwise the size of one rank's block.
+  /// Message size for Broadcast and reductions, otherwise the size of one rank's block, in bytes.
   std::uint64_t block_bytes = 0;
-  std::string_view device{};  ///< the device that moves the bytes: "ip", "host"
+  std::string_view device{};  ///< name of the device that moves the bytes: "ip", "host"
 };
 
 struct Choice {
@@ -32,22 +33,22 @@ struct Choice {
   std::string reason;
 };
 
-/// The ranks, hosts and device for which `tutti tune` measured a table, and to which it is limited.
+/// The ranks, hosts and device to which a table is limited, because `tutti tune` measured it there.
 struct ChoicePlace {
   static constexpr std::string_view kWhen = "when";
 
   std::optional<std::uint32_t> ranks;
   std::optional<std::uint32_t> hosts;
-  std::string_view device{};  ///< string literal; "" for any device
+  std::string_view device{};  ///< name of the device, a string literal; "" for any device
 
   bool anywhere() const { return !ranks && !hosts && device.empty(); }
   bool matches(const Situation& situation) const;
 };
 
-/// "when:ranks=4:hosts=1:device=ip", as written before the rules of a table.
+/// The text of a place, as written before the rules of a table: "when:ranks=4:hosts=1:device=ip".
 std::string to_string(const ChoicePlace& place);
 
-/// Chooses an algorithm for calls up to these bounds.
+/// A rule: chooses an algorithm for calls up to these bounds.
 struct ChoiceRule {
   static constexpr std::uint32_t kAnyRanks = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint64_t kAnyBytes = std::numeric_limits<std::uint64_t>::max();
@@ -55,8 +56,8 @@ struct ChoiceRule {
   schedule::Collective collective = schedule::Collective::barrier;
   std::uint32_t max_ranks = kAnyRanks;
   std::uint64_t max_block_bytes = kAnyBytes;
-  std::string_view device{};  ///< string literal; "" for any device
-  ChoicePlace place{};        ///< further condition beside `device`
+  std::string_view device{};  ///< name of the device, a string literal; "" for any device
+  ChoicePlace place{};        ///< further condition: where the rule was measured
   Choice choice;
 
   bool matches(const Situation& situation) const;
@@ -64,33 +65,34 @@ struct ChoiceRule {
 
 class ChoiceTable {
  public:
-  /// The built-in table, from measurements (docs/results.md).
+  /// The built-in table, which follows from measurements (docs/results.md).
   static ChoiceTable defaults();
 
-  /// Puts rules before the existing ones. Errors (invalid_argument): an unknown algorithm; the
-  /// error lists those of the collective.
+  /// Puts rules before the existing ones. Fails with invalid_argument for an unknown algorithm; the
+  /// error lists the algorithms of the collective.
   Status prefer(std::vector<ChoiceRule> rules);
   /// Puts the rules of a text before the existing ones, for example
-  /// "allgather=ring,broadcast=chain:segments=16,allreduce[65536]=ring": each for any number of
-  /// ranks and any size, or for blocks up to the size in brackets. A part
-  /// "when:ranks=4:hosts=1:device=ip" limits the rules after it, up to the next such part. The
-  /// algorithm "automatic" is the choice of the defaults.
+  /// "allgather=ring,broadcast=chain:segments=16,allreduce[65536]=ring". A rule holds for any
+  /// number of ranks, and for any block size or up to the size in brackets. A part
+  /// "when:ranks=4:hosts=1:device=ip" limits the rules after it, up to the next `when`; the
+  /// algorithm "automatic" leaves the choice to the built-in table.
   Status prefer(std::string_view text);
 
-  /// The first rule that matches; every situation has one.
+  /// The choice of the first rule that matches; the built-in table has one for every situation.
   const Choice& choose(const Situation& situation) const;
-  /// The block size up to which the choice stays that for `block_bytes`, whatever else varies.
+  /// The largest block size for which every rule chooses as for `block_bytes`, whatever else
+  /// varies.
   std::uint64_t constant_up_to(schedule::Collective collective, std::uint64_t block_bytes) const;
-  /// Whether the choice comes from a preference.
+  /// True if the choice comes from a preference and not from the built-in table.
   bool prefers(const Situation& situation) const;
-  /// Whether any preference applies at every place.
+  /// True if some preference holds for any ranks, hosts and device.
   bool prefers_anywhere() const;
-  /// If all preferences are for other places than this one: a text that names those places.
-  /// Otherwise "".
+  /// If every preference is limited to other ranks, hosts or devices than this situation has: a
+  /// text that names these limits; otherwise "".
   std::string misplaced(const Situation& situation) const;
 
   const std::vector<ChoiceRule>& rules() const { return rules_; }
-  /// The text of the preferences; ranks with equal text choose alike.
+  /// The text of the preferences; ranks with equal texts choose alike.
   const std::string& preferred() const { return preferred_; }
 
  private:
@@ -98,20 +100,20 @@ class ChoiceTable {
   Rules::const_iterator find(const Situation& situation) const;
 
   Rules rules_;
-  std::ptrdiff_t preferences_ = 0;  ///< number of preferences at the front of the rules
+  std::ptrdiff_t preferences_ = 0;  ///< number of preferences, which precede the built-in rules
   std::string preferred_;
 };
 
-/// "chain:segments=16", as written in a table.
+/// The text of a choice, as written in a table: "chain:segments=16".
 std::string to_string(const Choice& choice);
-/// Parses that text; `collective` must have an algorithm of that name.
+/// Parses the text of a choice; `collective` must have an algorithm of that name.
 Result<Choice> parse_choice(schedule::Collective collective, std::string_view text);
 
-/// Fills in the parameters left at their defaults, for a number of ranks and bytes.
+/// Fills in the parameters that were left at their defaults, suited to a number of ranks and bytes.
 schedule::Parameters suited(const AlgorithmEntry& entry, schedule::Parameters parameters,
                             std::uint32_t ranks, std::uint64_t bytes);
 
-/// Number of segments into which a chain of `ranks` ranks should cut a message.
+/// Number of segments into which a chain of `ranks` ranks should cut a message of `bytes`.
 std::uint32_t pipeline_segments(std::uint32_t ranks, std::uint64_t bytes);
 
 }  // namespace tutti::collectives

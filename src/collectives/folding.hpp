@@ -1,6 +1,6 @@
-// Adapts algorithms for a power of two to any number of ranks. With P = 2^n + x, the first 2x ranks
-// form pairs: the even rank gives its data to the odd one, which acts for both and returns the
-// result. Pairs are neighbours, so a fold in the order of the actors is in rank order.
+// Folding adapts algorithms for a power of two to any number of ranks. With P = 2^n + x, the first
+// 2x ranks form pairs: the even rank gives its data to the odd one, which acts for both and returns
+// the result. Pairs are neighbours, so a fold in the order of the actors is in rank order.
 #pragma once
 
 #include <bit>
@@ -16,12 +16,12 @@ class Folding {
       : me_(me), actors_(std::bit_floor(ranks)), extra_(ranks - actors_) {}
 
   std::uint32_t actors() const { return actors_; }
-  /// The first round of the actors: 1 if other ranks fold into them first.
+  /// The first round among the actors: 1 if other ranks give their data to actors first, else 0.
   std::uint32_t first_round() const { return extra_ > 0 ? 1 : 0; }
-  /// Whether this rank belongs to a pair.
+  /// True if this rank belongs to a pair.
   bool paired() const { return me_ < 2 * extra_; }
   Rank pair_partner() const { return rank_of(me_ ^ 1u); }
-  /// Whether this rank's partner acts for it.
+  /// True if this rank's partner acts for it.
   bool folded() const { return paired() && me_ % 2 == 0; }
   /// This rank's number among the actors.
   std::uint32_t actor() const { return paired() ? me_ / 2 : me_ - extra_; }
@@ -29,7 +29,7 @@ class Folding {
   Rank rank(std::uint32_t number) const {
     return rank_of(number < extra_ ? 2 * number + 1 : number + extra_);
   }
-  /// The first rank for which actor `number` acts; the number of ranks if number = actors().
+  /// The first rank whose data actor `number` has; the number of ranks if number = actors().
   std::uint32_t first_rank(std::uint32_t number) const {
     return number < extra_ ? 2 * number : number + extra_;
   }

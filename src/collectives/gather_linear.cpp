@@ -1,4 +1,4 @@
-// Linear Gather: every rank sends to the root. One round, no block travels twice.
+// Linear Gather: every rank sends its block to the root in one round; no block travels twice.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

@@ -1,6 +1,6 @@
-// Linear Reduce over keyed packets [Xu25] 1.2: every contribution waits at the root under its key,
-// and the root folds them in rank order, whatever the order of arrival. The bits are reproducible,
-// and the operator need not commute.
+// Linear Reduce over keyed packets ([Xu25] 1.2): every contribution waits at the root under its
+// key, and the root folds them in rank order, whatever the order of arrival. The bits are
+// reproducible, and the operator need not commute.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {
@@ -10,7 +10,8 @@ void reduce_linear_keyed(Builder& b) {
     b.send_keyed(b.purpose().root, b.send_block());
     return;
   }
-  // Folds outwards from the root's own contribution, which an in-place call already has there.
+  // The fold proceeds outwards from the root's own contribution, which an in-place call already has
+  // in the receive buffer.
   std::vector<Rank> lower;
   std::vector<Rank> upper;
   for (std::uint32_t r = b.me(); r-- > 0;) lower.push_back(rank_of(r));

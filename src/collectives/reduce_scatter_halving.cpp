@@ -1,6 +1,6 @@
-// Recursive halving Reduce-Scatter: log2 P rounds. Partners exchange halves of the blocks that they
-// still reduce, and each keeps the half with its own block. Any P by folding (folding.hpp); not in
-// rank order.
+// Recursive halving Reduce-Scatter: log2 P rounds, not in rank order. Partners exchange halves of
+// the blocks that they still reduce, and each keeps the half that has its own block. Folding
+// (folding.hpp) extends it to any P.
 #include "collectives/algorithms.hpp"
 #include "collectives/folding.hpp"
 
@@ -17,7 +17,7 @@ void reduce_scatter_halving(Builder& b) {
     b.recv(folding.pair_partner(), b.receive_block());
     return;
   }
-  // Scratch: partial sums, then incoming data, both by block.
+  // Scratch holds the partial sums and then the incoming data, each by block.
   const Segment sums = b.scratch(ranks);
   const Segment incoming = b.scratch(ranks);
   const auto of_actors = [&](const Segment& area, std::uint32_t first, std::uint32_t count) {

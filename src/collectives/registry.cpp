@@ -132,7 +132,7 @@ constexpr std::array kAlgorithms = {
                    nullptr},
 };
 
-/// Further segments only add messages; the bound limits task lists and fractions.
+/// The bound keeps task lists and fractions small; more segments would only add messages.
 constexpr std::uint32_t kMaxSegments = 4096;
 
 Status check_parameters(const Purpose& purpose) {
@@ -145,7 +145,7 @@ Status check_parameters(const Purpose& purpose) {
     return failure(Code::invalid_argument, "root {} does not exist among {} ranks: choose 0 to {}",
                    index(purpose.root), purpose.ranks, purpose.ranks - 1);
   if (!has_root(purpose.collective) && index(purpose.root) != 0)
-    return failure(Code::invalid_argument, "{} has no root, but {} is given: leave it 0",
+    return failure(Code::invalid_argument, "{} has no root, but root {} is given: use root 0",
                    to_string(purpose.collective), index(purpose.root));
   if (p.ports == 0 || p.ports > 64) return wrong("ports", p.ports, "1 to 64");
   if (p.radix < 2 || p.radix > 64) return wrong("radix", p.radix, "2 to 64");

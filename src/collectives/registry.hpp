@@ -13,7 +13,7 @@
 
 namespace tutti::collectives {
 
-/// Parameters that an algorithm uses, as bits.
+/// The parameters that an algorithm uses, as bits.
 enum Heeds : std::uint32_t {
   kNothing = 0,
   kPorts = 1,
@@ -27,10 +27,10 @@ enum Heeds : std::uint32_t {
 struct AlgorithmEntry {
   schedule::Collective collective;
   std::string_view name;
-  std::string_view summary;  ///< one line for display: rounds and use
+  std::string_view summary;  ///< one line for display: rounds, and the use of the algorithm
   std::uint32_t heeds;
   void (*write)(schedule::Builder&);
-  /// Whether it serves the purpose; null if it serves any number of ranks.
+  /// Checks whether the algorithm serves a purpose; null if it serves any number of ranks.
   Status (*restriction)(const schedule::Purpose&);
 };
 
@@ -38,17 +38,17 @@ struct AlgorithmEntry {
 std::span<const AlgorithmEntry> algorithms();
 /// The algorithms of one collective.
 std::span<const AlgorithmEntry> algorithms_of(schedule::Collective collective);
-/// "ring, bruck, ...".
+/// The names of the collective's algorithms as text: "ring, bruck, ...".
 std::string known_algorithms(schedule::Collective collective);
 
-/// The entry of that name; the error lists the known ones.
+/// Finds an algorithm by its name; the error lists the known names.
 Result<const AlgorithmEntry*> find_algorithm(schedule::Collective collective,
                                              std::string_view name);
 
-/// One rank's schedule. Errors (invalid_argument): an unknown algorithm; ranks, root or parameters
-/// that it does not serve. The error states the remedy.
+/// Builds one rank's schedule. Fails with invalid_argument, and states the remedy, for an unknown
+/// algorithm and for ranks, a root or parameters that the algorithm does not serve.
 Result<schedule::Schedule> build(const schedule::Purpose& purpose);
-/// The schedules of all ranks; `purpose.rank` is ignored.
+/// Builds the schedules of all ranks; `purpose.rank` is ignored.
 Result<std::vector<schedule::Schedule>> build_all(const schedule::Purpose& purpose);
 
 }  // namespace tutti::collectives

@@ -1,4 +1,4 @@
-// Linear Scatter: the root sends each rank its block.
+// Linear Scatter: the root sends each rank its block, in one round.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

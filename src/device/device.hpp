@@ -5,7 +5,7 @@
 // the memory regions that peers may read and write. A device announces its capabilities; the layer
 // above emulates a missing one or refuses with an error.
 //
-// Nothing here blocks or reads a clock: the caller passes `now`.
+// No function blocks or reads a clock: the caller passes `now`.
 #pragma once
 
 #include <cstddef>
@@ -23,16 +23,17 @@ namespace tutti::device {
 
 /// One capability that a device may have.
 enum class Capability : std::uint32_t {
-  multicast_ud = 1u << 0,     ///< datagrams to a group; any order, may be lost ([Khalilov24] 3.2)
-  multicast_uc = 1u << 1,     ///< multi-packet multicast into the user buffer ([Khalilov24] 5.2)
-  reliable_send = 1u << 2,    ///< RC SEND
-  write = 1u << 3,            ///< RC WRITE
-  write_immediate = 1u << 4,  ///< RC WRITE that raises a completion at the peer
-  read = 1u << 5,             ///< RC READ, served without the peer's application
-  atomics = 1u << 6,          ///< 64-bit compare-and-swap and fetch-and-add
-  masked_atomics = 1u << 7,   ///< masked compare-and-swap and fetch-and-add [OFED-AT]
-  big_endian_atomics = 1u << 8,    ///< big-endian replies to atomics [OFED-AT]
-  shared_connections = 1u << 9,    ///< XRC [OFED-AT]
+  multicast_ud = 1u << 0,        ///< datagrams to a group, in any order, may be lost ([Khalilov24]
+                                 ///< 3.2)
+  multicast_uc = 1u << 1,        ///< multi-packet multicast into the user buffer ([Khalilov24] 5.2)
+  reliable_send = 1u << 2,       ///< RC SEND
+  write = 1u << 3,               ///< RC WRITE
+  write_immediate = 1u << 4,     ///< RC WRITE that raises a completion at the peer
+  read = 1u << 5,                ///< RC READ, served without the peer's application
+  atomics = 1u << 6,             ///< 64-bit compare-and-swap and fetch-and-add
+  masked_atomics = 1u << 7,      ///< masked compare-and-swap and fetch-and-add [OFED-AT]
+  big_endian_atomics = 1u << 8,  ///< big-endian replies to atomics [OFED-AT]
+  shared_connections = 1u << 9,  ///< XRC [OFED-AT]
   dynamic_connections = 1u << 10,  ///< dynamically connected transport [OFED-AT]
   tag_matching = 1u << 11,         ///< tag matching with rendezvous offload [OFED-AT]
   wait_enable = 1u << 12,          ///< queues with wait and enable entries ([Inozemtsev12] 3)
@@ -44,10 +45,12 @@ enum class Capability : std::uint32_t {
 /// The capabilities of a device and their limits.
 struct Capabilities {
   std::uint32_t bits = 0;
-  std::uint32_t max_chunk_bytes = 0;       ///< payload of the largest datagram or UC message
-  std::uint32_t immediate_bits = 0;        ///< bits for collective id and PSN together
-  std::uint64_t receive_window_bytes = 0;  ///< payload that a multicast queue pair holds posted
-  std::uint32_t max_send_batch = 0;        ///< largest number of chunks per doorbell
+  std::uint32_t max_chunk_bytes = 0;       ///< payload bytes of the largest datagram or UC message
+  std::uint32_t immediate_bits = 0;        ///< bits of an immediate, which holds collective id and
+                                           ///< PSN
+  std::uint64_t receive_window_bytes = 0;  ///< payload bytes that a multicast queue pair holds
+                                           ///< posted
+  std::uint32_t max_send_batch = 0;        ///< largest number of chunks that one doorbell posts
 
   bool has(Capability capability) const {
     return (bits & static_cast<std::uint32_t>(capability)) != 0;
@@ -58,23 +61,23 @@ struct Capabilities {
 struct ChunkRun {
   std::uint32_t epoch = 0;
   std::uint32_t first_psn = 0;
-  std::span<const std::byte> data{};  ///< payload; must stay unchanged until it was read
+  std::span<const std::byte> data{};  ///< payload; must not change until the device has read it
   std::uint32_t chunk_bytes = 0;      ///< size of every chunk but the last, which may be shorter
-  /// The only rank that needs the data; kNoRank: all. Other ranks may receive it too.
+  /// The only rank that needs the data; kNoRank: all ranks. Other ranks may receive the data, too.
   Rank to = kNoRank;
 };
 
-/// A chunk that arrived: in staging or, by UC, where the resolver placed it. Its bytes are verified
-/// only by `copy_and_verify`.
+/// A chunk that has arrived: in staging, or by UC where the resolver placed it. Only
+/// `copy_and_verify` verifies its bytes.
 struct ReceivedChunk {
   std::uint32_t epoch = 0;
   std::uint32_t psn = 0;
   Rank source = kNoRank;
   std::span<const std::byte> payload;
-  const std::byte* header = nullptr;  ///< device's header, in staging
+  const std::byte* header = nullptr;  ///< header that the device received, in staging
 };
 
-/// The header of an arriving message, not verified.
+/// The header of an arriving UC message, not verified yet.
 struct MessageHead {
   std::uint32_t epoch = 0;
   std::uint32_t psn = 0;
@@ -82,138 +85,142 @@ struct MessageHead {
   std::size_t bytes = 0;
 };
 
-/// The destination of a message that a UC queue pair places itself ([Khalilov24] 5.2).
+/// The destination of a message that a UC queue pair places by itself ([Khalilov24] 5.2).
 struct Placement {
   enum class Where : std::uint8_t {
-    nowhere,  ///< already here or not wanted: drop it
-    staging,  ///< its collective has not begun here: keep it in the device's memory
-    buffer,   ///< to `at`, in the user's memory
+    nowhere,  ///< dropped: the chunk has arrived already or is not wanted
+    staging,  ///< device's memory: this rank has not begun the collective
+    buffer,   ///< address `at` in the user's memory
   };
   Where where = Where::nowhere;
   std::byte* at = nullptr;
 };
 
 /// Decides the destination of UC messages. The queue pair may write possibly damaged or forged
-/// bytes to the destination until the `poll` that asked returns. The destination must therefore
-/// hold no verified bytes, and no other thread may write there.
+/// bytes to the destination until the `poll` that asked returns, so the destination must hold no
+/// verified bytes, and no other thread may write there.
 class PlacementResolver {
  public:
   virtual ~PlacementResolver() = default;
-  /// `begins`: true for the first segment of a message, false for later ones in a later `poll`.
+  /// Returns the destination of a message. `begins` is true for its first fragment, and false for
+  /// later fragments that a later `poll` finds.
   virtual Placement landing(const MessageHead& message, bool begins) = 0;
 };
 
-/// An unreliable queue pair attached to one multicast group. Used by one thread at a time. After
+/// An unreliable queue pair attached to one multicast group; used by one thread at a time. After
 /// Endpoint::use_receive_workers a second thread may use the receive side (poll, copy_and_verify,
 /// release, next_arrival).
 class MulticastQueuePair {
  public:
   virtual ~MulticastQueuePair() = default;
 
-  /// Posts the chunks of `run` in order. Returns the number accepted, 0 if the send queue is full.
-  /// A chunk is accepted whole or not at all.
+  /// Posts the chunks of `run` in order and returns the number accepted, which is 0 if the send
+  /// queue is full. A chunk is accepted whole or not at all.
   virtual Result<std::uint32_t> post(const ChunkRun& run) = 0;
-  /// Payload accepted that has not left this host yet, in bytes.
+  /// Number of accepted payload bytes that have not left this host yet.
   virtual std::uint64_t unsent_bytes() = 0;
-  /// True while the device may still read what was posted. False: the buffers are the caller's.
+  /// True while the device may still read posted data. False: the caller may change its buffers.
   virtual bool reads_posted() { return unsent_bytes() > 0; }
 
-  /// Fills `chunks` with arrivals and returns their number. They stay valid until `release`.
+  /// Fills `chunks` with arrived chunks and returns their number. They stay valid until `release`.
   virtual std::size_t poll(std::span<ReceivedChunk> chunks) = 0;
   /// Copies a chunk's payload to `destination` (payload.size() bytes) and verifies it in the same
-  /// pass. False: foreign or damaged, so `destination` holds garbage and the chunk counts as never
-  /// received. A null `destination`, or the payload's own address, only verifies.
+  /// pass. False if the chunk is foreign or damaged: `destination` then holds garbage, and the
+  /// chunk counts as never received. With a null `destination`, or the payload's own address, the
+  /// chunk is only verified.
   virtual bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) = 0;
-  /// Returns the staging of the last poll's chunks to the receive queue.
+  /// Returns the staging of all chunks of the last poll to the receive queue.
   virtual void release() = 0;
 
-  /// Sets the resolver that `poll` of a UC queue pair asks from now on; it must outlive that.
-  /// False: this queue pair does not place messages itself and never asks.
+  /// Sets the resolver that `poll` of a UC queue pair asks from now on; the resolver must outlive
+  /// its use. False if this queue pair does not place messages by itself and never asks.
   virtual bool set_resolver(PlacementResolver* resolver) {
     (void)resolver;
     return false;
   }
 
-  /// Sets the time by which simulated delays are counted. Returns when `poll` must be called even
-  /// if nothing arrives.
+  /// Sets the present time for devices that simulate delays. Returns the time at which `poll` must
+  /// be called even if nothing arrives.
   virtual Instant next_arrival(Instant now) {
     (void)now;
     return kNever;
   }
-  /// A descriptor that becomes readable when `poll` would find something; -1 if it has none.
+  /// A descriptor that is readable while `poll` would find something; -1 if there is none.
   virtual int receive_descriptor() const { return -1; }
 
   /// Sends one membership probe to the group.
   virtual Status post_probe(std::uint32_t attempt) = 0;
 };
 
-/// The key of memory that peers may read or write.
+/// The key by which peers may read or write a memory region.
 struct MemoryKey {
   std::uint64_t key = 0;
 };
 
 enum class Opcode : std::uint8_t {
-  send,             ///< two-sided message of up to Endpoint::max_message_bytes
+  send,             ///< two-sided message of up to Endpoint::max_message_bytes bytes
   write,            ///< one-sided write
-  write_immediate,  ///< one-sided write that raises a `receive` with the immediate at the peer
+  write_immediate,  ///< one-sided write that raises a `receive` with its immediate at the peer
   read,             ///< one-sided read
   receive,          ///< completion only: a message or an immediate arrived
   probe,            ///< completion only: a membership probe of `peer`; immediate: the subgroup
   failure,          ///< completion only: the connection to `peer` is lost permanently
 };
 
-/// Work for the reliable connection to one peer, executed in order.
+/// Work for the reliable connection to one peer, which executes its requests in order.
 struct WorkRequest {
   Opcode opcode = Opcode::send;
   Rank peer = kNoRank;
-  std::uint64_t work_id = 0;        ///< returned in the completion
-  std::span<std::byte> local{};     ///< source, or destination of `read`; busy until completion
-  MemoryKey remote_key{};           ///< one-sided work only
+  std::uint64_t work_id = 0;        ///< caller's number, returned in the completion
+  std::span<std::byte> local{};     ///< source, or destination of a `read`; in use until completion
+  MemoryKey remote_key{};           ///< key of the peer's region; one-sided work only
   std::uint64_t remote_offset = 0;  ///< offset in the peer's region, in bytes
-  std::uint64_t immediate = 0;      ///< write_immediate only
+  std::uint64_t immediate = 0;      ///< number for the peer; write_immediate only
   bool signaled = true;             ///< false: no completion on success; reads always complete
 };
 
-/// The end of a work request, or an arrival.
+/// The record that a work request has ended, or that something arrived.
 struct Completion {
   Opcode opcode = Opcode::send;
   Code code = Code::ok;
   Rank peer = kNoRank;
   std::uint64_t work_id = 0;
   std::uint64_t immediate = 0;
-  std::span<const std::byte> payload{};  ///< `receive`: the message, valid until the next poll
-  /// With Code::peer_failed: length of the packets that do not pass between this rank and `peer`,
-  /// although shorter ones do; 0: the peer is silent.
+  std::span<const std::byte> payload{};  ///< message of a `receive`, valid until the next poll
+  /// With Code::peer_failed: length in bytes of the packets that do not pass between this rank and
+  /// `peer`, although shorter ones do; 0: the peer is silent.
   std::uint32_t undelivered_bytes = 0;
 };
 
-/// Device counters of one endpoint, cumulative.
+/// The device counters of one endpoint, cumulative.
 struct EndpointCounters {
   std::uint64_t multicast_datagrams_sent = 0;
-  std::uint64_t multicast_bytes_sent = 0;  ///< payload bytes
+  std::uint64_t multicast_bytes_sent = 0;  ///< payload bytes multicast
   std::uint64_t multicast_datagrams_received = 0;
   std::uint64_t multicast_bytes_received = 0;
-  std::uint64_t slot_datagrams_sent = 0;  ///< slot exchange entries sent as datagrams
+  std::uint64_t slot_datagrams_sent = 0;  ///< datagrams sent with slot exchange entries
   std::uint64_t slot_datagrams_received = 0;
   std::uint64_t reliable_frames_sent = 0;
   std::uint64_t reliable_frames_resent = 0;
-  std::uint64_t reliable_timeouts = 0;     ///< retransmissions after a timeout
-  std::uint64_t reliable_tail_probes = 0;  ///< last frames sent twice on a lossy path
+  std::uint64_t reliable_timeouts = 0;     ///< frames retransmitted after a timeout
+  std::uint64_t reliable_tail_probes = 0;  ///< last frames sent twice because the path loses frames
   std::uint64_t reliable_frames_received = 0;
   std::uint64_t reliable_frames_duplicate = 0;
   std::uint64_t reliable_bytes_sent = 0;
-  std::uint64_t reliable_rounds_held_back = 0;  ///< polls in which multicast had priority
+  std::uint64_t reliable_rounds_held_back = 0;  ///< polls in which connections held back for
+                                                ///< multicast
   std::uint64_t read_bytes_served = 0;
-  std::uint64_t rejected_foreign = 0;    ///< wrong version, communicator or rank
-  std::uint64_t rejected_integrity = 0;  ///< wrong tag or CRC
+  std::uint64_t rejected_foreign = 0;    ///< datagrams of another version, communicator or rank
+  std::uint64_t rejected_integrity = 0;  ///< datagrams with a wrong tag or CRC
   std::uint64_t send_calls = 0;
   std::uint64_t receive_calls = 0;
   std::uint64_t send_queue_full = 0;
-  std::uint64_t uc_messages_completed = 0;  ///< messages whose segments all arrived in order
-  std::uint64_t uc_messages_gapped = 0;     ///< messages with a missing or reordered segment
+  std::uint64_t uc_messages_completed = 0;  ///< messages whose fragments all arrived in order
+  std::uint64_t uc_messages_gapped = 0;     ///< messages with a missing or reordered fragment
   std::uint64_t uc_segments_received = 0;
-  std::uint64_t uc_segments_direct = 0;  ///< segments that the kernel wrote to their destination
-  std::uint64_t kernel_drops = 0;        ///< receive queue overflows, as counted by the kernel
+  std::uint64_t uc_segments_direct = 0;  ///< fragments that the kernel wrote to their destination
+  std::uint64_t kernel_drops = 0;        ///< datagrams dropped at full receive queues, as counted
+                                         ///< by the kernel
 };
 
 /// One rank's presence in one communicator. Used by one thread at a time, except that each
@@ -223,61 +230,64 @@ class Endpoint {
   virtual ~Endpoint() = default;
 
   virtual const Capabilities& capabilities() const = 0;
-  /// A text for people: the path of the data and its protection.
+  /// The path of the data and its protection, as a text for people.
   virtual std::string description() const { return "not described"; }
-  /// The address that peers need to reach this endpoint: opaque bytes for the bootstrap.
+  /// The address by which peers reach this endpoint, as opaque bytes for the bootstrap.
   virtual std::vector<std::byte> address() const = 0;
-  /// Takes the addresses of all ranks, own included, in rank order, before anything is posted.
+  /// Takes the addresses of all ranks, this one included, in rank order. Must precede any post.
   virtual Status connect(std::span<const std::vector<std::byte>> addresses) = 0;
 
   virtual std::uint32_t subgroup_count() const = 0;
   virtual MulticastQueuePair& multicast(std::uint32_t subgroup) = 0;
-  /// On: other threads run the receive sides of the multicast queue pairs, each waiting on its
-  /// `receive_descriptor`. `wait_descriptor` and `next_deadline` then exclude them, and `counters`
-  /// may be called concurrently. Code::unsupported if the device cannot do this.
+  /// With `on`, other threads run the receive sides of the multicast queue pairs, each waiting on
+  /// its `receive_descriptor`; `wait_descriptor` and `next_deadline` then exclude these, and
+  /// `counters` may be called concurrently. Fails with Code::unsupported if the device cannot do
+  /// this.
   virtual Status use_receive_workers(bool on) {
-    return on ? Status(Code::unsupported, "this device has no receive side for a thread of its own")
+    return on ? Status(Code::unsupported,
+                       "the device has no receive side for receive workers: use 0 receive workers")
               : Status();
   }
 
-  /// The slot exchange of the communicator; null, at all ranks alike, if the device has none.
+  /// The slot exchange of the communicator. If the device has none, null at all ranks alike.
   virtual SlotExchange* slot_exchange() { return nullptr; }
 
-  /// Lets peers read and write the memory until it is deregistered.
+  /// Lets peers read and write the memory until deregister_memory().
   virtual Result<MemoryKey> register_memory(std::span<std::byte> memory) = 0;
   virtual void deregister_memory(MemoryKey key) = 0;
 
   virtual std::size_t max_message_bytes() const = 0;
-  /// Posts work to a peer. Work refused at once (bad rank, message too long, connection lost) is
-  /// the Status; a later failure is its completion.
+  /// Posts work to a peer. The returned Status reports work refused at once (bad rank, message too
+  /// long, connection lost); the completion reports a later failure.
   virtual Status post(Instant now, const WorkRequest& request) = 0;
-  /// Moves data, serves the peers' one-sided work, fills `completions` and returns their number.
+  /// Moves data, serves the one-sided work of peers, fills `completions` and returns their number.
   virtual std::size_t poll(Instant now, std::span<Completion> completions) = 0;
-  /// The second poll of a round, for work posted since the first. A device that needs a system call
-  /// to check for arrivals leaves that out.
+  /// A second poll in one round, for work posted since the first. A device that needs a system call
+  /// to find arrivals omits that call.
   virtual std::size_t poll_posted(Instant now, std::span<Completion> completions) {
     return poll(now, completions);
   }
-  /// While on, a silent peer is pinged, and reported as a `failure` completion after the peer
-  /// timeout of the endpoint.
+  /// With `on`, pings a silent peer, and reports a `failure` completion once the peer has been
+  /// silent for the endpoint's peer timeout.
   virtual void watch(Rank peer, bool on) = 0;
-  /// Sends a watched peer a frame of full length, which shows a path that loses long packets
-  /// (`Completion::undelivered_bytes`). Nothing to do for a device without such paths.
+  /// Sends a watched peer a frame of full length, which reveals a path that loses long packets
+  /// (`Completion::undelivered_bytes`). Does nothing on a device without such paths.
   virtual void test_path(Rank /*peer*/) {}
 
-  /// Releases at once all memory named by posted work and not copied: the communicator has failed
-  /// and its callers get their buffers back. Such work has no further effect here or at the peer
-  /// and may complete with Code::aborted. Short messages are still sent.
+  /// Releases at once all memory that posted work names and that has not been copied; needed when
+  /// the communicator has failed and its callers get their buffers back. This work has no further
+  /// effect at either rank and may complete with Code::aborted. Short messages are still sent.
   virtual void abandon() {}
-  /// True if no posted work waits for a peer and no peer waits for this rank: safe to close.
+  /// True if no posted work waits for a peer and no peer waits for this rank, so that closing is
+  /// safe.
   virtual bool quiet() const = 0;
 
-  /// Time at which `poll` must be called even if nothing arrives; kNever if it need not be.
+  /// The time at which `poll` must be called even if nothing arrives; kNever if no timer runs.
   virtual Instant next_deadline() const = 0;
-  /// A descriptor that becomes readable when polling would find something; -1 in virtual time.
+  /// A descriptor that is readable while polling would find something; -1 in virtual time.
   virtual int wait_descriptor() const = 0;
-  /// Called before the owner sleeps on `wait_descriptor`, which reports all arrivals from here on.
-  /// False: there is already something to poll. The next `poll` ends this state.
+  /// Called before the owner sleeps on `wait_descriptor`, which from then on reports all arrivals
+  /// until the next `poll`. False if something can be polled already.
   virtual bool prepare_wait() { return true; }
   /// Makes `wait_descriptor` also report that a full send queue has room again.
   virtual void notify_when_sendable(bool on) = 0;
@@ -291,13 +301,13 @@ struct EndpointOptions {
   std::uint32_t size = 0;
   std::uint16_t communicator = 0;
   std::uint32_t subgroups = 1;
-  std::vector<std::byte> secret;      ///< secret of the job; empty: CRC instead of the keyed tag
-  std::vector<std::byte> group_seed;  ///< seed of group address and ports, equal on all ranks
-  std::vector<Rank> local_ranks;      ///< ranks on this host, own included
-  Nanoseconds peer_timeout{};         ///< silence after which a watched peer is lost
+  std::vector<std::byte> secret;      ///< secret of the job; empty: a CRC replaces the keyed tag
+  std::vector<std::byte> group_seed;  ///< seed of group address and ports; equal on all ranks
+  std::vector<Rank> local_ranks;      ///< ranks on this host, this rank included
+  Nanoseconds peer_timeout{};         ///< silence after which a watched peer is declared lost
 };
 
-/// A transport. Thread-safe.
+/// A way to move bytes, which opens endpoints. Thread-safe.
 class Device {
  public:
   virtual ~Device() = default;

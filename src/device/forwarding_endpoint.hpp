@@ -1,4 +1,5 @@
-// Base of endpoint decorators: forwards every call; a decorator overrides the ones that it changes.
+// Base of endpoint decorators: forwards every call; a decorator overrides the calls that it
+// changes.
 #pragma once
 
 #include <memory>

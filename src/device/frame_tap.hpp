@@ -7,12 +7,13 @@
 
 namespace tutti::device {
 
-/// Decides how often each datagram of a reliable connection is sent. Used by the endpoints'
-/// threads.
+/// Decides how many copies of each frame of a reliable connection are sent. The threads of several
+/// endpoints may call it.
 class FrameTap {
  public:
   virtual ~FrameTap() = default;
-  /// How many copies of a frame of `bytes` leave: 0 loses the frame, 1 is normal, 2 duplicates it.
+  /// The number of copies of a frame of `bytes` to send: 0 loses the frame, 1 is normal, 2
+  /// duplicates it.
   virtual unsigned copies(Rank from, Rank to, std::size_t bytes) = 0;
 };
 

@@ -12,22 +12,22 @@
 
 namespace tutti::device {
 
-/// The parameters of an exchange. They differ between ranks only if these called different
+/// The parameters of one exchange. They differ between ranks only if these called different
 /// collectives.
 struct ExchangeHeader {
   enum class Flow : std::uint8_t {
-    all_to_all,   ///< each rank publishes a block and reads all others
-    root_to_all,  ///< the root publishes a block, the others read it
-    all_to_root,  ///< all ranks but the root publish a block, the root reads them
+    all_to_all,   ///< each rank publishes a block and reads those of all others
+    root_to_all,  ///< the root publishes a block, and all others read it
+    all_to_root,  ///< all ranks but the root publish a block, and the root reads them
   };
   Flow flow = Flow::all_to_all;
-  std::uint8_t purpose = 0;  ///< caller's number of the kind of collective
+  std::uint8_t purpose = 0;  ///< number that the caller gives to the kind of collective
   Rank root = kNoRank;
   std::uint64_t block_bytes = 0;
 
   bool operator==(const ExchangeHeader&) const = default;
 
-  /// True if this rank publishes a block.
+  /// True if `rank` publishes a block in this exchange.
   bool has_block_of(Rank rank) const {
     return flow == Flow::all_to_all || (flow == Flow::root_to_all) == (rank == root);
   }
@@ -44,7 +44,7 @@ struct ExchangeHeader {
   }
 };
 
-/// A rank's entry in an exchange.
+/// One rank's entry in an exchange.
 struct SlotEntry {
   Rank from = kNoRank;
   ExchangeHeader header;             ///< parameters as `from` published them
@@ -52,10 +52,11 @@ struct SlotEntry {
 };
 
 /// One rank's side of the slot exchanges of a communicator. All ranks run the same exchanges in the
-/// same order, one at a time. Used by one thread at a time.
+/// same order, one at a time; used by one thread at a time.
 class SlotExchange {
  public:
-  /// Number of slots of each rank, and therefore of exchanges that a rank may be ahead of others.
+  /// Number of slots of each rank, and therefore of exchanges by which a rank may be ahead of
+  /// others.
   static constexpr std::uint32_t kSlots = 8;
 
   SlotExchange(Rank me, std::uint32_t size) : me_(me), size_(size) {
@@ -66,10 +67,10 @@ class SlotExchange {
   SlotExchange& operator=(const SlotExchange&) = delete;
   virtual ~SlotExchange() = default;
 
-  /// Size of the largest block.
+  /// Size of the largest block, in bytes.
   virtual std::size_t max_block_bytes() const = 0;
   /// Enters the next exchange. If this rank publishes a block, `own` is copied now or by a later
-  /// `collect` and must stay unchanged until `leave`.
+  /// `collect`, so it must not change until `leave`.
   void enter(const ExchangeHeader& header, std::span<const std::byte> own) {
     header_ = header;
     own_block_ = own;
@@ -78,7 +79,7 @@ class SlotExchange {
     slot_busy_ = header.has_block_of(me_);
     publish_if_free();
   }
-  /// The entries that arrived since the last call, valid until `leave`.
+  /// Returns the entries that have arrived since the last call; they are valid until `leave`.
   std::span<const SlotEntry> collect() {
     publish_if_free();
     progress();
@@ -90,51 +91,53 @@ class SlotExchange {
     });
     return entries_;
   }
-  /// True once this rank's block is published and every block that it reads has arrived.
+  /// True once this rank's block is published and every block that this rank reads has arrived.
   virtual bool complete() const { return !slot_busy_ && missing_.empty(); }
-  /// True while this rank's block waits for its slot, because a rank has not read an earlier block
-  /// there. No event reports the end of this state, so callers must poll.
+  /// True while this rank's block waits for its slot, because a rank has not acknowledged the
+  /// earlier block there. No event reports the end of this state, so callers must poll.
   bool slot_busy() const { return slot_busy_; }
-  /// The ranks whose entries this rank waits for.
+  /// The ranks whose entries this rank still needs.
   std::span<const Rank> missing() const { return missing_; }
-  /// Acknowledges the exchange: its entries were used and their slots may be reused.
+  /// Leaves and acknowledges the exchange: this rank has used the entries, so their slots may be
+  /// reused.
   virtual void leave() = 0;
 
-  // For devices that lose entries (`loses`); not called on others. Exchanges are named by the lower
-  // half of their number.
+  // Functions for devices that lose entries (`loses`); not called on others. A 32-bit argument is
+  // the lower half of an exchange's number.
   virtual bool loses() const { return false; }
-  /// The current exchange, or the last one.
+  /// Number of the present exchange, or of the last one, as 32 bits.
   std::uint32_t exchange() const { return static_cast<std::uint32_t>(number_); }
-  /// The last exchange that this rank has acknowledged.
+  /// Number of the last exchange that this rank has acknowledged, as 32 bits.
   virtual std::uint32_t acked() const { return 0; }
-  /// Sends this rank's entry of an exchange again. False if there is no such entry (yet).
+  /// Sends this rank's entry of an exchange again. False if the slots hold no such entry, or not
+  /// yet.
   virtual bool resend(std::uint32_t missed) {
     (void)missed;
     return false;
   }
-  /// `rank` has acknowledged this exchange and all earlier ones.
+  /// Records that `rank` has acknowledged exchange `last` and all earlier ones.
   virtual void on_acked(Rank rank, std::uint32_t last) {
     (void)rank;
     (void)last;
   }
-  /// Ranks that have not acknowledged the last exchange in which this rank published a block.
+  /// The ranks that have not acknowledged the last exchange in which this rank published a block.
   virtual std::vector<Rank> unacked() const { return {}; }
 
  protected:
   Rank me() const { return me_; }
   std::uint32_t size() const { return size_; }
-  /// Number of the current or last exchange, from 1 on.
+  /// Number of the present or last exchange, from 1 on.
   std::uint64_t number() const { return number_; }
   const ExchangeHeader& header() const { return header_; }
   std::span<const std::byte> own_block() const { return own_block_; }
 
-  /// True if every rank has acknowledged the exchange that last used this one's slot.
+  /// True if every rank has acknowledged the last exchange that used the slot of the present one.
   virtual bool slot_is_free() = 0;
-  /// Writes this rank's block to its slot.
+  /// Writes this rank's block to its slot in the present exchange.
   virtual void publish() = 0;
-  /// Sends the unsent part of this rank's entry, and receives entries.
+  /// Sends the unsent chunks of this rank's entry, and receives entries of others.
   virtual void progress() {}
-  /// A rank's entry of this exchange; nothing if it has not arrived yet.
+  /// The entry of `rank` in the present exchange; nothing if it has not arrived yet.
   virtual std::optional<SlotEntry> entry_of(Rank rank) = 0;
 
  private:

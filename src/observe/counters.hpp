@@ -1,5 +1,5 @@
-// Counters of protocol events for each communicator. Tests check by them which path ran and at what
-// cost; operators find out why a collective was slow.
+// Counters of protocol events, one set for each communicator. Tests use them to assert the path
+// taken and its cost; operators use them to find out why a collective was slow.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,27 @@ struct Counters {
   std::uint64_t chunks_sent = 0;
   std::uint64_t chunks_received = 0;  ///< chunks placed for the first time
   std::uint64_t chunks_duplicate = 0;
-  std::uint64_t chunks_stale = 0;               ///< chunks of a finished collective
-  std::uint64_t chunks_unexpected = 0;          ///< chunks of a collective not started here, kept
+  std::uint64_t chunks_stale = 0;               ///< chunks received of a finished collective
+  std::uint64_t chunks_unexpected = 0;          ///< chunks of a collective not begun at this rank;
+                                                ///< kept
   std::uint64_t chunks_unexpected_dropped = 0;  ///< unexpected chunks dropped for lack of memory
   std::uint64_t chunks_out_of_order = 0;
-  std::uint64_t chunks_malformed = 0;  ///< chunks with a PSN, source or length of no block
+  std::uint64_t chunks_malformed = 0;  ///< chunks whose PSN, source or length fits no block
   std::uint64_t chunks_damaged = 0;    ///< chunks whose integrity word was wrong
   std::uint64_t chunks_lost = 0;       ///< chunks declared lost at this rank
   std::uint64_t chunks_fetched = 0;
   std::uint64_t bytes_fetched = 0;
   std::uint64_t chunks_retransmitted = 0;
   std::uint64_t bytes_retransmitted = 0;
-  std::uint64_t tail_probes = 0;  ///< chunks retransmitted as tail probes
+  std::uint64_t tail_probes = 0;  ///< chunks sent again as tail probes
   std::uint64_t fetch_ranges_asked = 0;
   std::uint64_t fetch_ranges_served = 0;
   std::uint64_t fetch_ranges_deferred = 0;
   std::uint64_t fetch_targets_skipped = 0;
   std::uint64_t retransmit_requests_sent = 0;
-  std::uint64_t blocks_retained = 0;         ///< own blocks copied to replace the handshake
-  std::uint64_t retained_ranges_served = 0;  ///< ranges served from retained blocks
+  std::uint64_t blocks_retained = 0;         ///< own blocks copied for retransmission, instead of a
+                                             ///< handshake
+  std::uint64_t retained_ranges_served = 0;  ///< ranges sent from retained blocks
   std::uint64_t delivery_acks_sent = 0;      ///< ACKs sent to roots that retain blocks
   std::uint64_t cutoff_silence = 0;
   std::uint64_t cutoff_neighbour_finished = 0;
@@ -46,31 +48,39 @@ struct Counters {
   std::uint64_t send_queue_full = 0;
   std::uint64_t activations = 0;
   std::uint64_t slot_exchanges = 0;          ///< collectives run as slot exchanges
-  std::uint64_t slot_entries_requested = 0;  ///< slot NAKs sent to other ranks
-  std::uint64_t slot_entries_resent = 0;     ///< own entries sent again after slot NAKs
-  /// Priority of the progress thread: how far its nice value is below 0; 100: real-time priority.
+  std::uint64_t slot_entries_requested = 0;  ///< slot NAKs sent because another rank's entry was
+                                             ///< missing
+  std::uint64_t slot_entries_resent = 0;     ///< own entries sent again after a slot NAK
+  /// Priority of the progress thread: the amount by which its nice value is below 0, or 100 for
+  /// real-time priority.
   std::uint64_t background_priority = 0;
-  /// Times that the progress thread used up its real-time budget and lost that priority for a
+  /// Times that the progress thread used up its real-time budget and lost real-time priority for a
   /// while.
   std::uint64_t background_budget_exhausted = 0;
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
-  std::uint64_t messages_rejected = 0;    ///< malformed messages, or not allowed from that rank
+  std::uint64_t messages_rejected = 0;    ///< messages received that were malformed or not allowed
+                                          ///< from their sender
   std::uint64_t messages_eager = 0;       ///< messages of schedules sent eagerly
   std::uint64_t messages_rendezvous = 0;  ///< messages of schedules sent by rendezvous
-  std::uint64_t copies_overlapped = 0;    ///< long copies of schedules made beside the transfers
+  std::uint64_t copies_overlapped = 0;    ///< long copies made in slices beside transfers
   std::uint64_t bytes_reduced = 0;
-  std::uint64_t in_network_calls = 0;          ///< collectives reduced by the aggregator
-  std::uint64_t in_network_segments_sent = 0;  ///< contributions of this rank
+  std::uint64_t in_network_calls = 0;          ///< collectives reduced by an aggregator
+  std::uint64_t in_network_segments_sent = 0;  ///< segments that this rank contributed to an
+                                               ///< aggregator
   std::uint64_t in_network_bytes_sent = 0;
-  std::uint64_t in_network_bytes_joined = 0;  ///< own bytes folded into the others' result
-  std::uint64_t in_network_stalls = 0;        ///< times that a rank waited for aggregator credit
+  std::uint64_t in_network_bytes_joined = 0;  ///< own bytes that this rank folded into the others'
+                                              ///< result
+  std::uint64_t in_network_stalls = 0;        ///< times that this rank waited for aggregator credit
   std::uint64_t in_network_stall_ns = 0;
-  std::uint64_t in_network_segments_reduced = 0;  ///< segments reduced at the aggregator
-  std::uint64_t in_network_bytes_reduced = 0;     ///< bytes of all contributions reduced there
-  std::uint64_t in_network_results = 0;           ///< results sent (aggregator) or received (rank)
-  std::uint64_t in_network_result_stalls = 0;     ///< times that the aggregator's results were full
-  std::uint64_t in_network_pulses = 0;            ///< credit batches returned by the aggregator
+  std::uint64_t in_network_segments_reduced = 0;  ///< segments reduced, counted at the aggregator
+  std::uint64_t in_network_bytes_reduced = 0;     ///< bytes of all contributions, counted at the
+                                                  ///< aggregator
+  std::uint64_t in_network_results = 0;           ///< results sent (at the aggregator) or received
+                                                  ///< (at a rank)
+  std::uint64_t in_network_result_stalls = 0;     ///< times that the aggregator's memory for
+                                                  ///< results was full
+  std::uint64_t in_network_pulses = 0;            ///< credit batches that the aggregator returned
   std::uint64_t ready_phase_ns = 0;
   std::uint64_t data_phase_ns = 0;
   std::uint64_t handshake_phase_ns = 0;
@@ -78,7 +88,7 @@ struct Counters {
   std::uint64_t receive_worker_batches = 0;      ///< batches polled by receive workers
 };
 
-/// Every counter by name, in declaration order.
+/// The names and values of all counters, in the order of declaration.
 std::vector<std::pair<std::string, std::uint64_t>> list(const Counters& counters);
 
 }  // namespace tutti::observe

@@ -40,10 +40,11 @@ void FlightRecorder::enter(std::uint32_t epoch, Phase phase, Instant now) {
   record->entered[static_cast<std::size_t>(phase)] = now;
 }
 
-/// Traces the phase that ends here, and the collective if it ends too.
+/// Adds the span of the phase that ends now to the trace, and that of the collective if it ends,
+/// too.
 void FlightRecorder::trace(FlightRecord& record, Phase next) {
   constexpr const char* kNames[] = {"queued", "ready barrier", "data", "handshake", "", ""};
-  if (record.traced_since == Instant{}) return;  // it began before tracing was on
+  if (record.traced_since == Instant{}) return;  // the collective began before tracing was on
   const Instant at = trace_->now();
   TraceSpan span{.kind = TraceKind::phase,
                  .epoch = record.epoch,

@@ -1,5 +1,5 @@
-// The flight record of a rank: a ring of its last collectives with state and progress. It is always
-// kept, and dumped on an error, a signal or request.
+// The flight record of a rank: a ring of its last collectives with state and progress. The ring is
+// always kept, and written out after an error, a signal or a request.
 #pragma once
 
 #include <array>
@@ -18,28 +18,30 @@ const char* to_string(Phase phase);
 /// One collective of one rank.
 struct FlightRecord {
   std::uint32_t epoch = 0;
-  const char* operation = "";  ///< string literal, as "allgather"
+  const char* operation = "";  ///< name of the collective, a string literal such as "allgather"
   const char* algorithm = "";
   Rank root = kNoRank;
-  std::uint64_t bytes = 0;  ///< size of the receive buffer
+  std::uint64_t bytes = 0;  ///< size of the receive buffer in bytes
   Phase phase = Phase::queued;
   Instant started{};
-  std::array<Instant, 6> entered{};  ///< start of each phase; 0: never entered
+  std::array<Instant, 6> entered{};  ///< start of each phase, by Phase; 0: never entered
   std::uint64_t chunks_total = 0;
   std::uint64_t chunks_present = 0;
-  Instant traced_since{};        ///< start by the trace's clock, if traced
-  Instant phase_traced_since{};  ///< start of the phase by the trace's clock, if traced
+  Instant traced_since{};        ///< start by the trace's clock; 0: not traced
+  Instant phase_traced_since{};  ///< start of the present phase by the trace's clock; 0: not traced
 };
 
 class FlightRecorder {
  public:
-  /// Traces collectives and their phases from now on; null ends this. `trace` must outlive this.
+  /// Adds collectives and their phases to `trace` from now on; null stops this. `trace` must
+  /// outlive the recorder.
   void trace_to(CommunicatorTrace* trace) { trace_ = trace; }
 
-  /// Opens a record, which replaces the oldest.
+  /// Opens a record, which replaces the oldest one of a full ring.
   FlightRecord& begin(std::uint32_t epoch, const char* operation, const char* algorithm, Rank root,
                       std::uint64_t bytes, Instant now);
-  /// Records that a collective entered a phase. No effect if its record was overwritten.
+  /// Records that a collective entered a phase. No effect if a newer record has replaced its
+  /// record.
   void enter(std::uint32_t epoch, Phase phase, Instant now);
   void progress(std::uint32_t epoch, std::uint64_t present, std::uint64_t total);
 

@@ -6,7 +6,7 @@
 namespace tutti::observe {
 namespace {
 
-// A logger of our own, because the default one belongs to the application.
+// Tutti has its own logger, because spdlog's default logger belongs to the application.
 spdlog::logger& logger() {
   static spdlog::logger ours("tutti", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   return ours;

@@ -1,4 +1,4 @@
-// Messages of Tutti to the operator, by spdlog on the standard error stream.
+// Log messages from Tutti to the operator, by spdlog on the standard error stream.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@ namespace tutti::observe {
 /// Logs an error that no caller receives as a status.
 void complain(std::string_view sentence);
 
-/// Logs a state that is no error but that the operator may want to change.
+/// Logs a state that is not an error but that the operator may want to change.
 void inform(std::string_view sentence);
 
 }  // namespace tutti::observe

@@ -1,7 +1,8 @@
-// A trace by tracks, written in the Trace Event Format that chrome://tracing and Perfetto read.
+// A trace: spans on tracks, written in the Trace Event Format that chrome://tracing and Perfetto
+// read.
 //
-// Spans are kept in memory until they are written, so a trace suits only runs of limited length.
-// The simulator, real runs and merged traces use this class.
+// Spans are kept in memory until the trace is written, so a trace suits only runs of limited
+// length. The simulator, real runs and merged traces use this class.
 #pragma once
 
 #include <chrono>
@@ -17,10 +18,11 @@
 
 namespace tutti::observe {
 
-/// A duration, or an instant relative to the start of the trace.
+/// A duration, or a time since the start of the trace.
 using TraceTime = std::chrono::duration<std::int64_t, std::pico>;
 
-/// A row of the viewer: its group ("ranks", "switch ports") and its number in it.
+/// A track, which is one row of the viewer: its group ("ranks", "switch ports") and its number in
+/// that group.
 struct TraceTrack {
   std::uint32_t group = 0;
   std::uint32_t number = 0;
@@ -28,7 +30,7 @@ struct TraceTrack {
   bool operator==(const TraceTrack&) const = default;
 };
 
-/// A value that the viewer shows with a span: {"bytes", 4096}.
+/// A named value that the viewer shows with a span: {"bytes", 4096}.
 struct TraceArgument {
   std::string_view name;
   std::int64_t value = 0;
@@ -37,16 +39,16 @@ using TraceArguments = std::vector<TraceArgument>;
 
 class Trace {
  public:
-  /// `max_spans`: number of spans kept; later ones are only counted.
+  /// `max_spans` is the number of spans kept; later ones are only counted.
   explicit Trace(std::size_t max_spans = 2'000'000) : max_spans_(max_spans) {}
 
-  /// Names a group of tracks and returns its number, one more than the highest so far.
+  /// Names a new group of tracks and returns its number, one more than the highest so far.
   std::uint32_t add_group(std::string_view name);
-  /// Names a group of tracks with an unused number.
+  /// Names a group of tracks under a number that no group has yet.
   void add_group(std::uint32_t number, std::string_view name);
   void name_track(TraceTrack track, std::string_view name);
-  /// Adds a span. Spans of one track nest or do not overlap. `category` is a label by which readers
-  /// of the file may filter.
+  /// Adds a span; the spans of one track must nest or not overlap. Readers of the file may filter
+  /// by `category`.
   void add(TraceTrack track, std::string_view name, TraceTime begin, TraceTime length,
            std::string_view category = {}, const TraceArguments& arguments = {});
   /// Adds an event without duration.
@@ -59,7 +61,8 @@ class Trace {
 
   std::size_t spans() const { return spans_.size(); }
   std::uint64_t left_out() const { return left_out_; }
-  /// Writes the trace as JSON: {"traceEvents": [...], "otherData": {...}}, times in microseconds.
+  /// Writes the trace as JSON: {"traceEvents": [...], "otherData": {...}}, with times in
+  /// microseconds.
   void write(std::ostream& out) const;
 
  private:

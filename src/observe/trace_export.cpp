@@ -63,7 +63,7 @@ TraceArguments arguments_of(const TraceSpan& span) {
   return arguments;
 }
 
-/// Rows of one lane; the spans of a row do not overlap.
+/// The rows of one lane. The spans of a row do not overlap.
 class Rows {
  public:
   std::size_t place(const TraceSpan& span) {
@@ -84,7 +84,7 @@ class RankExport {
       : trace_(trace), rank_(rank), clock_(clock) {}
 
   void add(std::vector<TraceSpan> spans) {
-    // Outer spans come first: a collective before its phases.
+    // Sorts outer spans first: a collective before its phases.
     std::stable_sort(spans.begin(), spans.end(), [](const TraceSpan& a, const TraceSpan& b) {
       return std::tuple(a.begin, b.end, a.kind) < std::tuple(b.begin, a.end, b.kind);
     });
@@ -128,7 +128,8 @@ class RankExport {
   Rank rank_;
   TraceClock clock_;
   std::map<std::string, Rows> lanes_;
-  std::map<std::pair<std::uint16_t, std::uint32_t>, std::size_t> collectives_;  ///< row of each
+  /// Row of each collective, by communicator and epoch.
+  std::map<std::pair<std::uint16_t, std::uint32_t>, std::size_t> collectives_;
   std::map<std::string, std::uint32_t> tracks_;
 };
 

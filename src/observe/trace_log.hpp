@@ -1,5 +1,5 @@
-// The spans of a rank while it is traced, kept in rings of fixed size that drop the oldest spans.
-// They become a trace at the end.
+// The spans of a rank that is being traced, in rings of fixed size that drop the oldest spans. At
+// the end they are exported to a trace.
 #pragma once
 
 #include <cstddef>
@@ -13,32 +13,32 @@
 
 namespace tutti::observe {
 
-/// The subject of a span, which determines its track.
+/// The subject of a span, which determines the track that shows it.
 enum class TraceKind : std::uint8_t {
   collective,  ///< a collective from start to end
-  phase,       ///< a phase of a collective
+  phase,       ///< one phase of a collective
   send,        ///< a message of a schedule: from the start of its task until it was posted
   receive,     ///< a message of a schedule: from the start of its task until it arrived
-  compute,     ///< a copy or reduction of a schedule
-  multicast,   ///< own block: from its first chunk sent to its last
-  collect,     ///< block of another rank: from its first chunk received to its last
+  compute,     ///< one copy or reduction of a schedule
+  multicast,   ///< this rank's own block, from its first chunk sent to its last
+  collect,     ///< another rank's block, from its first chunk received to its last
   fetch,       ///< a READ of lost chunks
-  cutoff,      ///< a mark: missing chunks are declared lost
-  drive,       ///< a thread at work on the engine, or asleep
+  cutoff,      ///< mark without length: missing chunks are declared lost
+  drive,       ///< a thread's work on the engine, or its sleep
   receive_worker,
 };
 inline constexpr std::size_t kTraceKinds = 11;
 
-/// "send"
+/// The name of a kind, such as "send".
 const char* to_string(TraceKind kind);
 
-/// A span. Its texts are string literals, which outlive every log.
+/// One span. Its texts are string literals, which outlive every log.
 struct TraceSpan {
   TraceKind kind = TraceKind::collective;
   std::uint16_t communicator = 0;
   std::uint32_t epoch = 0;
   const char* name = "";
-  const char* detail = "";  ///< empty: none
+  const char* detail = "";  ///< further text of the span; empty: none
   Instant begin{};
   Instant end{};  ///< equal to `begin` for a mark
   Rank peer = kNoRank;
@@ -46,10 +46,10 @@ struct TraceSpan {
   std::uint64_t bytes = 0;
 };
 
-/// A ring of spans. Any thread may add.
+/// A ring of spans, to which any thread may add.
 class TraceLog {
  public:
-  /// Returns the time of the process, or of the simulation.
+  /// Reads the clock of the process, or of the simulation.
   using Clock = Instant (*)();
 
   TraceLog(std::string name, std::size_t max_spans, Clock clock);
@@ -62,7 +62,7 @@ class TraceLog {
 
   struct Content {
     std::vector<TraceSpan> spans;  ///< ordered by end
-    std::uint64_t dropped = 0;     ///< number of older spans dropped
+    std::uint64_t dropped = 0;     ///< number of oldest spans that were dropped
   };
   Content content() const;
 
@@ -75,16 +75,16 @@ class TraceLog {
   std::uint64_t added_ = 0;
 };
 
-/// Adds the spans of one communicator to a log. Used by the owner of the engine.
+/// Adds the spans of one communicator to a log. Only the owner of the engine uses it.
 class CommunicatorTrace {
  public:
-  /// `members`: the communicator's ranks as numbered in the job; empty: the same numbers. The log
-  /// must outlive this.
+  /// `members` lists the job ranks of the communicator's ranks; empty: both have the same numbers.
+  /// The log must outlive this object.
   CommunicatorTrace(TraceLog& log, std::uint16_t communicator, std::vector<Rank> members)
       : log_(log), communicator_(communicator), members_(std::move(members)) {}
 
   Instant now() const { return log_.now(); }
-  /// Adds a span, with the communicator's number and the peer's rank in the job.
+  /// Adds a span; sets the communicator's number and replaces the peer by its job rank.
   void add(TraceSpan span);
 
  private:
@@ -93,21 +93,21 @@ class CommunicatorTrace {
   std::vector<Rank> members_;
 };
 
-/// Traces a thread that polls: consecutive rounds that found work form one span.
+/// Traces a polling thread: consecutive rounds that found work form one span.
 class BusyTrace {
  public:
-  /// `log` must outlive this; null: nothing is traced.
+  /// `log` must outlive this object; null: no span is recorded.
   BusyTrace(TraceLog* log, TraceKind kind, const char* thread)
       : log_(log), kind_(kind), thread_(thread) {}
   ~BusyTrace() { polled(false); }
   BusyTrace(const BusyTrace&) = delete;
   BusyTrace& operator=(const BusyTrace&) = delete;
 
-  /// Call before a round.
+  /// Call `polling` before a round of polling.
   void polling() {
     if (log_ != nullptr && !busy_) since_ = log_->now();
   }
-  /// Call after a round; `worked`: it found work.
+  /// Call `polled` after a round of polling; `worked` is true if the round found work.
   void polled(bool worked) {
     if (log_ == nullptr) return;
     if (busy_ && !worked) add("work", since_);

@@ -14,7 +14,7 @@
 
 namespace tutti::protocol {
 
-/// The contribution of one root.
+/// The block that one root contributes, as a range of the receive buffer and of PSNs.
 struct Block {
   Rank root = kNoRank;
   std::uint64_t offset_bytes = 0;  ///< offset in the receive buffer
@@ -25,11 +25,11 @@ struct Block {
 class BlockLayout {
  public:
   BlockLayout() = default;
-  /// `segment_bytes` bounds the distance between the slices of two subgroups.
+  /// `segment_bytes` is the length after which the pattern of subgroup slices repeats.
   BlockLayout(std::uint32_t chunk_bytes, std::uint32_t subgroups, std::uint64_t segment_bytes);
 
-  /// Appends the next block; its PSNs follow those of the previous block. False if the 32-bit PSN
-  /// space is exhausted.
+  /// Appends the block of `root`; its PSNs follow those of the previous block. False if the 32-bit
+  /// PSN space is exhausted.
   bool add(Rank root, std::uint64_t offset_bytes, std::uint64_t size_bytes);
 
   const std::vector<Block>& blocks() const { return blocks_; }
@@ -39,22 +39,22 @@ class BlockLayout {
 
   /// Index of the block that holds a PSN (psn < chunk_count()).
   std::uint32_t block_of(std::uint32_t psn) const;
-  /// Offset of a chunk in the receive buffer.
+  /// Offset of a chunk in the receive buffer, in bytes.
   std::uint64_t offset_of(const Block& block, std::uint32_t psn) const {
     return block.offset_bytes + std::uint64_t{psn - block.psns.first} * chunk_bytes_;
   }
   std::uint32_t length_of(const Block& block, std::uint32_t psn) const;
-  /// Size of a run of chunks of one block.
+  /// Size in bytes of a run of chunks of one block.
   std::uint64_t bytes_of(const Block& block, Range psns) const;
 
   /// The subgroup that carries a chunk.
   std::uint32_t subgroup_of(const Block& block, std::uint32_t psn) const {
     return (psn - block.psns.first) % segment_chunks_ / slice_chunks_;
   }
-  /// Chunks of a segment: one slice for each subgroup.
+  /// Number of chunks in a segment, which has one slice for each subgroup.
   std::uint32_t segment_chunks() const { return segment_chunks_; }
-  /// Consecutive chunks of one subgroup. A multiple of 64, so that the workers of two subgroups
-  /// never share a word of the chunk map.
+  /// Number of consecutive chunks that one subgroup carries. A multiple of 64, so that the receive
+  /// workers of two subgroups never share a word of the chunk map.
   std::uint32_t slice_chunks() const { return slice_chunks_; }
 
  private:

@@ -1,11 +1,12 @@
 // The chunks of a collective that have arrived: one bit a chunk ([Khalilov24] 3.2). Progress is the
 // number of set bits; a duplicate changes nothing.
 //
-// Each block's bits start at a word of their own and the slices of a subgroup are whole words, so
-// receive workers of different subgroups never write the same word, count or horizon. One thread
-// marks the arrivals of a subgroup; the owner of the engine also marks what it has read or owns
-// (`mark_run`). If these are two threads, arrivals are marked by `mark_atomic` and counted by
-// `count`; if one thread does both, by `mark`, which needs no locked instruction.
+// Each block's bits start at a word of their own and a subgroup's slice is a whole number of words,
+// so receive workers of different subgroups never write the same word, count or horizon.
+//
+// One thread marks the arrivals of a subgroup; the owner of the engine also marks the chunks that
+// it has read or owns (`mark_run`). If these are two threads, arrivals are marked by `mark_atomic`
+// and counted by `count`; if they are one thread, by `mark`, which needs no locked instruction.
 #pragma once
 
 #include <atomic>
@@ -22,7 +23,7 @@ class ChunkMap {
  public:
   explicit ChunkMap(const BlockLayout& layout);
 
-  /// Marks a chunk; false for a duplicate.
+  /// Marks an arrived chunk; false for a duplicate. For a map that only one thread marks.
   bool mark(const Block& block, std::uint32_t block_index, std::uint32_t psn) {
     const std::uint32_t subgroup = layout_->subgroup_of(block, psn);
     const bool fresh = bits_.set(bit_of(block_index, psn));
@@ -30,21 +31,21 @@ class ChunkMap {
     if (fresh) count(subgroup, 1);
     return fresh;
   }
-  /// Marks a chunk while the owner may mark others; false for a duplicate. Progress includes it
-  /// after the next `count`.
+  /// Marks an arrived chunk while the owner may mark others; false for a duplicate. Progress
+  /// includes the chunk after the next `count`.
   bool mark_atomic(std::uint32_t block_index, std::uint32_t subgroup, std::uint32_t psn) {
     const bool fresh = bits_.set_atomic(bit_of(block_index, psn));
     reach(block_index, subgroup, psn);
     return fresh;
   }
-  /// Adds `fresh` chunks to the progress of a subgroup; called by the thread that marks its
-  /// arrivals.
+  /// Adds `fresh` chunks to the progress of a subgroup; only the thread that marks its arrivals may
+  /// call it.
   void count(std::uint32_t subgroup, std::uint64_t fresh) {
     std::atomic<std::uint64_t>& arrived = progress_[subgroup].arrived;
     arrived.store(arrived.load(std::memory_order_relaxed) + fresh, std::memory_order_release);
   }
-  /// Marks a run within one block that the owner has read or written itself; returns the number of
-  /// new chunks.
+  /// Marks a run of one block that the owner has read from a peer or contributed itself; returns
+  /// the number of newly marked chunks.
   std::uint32_t mark_run(std::uint32_t block_index, Range psns);
 
   bool has(std::uint32_t block_index, std::uint32_t psn) const {
@@ -53,7 +54,7 @@ class ChunkMap {
   /// The first run of missing chunks within `psns` of one block; empty if none is missing.
   Range first_missing(std::uint32_t block_index, Range psns) const;
   /// One past the highest PSN of a block that arrived through a subgroup; psns.first if none did.
-  /// Every chunk that arrived through that subgroup before it is already marked.
+  /// Every chunk that arrived through that subgroup earlier is already marked.
   std::uint32_t horizon(std::uint32_t block_index, std::uint32_t subgroup) const {
     return horizon_at(block_index, subgroup).load(std::memory_order_acquire);
   }
@@ -81,8 +82,8 @@ class ChunkMap {
   }
   void reach(std::uint32_t block_index, std::uint32_t subgroup, std::uint32_t psn) {
     std::atomic<std::uint32_t>& horizon = horizon_at(block_index, subgroup);
-    // The horizon follows the bit: a chunk missing below the horizon is lost, not about to be
-    // marked.
+    // The horizon is raised after the bit is set, so a chunk missing below the horizon is lost and
+    // not about to be marked.
     if (psn >= horizon.load(std::memory_order_relaxed)) {
       horizon.store(psn + 1, std::memory_order_release);
     }
@@ -91,7 +92,8 @@ class ChunkMap {
   const BlockLayout* layout_;
   SharedBitmap bits_;
   std::vector<std::uint32_t> first_bits_;
-  std::size_t horizon_stride_ = 0;  ///< whole cache lines, so that subgroups share none
+  std::size_t horizon_stride_ = 0;  ///< entries a row, padded to whole cache lines so that
+                                    ///< subgroups share none
   std::unique_ptr<std::atomic<std::uint32_t>[]> horizons_;
   std::unique_ptr<Progress[]> progress_;
   std::atomic<std::uint64_t> marked_by_owner_{0};

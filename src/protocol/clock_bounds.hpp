@@ -13,13 +13,14 @@ namespace tutti::protocol {
 
 class ClockBounds {
  public:
-  /// One exchange: request sent and answer received by our clock, `answer` by the other clock.
+  /// Adds one exchange: the request was sent and the answer received at these times of our clock;
+  /// `answer` is the time of the other clock.
   void add(Instant sent, Instant answer, Instant received);
 
   std::uint32_t exchanges() const { return exchanges_; }
-  /// The other clock minus ours: the middle of the bounds.
+  /// The estimated offset, other clock minus ours: the middle of the bounds.
   Nanoseconds offset() const;
-  /// Largest error of `offset` during the exchanges; afterwards clocks drift apart.
+  /// The largest error of `offset` at the time of the exchanges; afterwards the clocks drift apart.
   Nanoseconds error() const;
   /// True if the bounds include an offset of zero.
   bool may_be_equal() const { return lowest_ <= Nanoseconds(0) && Nanoseconds(0) <= highest_; }

@@ -56,8 +56,8 @@ Rank CreditWindow::grantor(const Chain& chain, std::uint32_t batch) const {
   return layout.blocks()[layout.block_of(batch_range(chain, batch + in_flight_).first)].root;
 }
 
-// Binomial tree over ranks relative to the grantor: the parent of v is v without its lowest set
-// bit, the children are v plus each lower power of two.
+// The tree is binomial over ranks relative to the grantor: the parent of v is v without its lowest
+// set bit, and the children of v are v plus each lower power of two.
 std::uint32_t CreditWindow::subtree_children(Rank grantor) const {
   const std::uint32_t relative = (index(me_) + size_ - index(grantor)) % size_;
   const std::uint32_t lowest = relative == 0 ? std::bit_ceil(size_) : relative & (~relative + 1);
@@ -66,9 +66,9 @@ std::uint32_t CreditWindow::subtree_children(Rank grantor) const {
   return children;
 }
 
-// Only proven losses count: after a cutoff, chunks declared lost may not have been sent yet, and
-// credit for them would exceed the window. A sender that waits for credit sends a tail probe, which
-// provides the proof.
+// Only proven losses count as consumed: a chunk declared lost after a cutoff may not have been sent
+// yet, and credit for it would exceed the window. A sender that waits for credit sends a tail
+// probe, which proves the loss.
 void CreditWindow::advance_cursor(Chain& chain, const FetchRing& fetch) const {
   const BlockLayout& layout = map_->layout();
   while (chain.cursor < chain.psns.last) {

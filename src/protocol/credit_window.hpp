@@ -20,17 +20,19 @@ namespace tutti::protocol {
 
 class CreditWindow {
  public:
-  /// `window_chunks`: chunks that every receiver has posted, for all chains together.
+  /// `window_chunks` is the number of chunks that every receiver has posted, for all chains
+  /// together.
   CreditWindow(Rank me, std::uint32_t size, std::uint32_t epoch, const ChunkMap& map,
                std::uint32_t chains, std::uint64_t window_chunks, std::uint32_t batches_in_flight);
 
-  /// True if the stream of a chain is longer than its window.
+  /// True if the stream of some chain is longer than the window, so that its senders need credit.
   bool needed() const { return needed_; }
-  /// One past the last PSN of `block_index` that may be sent now.
+  /// One past the last PSN of the block that its root may send with the credit it has.
   std::uint32_t limit(std::uint32_t block_index) const;
   /// Reports the batches that this rank has consumed since the last call.
   void consume(const FetchRing& fetch, Outbox& outbox);
-  /// A child's report, or the grantor's grant. False if the sender may not send it.
+  /// Handle a child's report (`on_credit`) and the grantor's grant (`on_grant`); false if the
+  /// sender may not send it.
   bool on_credit(Rank from, std::uint64_t argument, Outbox& outbox);
   bool on_grant(std::uint64_t argument);
 
@@ -38,13 +40,14 @@ class CreditWindow {
 
  private:
   struct Chain {
-    Range psns;  ///< PSNs of the stream
+    Range psns;  ///< PSNs of the chain's stream
     std::uint32_t first_block = 0;
-    std::uint32_t cursor = 0;    ///< every chunk below it is consumed here
+    std::uint32_t cursor = 0;    ///< PSN below which this rank has consumed every chunk
     std::uint32_t consumed = 0;  ///< batches that this rank has consumed
     std::uint32_t granted = 0;   ///< batches known here to be consumed by every rank
     std::uint32_t batch_count = 0;
-    std::vector<std::uint32_t> reports;  ///< reports of each batch from children, own included
+    std::vector<std::uint32_t> reports;  ///< reports received for each batch, by batch; this rank's
+                                         ///< own included
   };
 
   Range batch_range(const Chain& chain, std::uint32_t batch) const;

@@ -17,7 +17,8 @@ const char* to_string(CutoffReason reason) {
 }
 
 void Jitter::observe(Nanoseconds gap) {
-  // Falling gaps are averaged with weight 1/8, as round-trip estimators do; rising gaps with 1/2.
+  // A falling gap is averaged with weight 1/8, as round-trip estimators do, and a rising gap with
+  // 1/2, so that the timeout grows quickly and shrinks slowly.
   const std::int64_t sample = gap.count();
   smoothed_ns_ = sample > smoothed_ns_ ? (smoothed_ns_ + sample) / 2
                                        : smoothed_ns_ + (sample - smoothed_ns_) / 8;

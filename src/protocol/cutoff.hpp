@@ -11,7 +11,7 @@
 
 namespace tutti::protocol {
 
-/// Why the multicast phase ended early.
+/// The reason why a rank stopped waiting for multicast.
 enum class CutoffReason : std::uint8_t {
   none,
   silence,             ///< the expected time is over and nothing arrived for the silence timeout
@@ -20,7 +20,7 @@ enum class CutoffReason : std::uint8_t {
 
 const char* to_string(CutoffReason reason);
 
-/// Smoothed gap between arrivals, kept across the collectives of a communicator.
+/// The smoothed gap between arrivals; one object serves all collectives of a communicator.
 class Jitter {
  public:
   void observe(Nanoseconds gap);
@@ -40,14 +40,14 @@ class Cutoff {
 
   Cutoff(const Settings& settings, const Jitter& jitter);
 
-  /// Starts the clock: `expected` is N/B_link.
+  /// Starts the cutoff timer; `expected` is N/B, the transfer time at the link rate.
   void arm(Instant now, Nanoseconds expected);
   bool armed() const { return armed_; }
   void progress(Instant now) { last_progress_ = now; }
   Instant last_progress() const { return last_progress_; }
 
   Instant deadline() const;
-  /// True if the timer has expired; each expiry postpones the next by the silence timeout.
+  /// True if the timer has expired; each expiry starts the timer anew with the silence timeout.
   bool expired(Instant now);
   Nanoseconds silence_timeout() const { return silence_timeout_; }
 

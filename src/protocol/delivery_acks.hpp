@@ -1,6 +1,6 @@
-// Tracks which ranks have acknowledged the blocks whose root keeps a copy for retransmission
-// (engine::RetainedBlocks). Acknowledgements are delayed and cumulative; a synchronising collective
-// acknowledges everything before it without messages.
+// Delivery ACKs: which ranks have acknowledged the blocks whose root retains a copy
+// (engine::RetainedBlocks). An ACK is delayed and cumulative; a synchronising collective
+// acknowledges all earlier epochs without messages.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,25 @@ namespace tutti::protocol {
 
 class DeliveryAcks {
  public:
-  /// Every epoch before `first_epoch` counts as acknowledged. An ACK is due `delay` after the last
-  /// block.
+  /// Every epoch before `first_epoch` counts as acknowledged. This rank sends an ACK at most
+  /// `delay` after a block's arrival.
   DeliveryAcks(std::uint32_t size, std::uint32_t first_epoch, Nanoseconds delay)
       : size_(size), delay_(delay), acked_by_all_(first_epoch - 1) {}
 
-  // As receiver.
-  /// Records that this rank has the block of `root` of this epoch and all earlier ones.
+  // Side of the receiver, which sends ACKs.
+  /// Schedules the ACK for the block of `root` in this epoch and for all its earlier blocks.
   void schedule(Instant now, Rank root, std::uint32_t epoch);
-  /// When `send` is due; kNever if no ACK is pending.
+  /// The time at which `send` must be called; kNever if no ACK is pending.
   Instant due() const { return due_; }
   /// Sends the pending ACKs; returns their number.
   std::uint32_t send(Outbox& outbox);
 
-  // As root.
+  // Side of the root, which collects ACKs.
   void on_ack(Rank from, std::uint32_t epoch);
   bool has(Rank rank, std::uint32_t epoch) const;
   bool all_but(Rank me, std::uint32_t epoch) const;
 
-  /// Every rank has begun `epoch`, which acknowledges all earlier epochs.
+  /// Records that every rank has begun `epoch`, which acknowledges all earlier epochs.
   void begun_by_all(std::uint32_t epoch);
 
  private:
@@ -45,7 +45,8 @@ class DeliveryAcks {
   std::uint32_t acked_by_all_;  ///< last epoch that every rank has acknowledged
   std::vector<Pending> pending_;
   Instant due_ = kNever;
-  std::vector<std::uint32_t> acked_;  ///< last epoch, by rank; empty before the first ACK
+  std::vector<std::uint32_t> acked_;  ///< last acknowledged epoch, by rank; empty before the first
+                                      ///< ACK
 };
 
 }  // namespace tutti::protocol

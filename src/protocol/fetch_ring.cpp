@@ -97,7 +97,7 @@ void FetchRing::poll(Instant now, Outbox& outbox) {
   if (asks_.empty()) return;
   std::erase_if(asks_, [this](const Ask& ask) { return !wanted(ask); });
   for (Ask& ask : asks_) {
-    // The root is not skipped: it answers once it has sent, however late that is.
+    // A silent root is not skipped: it has the block and answers once it has sent it, however late.
     if (!ask.sent || from_ == FetchFrom::root || now - ask.heard < settings_.patience) continue;
     ask.target = next_target(ask);
     ask.sent = false;
@@ -156,7 +156,7 @@ bool FetchRing::on_answer(Instant now, Rank from, const Message& message, Outbox
 void FetchRing::send_retransmit_requests(Rank responder, const std::vector<LostRun>& runs,
                                          Outbox& outbox) {
   for (std::size_t i = 0; i < runs.size();) {
-    // Ranges are sorted by block, so one message carries those of one root.
+    // Ranges are sorted by block, so that one message carries all ranges of one root.
     const std::uint32_t block = runs[i].block_index;
     const Rank root = map_->layout().blocks()[block].root;
     Batch batch(outbox, root, MessageKind::retransmit_request, epoch_);
@@ -174,7 +174,7 @@ void FetchRing::order_reads(Rank from, std::uint64_t key, const LostRun& run,
     Range missing = map_->first_missing(run.block_index, rest);
     if (missing.empty()) return;
     rest.first = missing.last;
-    // Leave out ranges that an earlier answer already ordered.
+    // Leave out chunks for which an earlier answer has already caused a READ.
     while (!missing.empty()) {
       const std::uint32_t from_psn = reading_.first_clear(missing);
       std::uint32_t to_psn = from_psn;
@@ -230,8 +230,9 @@ bool FetchRing::on_request(Rank from, const Message& message, std::uint64_t key,
         (proven_.test(part.first) ? lost_here : pending).add(part);
         deferred_.push_back({from, run.block_index, part, proven_.test(part.first)});
         ++counters_.ranges_deferred;
-        // If nothing of this block has arrived here, this rank cannot know that it was sent. Ask
-        // the left neighbour too: requests travel around the ring ([Khalilov24] 3.3).
+        // If no chunk of the requested block has arrived here, this rank cannot know that the block
+        // was sent. It asks its own left neighbour as well, so that requests travel around the ring
+        // ([Khalilov24] 3.3).
         if (nothing_came(*map_, run.block_index)) lost({run.block_index, part, false});
       }
     }
@@ -242,8 +243,8 @@ bool FetchRing::on_request(Rank from, const Message& message, std::uint64_t key,
   return true;
 }
 
-// A requester that was answered "pending" must hear "lost" once this rank finds the same loss:
-// whether a loss counts as shared must not depend on which rank finds it first.
+// A requester that was answered "pending" must be told "lost" once this rank finds the same loss.
+// Otherwise it would depend on the order of detection whether a loss counts as shared.
 void FetchRing::correct_deferred(Outbox& outbox) {
   std::vector<Deferred> corrected;
   for (const Deferred& waiting : std::exchange(deferred_, {})) {
@@ -255,7 +256,7 @@ void FetchRing::correct_deferred(Outbox& outbox) {
     for (Range left = waiting.psns; !left.empty();) {
       const Range part = lost_or_late(left);
       left.first = part.last;
-      // A range that has arrived since is about to be served.
+      // A range that has arrived since is not corrected to "lost": it is served next.
       const bool lost = proven_.test(part.first);
       if (lost && !map_->first_missing(waiting.block_index, part).empty()) lost_here.add(part);
       corrected.push_back({waiting.from, waiting.block_index, part, lost});
@@ -275,7 +276,7 @@ Range FetchRing::lost_or_late(Range psns) const {
 Range FetchRing::first_unavailable(std::uint32_t block_index, Range psns) const {
   Range missing = map_->first_missing(block_index, psns);
   if (missing.empty()) missing = {psns.last, psns.last};
-  // Withheld chunks are marked as present, so the two ranges never overlap.
+  // Withheld chunks are marked as present, so the withheld and the missing range never overlap.
   const Range held{std::max(withheld_.first, psns.first), std::min(withheld_.last, psns.last)};
   return !held.empty() && held.first < missing.first ? held : missing;
 }
@@ -312,7 +313,7 @@ bool FetchRing::on_retransmit_request(Instant now, const Message& message,
   if (!ours) return false;
   for (const LostRun& run : runs) {
     for (std::uint32_t psn = run.psns.first; psn < run.psns.last; ++psn) {
-      // A chunk that was not sent yet will be sent anyway.
+      // A withheld chunk was not multicast yet; its first transmission answers the request.
       const bool withheld = psn >= withheld_.first && psn < withheld_.last;
       if (withheld || !again_.set(psn)) continue;
       if (!again.empty() && again.back().last == psn) {

@@ -30,14 +30,14 @@ struct ReadOrder {
   Range psns;
 };
 
-/// Counts of recovery events.
+/// Number of recovery events of each kind at this rank.
 struct FetchCounters {
   std::uint64_t ranges_asked = 0;
-  std::uint64_t chunks_lost = 0;      ///< declared lost at this rank
-  std::uint64_t ranges_served = 0;    ///< answered "ready"
-  std::uint64_t ranges_deferred = 0;  ///< answered "pending" or "lost"
+  std::uint64_t chunks_lost = 0;      ///< chunks declared lost at this rank
+  std::uint64_t ranges_served = 0;    ///< requested ranges answered "ready"
+  std::uint64_t ranges_deferred = 0;  ///< requested ranges answered "pending" or "lost"
   std::uint64_t retransmit_requests_sent = 0;
-  std::uint64_t targets_skipped = 0;  ///< silent or finished neighbours skipped
+  std::uint64_t targets_skipped = 0;  ///< times that a silent or finished neighbour was skipped
   std::uint64_t chunks_read = 0;
   std::uint64_t bytes_read = 0;
 };
@@ -47,44 +47,49 @@ enum class FetchFrom : std::uint8_t { neighbours, root };
 class FetchRing {
  public:
   struct Settings {
-    Nanoseconds patience{100'000'000};  ///< silence after which a responder is skipped
-    Nanoseconds linger{5'000'000};      ///< time within which a range is not multicast again twice
+    Nanoseconds patience{100'000'000};  ///< silence after which an asked rank is skipped
+    Nanoseconds linger{5'000'000};      ///< time in which a range just multicast again is not
+                                        ///< repeated
   };
 
   FetchRing(Rank me, std::uint32_t size, std::uint32_t epoch, const ChunkMap& map,
             const Settings& settings, FetchFrom from = FetchFrom::neighbours);
 
-  // As requester.
-  /// Asks for chunks that will not arrive by multicast, except those already asked for.
+  // Side of the requester, the rank that misses chunks.
+  /// Requests chunks that will not arrive by multicast, except those already requested.
   void lost(const LostRun& run);
-  /// As `lost`, for chunks that may not have been sent. They count as lost only if they are read.
+  /// Requests chunks that may not have been sent yet. They are counted as lost only if a READ
+  /// brings them.
   void enquire(const LostRun& run);
-  /// Sends new requests, and requests to the next target if one is silent.
+  /// Sends new requests, and turns to the next target if the present one is silent.
   void poll(Instant now, Outbox& outbox);
-  /// Handles a responder's answer. False if it names ranges outside the collective.
+  /// Handles the answer of the rank that was asked. False if it names ranges outside the
+  /// collective.
   bool on_answer(Instant now, Rank from, const Message& message, Outbox& outbox,
                  std::vector<ReadOrder>& reads);
-  /// Ends a READ; after a success the caller has already marked its chunks.
+  /// Handles the end of a READ. After a successful one the caller has already marked the chunks.
   void on_read_end(const ReadOrder& order, bool success, std::uint64_t bytes);
-  /// True if no chunk that was asked for is still missing.
+  /// True if no requested chunk is still missing.
   bool idle() const { return asks_.empty(); }
-  /// True while a READ of this chunk is under way, which may have written part of it.
+  /// True while a READ that covers this chunk is under way and may have written part of it.
   bool reading(std::uint32_t psn) const { return reading_.test(psn); }
-  /// True if the chunk was sent and lost, so that it occupies no staging slot here.
+  /// True if the chunk was sent and lost, so that it occupies no receive buffer at this rank.
   bool proven(std::uint32_t psn) const { return proven_.test(psn); }
 
-  // As responder.
-  /// Sets the PSNs of our own block that have not been multicast yet. A request for them is
-  /// answered "pending", so that they are not sent twice.
+  // Side of the responder, the rank that is asked.
+  /// Sets the PSNs of this rank's own block that it has not multicast yet. A request for them is
+  /// answered "pending", because sending them twice would waste bandwidth.
   void withhold(Range psns) { withheld_ = psns; }
-  /// Handles a request from the right. `key`: key of this rank's buffer. False if out of bounds.
+  /// Handles a request from the right; `key` is the memory key of this rank's buffer. False if a
+  /// range is out of bounds.
   bool on_request(Rank from, const Message& message, std::uint64_t key, Outbox& outbox);
-  /// Answers the deferred requests whose chunks have arrived since.
+  /// Answers the deferred requests whose chunks have arrived meanwhile.
   void serve_deferred(std::uint64_t key, Outbox& outbox);
   bool has_deferred() const { return !deferred_.empty(); }
 
-  // As root.
-  /// Handles a request to multicast ranges of our own block again; appends them to `again`.
+  // Side of the root, which multicasts lost ranges again.
+  /// Handles a request to multicast ranges of this rank's block again; appends the ranges to send
+  /// to `again`.
   bool on_retransmit_request(Instant now, const Message& message, std::vector<Range>& again);
 
   Instant next_deadline() const;
@@ -95,17 +100,17 @@ class FetchRing {
     std::uint32_t block_index;
     Range psns;
     Rank target;
-    Instant heard;  ///< time of the last request to, or answer from, the target
+    Instant heard;  ///< time of the last request to, or answer from, the asked rank
     bool sent = false;
   };
   struct Deferred {
     Rank from;
     std::uint32_t block_index;
     Range psns;
-    bool answered_lost;  ///< answered "lost"; else "pending"
+    bool answered_lost;  ///< true: answered "lost"; false: answered "pending"
   };
 
-  /// Splits ranges by block and checks them; false if one is out of bounds.
+  /// Splits the ranges of a message by block; false if a range is out of bounds.
   bool split(const Message& message, std::vector<LostRun>& runs) const;
   void ask_for(const LostRun& run, bool enquiry);
   void count_enquired(Range psns);
@@ -118,7 +123,7 @@ class FetchRing {
   Rank left_of(Rank rank) const { return rank_of((index(rank) + size_ - 1) % size_); }
   Rank next_target(const Ask& ask) const;
   void correct_deferred(Outbox& outbox);
-  /// The leading part of a missing run whose chunks are all lost, or all pending.
+  /// The leading part of a missing run: the chunks up to which all are lost, or all are pending.
   Range lost_or_late(Range psns) const;
   void send_retransmit_requests(Rank responder, const std::vector<LostRun>& runs, Outbox& outbox);
   Range first_unavailable(std::uint32_t block_index, Range psns) const;
@@ -131,17 +136,17 @@ class FetchRing {
   const ChunkMap* map_;
   Settings settings_;
   FetchFrom from_;
-  Bitmap declared_;  ///< by PSN: asked for, proven or suspected lost
+  Bitmap declared_;  ///< by PSN: requested, because proven or suspected lost
   Bitmap proven_;    ///< by PSN: sent and lost
   Bitmap reading_;   ///< by PSN: a READ is under way
-  Bitmap enquired_;  ///< by PSN: not yet counted as lost; used if `enquires_`
+  Bitmap enquired_;  ///< by PSN: requested but not yet counted as lost; only used if `enquires_`
   bool enquires_ = false;
   Bitmap again_;  ///< by PSN: multicast again within the linger time
   Instant again_since_{};
   Range withheld_{};
   std::vector<Ask> asks_;
   std::vector<Deferred> deferred_;
-  bool newly_proven_ = false;  ///< a loss was proven since the last poll
+  bool newly_proven_ = false;  ///< a loss was proven since the last call of `poll`
   FetchCounters counters_;
 };
 

@@ -1,6 +1,6 @@
 // The final handshake ([Khalilov24] 3.3): this rank tells its left neighbour that it has every
-// chunk, and hears the same from its right neighbour. After both, no rank reads from this rank and
-// the buffers are the caller's.
+// chunk, and its right neighbour tells it the same. After both messages no rank reads from this
+// rank, so its buffers belong to the caller again.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,17 @@ class Handshake {
         epoch_(epoch),
         alone_(size == 1),
         heard_(alone_) {}
-  /// For a collective in which no rank reads from another: done as soon as this rank is.
+  /// The handshake of a collective in which no rank reads from another: done once this rank has
+  /// every chunk.
   static Handshake unneeded(Rank me, std::uint32_t epoch) { return {me, 1, epoch}; }
 
-  /// This rank has every chunk.
+  /// Called once this rank has every chunk; sends the message to the left neighbour.
   void finish(Outbox& outbox) {
     if (told_) return;
     told_ = true;
     if (!alone_) outbox.send(left_, MessageKind::final, epoch_);
   }
-  /// False if the sender is not the right neighbour.
+  /// Handles the right neighbour's message; false if another rank sent it.
   bool on_final(Rank from) {
     if (alone_ || from != right_) return false;
     heard_ = true;

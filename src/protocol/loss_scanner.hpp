@@ -1,6 +1,6 @@
 // Finds lost chunks while others still arrive. A stream is the chunks of one root through one
-// subgroup. A chunk below the highest PSN that its stream had reached one tick ago, and still
-// missing, is lost: the tick is the reordering allowance.
+// subgroup; a missing chunk below the highest PSN that its stream had reached one tick ago is lost.
+// The tick is thus the reordering allowance.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace tutti::protocol {
 struct LostRun {
   std::uint32_t block_index = 0;
   Range psns;
-  /// A chunk sent later has arrived, so these were sent. False: only suspected.
+  /// True if a chunk sent later has arrived, which proves that these were sent; false if they are
+  /// only suspected lost.
   bool proven = true;
 };
 
@@ -22,15 +23,16 @@ class LossScanner {
  public:
   explicit LossScanner(const ChunkMap& map);
 
-  /// The whole block has been sent: a later sender of its chain has begun.
+  /// Records that the whole block has been sent, which is known once a later sender of its chain
+  /// has begun.
   void ended(std::uint32_t block_index) { ended_[block_index] = true; }
-  /// One tick: appends the runs found lost, each once.
+  /// Runs one tick: appends the runs found lost since the last tick; each is reported once.
   void tick(std::vector<LostRun>& lost);
 
  private:
   struct Stream {
-    std::uint32_t scanned = 0;  ///< missing chunks below this have been reported
-    std::uint32_t seen = 0;     ///< horizon at the last tick
+    std::uint32_t scanned = 0;  ///< PSN below which missing chunks have been reported
+    std::uint32_t seen = 0;     ///< horizon of the stream at the last tick
   };
 
   void scan(std::uint32_t block_index, std::uint32_t subgroup, Range psns,

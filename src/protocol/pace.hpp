@@ -1,6 +1,6 @@
-// The pace of a sender: when its next batch may leave. In an Allgather all senders can send at
-// once, each at its share of the link rate; if they took turns, the downlink of the sending rank
-// would idle.
+// The pace of a sender: the time at which its next batch may leave. In an Allgather all senders can
+// then send at once, each at its share of the link rate; if they took turns, the downlink of the
+// rank whose turn it is would idle.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,10 @@ namespace tutti::protocol {
 
 class Pace {
  public:
-  /// Not paced.
+  /// A sender without a rate limit.
   Pace() = default;
-  /// `bytes_per_second` > 0; a late sender may catch up by `burst_bytes`.
+  /// Limits the sender to `bytes_per_second` > 0; after a delay it may catch up by at most
+  /// `burst_bytes`.
   Pace(Instant now, std::uint64_t bytes_per_second, std::uint64_t burst_bytes)
       : rate_(static_cast<double>(bytes_per_second)), catch_up_(time_of(burst_bytes)), next_(now) {}
 

@@ -6,7 +6,7 @@ namespace tutti::protocol {
 
 namespace {
 
-// The argument of a barrier message: the round in the low byte, the vote above it.
+// The argument of a barrier message has the round in its low byte and the rate vote above it.
 constexpr std::uint32_t kRoundBits = 8;
 
 }  // namespace
@@ -53,7 +53,8 @@ void ReadyBarrier::advance(Outbox& outbox) {
   const bool fold_arrived = (arrived_ >> kFold & 1) != 0;
   if (has_folded_partner() && !fold_arrived) return;
   if (has_folded_partner() && next_round_ == 0) vote_ = vote_.combined(votes_[kFold]);
-  // The message of round r states that 2^r ranks are ready, so it waits for that of round r-1.
+  // The message of round r states that 2^r ranks are ready, so it is sent only after that of round
+  // r-1 has arrived.
   while (next_round_ < rounds_ && (next_round_ == 0 || (arrived_ >> (next_round_ - 1) & 1) != 0)) {
     if (next_round_ > 0) vote_ = vote_.combined(votes_[next_round_ - 1]);
     send(partner(next_round_), next_round_, outbox);

@@ -16,23 +16,25 @@ namespace tutti::protocol {
 
 class ReadyBarrier {
  public:
-  /// `vote`: this rank's vote, to be combined with all others.
+  /// `vote` is this rank's rate vote, which the barrier combines with those of all ranks.
   ReadyBarrier(Rank me, std::uint32_t size, std::uint32_t epoch, const RateVote& vote = {});
 
   void start(Outbox& outbox);
-  /// A partner's round and vote. False if the sender may not send this round.
+  /// Handles a partner's round and vote. False if that rank does not send this round.
   bool on_message(Rank from, std::uint64_t argument, Outbox& outbox);
   bool started() const { return started_; }
   bool done() const { return done_; }
-  /// The combined vote of all ranks; valid once done.
+  /// The combined rate vote of all ranks; valid once the barrier is done.
   const RateVote& vote() const { return vote_; }
 
-  /// Rounds of the power-of-two group.
+  /// Number of rounds among the largest power of two of ranks.
   std::uint32_t rounds() const { return rounds_; }
 
  private:
-  static constexpr std::uint32_t kFold = 32;    ///< round number of "my folded rank is ready"
-  static constexpr std::uint32_t kUnfold = 33;  ///< round number of "all are ready"
+  static constexpr std::uint32_t kFold = 32;    ///< round number of the message "my folded rank is
+                                                ///< ready"
+  static constexpr std::uint32_t kUnfold = 33;  ///< round number of the message "all ranks are
+                                                ///< ready"
 
   bool folded() const { return me_ >= power_; }
   Rank partner(std::uint32_t round) const { return rank_of(me_ ^ (1u << round)); }
@@ -48,7 +50,7 @@ class ReadyBarrier {
   std::uint32_t next_round_ = 0;  ///< next round to send
   std::uint64_t arrived_ = 0;     ///< rounds received, one bit each
   RateVote vote_;
-  std::array<RateVote, kUnfold + 1> votes_{};  ///< by round
+  std::array<RateVote, kUnfold + 1> votes_{};  ///< received votes, by round
   bool started_ = false;
   bool done_ = false;
 };

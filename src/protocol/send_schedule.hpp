@@ -17,7 +17,7 @@
 
 namespace tutti::protocol {
 
-/// The observations of one rank, combined to the worst of all ranks.
+/// The measurements of one rank; a vote combines them to the worst over all ranks.
 struct RateVote {
   static constexpr std::uint32_t kNoRate = 0xffff'ffffu;
 
@@ -58,20 +58,20 @@ class SendSchedule {
  public:
   struct Plan {
     bool at_once = false;
-    std::uint64_t bytes_per_second = 0;  ///< rate of all senders together; 0: unlimited
+    std::uint64_t bytes_per_second = 0;  ///< rate of all senders together; 0: not limited
   };
 
-  /// Collectives up to this size are always sent at once: they fit into the buffer of any switch.
+  /// Collectives of up to this many bytes are always sent at once: a switch's buffer holds them.
   static constexpr std::uint64_t kSmallBytes = 128 * 1024;
 
-  /// Counts and plans the next Allgather of `bytes` in total.
+  /// Counts the next Allgather, of `bytes` bytes in total, and returns its plan.
   Plan next(std::uint64_t bytes) {
     if (bytes <= kSmallBytes) return {true, 0};
     ++count_;
     if (count_ == 1 || count_ % kCalibrationPeriod == kCalibrationPeriod - 1) return {};
     return plan_;
   }
-  /// True if the collective just counted carries a vote: often at first, then rarely.
+  /// True if the Allgather just counted carries a rate vote: often at first, then rarely.
   bool votes(std::uint64_t bytes) const {
     if (bytes <= kSmallBytes || count_ < 2) return false;
     if (count_ <= kEveryCall) return true;
@@ -79,7 +79,7 @@ class SendSchedule {
   }
   /// The link rate that the ranks agreed on; 0 if unknown or if the hosts are the bottleneck.
   std::uint64_t agreed_rate() const { return plan_.bytes_per_second; }
-  /// Applies the outcome of a vote.
+  /// Applies the combined rate vote of all ranks.
   void adopt(const RateVote& vote) {
     const std::uint64_t before = plan_.bytes_per_second;
     plan_ = {};

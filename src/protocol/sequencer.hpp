@@ -1,5 +1,5 @@
-// The order of senders in an Allgather ([Khalilov24] 4.1): P ranks form M chains. At step i the
-// ranks i, R+i, 2R+i, ... send, with R = ceil(P/M); a sender that has finished activates its
+// The order of senders in an Allgather ([Khalilov24] 4.1): P ranks form M chains of R = ceil(P/M)
+// ranks. At step i the ranks i, R+i, 2R+i, ... send; a rank that has sent its block activates its
 // successor in the chain. [Khalilov24] assumes that M divides P; here the last chains may be
 // shorter or absent.
 #pragma once
@@ -15,9 +15,9 @@ class Sequencer {
   Sequencer(std::uint32_t size, std::uint32_t chains);
 
   std::uint32_t size() const { return size_; }
-  /// Chains with at least one member; at most the requested number.
+  /// Number of chains that have a member; at most the requested number.
   std::uint32_t chains() const { return (size_ + length_ - 1) / length_; }
-  /// Length of the longest chain: the number of steps, R.
+  /// Number of steps: R, the length of the longest chain.
   std::uint32_t steps() const { return length_; }
 
   std::uint32_t chain_of(Rank rank) const { return index(rank) / length_; }

@@ -1,4 +1,4 @@
-// The public types of a reduction under the names of this layer, and which pairs are valid.
+// The public element types and operations under the names of this layer, and which pairs are valid.
 #pragma once
 
 #include <cstddef>

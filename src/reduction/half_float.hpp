@@ -39,12 +39,12 @@ constexpr std::uint16_t float_to_half(float value) {
   const auto sign = static_cast<std::uint16_t>(bits >> 31 << 15);
   const std::uint32_t magnitude = bits & 0x7fff'ffff;
   if (magnitude > 0x7f80'0000) return kHalfNan;
-  if (magnitude >= 0x4780'0000) return sign | 0x7c00;  // 2^16 and above: infinity
-  if (magnitude >= 0x3880'0000) {                      // normal, or rounded up to infinity
+  if (magnitude >= 0x4780'0000) return sign | 0x7c00;  // 2^16 and above become infinity
+  if (magnitude >= 0x3880'0000) {                      // normal number, or rounded up to infinity
     const std::uint32_t rounded = magnitude + 0xfff + ((magnitude >> 13) & 1);
     return static_cast<std::uint16_t>(sign | (rounded - (112u << 23)) >> 13);
   }
-  if (magnitude < 0x3300'0000) return sign;  // below half of the smallest denormal
+  if (magnitude < 0x3300'0000) return sign;  // below half of the smallest denormal: zero
   const std::uint32_t shift = 126 - (magnitude >> 23);
   const std::uint32_t significand = (magnitude & 0x007f'ffff) | 0x0080'0000;
   const std::uint32_t kept = significand >> shift;

@@ -1,4 +1,4 @@
-// Internal to src/reduction: the inner loops of Reducer, one table per implementation.
+// Internal to src/reduction: the inner loops of Reducer, one table for each implementation.
 #pragma once
 
 #include <array>
@@ -10,15 +10,15 @@
 
 namespace tutti::reduction {
 
-/// dst[i] = dst[i] op src[i].
+/// Computes dst[i] = dst[i] op src[i].
 using AccumulateFunction = void (*)(std::byte* dst, const std::byte* src, std::size_t count);
-/// dst[i] = a0[i] op a1[i] op ..., folded from the left; at least two operands.
+/// Computes dst[i] = a0[i] op a1[i] op ..., folded from the left; at least two operands.
 using CombineFunction = void (*)(std::byte* dst, const std::byte* const* operands,
                                  std::size_t operand_count, std::size_t count);
-/// dst[i] = src[i] * *factor.
+/// Computes dst[i] = src[i] * *factor.
 using ScaleFunction = void (*)(std::byte* dst, const std::byte* src, std::size_t count,
                                const std::byte* factor);
-/// dst[i] = dst[i] / divisor.
+/// Computes dst[i] = dst[i] / divisor.
 using DivideFunction = void (*)(std::byte* dst, std::size_t count, std::uint32_t divisor);
 
 struct FoldKernels {
@@ -26,14 +26,14 @@ struct FoldKernels {
   CombineFunction combine = nullptr;
 };
 
-/// The operations that combine two elements; the others are sums with a step before or after.
+/// Number of operations that combine two elements; the others are sums with a step before or after.
 inline constexpr std::size_t kFoldOperations = 7;
 constexpr std::size_t fold_index(Operation operation) {
   return operation > Operation::bit_xor ? static_cast<std::size_t>(Operation::sum)
                                         : static_cast<std::size_t>(operation);
 }
 
-/// One implementation. Entries that is_supported() excludes are null.
+/// The functions of one implementation; null where is_supported() excludes the pair.
 struct KernelTable {
   const char* name;
   bool (*runs_here)();

@@ -1,5 +1,5 @@
-// Kernels for registers of 32 bytes. This file is compiled for AVX2, FMA and F16C; on other
-// processors only runs_here may be called.
+// Reduction kernels for registers of 32 bytes. This file is compiled for AVX2, FMA and F16C; on a
+// processor without these only runs_here may be called.
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>

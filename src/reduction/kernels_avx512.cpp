@@ -1,5 +1,5 @@
-// Kernels for registers of 64 bytes. This file is compiled for AVX-512 F, BW, DQ and VL; on other
-// processors only runs_here may be called.
+// Reduction kernels for registers of 64 bytes. This file is compiled for AVX-512 F, BW, DQ and VL;
+// on a processor without these only runs_here may be called.
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -28,7 +28,8 @@ struct Avx512 {
   }
 
  private:
-  // GCC 12 warns of an uninitialised operand in the unmasked forms, so all lanes are masked in.
+  // The masked form with all lanes set, because GCC 12 warns of an uninitialised operand in the
+  // unmasked form.
   static constexpr __mmask16 kAll = 0xffff;
   static Reals widen(__m256i halves) { return _mm512_maskz_cvtph_ps(kAll, halves); }
   static __m256i narrow(const Reals& value) {

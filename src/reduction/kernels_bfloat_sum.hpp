@@ -22,7 +22,7 @@ struct BfloatSum {
   using Words = Register<std::uint16_t, Isa::kBytes>;
   using Reals = Register<float, Isa::kBytes>;
   static constexpr std::size_t kStep = Isa::kBytes;
-  /// 64-byte registers number 32, 32-byte registers only 16.
+  /// There are 32 registers of 64 bytes, but only 16 of 32 bytes.
   static constexpr std::size_t kUnroll = Isa::kBytes == 64 ? 4 : 2;
   static constexpr std::size_t kBlockBytes = kUnroll * kStep;
 
@@ -60,7 +60,7 @@ struct BfloatSum {
   static Bits load(const std::byte* from) {
     Bits pairs;
     std::memcpy(&pairs, from, sizeof pairs);
-    asm("" : "+v"(pairs));  // else GCC reads memory again for each of its uses
+    asm("" : "+v"(pairs));  // without this, GCC reads the memory again for each use of `pairs`
     return pairs;
   }
   static Reals even_of(const Bits& pairs) { return same_bits<Reals>(pairs << 16); }
@@ -81,7 +81,7 @@ struct BfloatSum {
     }
   }
 
-  /// Whether the result equals that of the general loop; if not, nothing is written.
+  /// Returns whether the result equals that of the general loop; if not, nothing has been written.
   template <bool kFetch>
   [[gnu::always_inline]] static bool combine_block(std::byte* dst, const std::byte* const* operands,
                                                    std::size_t operand_count, std::size_t at) {

@@ -1,4 +1,4 @@
-// The reference implementation, which every other kernel must equal bit by bit.
+// The reference implementation of the reductions, which every other kernel must equal bit by bit.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -65,7 +65,7 @@ struct Element {
   }
 };
 
-/// minimum of IEEE 754-2019: a NaN wins, and -0 is below +0.
+/// The minimum of IEEE 754-2019: a NaN wins, and -0 is below +0.
 template <typename Value>
 Value lesser(Value a, Value b) {
   if constexpr (std::is_floating_point_v<Value>) {
@@ -84,8 +84,8 @@ Value greater(Value a, Value b) {
   return a < b ? b : a;
 }
 
-// Integers wrap. They are computed as unsigned long, because small types would be promoted to int
-// and overflow.
+// Integers wrap around. They are computed as unsigned long, because small types would be promoted
+// to int and overflow.
 template <Operation kOperation, typename Value>
 Value apply(Value a, Value b) {
   using Wide = std::conditional_t<std::is_floating_point_v<Value>, Value, std::uint64_t>;
@@ -118,7 +118,7 @@ struct Fold {
     }
   }
 
-  // Each step rounds to the element type, as if the partial result had been sent.
+  // Each step rounds to the element type, so that a fold in one place equals a chain of hops.
   static void combine(std::byte* dst, const std::byte* const* operands, std::size_t operand_count,
                       std::size_t count) {
     for (std::size_t at = 0; at < count * kBytes; at += kBytes) {
@@ -145,8 +145,8 @@ struct Single {
     }
   }
 
-  // Integers are truncated. The computation uses 64 bits because a 32-bit divisor may not fit into
-  // the element.
+  // The quotient of integers is truncated. The computation uses 64 bits because a 32-bit divisor
+  // may not fit into the element type.
   static void divide(std::byte* dst, std::size_t count, std::uint32_t divisor) {
     using Value = typename One::Value;
     using Wide = std::conditional_t<

@@ -52,7 +52,7 @@ constexpr bool is_order(Operation operation) {
 }
 constexpr bool is_signed_integer(ElementType type) { return type <= ElementType::int64; }
 
-/// Elements that are computed in their stored form.
+/// Elements on which registers compute in their stored form.
 template <typename Isa, typename Element>
 struct PlainLanes {
   using Value = Register<Element, Isa::kBytes>;
@@ -137,8 +137,8 @@ struct BfloatLanes {
   }
 
  private:
-  // A NaN comes from an operand or from infinities, so its lower half is zero and rounding keeps
-  // it.
+  // A NaN can only come from an operand or from infinities, so its lower half is zero and rounding
+  // keeps it a NaN.
   static Reals rounded(const Reals& exact) {
     const Bits bits = same_bits<Bits>(exact);
     return same_bits<Reals>((bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff'0000u);
@@ -166,7 +166,8 @@ struct HalfLanes {
   static Value divide(const Value& a, float divisor) { return a / divisor; }
 };
 
-/// Floats as sortable integers: all bits but the sign are flipped in negative numbers.
+/// Floats as integers that sort like the numbers: in negative numbers all bits but the sign are
+/// flipped.
 template <typename Isa, Operation kOperation, ElementType kType>
 struct OrderLanes {
   using Key = std::make_signed_t<UnsignedOfSize<element_bytes(kType)>>;
@@ -183,7 +184,7 @@ struct OrderLanes {
                               : kType == ElementType::bfloat16 ? static_cast<Key>(kBfloatNan)
                               : kType == ElementType::float32  ? static_cast<Key>(kFloatNan)
                                                                : static_cast<Key>(kDoubleNan);
-  /// The key of NaN, which wins; no number has this key.
+  /// The key of NaN, which wins every comparison; no number has this key.
   static constexpr Key kWinner = kOperation == Operation::min ? std::numeric_limits<Key>::min()
                                                               : std::numeric_limits<Key>::max();
 
@@ -220,12 +221,12 @@ constexpr auto lanes() {
   }
 }
 
-/// Keeps the compiler from reordering stores. If lines are written in ascending order, the core
-/// need not read them first.
+/// Keeps the compiler from reordering stores. If cache lines are written in ascending order, the
+/// core need not read them first.
 inline void keep_order() { asm volatile("" : : : "memory"); }
 
-/// Runs `step(offset_bytes, bytes)` over whole registers from `at` on. The last elements use a
-/// register of which only the first `bytes` bytes count.
+/// Runs `several` and `last` over the bytes from `at` to `end`, in whole registers. The last
+/// elements use a register of which only the first bytes count.
 template <typename Lanes, std::size_t kUnroll, typename Several, typename Last>
 void walk(std::size_t at, std::size_t end, const Several& several, const Last& last) {
   constexpr std::size_t kStep = Lanes::kStepBytes;
@@ -233,7 +234,7 @@ void walk(std::size_t at, std::size_t end, const Several& several, const Last& l
   for (; at < end; at += kStep) last(at, end - at < kStep ? end - at : kStep);
 }
 
-/// A register with the first `bytes` bytes at `from` and zeros after them.
+/// Loads the first `bytes` bytes at `from` into a register and fills the rest with zeros.
 template <typename Lanes>
 typename Lanes::Value load_some(const std::byte* from, std::size_t bytes) {
   std::byte whole[Lanes::kStepBytes] = {};
@@ -338,7 +339,7 @@ struct VectorSingle {
       const auto by = static_cast<Real>(divisor);
       change(dst, dst, count, [=](const Value& value) { return Lanes::divide(value, by); });
     } else {
-      // No instruction set divides vectors of integers.
+      // Vector instructions cannot divide integers, so the scalar kernel does it.
       scalar_kernels().divide[static_cast<std::size_t>(kType)](dst, count, divisor);
     }
   }

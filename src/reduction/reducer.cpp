@@ -10,12 +10,13 @@
 namespace tutti::reduction {
 namespace {
 
-/// Fits into the first-level cache together with the operands' lines.
+/// Size in bytes of a block that fits into the first-level cache together with the operands' lines.
 constexpr std::size_t kBlockBytes = 4096;
-/// The most operand streams that a core prefetches well. More operands at equal offsets evict one
+/// Number of operand streams that a core prefetches well. More operands at equal offsets evict one
 /// another from the first-level cache.
 constexpr std::size_t kStreams = 8;
-/// Size of a partial result of many operands: long enough for the prefetchers, and within a cache.
+/// Size in bytes of a partial result of many operands: long enough for the prefetchers, and within
+/// a cache.
 constexpr std::size_t kPartialBytes = 32768;
 
 std::vector<const KernelTable*> tables() {
@@ -56,9 +57,10 @@ Result<Reducer> Reducer::with_implementation(std::string_view name) const {
   for (const KernelTable* table : tables()) {
     if (table->name == name) return Reducer(operation_, type_, *table);
   }
-  return failure(Code::invalid_argument,
-                 "reduction: implementation {} does not run here: use one of implementations()",
-                 name);
+  return failure(
+      Code::invalid_argument,
+      "reduction: implementation {} does not run on this processor: use one of implementations()",
+      name);
 }
 
 std::string_view Reducer::implementation() const { return kernels_->name; }
@@ -87,7 +89,8 @@ void Reducer::combine(std::byte* dst, std::span<const std::byte* const> operands
   }
 }
 
-// The partial result is kept in the cache because dst may be an operand that is still to be read.
+// The partial result is built in a buffer of its own, which stays in the cache, because dst may be
+// an operand that is still to be read.
 void Reducer::combine_block(std::byte* dst, std::span<const std::byte* const> operands,
                             std::size_t at, std::size_t count) const {
   const std::size_t type = static_cast<std::size_t>(type_);

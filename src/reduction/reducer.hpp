@@ -34,44 +34,47 @@ namespace tutti::reduction {
 
 struct KernelTable;
 
-/// One operation on one type, in the fastest implementation that runs here. Stateless, so any
-/// thread may use it. Pointers need no alignment; counts are in elements.
+/// One operation on one element type, in the fastest implementation that this processor runs.
+/// Stateless, so any thread may use it; pointers need no alignment, and counts are in elements.
 class Reducer {
  public:
-  /// Error unsupported: the operation does not apply to the type (bitwise on floats).
+  /// Fails with unsupported if the operation does not apply to the type (bitwise on floats).
   static Result<Reducer> create(Operation operation, ElementType type);
-  /// The implementations that run here, fastest first: "avx512", "avx2", "scalar" (the reference).
+  /// The implementations that this processor runs, fastest first: "avx512", "avx2", "scalar" (the
+  /// reference).
   static std::vector<std::string_view> implementations();
-  /// The same reduction by another implementation; invalid_argument if that does not run here.
+  /// The same reduction by the named implementation; fails with invalid_argument if this processor
+  /// does not run it.
   Result<Reducer> with_implementation(std::string_view name) const;
 
   Operation operation() const { return operation_; }
   ElementType type() const { return type_; }
   std::string_view implementation() const;
 
-  /// dst = dst op src. The two are identical or do not overlap.
+  /// Computes dst = dst op src, where dst and src are identical or do not overlap.
   void accumulate(std::byte* dst, const std::byte* src, std::size_t count) const;
-  /// dst = a0 op a1 op ... op ak, folded from the left; reads each operand once and writes dst
-  /// once. An operand is dst itself or does not overlap it. Without operands it does nothing.
+  /// Computes dst = a0 op a1 op ... op ak, folded from the left; reads each operand once and writes
+  /// dst once. An operand is dst itself or does not overlap it. Without operands nothing is
+  /// written.
   void combine(std::byte* dst, std::span<const std::byte* const> operands, std::size_t count) const;
 
-  /// Prepares a contribution before it is sent: dst = src * factor for premultiplied_sum (one
-  /// element of the type, at `factor`), otherwise a copy. dst may be src.
+  /// Prepares a contribution before it is sent: dst = src * factor for premultiplied_sum (`factor`
+  /// points to one element), otherwise a copy. dst may be src.
   void prepare(std::byte* dst, const std::byte* src, std::size_t count,
                const std::byte* factor) const;
-  /// Finishes the folded vector at its owner: dst = dst / contributions for average. Integers are
-  /// truncated; up to 2^24 contributions are exact in float32.
+  /// Finishes the folded vector at its owner: for average, dst = dst / contributions. Integer
+  /// quotients are truncated; up to 2^24 contributions are exact in float32.
   void finish(std::byte* dst, std::size_t count, std::uint32_t contributions) const;
 
-  /// Prepares, combines and finishes in one pass over memory. `factors` is for premultiplied_sum
-  /// only: one element of the type per operand, contiguous.
+  /// Prepares, combines and finishes in one pass over memory. `factors` is used for
+  /// premultiplied_sum only and has one element of the type for each operand.
   void reduce(std::byte* dst, std::span<const std::byte* const> operands, std::size_t count,
               const std::byte* factors = nullptr) const;
 
  private:
   Reducer(Operation operation, ElementType type, const KernelTable& kernels)
       : operation_(operation), type_(type), kernels_(&kernels) {}
-  /// combine() of `count` elements from element `at` on, for more operands than kStreams.
+  /// Combines `count` elements from element `at` on, for more than kStreams operands.
   void combine_block(std::byte* dst, std::span<const std::byte* const> operands, std::size_t at,
                      std::size_t count) const;
 

@@ -25,7 +25,7 @@
 
 namespace tutti::schedule {
 
-/// A task already in the list. `after` ignores a default-constructed reference.
+/// Refers to a task that is already in the list. `after` ignores a default-constructed reference.
 class TaskRef {
  public:
   constexpr TaskRef() = default;
@@ -48,25 +48,26 @@ class Builder {
   Segment receive_blocks(std::uint32_t first, std::uint32_t count) const {
     return blocks_of(Buffer::receive, first, count);
   }
-  /// Reserves scratch blocks that no other call of `scratch` returns.
+  /// Reserves new scratch blocks; every call returns different ones.
   Segment scratch(std::uint32_t blocks = 1);
 
   // ---- Settings of the tasks that follow --------------------------------------------------------
   Builder& round(std::uint32_t number);
-  /// The next task also waits for these.
+  /// Makes the next task wait for `tasks`, too.
   Builder& after(std::initializer_list<TaskRef> tasks);
   Builder& after(TaskRef task) { return after({task}); }
-  /// Adds a queue and returns its index. Queue 0 is a free queue and holds tasks by default.
+  /// Adds a queue and returns its index. Queue 0 exists from the start: a free queue, which takes
+  /// tasks until `on` is called.
   QueueIndex queue(const Queue& queue);
-  /// Puts the tasks that follow into this queue.
+  /// Puts all following tasks into this queue.
   Builder& on(QueueIndex queue);
-  /// Turns the derivation of dependencies off; a lowering adds its own.
+  /// Stops deriving dependencies from data; a lowering adds the dependencies itself.
   Builder& explicit_only();
 
   // ---- Tasks ------------------------------------------------------------------------------------
   TaskRef send(Rank to, const Segment& source);
   TaskRef recv(Rank from, const Segment& target);
-  /// Sends a message that waits at the receiver under its key until wait_keys names it.
+  /// Sends a message that waits at the receiver under its key until a `wait_keys` there names it.
   TaskRef send_keyed(Rank to, const Segment& source);
   TaskRef signal(Rank to);
   TaskRef recv_signal(Rank from) { return recv(from, Segment()); }
@@ -76,32 +77,32 @@ class Builder {
   TaskRef collect(const Segment& target, std::uint16_t group = 0);
   TaskRef copy(const Segment& source, const Segment& target);
   TaskRef reduce(const Segment& source, const Segment& target, Side side = Side::after);
-  /// Folds the next message of each rank in `sources`, in that order.
+  /// Folds the next message of each rank in `sources` into `target`, in the order of `sources`.
   TaskRef wait_keys(const std::vector<Rank>& sources, const Segment& target, Side side);
   TaskRef wait(std::uint16_t completions, std::uint32_t count);
   TaskRef enable(QueueIndex queue, std::uint32_t count);
-  /// Adds any task; the caller has set its slot.
+  /// Adds a task of any kind, whose slot the caller has set.
   TaskRef add(Task task);
 
   const Purpose& purpose() const { return program_.purpose; }
   std::uint32_t ranks() const { return program_.purpose.ranks; }
   std::uint32_t me() const { return index(program_.purpose.rank); }
   bool is_root() const { return program_.purpose.rank == program_.purpose.root; }
-  /// The rank `distance` places to the right in the ring, or to the left if negative.
+  /// The rank that is `distance` places to the right in the ring, or to the left if negative.
   Rank around(std::int64_t distance) const;
 
   Result<Schedule> finish();
 
  private:
-  /// A task that read or wrote a place since the place was last overwritten as a whole.
+  /// One access to a place since that place was last overwritten as a whole.
   struct Access {
     TaskIndex task;
     Segment place;
     bool writes;
   };
 
-  /// An in-place call gives two names to one storage. Dependencies are derived once for separate
-  /// buffers and once for the in-place call; a task waits for both sets.
+  /// In an in-place call two names mean one storage. The builder derives dependencies once for
+  /// separate buffers and once for the in-place call; a task waits for both sets.
   enum class World : std::uint8_t { two_buffers, in_place };
 
   std::uint32_t next_slot(std::map<std::uint32_t, std::uint32_t>& slots, Rank peer);

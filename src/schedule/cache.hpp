@@ -1,8 +1,8 @@
-// Caches the templates that a communicator has built [Inozemtsev12] 4.1.
+// Caches the templates that a communicator has built ([Inozemtsev12] 4.1).
 //
 // A schedule contains no sizes, so a communicator needs few: one per collective, algorithm, root
-// and parameters. A full cache drops the least recently used one; calls under way keep theirs
-// alive. Not thread safe: the caller serialises.
+// and parameters. A full cache drops the least recently used template; calls under way keep theirs
+// alive. Not thread-safe: the caller serialises the calls.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +30,11 @@ class TemplateCache {
  public:
   using Build = std::function<Result<Schedule>(const Purpose&)>;
 
-  /// Keeps up to `capacity` schedules, at least 1, and calls `build` for a missing one.
+  /// Holds up to `capacity` templates, at least 1, and calls `build` for a missing one.
   TemplateCache(std::size_t capacity, Build build);
 
-  /// The schedule of that key, built on first use. A failed build is returned and not cached.
+  /// Returns the template for `key` and builds it on first use. A failed build is returned but not
+  /// cached.
   Result<std::shared_ptr<const Schedule>> get(const TemplateKey& key);
 
   std::size_t size() const { return entries_.size(); }

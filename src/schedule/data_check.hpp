@@ -14,8 +14,8 @@ namespace tutti::schedule {
 
 struct Validation;
 
-/// The memory of every rank as cells, numbered consecutively over all ranks. In place, names that
-/// share storage share cells.
+/// The memory of all ranks as cells with consecutive numbers. In an in-place call, two names of one
+/// storage have the same cells.
 class CellSpace {
  public:
   CellSpace(const AllRanks& all, const Grid& grid, bool in_place);
@@ -49,13 +49,13 @@ class CellSpace {
   std::uint32_t size_ = 0;
 };
 
-/// Phase 4: two tasks that touch one cell, at least one of them writing, are ordered; one-sided
-/// accesses and multicasts happen only while the peer's call is under way.
+/// Phase 4 checks that two tasks that touch one cell are ordered if either of them writes, and that
+/// one-sided accesses and multicasts happen only while the peer's call is under way.
 void check_accesses(const AllRanks& all, const CellSpace& cells, const EventGraph& graph,
                     const Matching& matching, const ValidateOptions& options, Findings& findings);
 
-/// Phase 5: runs the programs on symbolic values, compares the result with what the collective
-/// promises, and records how a reduction was folded.
+/// Phase 5 runs the programs on symbolic values, compares the result with the promise of the
+/// collective, and records in which order a reduction was folded.
 void check_values(const AllRanks& all, const CellSpace& cells, const EventGraph& graph,
                   const Matching& matching, const ValidateOptions& options, Findings& findings,
                   Validation& validation);

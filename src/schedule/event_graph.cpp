@@ -34,7 +34,8 @@ EventGraph::EventGraph(const AllRanks& all, const Matching& matching)
   index_edges();
 }
 
-/// Receives without dependencies are issued when the rank's call begins (task.hpp).
+/// A receive without dependencies has no issue event of its own: it is issued when its rank's call
+/// begins (task.hpp).
 void EventGraph::find_issue_events() {
   for (std::uint32_t r = 0; r < all_.ranks(); ++r) {
     const Schedule& schedule = all_.at(r);
@@ -156,8 +157,8 @@ std::span<const std::uint32_t> EventGraph::predecessors(Event event) const {
 }
 
 bool EventGraph::run(Findings& findings) {
-  // Successors of each event, and the number of its predecessors that have not happened. A wait has
-  // one more predecessor: its completion count.
+  // Collects the successors of each event and counts its predecessors that have not happened. A
+  // wait has one predecessor more: its completion count.
   std::vector<std::uint32_t> pending(event_count());
   std::vector<std::uint32_t> offsets(event_count() + 1);
   const auto for_each_edge = [&](const auto& visit) {
@@ -205,7 +206,7 @@ bool EventGraph::run(Findings& findings) {
   return true;
 }
 
-/// A predecessor of `event` that has not happened.
+/// Finds a predecessor of `event` that has not happened.
 Event EventGraph::blocker_of(Event event, const std::vector<std::uint32_t>& pending) const {
   for (const std::vector<Edge>* edges : {&edges_, &strict_edges_}) {
     for (const Edge& edge : *edges) {
@@ -235,7 +236,7 @@ void EventGraph::explain_standstill(const std::vector<std::uint32_t>& pending,
   std::vector<bool> seen(event_count());
   for (; !seen[at]; at = blocker_of(at, pending)) seen[at] = true;
 
-  // `at` is on a cycle: walk it once more and name each task once.
+  // `at` is on a cycle: walk around the cycle once more to name each of its tasks once.
   std::vector<GlobalTask> circle;
   const Event first = at;
   do {
@@ -276,7 +277,7 @@ std::vector<bool> EventGraph::always_before(std::span<const std::pair<Event, Eve
   std::sort(firsts.begin(), firsts.end());
   firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
 
-  // Propagates 64 first events at a time along the edges, one bit each.
+  // Propagates sets of 64 first events along the edges, one bit for each event.
   std::vector<std::uint64_t> reached(event_count());
   for (std::size_t batch = 0; batch < firsts.size(); batch += 64) {
     const auto batch_begin = firsts.begin() + static_cast<std::ptrdiff_t>(batch);
@@ -307,7 +308,7 @@ void EventGraph::add_proofs_of_waits() {
 }
 
 /// A wait for n completions proves a task complete if fewer than n other tasks can complete without
-/// it. Tasks that follow from this task, or from the wait itself, cannot.
+/// it. A task that follows from this task, or from the wait itself, cannot complete without it.
 bool EventGraph::prove(const CountedQueue& queue) {
   const std::vector<GlobalTask>& tasks = queue.reporting;
   std::vector<std::pair<Event, Event>> pairs;
@@ -324,7 +325,7 @@ bool EventGraph::prove(const CountedQueue& queue) {
   for (std::size_t w = 0; w < queue.waits.size(); ++w) {
     const std::size_t base = n * n + 2 * n * w;
     for (std::size_t t = 0; t < n; ++t) {
-      if (before[base + n + t]) continue;  // already proved
+      if (before[base + n + t]) continue;  // this order is proved already
       std::uint64_t others = 0;
       for (std::size_t u = 0; u < n; ++u)
         others += u != t && !before[t * n + u] && !before[base + u] ? 1 : 0;
@@ -366,7 +367,9 @@ const std::uint64_t* EventGraph::Local::row(Event event) const {
 
 bool EventGraph::Local::before(GlobalTask first, GlobalTask second) const {
   const Event issue = graph_.issued(second);
-  if (!graph_.is_task_event(issue)) return false;  // issued when the rank begins
+  if (!graph_.is_task_event(issue))
+    return false;  // a posted receive is issued when its rank
+                   // begins
   const std::uint32_t bit = first - graph_.all_.base(rank_);
   return (row(issue)[bit / 64] >> (bit % 64) & 1) != 0;
 }

@@ -29,20 +29,21 @@ class EventGraph {
   /// Runs the programs once under the strictest legal protocol for each transfer. Returns false on
   /// deadlock; the finding names a cycle of waiting tasks.
   bool run(Findings& findings);
-  /// After a run: the events in the order in which they happened, and the position of each.
+  /// The events in the order in which the run let them happen, and the position of each in it.
+  /// Valid after `run`.
   std::span<const Event> order() const { return order_; }
   std::uint32_t position(Event event) const { return positions_[event]; }
 
-  /// After a run: adds the orders that waits prove on queues that complete out of order, until a
-  /// pass adds none.
+  /// Adds the orders that waits prove on queues that complete out of order, until a pass adds none.
+  /// Valid after `run`.
   void add_proofs_of_waits();
 
-  /// For each pair: whether `first` comes before `second` in every run.
+  /// Tells for each pair whether `first` comes before `second` in every run.
   std::vector<bool> always_before(std::span<const std::pair<Event, Event>> pairs) const;
-  /// The order within one rank that follows from the rank's own events; one row a task.
+  /// The order that follows from one rank's own events.
   class Local;
 
-  /// The longest chain of messages before the end of any rank.
+  /// The number of messages in the longest chain that ends before a rank's end.
   std::uint32_t longest_chain() const;
 
  private:
@@ -51,19 +52,19 @@ class EventGraph {
   struct Edge {
     Event before;
     Event after;
-    bool message;  ///< whether a message travels along it
+    bool message;  ///< true if a message travels along this edge
   };
-  /// A wait and the number of completions that it needs, counted from the start.
+  /// A wait and the number of completions that it needs, counted from the start of the call.
   struct Threshold {
     GlobalTask wait;
     std::uint64_t completions;
   };
-  /// A completion queue of one rank.
+  /// A completion queue of one rank, with the tasks that report to it.
   struct CountedQueue {
     std::uint32_t rank;
     std::vector<GlobalTask> reporting;
     std::vector<Threshold> waits;
-    bool in_order;  ///< fed by exactly one queue, which completes in order
+    bool in_order;  ///< true if exactly one queue reports here, and that queue completes in order
   };
 
   void find_issue_events();
@@ -87,20 +88,20 @@ class EventGraph {
   const AllRanks& all_;
   std::vector<Event> issued_;
   std::vector<Edge> edges_;         ///< orders that hold in every run
-  std::vector<Edge> strict_edges_;  ///< orders that the strictest protocol adds
+  std::vector<Edge> strict_edges_;  ///< orders that only the strictest protocol adds
   std::vector<CountedQueue> counted_;
   std::vector<std::uint32_t> predecessor_offsets_;
-  /// Events; the top bit marks an edge that is a message.
+  /// Predecessor events; the top bit marks an edge along which a message travels.
   std::vector<std::uint32_t> predecessors_;
   std::vector<Event> order_;
   std::vector<std::uint32_t> positions_;
 };
 
-/// The order of completions within one rank, as far as the rank's own tasks determine it.
+/// The order of completions within one rank, as far as the tasks of that rank determine it.
 class EventGraph::Local {
  public:
   Local(const EventGraph& graph, std::uint32_t rank);
-  /// Whether task `first` is complete before task `second` is issued; both belong to the rank.
+  /// True if task `first` is complete before task `second` is issued; both are tasks of this rank.
   bool before(GlobalTask first, GlobalTask second) const;
 
  private:

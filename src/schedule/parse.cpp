@@ -1,5 +1,5 @@
 // Reads the text form of a schedule: a cursor over the words of one line, and one short function
-// per kind of line.
+// for each kind of line.
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -62,7 +62,7 @@ bool to_number(std::string_view text, Number& out) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// Reads a number that fits into `out`.
+/// Reads a number, which must fit into the type of `out`; `what` names it in errors.
 template <typename Number>
 Status read_number(Line& line, std::string_view what, Number& out) {
   const std::string_view word = line.take();
@@ -78,14 +78,14 @@ Status read_rank(Line& line, Rank& out) {
   return status;
 }
 
-/// Reads `word NUMBER`.
+/// Reads `word` and the number that follows it.
 template <typename Number>
 Status read_field(Line& line, std::string_view word, Number& out) {
   if (Status status = line.expect(word); !status) return status;
   return read_number(line, word, out);
 }
 
-/// Splits "a..b" or "a" into a half-open range.
+/// Splits "a..b" or "a" into a half-open range of numbers.
 bool to_range(std::string_view text, std::uint32_t& first, std::uint32_t& last) {
   const std::size_t dots = text.find("..");
   if (dots != std::string_view::npos)
@@ -96,7 +96,7 @@ bool to_range(std::string_view text, std::uint32_t& first, std::uint32_t& last) 
   return true;
 }
 
-/// Removes "{1/4}" or "{1..3/4}" from the end of a place and stores it.
+/// Removes "{1/4}" or "{1..3/4}" from the end of a place and stores the part in `out`.
 bool take_parts(std::string_view& text, Segment& out) {
   const std::size_t brace = text.find('{');
   if (brace == std::string_view::npos) return true;
@@ -134,7 +134,7 @@ Status read_segment(Line& line, Segment& out) {
       word);
 }
 
-/// Reads "SOURCE -> TARGET".
+/// Reads a source and a target in the form "SOURCE -> TARGET".
 Status read_move(Line& line, Task& task) {
   if (Status status = read_segment(line, task.source); !status) return status;
   if (Status status = line.expect("->"); !status) return status;
@@ -330,7 +330,7 @@ Status read_parameters(Line& line, Parameters& out) {
   return line.expect_end();
 }
 
-/// The five lines before the queues, in fixed order.
+/// The five lines before the queues, which have a fixed order.
 class Heading {
  public:
   bool complete() const { return next_ == kLines; }
@@ -405,7 +405,8 @@ Result<Schedule> parse_schedule(std::string_view text) {
     if (!status) return status;
   }
   if (!ended)
-    return failure(Code::invalid_argument, "line {}: the text ends before 'end': supply the rest",
+    return failure(Code::invalid_argument,
+                   "line {}: the text stops before the line 'end': supply the missing lines",
                    number);
   return Schedule::make(std::move(program));
 }

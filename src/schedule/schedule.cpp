@@ -10,7 +10,8 @@ namespace tutti::schedule {
 
 namespace {
 
-/// Groups tasks by key: fills `offsets` and `items` so that each key's tasks are in list order.
+/// Groups tasks by key: fills `offsets` and `items` so that the tasks of each key are in list
+/// order.
 template <typename ForEachKey>
 void group_by(std::size_t keys, std::size_t tasks, const ForEachKey& for_each_key,
               std::vector<std::uint32_t>& offsets, std::vector<TaskIndex>& items) {

@@ -1,5 +1,6 @@
-// Symbolic places in a rank's buffers: "blocks 2 and 3 of the receive buffer", "part 1 of 4 of the
-// send block". A task list contains places instead of addresses, so one list serves every size.
+// Buffer slices: symbolic places in a rank's buffers, such as "blocks 2 and 3 of the receive
+// buffer" or "part 1 of 4 of the send block". A task names slices instead of addresses, so one list
+// serves every size.
 //
 // Border i of k parts lies at floor(i * elements / k). Equal fractions (1/2 and 2/4) therefore give
 // equal borders for every size, and the validator can compare fractions without knowing a size.
@@ -10,18 +11,18 @@
 
 namespace tutti::schedule {
 
-/// The buffers that a schedule may name.
+/// The buffers that a task may name.
 enum class Buffer : std::uint8_t {
-  none,     ///< no bytes: a notification alone
+  none,     ///< no bytes: the message is only a notification
   send,     ///< the caller's data, read only
   receive,  ///< the caller's result; the only buffer of a Broadcast, also at the root
-  scratch,  ///< temporary memory of the engine, of as many blocks as the schedule reserves
+  scratch,  ///< temporary memory from the engine, as many blocks as the schedule reserves
 };
 inline constexpr std::uint32_t kBufferKinds = 4;
 
 const char* to_string(Buffer buffer);
 
-/// A position within a block: index / parts.
+/// A position within a block, as the fraction index / parts.
 struct Fraction {
   std::uint32_t index = 0;
   std::uint32_t parts = 1;
@@ -34,8 +35,8 @@ struct Fraction {
   }
 };
 
-/// Blocks [first_block, first_block + block_count) of a buffer, or the parts [part_first,
-/// part_last) of `parts` of a single block.
+/// A buffer slice: blocks [first_block, first_block + block_count) of a buffer, or the parts
+/// [part_first, part_last) of `parts` of a single block.
 struct Segment {
   Buffer buffer = Buffer::none;
   std::uint32_t first_block = 0;
@@ -50,9 +51,9 @@ struct Segment {
   constexpr Fraction begin() const { return {part_first, parts}; }
   constexpr Fraction end() const { return {part_last, parts}; }
 
-  /// Part `at` of `of` of this segment, which lies within one block.
+  /// Part `at` of `of` equal parts of this slice, which lies within one block.
   constexpr Segment part(std::uint32_t at, std::uint32_t of) const { return part(at, at + 1, of); }
-  /// Parts [first, last) of `of` of this segment.
+  /// Parts [first, last) of `of` equal parts of this slice, which lies within one block.
   constexpr Segment part(std::uint32_t first, std::uint32_t last, std::uint32_t of) const {
     const std::uint32_t width = part_last - part_first;
     Segment result = *this;
@@ -71,20 +72,20 @@ constexpr Segment blocks_of(Buffer buffer, std::uint32_t first, std::uint32_t co
 }
 constexpr Segment block_of(Buffer buffer, std::uint32_t at) { return blocks_of(buffer, at, 1); }
 
-/// Whether two segments of one rank share a byte for some block size.
+/// True if two slices of one rank share a byte for some block size.
 constexpr bool overlap(const Segment& a, const Segment& b) {
   return a.buffer == b.buffer && a.buffer != Buffer::none && a.first_block < b.last_block() &&
          b.first_block < a.last_block() && a.begin() < b.end() && b.begin() < a.end();
 }
 
-/// Whether every byte of `inner` lies in `outer` for every block size.
+/// True if every byte of `inner` lies in `outer` for every block size.
 constexpr bool contains(const Segment& outer, const Segment& inner) {
   return outer.buffer == inner.buffer && outer.first_block <= inner.first_block &&
          inner.last_block() <= outer.last_block() && outer.begin() <= inner.begin() &&
          inner.end() <= outer.end();
 }
 
-/// Whether two segments have equally many bytes for every block size.
+/// True if two slices have equally many bytes for every block size.
 constexpr bool same_extent(const Segment& a, const Segment& b) {
   if (a.empty() || b.empty()) return a.empty() == b.empty();
   return a.block_count == b.block_count && a.begin() == b.begin() && a.end() == b.end();

@@ -15,15 +15,16 @@ std::uint64_t border_bytes(Fraction at, std::uint64_t block_bytes, std::uint64_t
   return part_border(block_bytes / element_bytes, at.index, at.parts) * element_bytes;
 }
 
-/// Offset and size of whole blocks of individual sizes.
+/// The offset and size of a run of whole blocks that have individual sizes.
 Result<Extent> resolve_varying(const Segment& segment, const BlockSizes& blocks) {
   if (segment.last_block() > blocks.sizes_bytes.size() ||
       blocks.offsets_bytes.size() != blocks.sizes_bytes.size())
-    return failure(Code::invalid_argument,
-                   "{} needs {} blocks, the call gives {} sizes and {} offsets: give one of each "
-                   "a block",
-                   to_string(segment), segment.last_block(), blocks.sizes_bytes.size(),
-                   blocks.offsets_bytes.size());
+    return failure(
+        Code::invalid_argument,
+        "{} needs {} blocks, but the call gives {} sizes and {} offsets: give one of each "
+        "for each block",
+        to_string(segment), segment.last_block(), blocks.sizes_bytes.size(),
+        blocks.offsets_bytes.size());
   Extent extent{segment.buffer, blocks.offsets_bytes[segment.first_block], 0};
   for (std::uint32_t b = segment.first_block; b < segment.last_block(); ++b) {
     if (blocks.offsets_bytes[b] != extent.offset_bytes + extent.size_bytes)
@@ -37,7 +38,7 @@ Result<Extent> resolve_varying(const Segment& segment, const BlockSizes& blocks)
   return extent;
 }
 
-/// The segment's place in the storage of an in-place call.
+/// The slice of the storage in which an in-place call keeps `segment`.
 Segment storage_of(const Segment& segment, const Alias& alias) {
   if (alias.name.empty() || !contains(alias.name, segment)) return segment;
   Segment result = segment;
@@ -46,7 +47,7 @@ Segment storage_of(const Segment& segment, const Alias& alias) {
   return result;
 }
 
-/// The alias of the rank in whose memory a task's source or target lies.
+/// The alias in force at the rank whose memory holds a task's source or target.
 Alias alias_at(const Schedule& schedule, const Shape& shape, Rank rank) {
   if (!shape.in_place) return {};
   const Purpose& purpose = schedule.purpose();

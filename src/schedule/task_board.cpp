@@ -49,7 +49,7 @@ bool TaskBoard::next(TaskIndex& task) {
   return false;
 }
 
-/// Carries out a wait or enable. Returns false for any other task, which the engine carries out.
+/// Carries out a wait or an enable; returns false for any other task, which the engine carries out.
 bool TaskBoard::carry_out(TaskIndex at) {
   const Task& task = schedule_->tasks()[at];
   if (task.kind == TaskKind::enable) {
@@ -104,7 +104,7 @@ void TaskBoard::count_completion(std::uint16_t completions) {
   }
 }
 
-/// Issues a task whose dependencies are complete, if its queue permits.
+/// Issues a task whose dependencies are complete, if its queue permits that now.
 void TaskBoard::offer(TaskIndex at) {
   const QueueIndex queue = schedule_->tasks()[at].queue;
   if (in_order(schedule_->queues()[queue].kind)) {
@@ -127,7 +127,7 @@ void TaskBoard::make_ready(TaskIndex at) {
   ready_.push_back(at);
 }
 
-/// Issues the entries of an ordered queue that may be issued now.
+/// Issues all entries of an ordered queue that may be issued now.
 void TaskBoard::advance(QueueIndex queue) {
   const std::span<const TaskIndex> entries = schedule_->entries(queue);
   QueueState& state = queues_[queue];

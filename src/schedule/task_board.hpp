@@ -1,9 +1,9 @@
-// Decides which task of a schedule may be issued: dependencies, queues, waits and enables of one
-// run, without I/O. An engine takes tasks from `next`, carries them out, and reports each
-// completion; the board itself carries out waits and enables.
+// The task board decides which task of a schedule may be issued now, from dependencies, queues,
+// waits and enables; it does no I/O. An engine takes tasks from `next`, carries them out, and
+// reports each completion; the board itself carries out waits and enables.
 //
-// A board is reset for each call and keeps its storage, so the steady state allocates nothing. Used
-// by one thread at a time.
+// A board is reset for each call and keeps its storage, so later calls allocate nothing. Used by
+// one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -15,33 +15,34 @@ namespace tutti::schedule {
 
 class TaskBoard {
  public:
-  /// Begins a run. The schedule must outlive it.
+  /// Begins a run of `schedule`, which must outlive the run.
   void reset(const Schedule& schedule);
 
-  /// Takes a task that may be issued; false if there is none now. Receives without dependencies
-  /// come first [Khalilov24] 3.3.
+  /// Takes a task that may be issued; false if there is none now. Receives without dependencies are
+  /// issued first ([Khalilov24] 3.3).
   bool next(TaskIndex& task);
-  /// Reports that a task from `next` is carried out; once a task, at any later time.
+  /// Reports that a task from `next` has been carried out; exactly once for each task.
   void complete(TaskIndex task);
 
   bool done() const { return completed_ == tasks_.size(); }
   std::uint32_t completed() const { return completed_; }
   std::uint32_t total() const { return static_cast<std::uint32_t>(tasks_.size()); }
   bool is_complete(TaskIndex task) const { return tasks_[task].complete; }
-  /// Whether the task is issued and not yet carried out.
+  /// True if the task is issued and not yet carried out.
   bool is_open(TaskIndex task) const { return tasks_[task].issued && !tasks_[task].carried_out; }
 
  private:
   struct TaskState {
-    std::uint32_t missing = 0;  ///< dependencies that are not complete
-    bool issued = false;        ///< in the ready list, or taken from it
+    std::uint32_t missing = 0;  ///< dependencies that are not complete yet
+    bool issued = false;        ///< the task is in the ready list, or was taken from it
     bool carried_out = false;
-    bool complete = false;  ///< reported; on an ordered queue only after the entries before it
+    bool complete = false;  ///< reported as complete; on an ordered queue only after the entries
+                            ///< before it
   };
   struct QueueState {
-    std::uint32_t issued = 0;     ///< entries added to the ready list, in order
-    std::uint32_t completed = 0;  ///< entries reported, in order
-    std::uint32_t released = 0;   ///< entries that may be issued
+    std::uint32_t issued = 0;     ///< entries added to the ready list so far, in order
+    std::uint32_t completed = 0;  ///< entries reported as complete so far, in order
+    std::uint32_t released = 0;   ///< entries that enables have released so far
   };
   struct ParkedWait {
     TaskIndex task;
@@ -65,13 +66,15 @@ class TaskBoard {
   const Schedule* schedule_ = nullptr;
   std::vector<TaskState> tasks_;
   std::vector<QueueState> queues_;
-  std::vector<std::uint64_t> completions_;  ///< by completion queue: completions since the start
-  /// By task: completions that a wait needs since the start.
+  std::vector<std::uint64_t> completions_;  ///< by completion queue: completions since the start of
+                                            ///< the run
+  /// By task: number of completions since the start of the run that a wait needs.
   std::vector<std::uint64_t> thresholds_;
-  /// By completion queue: completions that the waits up to here consume.
+  /// By completion queue: completions that the waits of the list consume, up to the task being
+  /// read.
   std::vector<std::uint64_t> awaited_;
   std::vector<ParkedWait> parked_;
-  std::vector<TaskIndex> ready_;  ///< each task enters once
+  std::vector<TaskIndex> ready_;  ///< tasks that may be issued; each task enters once
   std::size_t first_ready_ = 0;
   std::uint32_t completed_ = 0;
 };

@@ -24,13 +24,13 @@
 
 namespace tutti::schedule {
 
-/// "receive[2..5]"; "-" for an empty segment.
+/// The text of a slice, such as "receive[2..5]"; "-" for an empty one.
 std::string to_string(const Segment& segment);
-/// A task without its number: "send to 3 slot 0 from receive[1] after 2 4".
+/// The text of a task without its number, such as "send to 3 slot 0 from receive[1] after 2 4".
 std::string task_text(const Schedule& schedule, TaskIndex task);
-/// The name of a task in every error: "rank 2 task 7 (send to 3 slot 0 from receive[1])".
+/// The description of a task in errors, such as "rank 2 task 7 (send to 3 slot 0 from receive[1])".
 std::string describe(const Schedule& schedule, TaskIndex task);
-/// The whole schedule.
+/// The text form of the whole schedule.
 std::string to_text(const Schedule& schedule);
 
 /// Parses a schedule. Errors (invalid_argument) name the line, the fault and the remedy.

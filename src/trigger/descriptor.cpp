@@ -7,7 +7,7 @@
 namespace tutti::trigger {
 namespace {
 
-/// Puts fields into a word, from the lowest bit on.
+/// Writes bit fields into a word, from the lowest bit on.
 class WordWriter {
  public:
   WordWriter& put(std::uint64_t value, unsigned bits) {
@@ -31,7 +31,7 @@ class WordReader {
     return value;
   }
   bool flag() { return take(1) != 0; }
-  /// Whether all remaining bits are zero.
+  /// True if all bits that were not read are zero.
   bool empty() const { return word_ == 0; }
 
  private:
@@ -129,7 +129,7 @@ Status check_reduction(const Descriptor& d) {
                    d.data_bytes, to_string(d.type));
   }
   if (d.local_position != kNoLocalOperand && d.local_position > d.named_count) {
-    return malformed("its own data follow more packets than it names:", d.local_position);
+    return malformed("more packets precede its own data than it names:", d.local_position);
   }
   if (d.local_position == kNoLocalOperand && d.named_count == 0) {
     return failure(Code::invalid_argument,

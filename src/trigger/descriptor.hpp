@@ -36,16 +36,17 @@
 
 namespace tutti::trigger {
 
-/// Packets that one descriptor may name: the children of a node [Xu25] 1.1. CPCount could hold 63.
+/// Number of packets that one descriptor may name: the children of a node ([Xu25] 1.1). CPCount
+/// could hold 63.
 inline constexpr std::uint32_t kMaxChildren = 16;
 static_assert(kMaxChildren < (1u << kCountBits));
-/// Largest data within a descriptor.
+/// Size of the largest data within a descriptor, in bytes.
 inline constexpr std::size_t kMaxMiniBytes = 128;
 inline constexpr unsigned kContributionBits = 24;
-/// The reduction has no operand of its own.
+/// Stands for "none" as local_position: the reduction has no operand of its own.
 inline constexpr std::uint8_t kNoLocalOperand = 31;
 
-/// A packet of the descriptor's own job.
+/// A packet that a descriptor names; it belongs to the same job.
 struct NamedPacket {
   NodeId node{};
   Port port{};
@@ -57,15 +58,15 @@ struct NamedPacket {
 struct Descriptor {
   PayloadKind kind = PayloadKind::mini;
   JobId job{};
-  SequenceId step{};  ///< step of the packet that it sends
+  SequenceId step{};  ///< step of the packet that this descriptor sends
   Port source_port{};
   Port destination_port{};
   NodeId destination = kNoNode;
 
-  bool collective = true;  ///< C
-  bool head = false;       ///< CH
-  bool tail = false;       ///< CT
-  bool trigger = true;     ///< CP: the packet that it sends fires a descriptor
+  bool collective = true;  ///< flag C: part of a collective
+  bool head = false;       ///< flag CH: first descriptor of a sequence
+  bool tail = false;       ///< flag CT: last descriptor of a sequence
+  bool trigger = true;     ///< flag CP: the packet sent by this descriptor fires another descriptor
   bool swap_local_data = false;
   bool swap_local_port = false;
   bool swap_remote_data = false;
@@ -73,21 +74,24 @@ struct Descriptor {
   bool reduce = false;
   bool collective_end = false;
 
-  std::uint8_t named_count = 0;  ///< CPCount
+  std::uint8_t named_count = 0;  ///< CPCount: number of packets named
   std::array<NamedPacket, kMaxChildren> named{};
 
   reduction::Operation operation = reduction::Operation::sum;
   reduction::ElementType type = reduction::ElementType::int8;
-  /// Number of named packets that precede the descriptor's own data.
+  /// Number of named packets that precede the descriptor's own data in the order of the fold.
   std::uint8_t local_position = kNoLocalOperand;
-  /// If not 0, this is the collective's result, to be finished (average) for this many ranks.
+  /// Not 0: the result of the collective, an average, which is to be divided by this number of
+  /// ranks.
   std::uint32_t contributions = 0;
 
   std::uint32_t data_bytes = 0;
-  std::array<std::byte, kMaxMiniBytes> data{};  ///< mini: the data
-  Address address = kNoAddress;                 ///< rdma: address of the data
-  Address store_address = kNoAddress;           ///< address of the result; kNoAddress: not stored
-  /// Address of the packet's payload at its destination; kNoAddress: into the hash buffer.
+  std::array<std::byte, kMaxMiniBytes> data{};  ///< data of a mini descriptor
+  Address address = kNoAddress;                 ///< address of the data of an rdma descriptor
+  Address store_address = kNoAddress;           ///< address at which the result is stored;
+                                                ///< kNoAddress: not stored
+  /// Address at which the packet's payload is stored at its destination; kNoAddress: in the hash
+  /// buffer.
   Address remote_address = kNoAddress;
 
   std::span<const NamedPacket> named_packets() const { return std::span(named).first(named_count); }
@@ -98,7 +102,7 @@ struct Descriptor {
   friend bool operator==(const Descriptor&, const Descriptor&) = default;
 };
 
-/// A sequence, or a part of one.
+/// A sequence of descriptors, or a part of one.
 using DescriptorList = std::vector<Descriptor>;
 
 static_assert(kJobBits + kSequenceBits + 2 * kPortBits + kNodeBits + 1 <= 64);
@@ -106,15 +110,15 @@ static_assert(4 + kCountBits + 6 + 4 + 4 + 5 + kContributionBits <= 64);
 
 inline constexpr std::size_t kMaxDescriptorWords = 5 + kMaxChildren + kMaxMiniBytes / 8;
 
-/// Appends the descriptor's words.
+/// Appends the words of a descriptor to `out`.
 void encode(const Descriptor& descriptor, std::vector<std::uint64_t>& out);
 
-/// Reads one descriptor from the front of `words` and removes it. Errors (invalid_argument) name
-/// the field: missing words, reserved bits, a count, operation, type or size out of range.
+/// Reads one descriptor from the front of `words` and removes it. Fails with invalid_argument and
+/// names the field: missing words, reserved bits, or a count, operation, type or size out of range.
 Result<Descriptor> decode_descriptor(std::span<const std::uint64_t>& words);
 
-/// Whether a unit can run these descriptors as one sequence: head first and tail last only, one job
-/// and one port, counts and sizes within bounds, reductions of whole elements.
+/// Checks that a unit can run these descriptors as one sequence: head first and tail last only, one
+/// job and one port, counts and sizes within bounds, reductions of whole elements.
 Status check_sequence(std::span<const Descriptor> sequence);
 
 }  // namespace tutti::trigger

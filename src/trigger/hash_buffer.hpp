@@ -31,40 +31,42 @@ namespace tutti::trigger {
 class HashBuffer {
  public:
   struct Settings {
-    std::uint32_t slots = 512;        ///< packets, including the reserve for collisions; at least 2
-    std::uint32_t slot_bytes = 1024;  ///< largest payload
-    std::uint32_t readers = 64;       ///< reads that may be parked at once
+    std::uint32_t slots = 512;        ///< number of packets, the reserve for collisions included;
+                                      ///< at least 2
+    std::uint32_t slot_bytes = 1024;  ///< size of the largest payload
+    std::uint32_t readers = 64;       ///< number of reads that may be parked at once
   };
 
-  /// A packet in the buffer. The payload stays valid until release().
+  /// A packet in the buffer. Its payload stays valid until release().
   struct Stored {
     std::uint32_t slot = 0;
-    std::uint32_t tag = 0;  ///< the tag that write() was given
+    std::uint32_t tag = 0;  ///< tag that the caller of write() gave
     std::span<const std::byte> payload;
   };
 
   enum class Wrote : std::uint8_t {
     stored,
-    woke,      ///< stored; a parked read continues
-    taken,     ///< a packet of this key is waiting: push back
-    full,      ///< no slot within the probe: push back
-    too_long,  ///< longer than a slot: it can never be stored
+    woke,      ///< stored; a parked read of this packet continues
+    taken,     ///< not stored, because a packet of this key is waiting: push back
+    full,      ///< not stored, because no slot within the probe is free: push back
+    too_long,  ///< not stored, because longer than a slot: can never be stored
   };
 
   enum class Parked : std::uint8_t {
     parked,
-    present,    ///< the packet is present: no need to wait
-    contested,  ///< another reader is parked on this key, or this reader on another
+    present,    ///< the packet has arrived already: no need to wait
+    contested,  ///< another reader waits for this key, or this reader for another key
   };
 
-  /// Totals since the start, and current levels.
+  /// Totals since the start, and present levels.
   struct Counters {
     std::uint64_t stored = 0;
     std::uint64_t woke = 0;
     std::uint64_t pushed_back_taken = 0;
     std::uint64_t pushed_back_full = 0;
     std::uint64_t parked = 0;
-    std::uint64_t landed = 0;  ///< parked reads that reserved a landing place instead of a slot
+    std::uint64_t landed = 0;  ///< parked reads for which a landing place instead of a slot was
+                               ///< reserved
     std::uint32_t occupied = 0;
     std::uint32_t occupied_high_water = 0;
     std::uint32_t reserve = 0;
@@ -75,23 +77,23 @@ class HashBuffer {
 
   explicit HashBuffer(const Settings& settings);
 
-  /// Stores a packet with its tag, or returns why it cannot.
+  /// Stores a packet with its tag, or returns the reason why it is not stored.
   Wrote write(const PacketKey& key, std::uint32_t tag, std::span<const std::byte> payload);
-  /// The packet of that key, if it is present.
+  /// Finds the packet of a key, if it has arrived.
   std::optional<Stored> peek(const PacketKey& key) const;
   /// Parks a read; next_woken() returns `reader` once the packet has arrived. A reader has at most
   /// one parked read and must have released its previous packet.
   Parked park(const PacketKey& key, std::uint32_t reader);
-  /// Frees a packet's slot.
+  /// Frees the slot of a packet.
   void release(std::uint32_t slot);
   /// Cancels a reader's parked read, if it has one.
   void cancel(std::uint32_t reader);
-  /// A reader whose packet has arrived.
+  /// Returns a reader whose packet has arrived, if there is one.
   std::optional<std::uint32_t> next_woken();
-  /// Frees all packets of a job and returns their number. Parked reads stay.
+  /// Frees all packets of a job and returns their number. Parked reads remain.
   std::uint32_t discard(JobId job);
 
-  /// Slots without the reserve: 100 % of occupancy in [Xu25] table 1.
+  /// Number of slots without the reserve, which is 100 % occupancy in [Xu25] table 1.
   std::uint32_t home_slots() const { return home_slots_; }
   std::uint32_t slots() const { return home_slots_ + reserve_slots_; }
   std::uint32_t slot_bytes() const { return slot_bytes_; }
@@ -101,10 +103,11 @@ class HashBuffer {
   static constexpr std::uint32_t kReserveWindow = 16;
 
  private:
-  static constexpr std::uint64_t kFree = ~std::uint64_t{0};  // no key: keys have 48 bits
+  static constexpr std::uint64_t kFree = ~std::uint64_t{0};  // stands for no key: keys have only 48
+                                                             // bits
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  /// Consecutive slots of an area, wrapping around its end.
+  /// A run of slots in one area, which wraps around the end of the area.
   struct Window {
     std::uint32_t area_begin = 0;
     std::uint32_t area_slots = 1;
@@ -117,7 +120,7 @@ class HashBuffer {
   std::uint32_t find(std::uint64_t key) const;
   std::uint32_t find_in(const Window& window, std::uint64_t key) const;
   std::uint32_t count_free(const Window& window) const;
-  /// A free slot for the key, or kNone if its probe has none.
+  /// Finds a free slot for the key, or kNone if its probe has none.
   std::uint32_t place(std::uint64_t key) const;
   bool is_reserve(std::uint32_t slot) const { return slot >= home_slots_ && slot < slots(); }
   void claim(std::uint32_t slot, std::uint64_t key);
@@ -130,12 +133,12 @@ class HashBuffer {
   std::uint32_t slot_bytes_;
   std::uint32_t landings_ = 0;            ///< landing places in use
   std::vector<std::uint64_t> keys_;       ///< key by slot, then by landing place of each reader
-  Bitmap valid_;                          ///< by slot
-  std::vector<std::uint32_t> tags_;       ///< by slot
-  std::vector<std::uint32_t> sizes_;      ///< by slot
-  std::vector<std::uint32_t> waiting_;    ///< by slot: the parked reader
-  std::vector<std::uint32_t> parked_at_;  ///< by reader: the slot on which it is parked
-  std::vector<std::uint32_t> woken_;      ///< stack of readers
+  Bitmap valid_;                          ///< by slot: true if a packet has arrived there
+  std::vector<std::uint32_t> tags_;       ///< by slot: tag of the packet
+  std::vector<std::uint32_t> sizes_;      ///< by slot: size of the payload in bytes
+  std::vector<std::uint32_t> waiting_;    ///< by slot: reader parked there
+  std::vector<std::uint32_t> parked_at_;  ///< by reader: slot on which the reader is parked
+  std::vector<std::uint32_t> woken_;      ///< readers whose packet has arrived, as a stack
   std::vector<std::byte> payloads_;
   Counters counters_;
 };

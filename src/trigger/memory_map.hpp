@@ -1,6 +1,6 @@
 // The host memory that a node's units may read and write: regions, each of one job.
 //
-// Every address from the network passes this check: its region must belong to the packet's job, and
+// Every address from the network is checked here: its region must belong to the packet's job, and
 // the bytes must lie within the region.
 #pragma once
 
@@ -20,12 +20,12 @@ class MemoryMap {
   static constexpr unsigned kOffsetBits = 48;
   static constexpr std::size_t kMaxRegions = (std::size_t{1} << (64 - kOffsetBits)) - 1;
 
-  /// Registers memory, which the caller keeps valid for the life of the job. Error
-  /// resource_exhausted: no region is free.
+  /// Registers memory, which the caller keeps valid for the life of the job. Fails with
+  /// resource_exhausted if no region is free.
   Result<Address> add(JobId job, std::span<std::byte> memory);
   /// Removes all regions of a job.
   void remove(JobId job);
-  /// The bytes at an address, if all belong to the job.
+  /// Finds the bytes at an address; nothing unless all of them belong to the job.
   std::optional<std::span<std::byte>> find(JobId job, Address address,
                                            std::uint64_t size_bytes) const;
 

@@ -1,4 +1,5 @@
-// Packets that a unit has sent and the network has not taken yet. While it is full, the unit waits.
+// The packets that a unit has sent and the network has not taken yet. A unit waits while its outbox
+// is full.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +31,8 @@ class PacketOutbox {
   bool empty() const { return ring_.empty(); }
   bool full() const { return ring_.full(); }
   std::size_t size() const { return ring_.size(); }
-  /// Queues a packet; the outbox must not be full. With `in_memory` the payload is the job's memory
-  /// and is referenced; otherwise it is copied.
+  /// Queues a packet; the outbox must not be full. With `in_memory` the payload lies in the job's
+  /// memory and is referenced; otherwise it is copied.
   void push(const PacketHeader& header, std::span<const std::byte> payload, bool in_memory) {
     Entry& entry = ring_.next_free();
     if (!in_memory) {

@@ -19,10 +19,10 @@
 
 namespace tutti::trigger {
 
-/// The place of a descriptor's data: within it, or in memory.
+/// The place of a descriptor's data: mini, within the descriptor, or rdma, in memory.
 enum class PayloadKind : std::uint8_t { mini, rdma };
 
-/// An address in a node's registered memory: region in the upper 16 bits, byte offset below.
+/// An address in a node's registered memory: region number in the upper 16 bits, byte offset below.
 enum class Address : std::uint64_t {};
 inline constexpr Address kNoAddress = static_cast<Address>(~std::uint64_t{0});
 constexpr Address operator+(Address address, std::uint64_t bytes) {
@@ -33,16 +33,18 @@ inline constexpr unsigned kPayloadSizeBits = 29;
 inline constexpr std::uint64_t kMaxPayloadBytes = (std::uint64_t{1} << kPayloadSizeBits) - 1;
 
 struct PacketHeader {
-  PacketKey key;  ///< job, sender, sender's port, step
+  PacketKey key;  ///< job, sending node, sender's port and step
   NodeId destination = kNoNode;
   Port destination_port{};
   PayloadKind kind = PayloadKind::mini;
-  bool collective = true;  ///< C: if false, a point-to-point message, which bypasses the units
-  bool trigger = true;     ///< CP: counts towards firing the descriptor that names it
-  bool swap_data = false;  ///< SwapRemoteData: the payload replaces the data of that descriptor
-  /// SwapRemoteAddr: the payload is the remote address for that descriptor.
+  bool collective = true;  ///< flag C; false: a point-to-point message, which bypasses the units
+  bool trigger = true;     ///< flag CP: counts towards firing the descriptor that names this packet
+  bool swap_data = false;  ///< SwapRemoteData: the payload replaces the data of the naming
+                           ///< descriptor
+  /// SwapRemoteAddr: the payload is the remote address for the descriptor that names this packet.
   bool swap_address = false;
-  bool collective_end = false;  ///< CollEndFlag: that descriptor ends the collective at its node
+  bool collective_end = false;  ///< CollEndFlag: the naming descriptor ends the collective at its
+                                ///< node
   std::uint32_t payload_bytes = 0;
   Address remote_address = kNoAddress;
 
@@ -53,14 +55,14 @@ static_assert(kKeyBits + 6 <= 64 && kNodeBits + kPortBits + kPayloadSizeBits <= 
 
 inline constexpr std::size_t kMaxPacketHeaderWords = 3;
 
-/// Writes the header; returns its number of words.
+/// Writes a packet header; returns its number of words.
 std::size_t encode(const PacketHeader& header, std::span<std::uint64_t, kMaxPacketHeaderWords> out);
 
-/// Reads a header from untrusted words. Empty if words are missing or surplus, or reserved bits are
-/// set.
+/// Reads a packet header from untrusted words; nothing if words are missing or surplus, or if
+/// reserved bits are set.
 std::optional<PacketHeader> decode_packet_header(std::span<const std::uint64_t> words);
 
-/// The name of a packet in every error: "job 3 node 7 port 2 step 4".
+/// The name of a packet in errors: "job 3 node 7 port 2 step 4".
 std::string to_string(const PacketKey& key);
 
 }  // namespace tutti::trigger

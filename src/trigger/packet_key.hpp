@@ -1,4 +1,4 @@
-// The keys of waiting packets [Xu25] 1.2, 1.3, and the widths of their fields.
+// The keys by which waiting packets are found ([Xu25] 1.2, 1.3), and the widths of their fields.
 #pragma once
 
 #include <compare>
@@ -18,13 +18,13 @@ inline constexpr std::uint32_t kNodeIds = 1u << kNodeBits;
 inline constexpr std::uint32_t kPorts = 1u << kPortBits;
 inline constexpr std::uint32_t kSequenceIds = 1u << kSequenceBits;
 
-/// One collective call. An id may be reused once the call has ended at every node.
+/// Identifies one collective call. An id may be reused once the call has ended at every node.
 enum class JobId : std::uint8_t {};
 /// A node of the network; in Tutti, a rank of the communicator.
 enum class NodeId : std::uint32_t {};
 /// A virtual port: one stream of descriptors and packets between a host and its units.
 enum class Port : std::uint16_t {};
-/// The step of the collective that a packet belongs to.
+/// The step of a collective to which a packet belongs.
 enum class SequenceId : std::uint8_t {};
 
 constexpr std::uint32_t index(JobId job) { return static_cast<std::uint32_t>(job); }
@@ -35,7 +35,7 @@ constexpr std::uint32_t index(SequenceId id) { return static_cast<std::uint32_t>
 /// No destination: the descriptor sends nothing.
 inline constexpr NodeId kNoNode = static_cast<NodeId>(kNodeIds - 1);
 
-/// The key of a packet. `node` and `port` are the sender's.
+/// The key of a packet. `node` and `port` are those of the sender.
 struct PacketKey {
   JobId job{};
   NodeId node{};

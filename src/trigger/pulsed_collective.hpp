@@ -3,9 +3,9 @@
 // Pulsed credits decide when the next pulse may begin. A pulse is cut into segments that fit a
 // packet, and each segment becomes the sequences of its builder on ports of its own, so the call
 // needs ports for as many segments as its window holds. A segment whose sequences have completed is
-// a response to the pulse; after the last one, the pulse's credit and ports are free.
+// a response to the pulse; after the last response, the pulse's credit and ports are free.
 //
-// The caller drives it with poll(), and on_completion() for each completion of the node's units.
+// The caller calls poll(), and on_completion() for each completion of the node's units.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,23 @@ namespace tutti::trigger {
 
 class PulsedCollective {
  public:
-  /// The whole call of one rank, of any number of elements; `port` is the first port that it may
-  /// use. Bank and credits belong to the node and outlive it. A barrier counts as one element.
+  /// Creates one rank's whole call, of any number of elements; a barrier counts as one element.
+  /// `port` is the first port that the call may use. Bank and credits belong to the node and
+  /// outlive the call.
   static Result<PulsedCollective> create(UnitBank& bank, PulsedCredits& credits,
                                          const CollectiveCall& call,
                                          std::uint32_t segment_elements);
 
-  /// Begins as much as credits and units have room for. Returns whether it began anything.
+  /// Begins as many segments as credits and units have room for. Returns true if it began any.
   bool poll(Instant now);
-  /// Handles a completion; false if its port is not one of this call's.
+  /// Handles a completion; false if its port does not belong to this call.
   bool on_completion(const Completion& completion);
 
   bool done() const { return !status_.ok() || credits_->complete(request_); }
-  /// The failure of the call; ok while it runs and after it has succeeded.
+  /// The error of the call; ok while it runs and after it has succeeded.
   const Status& status() const { return status_; }
-  /// Returns the credits; call only when done. A call that failed with pulses in flight keeps them.
+  /// Returns the credits; to be called only when done. A call that failed with pulses in flight
+  /// keeps them.
   bool close() { return credits_->close(request_); }
   JobId job() const { return call_.job; }
 

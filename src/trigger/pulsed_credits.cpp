@@ -156,7 +156,7 @@ Status PulsedCredits::status(Request at) const {
   const RequestState& request = requests_[at];
   if (request.state != State::failed) return Status();
   return failure(Code::resource_exhausted,
-                 "pulsed credits: no counter free after {} attempts, {} pulses in flight of {}; "
+                 "pulsed credits: no counter free after {} attempts, {} pulses in flight of {}: "
                  "start fewer reductions at once or raise the number of pulses",
                  request.attempts, totals_.in_flight, std::min(credits_, settings_.counters));
 }

@@ -1,4 +1,4 @@
-// Pulsed credits [Xu25] 1.3: the reductions of a host never have more than its capacity of C
+// Pulsed credits ([Xu25] 1.3): the reductions of a host never have more than its capacity of C
 // elements outstanding in the network.
 //
 // A reduction of m elements is cut into pulses of ceil(C / k), so that up to k pulses overlap; m >
@@ -17,9 +17,9 @@
 // The pulses of a request form a window: pulse p + w starts after pulse p has completed (w:
 // `window`), so p modulo w names a free channel.
 //
-// protocol/credit_window.hpp uses the same arithmetic for a stream that is multicast to all ranks.
-// Its credits return when every receiver has consumed a batch, which reports up a tree reveal; here
-// the sender counts the responses to its own requests.
+// protocol/credit_window.hpp uses the same arithmetic for a stream that is multicast to all ranks:
+// its credits return when every receiver has consumed a batch, as reports up a tree show. With
+// pulsed credits the sender counts the responses to its own requests.
 //
 // Time is an argument. Copies are independent and comparable, because the tests explore every
 // interleaving.
@@ -39,8 +39,10 @@ class PulsedCredits {
  public:
   struct Settings {
     std::uint64_t capacity_elements = 65536;  ///< C: elements that may be outstanding
-    std::uint32_t pulses = 4;                 ///< k: pulses that the capacity is divided into
-    std::uint32_t window = 4;    ///< pulses of one request in flight; at most kMaxWindow
+    std::uint32_t pulses = 4;                 ///< k: number of pulses into which the capacity is
+                                              ///< divided
+    std::uint32_t window = 4;    ///< pulses of one request that may be in flight; at most
+                                 ///< kMaxWindow
     std::uint32_t requests = 1;  ///< J: concurrent reductions that never wait for one another
     std::uint32_t counters = 64;
     std::uint32_t attempts = 16;  ///< tries for admission before the host gets an error
@@ -50,13 +52,13 @@ class PulsedCredits {
   };
   static constexpr std::uint32_t kMaxWindow = 64;
 
-  /// Index of an open request.
+  /// The index of an open request.
   using Request = std::uint32_t;
 
-  /// A part of a reduction that may be injected now.
+  /// A pulse: a part of a reduction that may be sent now.
   struct Pulse {
-    std::uint32_t counter = 0;  ///< counter for its responses
-    std::uint64_t number = 0;   ///< number within its request, from 0
+    std::uint32_t counter = 0;  ///< counter for the responses to this pulse
+    std::uint64_t number = 0;   ///< number of the pulse within its request, from 0
     std::uint64_t first_element = 0;
     std::uint64_t elements = 0;
 
@@ -64,14 +66,14 @@ class PulsedCredits {
   };
 
   enum class Answer : std::uint8_t {
-    pulse,     ///< inject the pulse
+    pulse,     ///< send the returned pulse
     wait,      ///< wait for responses first
-    retry,     ///< not admitted, for lack of a counter or credit: ask again at retry_at()
-    finished,  ///< all pulses have been injected
-    failed,    ///< out of attempts: status() has the error
+    retry,     ///< not admitted for lack of a counter or credit: ask again at retry_at()
+    finished,  ///< all pulses have been sent
+    failed,    ///< all attempts have failed: status() has the error
   };
 
-  /// Totals, for reports.
+  /// Totals since the start, for reports.
   struct Counters {
     std::uint64_t pulses = 0;
     std::uint64_t retries = 0;
@@ -82,31 +84,31 @@ class PulsedCredits {
     friend auto operator<=>(const Counters&, const Counters&) = default;
   };
 
-  /// Errors (invalid_argument): a capacity, k, window, J or number of counters of 0; k above C; a
-  /// window above kMaxWindow.
+  /// Fails with invalid_argument if the capacity, k, window, J or number of counters is 0, if k
+  /// exceeds C, or if the window exceeds kMaxWindow.
   static Result<PulsedCredits> create(const Settings& settings);
 
-  /// Opens a reduction of that many elements. The request stays until close().
+  /// Opens a reduction of `elements` elements. The request exists until close().
   Request open(std::uint64_t elements);
-  /// The next pulse of a request, or why there is none.
+  /// Returns the next pulse of a request, or the reason why there is none.
   Answer next(Request request, Instant now, Pulse& pulse);
-  /// Counts `elements` of a pulse as returned. True if they were the last, which frees counter and
-  /// credit. Error internal: fewer elements are outstanding there.
+  /// Counts `elements` of a pulse as returned. True if they were the last ones, which frees counter
+  /// and credit. Fails with internal if fewer elements are outstanding on that counter.
   Result<bool> count(std::uint32_t counter, std::uint64_t elements);
-  /// Whether all pulses have been injected and counted.
+  /// True if all pulses of the request have been sent and counted.
   bool complete(Request request) const;
-  /// Removes a request that is complete, failed or was never admitted. False if it has pulses in
-  /// flight.
+  /// Removes a request that is complete, has failed or was never admitted. False if it has pulses
+  /// in flight.
   bool close(Request request);
 
   Instant retry_at(Request request) const { return requests_[request].retry_at; }
-  /// The error after next() returned `failed`.
+  /// The error of a request after next() returned `failed`.
   Status status(Request request) const;
 
   std::uint64_t pulse_elements() const { return pulse_elements_; }
-  /// Pulses that may be in flight at once, over all requests.
+  /// Number of pulses that may be in flight at once, over all requests.
   std::uint32_t credits() const { return credits_; }
-  /// Elements injected and not yet counted; never above the capacity.
+  /// Number of elements sent and not yet counted; never above the capacity.
   std::uint64_t outstanding_elements() const;
   const Counters& counters() const { return totals_; }
   const Settings& settings() const { return settings_; }
@@ -128,13 +130,13 @@ class PulsedCredits {
     Instant retry_at;
     std::uint64_t elements = 0;
     std::uint64_t next_pulse = 0;
-    std::uint64_t oldest_pulse = 0;  ///< first pulse that is not complete: the start of the window
+    std::uint64_t oldest_pulse = 0;  ///< oldest pulse that is not complete: the start of the window
     std::uint64_t completed_mask = 0;  ///< bit i: pulse oldest_pulse + i is complete
 
     friend auto operator<=>(const RequestState&, const RequestState&) = default;
   };
 
-  /// The outstanding responses of a pulse.
+  /// A counter for the responses of one pulse.
   struct Counter {
     bool busy = false;
     Request request = 0;
@@ -146,9 +148,10 @@ class PulsedCredits {
 
   explicit PulsedCredits(const Settings& settings);
   std::uint64_t pulses_of(const RequestState& request) const;
-  /// Credits and counters that are neither owned by an admitted request nor held by a pulse.
+  /// Number of credits with a counter that are neither owned by an admitted request nor held by a
+  /// pulse.
   std::uint32_t spare() const;
-  /// Whether a request that has pulses in flight may take another credit.
+  /// True if a request that has pulses in flight may take another credit.
   bool may_take_more() const;
   bool admit(RequestState& request, Instant now);
   Pulse inject(Request request);

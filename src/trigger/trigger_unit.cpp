@@ -10,7 +10,7 @@
 namespace tutti::trigger {
 namespace {
 
-// The header fields of a packet that the buffer keeps, as bits.
+// The header fields of a packet that the hash buffer keeps, as bits of its tag.
 constexpr std::uint32_t kSwapData = 1;
 constexpr std::uint32_t kSwapAddress = 2;
 constexpr std::uint32_t kEnd = 4;
@@ -20,7 +20,7 @@ std::uint32_t tag_of(const PacketHeader& header) {
          (header.collective_end ? kEnd : 0);
 }
 
-/// Whether the packet waits in the destination's buffer instead of going to its memory.
+/// True if the packet waits in the destination's hash buffer instead of going to memory.
 bool goes_to_buffer(const Descriptor& d) {
   return d.kind == PayloadKind::mini || d.remote_address == kNoAddress;
 }
@@ -55,7 +55,8 @@ Status TriggerUnit::start(std::vector<Descriptor> sequence, Instant now) {
   const auto free = std::find_if(sequences_.begin(), sequences_.end(),
                                  [](const Sequence& candidate) { return !candidate.active; });
   if (free == sequences_.end()) {
-    return failure(Code::resource_exhausted, "offload: all {} sequences of a unit are running",
+    return failure(Code::resource_exhausted,
+                   "offload: all {} sequences of a unit are running: post again later",
                    settings_.sequences);
   }
   directory_->sequence_started(sequence[0].job, sequence[0].source_port);
@@ -130,7 +131,8 @@ bool TriggerUnit::gather(std::uint32_t at, Instant now) {
   return false;
 }
 
-// Adds the descriptor's own data if they are next in the order. False if they cannot be read.
+// Adds the descriptor's own data to the batch if they are next in the order. False if they cannot
+// be read.
 bool TriggerUnit::add_local(Sequence& sequence, Batch& batch) {
   const Descriptor& d = sequence.current();
   Progress& progress = sequence.progress;
@@ -179,7 +181,7 @@ bool TriggerUnit::add_packet(std::uint32_t at, const PacketKey& key,
   return true;
 }
 
-// Folds a batch into the partial result and frees its packets.
+// Folds a batch into the sequence's partial result and frees the packets of the batch.
 void TriggerUnit::fold(std::uint32_t at, Batch& batch) {
   Sequence& sequence = sequences_[at];
   const Descriptor& d = sequence.current();
@@ -225,7 +227,7 @@ std::optional<std::span<const std::byte>> TriggerUnit::local_data(const Descript
   return *found;
 }
 
-// Returns false if the descriptor must wait or has failed.
+// Fires the current descriptor. Returns false if it must wait or has failed.
 bool TriggerUnit::fire(std::uint32_t at) {
   Sequence& sequence = sequences_[at];
   const Descriptor& d = sequence.current();
@@ -277,8 +279,8 @@ bool TriggerUnit::store(Sequence& sequence, std::span<const std::byte> data) {
   return true;
 }
 
-// The network reads RDMA data from memory when it takes the packet; folded or swapped data travel
-// with the packet.
+// RDMA data are referenced: the network reads them from memory when it takes the packet. Folded or
+// swapped data are copied into the packet.
 void TriggerUnit::send(const Sequence& sequence, std::span<const std::byte> data) {
   const Descriptor& d = sequence.current();
   const Progress& progress = sequence.progress;
@@ -316,7 +318,8 @@ void TriggerUnit::fail(Sequence& sequence, Status status) {
   ++counters_.failures;
 }
 
-// Returns true if the failure reaches the host and the sequence has ended.
+// Reports a failed sequence. Returns true if the failure has reached the host and the sequence has
+// ended.
 bool TriggerUnit::report_failure(std::uint32_t at) {
   Sequence& sequence = sequences_[at];
   if (completions_->full()) return false;

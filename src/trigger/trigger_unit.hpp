@@ -1,12 +1,13 @@
-// One collective unit [Xu25] 1.1, 1.2: runs sequences of descriptors. Packets wait in its hash
-// buffer until the descriptor that names them reads them, in the order named.
+// A trigger unit ([Xu25] 1.1, 1.2): runs sequences of descriptors. Packets wait in its hash buffer
+// until the descriptor that names them reads them, in the order named.
 //
 // A sequence that waits for a packet is parked and the others continue. The unit folds operands as
 // far as they are present, in the named order and in one pass over memory. The partial result stays
 // in the sequence's place, so packets leave the buffer as early as their order allows.
 //
-// Poll-driven: no clock, no I/O, no allocation while running. Outgoing packets go to its outbox.
-// While that is full, descriptors that must send wait, and the packets that they would read stay.
+// Poll-driven: no clock, no I/O, no allocation while running. Outgoing packets go to the unit's
+// outbox. While the outbox is full, descriptors that must send wait, and so do the packets that
+// they would read.
 #pragma once
 
 #include <array>
@@ -26,7 +27,7 @@
 
 namespace tutti::trigger {
 
-/// A notification to the host: a collective ended on a port, or a sequence failed there.
+/// A notification to the host: a collective ended on a port, or a sequence failed on that port.
 struct Completion {
   JobId job{};
   Port port{};
@@ -35,10 +36,11 @@ struct Completion {
 
 struct UnitSettings {
   std::uint32_t buffer_bytes = 512 * 1024;  ///< payload bytes of the hash buffer [Xu25] 1.3
-  std::uint32_t slot_bytes = 1024;          ///< largest packet that may wait, in bytes
-  std::uint32_t sequences = 64;             ///< sequences that run side by side
+  std::uint32_t slot_bytes = 1024;          ///< size of the largest packet that may wait
+  std::uint32_t sequences = 64;             ///< number of sequences that can run side by side
   std::uint32_t outbox_packets = 64;
-  Nanoseconds wait_limit{0};  ///< longest wait for a packet before its sequence fails; 0: unlimited
+  Nanoseconds wait_limit{0};  ///< longest wait for a packet, after which its sequence fails; 0:
+                              ///< unlimited
 };
 
 class TriggerUnit {
@@ -46,7 +48,7 @@ class TriggerUnit {
   struct Counters {
     std::uint64_t sequences = 0;
     std::uint64_t fired = 0;
-    std::uint64_t operands = 0;  ///< operands folded, own data included
+    std::uint64_t operands = 0;  ///< operands folded, the node's own data included
     std::uint64_t folds = 0;  ///< passes over a partial result; operands / folds is the mean fan-in
     std::uint64_t stalled = 0;  ///< polls in which a descriptor found the outbox full
     std::uint64_t failures = 0;
@@ -56,30 +58,32 @@ class TriggerUnit {
   TriggerUnit(NodeId node, const UnitSettings& settings, const MemoryMap& memory,
               UnitDirectory& directory, Ring<Completion>& completions);
 
-  /// Starts a sequence that check_sequence() has accepted. Errors: resource_exhausted (all places
-  /// are in use, try again), invalid_argument (data too long for this unit's slots).
+  /// Starts a sequence that check_sequence() has accepted. Fails with resource_exhausted if all
+  /// places are in use (try again), and with invalid_argument if data are too long for this unit's
+  /// slots.
   Status start(std::vector<Descriptor> sequence, Instant now);
-  /// Puts a packet into the buffer.
+  /// Puts a packet from the network into the hash buffer.
   HashBuffer::Wrote deliver(const PacketHeader& header, std::span<const std::byte> payload);
   /// Runs all sequences that can run; returns the number of descriptors that fired.
   std::size_t poll(Instant now);
-  /// Ends a job's sequences without completions and frees its packets; returns how many waited.
+  /// Ends a job's sequences without completions and frees its packets; returns the number of
+  /// packets that waited.
   std::uint32_t abort(JobId job);
 
   PacketOutbox& outbox() { return outbox_; }
   const HashBuffer& buffer() const { return buffer_; }
   const Counters& counters() const { return counters_; }
   std::uint32_t active_sequences() const { return active_; }
-  /// Sequences that can run side by side.
+  /// Number of sequences that can run side by side.
   std::uint32_t places() const { return settings_.sequences; }
 
  private:
-  /// The progress of the current descriptor.
+  /// The progress of a sequence's current descriptor.
   struct Progress {
-    std::uint32_t named = 0;  ///< named packets read
+    std::uint32_t named = 0;  ///< named packets read so far
     bool local_folded = false;
-    bool held = false;  ///< the data are in the sequence's place instead of the descriptor
-    bool ends = false;  ///< a packet has ended the collective
+    bool held = false;  ///< true: the data are in the sequence's place instead of the descriptor
+    bool ends = false;  ///< true: a packet read has ended the collective
     std::uint32_t data_bytes = 0;
     Address remote_address = kNoAddress;
     Port destination_port{};
@@ -90,11 +94,11 @@ class TriggerUnit {
     std::size_t at = 0;
     Instant waiting_since;
     Progress progress;
-    Status failure;  ///< ok while the sequence runs
+    Status failure;  ///< error of the sequence; ok while it runs
     std::vector<Descriptor> descriptors;
     const Descriptor& current() const { return descriptors[at]; }
   };
-  /// Operands that are present, and the slots to free once they are folded.
+  /// The operands that can be folded now, and the slots to free afterwards.
   struct Batch {
     std::array<const std::byte*, kMaxChildren + 2> operands{};
     std::uint32_t operand_count = 0;
@@ -128,7 +132,7 @@ class TriggerUnit {
   HashBuffer buffer_;
   PacketOutbox outbox_;
   std::vector<Sequence> sequences_;
-  std::vector<std::byte> places_;  ///< partial results, one slot a sequence
+  std::vector<std::byte> places_;  ///< partial results, one place for each sequence
   std::uint32_t active_ = 0;
   std::uint32_t first_ = 0;  ///< sequence that runs first in the next poll
   Counters counters_;

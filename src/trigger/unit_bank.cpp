@@ -19,7 +19,7 @@ UnitBank::UnitBank(const Settings& settings)
   }
 }
 
-// By sequences to run, then by packets in the buffer.
+// Finds the unit with the fewest sequences to run, then with the fewest packets in its buffer.
 std::uint32_t UnitBank::least_loaded() const {
   const auto load = [this](std::uint32_t unit) {
     return std::pair(directory_.bound_ports(unit), units_[unit]->buffer().counters().occupied);

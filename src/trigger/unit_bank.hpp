@@ -1,7 +1,7 @@
-// The collective units of one node [Xu25] 1.1: eight units share up to 32 jobs by load.
+// The trigger units of one node ([Xu25] 1.1): eight units share up to 32 jobs by load.
 //
 // The host posts sequences and drains completions; the network delivers packets and drains outgoing
-// ones. Nothing here blocks, reads a clock or performs I/O. A descriptor without C is a
+// ones. No function blocks, reads a clock or performs I/O. A descriptor without flag C is a
 // point-to-point message, which is sent at once and bypasses the units.
 #pragma once
 
@@ -20,25 +20,25 @@ class UnitBank {
     NodeId node{};
     std::uint32_t units = 8;
     std::uint32_t jobs = 32;
-    std::uint32_t ports = 256;    ///< ports of each job; at most kPorts
-    std::uint32_t messages = 64;  ///< point-to-point messages that may wait for the host
+    std::uint32_t ports = 256;    ///< number of ports of each job; at most kPorts
+    std::uint32_t messages = 64;  ///< number of point-to-point messages that may wait for the host
     UnitSettings unit;
   };
 
   enum class Delivered : std::uint8_t {
     accepted,
-    pushed_back,  ///< no room now: the network keeps the packet and tries again
-    refused,      ///< invalid: misrouted, too long, or an address outside the job's memory
+    pushed_back,  ///< not accepted for lack of room: the network keeps the packet and tries again
+    refused,      ///< not accepted: misrouted, too long, or an address outside the job's memory
   };
 
   struct Counters {
     std::uint64_t packets = 0;      ///< accepted packets
-    std::uint64_t pushed_back = 0;  ///< deliveries that were pushed back
+    std::uint64_t pushed_back = 0;  ///< deliveries not accepted for lack of room
     std::uint64_t refused = 0;
     std::uint64_t posts_deferred = 0;  ///< sequences that the host must post again
   };
 
-  /// A point-to-point message.
+  /// A point-to-point message that has arrived for the host.
   struct Message {
     PacketHeader header;
     std::vector<std::byte> payload;
@@ -47,24 +47,25 @@ class UnitBank {
   explicit UnitBank(const Settings& settings);
 
   // ---- The host's side --------------------------------------------------------------------------
-  /// Registers memory of a job until the job closes.
+  /// Registers memory of a job until close_job().
   Result<Address> add_memory(JobId job, std::span<std::byte> memory) {
     return memory_.add(job, memory);
   }
-  /// Starts a sequence. Errors: resource_exhausted (all sequences of the unit or all jobs are in
-  /// use, post again later), invalid_argument (no unit can run it).
+  /// Starts a sequence. Fails with resource_exhausted if all sequences of the unit or all jobs are
+  /// in use (post again later), and with invalid_argument if no unit can run the sequence.
   Status post(std::vector<Descriptor> sequence, Instant now);
-  /// Sends one descriptor without C. resource_exhausted: the outbox is full, send again later.
+  /// Sends one descriptor without flag C. Fails with resource_exhausted if the outbox is full: send
+  /// again later.
   Status send_point_to_point(const Descriptor& descriptor);
-  /// Ends a job: its sequences without completions, its packets, its memory. Returns the number of
-  /// packets that still waited; 0 if every sequence ended well.
+  /// Ends a job: removes its sequences without completions, its packets and its memory. Returns the
+  /// number of packets that still waited, which is 0 if every sequence ended well.
   std::uint32_t close_job(JobId job);
   Ring<Completion>& completions() { return completions_; }
   Ring<Message>& messages() { return messages_; }
 
   // ---- The network's side -----------------------------------------------------------------------
   Delivered deliver(const PacketHeader& header, std::span<const std::byte> payload);
-  /// The outbox to drain next; null if nothing is to be sent.
+  /// The outbox from which the network takes the next packet; null if nothing is to be sent.
   PacketOutbox* next_outbox();
 
   /// Runs every unit once; returns the number of descriptors that fired.

@@ -19,18 +19,19 @@ class UnitDirectory {
   /// `ports` is the number of ports of each job, at most kPorts.
   UnitDirectory(std::uint32_t units, std::uint32_t jobs, std::uint32_t ports);
 
-  /// The unit of a port, if bound.
+  /// The unit to which a port is bound, if any.
   std::optional<std::uint32_t> unit_of(JobId job, Port port) const;
-  /// Binds an unbound port. False if the port is out of range or no further job fits.
+  /// Binds an unbound port to a unit. False if the port is out of range or the number of jobs is at
+  /// its limit.
   bool bind(JobId job, Port port, std::uint32_t unit);
 
   void sequence_started(JobId job, Port port);
   void sequence_ended(JobId job, Port port);
   void packet_stored(JobId job, Port port);
   void packets_consumed(JobId job, Port port, std::uint32_t count);
-  /// Unbinds a port that was bound without use.
+  /// Unbinds a port that was bound but has neither a sequence nor a packet.
   void release_idle(JobId job, Port port);
-  /// Unbinds all ports of a job, whatever waits there.
+  /// Unbinds all ports of a job, even if sequences or packets wait there.
   void forget(JobId job);
 
   std::uint32_t bound_ports(std::uint32_t unit) const { return bound_ports_[unit]; }
@@ -53,10 +54,11 @@ class UnitDirectory {
 
   std::uint32_t ports_;
   std::array<std::uint8_t, kJobIds> slot_of_job_;
-  std::vector<Binding> bindings_;  ///< by job slot and port
+  std::vector<Binding> bindings_;  ///< bindings by job slot and port
   std::vector<JobId> job_of_slot_;
-  std::vector<std::uint32_t> slot_ports_;   ///< bound ports, by job slot; 0 if the slot is free
-  std::vector<std::uint32_t> bound_ports_;  ///< by unit
+  std::vector<std::uint32_t> slot_ports_;   ///< number of bound ports by job slot; 0 if the slot is
+                                            ///< free
+  std::vector<std::uint32_t> bound_ports_;  ///< number of bound ports by unit
   std::uint32_t jobs_ = 0;
   std::uint32_t jobs_high_water_ = 0;
 };

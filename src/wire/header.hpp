@@ -35,13 +35,15 @@ enum class PacketKind : std::uint8_t {
   chunk = 1,
   reliable = 2,
   probe = 3,
-  message = 4,  ///< a segment of a UC message; wire/segment.hpp has the rest of its header
+  message = 4,  ///< UC fragment, a datagram of a UC message; wire/segment.hpp has the rest of its
+                ///< header
 };
 
 inline constexpr std::uint8_t kVersion = 1;
 inline constexpr std::size_t kHeaderBytes = 24;
 inline constexpr std::size_t kTagOffset = 16;
-inline constexpr std::size_t kSourceOffset = 4;  ///< offset of the source rank, for kernel filters
+inline constexpr std::size_t kSourceOffset = 4;  ///< offset of the source rank in bytes; kernel
+                                                 ///< filters compare it
 
 struct Header {
   PacketKind kind = PacketKind::chunk;
@@ -55,7 +57,7 @@ struct Header {
   friend bool operator==(const Header&, const Header&) = default;
 };
 
-// The fields fill the header, and the documented limits of the API fit the fields.
+// The fields fill the header, and the limits of the API fit the width of the fields.
 static_assert(1 + 1 + 2 + 4 + 4 + 4 + 8 == kHeaderBytes);
 inline constexpr std::uint64_t kMaxRanks = std::uint64_t{1} << 31;
 inline constexpr std::uint64_t kMaxChunks = std::uint64_t{1} << 32;
@@ -69,10 +71,11 @@ inline void encode_tag(std::uint64_t tag, std::byte* header) {
   std::memcpy(header + kTagOffset, &tag, sizeof tag);
 }
 
-/// Decodes a header; nothing if the bytes are too few or of another version or an unknown kind.
+/// Decodes a header; nothing if there are too few bytes, or if the version or the kind is unknown.
 std::optional<Header> decode(std::span<const std::byte> datagram);
 
-/// "chunk comm 3 source 7 epoch 12 psn 99 tag 0x...", for logs and test failures.
+/// The header as text, for logs and test failures: "chunk comm 3 source 7 epoch 12 psn 99 tag
+/// 0x...".
 std::string to_string(const Header& header);
 
 }  // namespace tutti::wire

@@ -22,8 +22,8 @@ constexpr std::uint64_t low64(Uint128 value) { return static_cast<std::uint64_t>
 constexpr std::uint64_t high64(Uint128 value) { return static_cast<std::uint64_t>(value >> 64); }
 
 struct PolynomialKey {
-  std::uint64_t low = 0;   // r, clamped as in RFC 8439
-  std::uint64_t high = 0;  // a multiple of 4
+  std::uint64_t low = 0;   // lower limb of r, clamped as in RFC 8439
+  std::uint64_t high = 0;  // upper limb of r, a multiple of 4
 };
 
 /// Poly1305 over 16-byte values, without its final addition.
@@ -37,17 +37,17 @@ class Polynomial {
     multiply(low64(low), low64(high), top_ + high64(high) + 1);
   }
 
-  /// The sum modulo 2^130 - 5, then modulo 2^128.
+  /// The value modulo 2^130 - 5, then modulo 2^128.
   Block result() const {
     const Uint128 sum = Uint128{low_} + 5;
     const Uint128 middle = Uint128{high_} + high64(sum);
-    const bool wrapped = top_ + high64(middle) >= 4;  // at least the modulus
+    const bool wrapped = top_ + high64(middle) >= 4;  // the value is at least the modulus
     return wrapped ? Block{low64(sum), low64(middle)} : Block{low_, high_};
   }
 
  private:
-  // (low, high, top) * r: since 2^130 = 5, a multiple 4m of 4 at 2^128 equals 5m at 1, hence
-  // folded_ = 5/4 of r's upper limb. top stays below 8, so nothing overflows.
+  // Multiplies (low, high, top) by r. Since 2^130 = 5, a multiple 4m of 4 at 2^128 equals 5m at 1,
+  // hence folded_ = 5/4 of r's upper limb; top stays below 8, so nothing overflows.
   void multiply(std::uint64_t low, std::uint64_t high, std::uint64_t top) {
     const Uint128 at0 = Uint128{low} * key_.low + Uint128{high} * folded_;
     const Uint128 at1 = Uint128{low} * key_.high + Uint128{high} * key_.low + top * folded_;
@@ -142,7 +142,7 @@ Block hash_block(const IntegrityKernels& kernels, const TagKey& key, std::byte* 
   return value;
 }
 
-/// H of a payload longer than one NH key.
+/// The value H of a payload that is longer than one NH block.
 template <bool kCopy>
 Block hash_blocks(const IntegrityKernels& kernels, const TagKey& key, std::byte* destination,
                   std::span<const std::byte> payload) {
@@ -171,8 +171,7 @@ Block hash_payload(const IntegrityKernels& kernels, const TagKey& key, std::byte
 template <bool kCopy>
 std::uint64_t keyed_tag(const IntegrityKernels& kernels, const TagKey& key, std::byte* destination,
                         const std::byte* header, std::span<const std::byte> payload) {
-  // The header's encryption comes first: it has a long latency and few instructions, so NH overlaps
-  // it.
+  // The header is encrypted first: AES has a long latency and few instructions, so NH overlaps it.
   const Block mask = kernels.encrypt(key.aes, load_word<Block>(header));
   const Block hash = hash_payload<kCopy>(kernels, key, destination, payload);
   return kernels.encrypt(key.aes, {mask.first ^ hash.first, mask.second ^ hash.second}).first;

@@ -41,12 +41,12 @@ inline constexpr std::size_t kIntegrityHeaderBytes = 16;
 /// key, and no call allocates.
 class Integrity {
  public:
-  /// Keyed tags under a subkey of `secret` (16 to 32 bytes) for `context`, the communicator's
-  /// identifier. The secret is not stored. Fails with invalid_argument for a secret of another
-  /// size, and with internal if libcrypto cannot derive keys.
+  /// Keyed tags under a key derived from `secret` (16 to 32 bytes) and `context`, the
+  /// communicator's identifier; the secret is not stored. Fails with invalid_argument for a secret
+  /// of another size, and with internal if libcrypto cannot derive keys.
   static Result<Integrity> keyed(std::span<const std::byte> secret, std::uint64_t context);
 
-  /// CRC-32C checksums.
+  /// Integrity words that are CRC-32C checksums, without a key.
   static Integrity crc();
 
   IntegrityKind kind() const;
@@ -55,20 +55,20 @@ class Integrity {
   /// "crc32c/portable".
   const char* implementation() const;
 
-  /// The integrity word of the kIntegrityHeaderBytes at `header` and of `payload`.
+  /// The integrity word over the kIntegrityHeaderBytes at `header` and over `payload`.
   std::uint64_t tag(const std::byte* header, std::span<const std::byte> payload) const;
 
-  /// Computes the same word and copies `payload` to `destination` in one pass. The two must not
-  /// overlap, and nothing else is written. The bytes are copied even if the word turns out wrong;
-  /// the caller must then discard them.
+  /// Computes the integrity word and copies `payload` to `destination` in one pass; the two must
+  /// not overlap. The bytes are copied even if the word turns out wrong, so the caller must then
+  /// discard them.
   std::uint64_t copy_and_tag(std::byte* destination, const std::byte* header,
                              std::span<const std::byte> payload) const;
 
-  /// The implementations of `kind` that this processor runs, fastest first.
+  /// Names of the implementations of `kind` that this processor can run, fastest first.
   static std::vector<std::string_view> implementations(IntegrityKind kind);
 
-  /// The same object with the named implementation, for tests and measurements. Fails with
-  /// unsupported if implementations(kind()) does not list the name.
+  /// A copy that uses the named implementation, for tests and measurements. Fails with unsupported
+  /// if implementations(kind()) does not list the name.
   Result<Integrity> with_implementation(std::string_view name) const;
 
  private:

@@ -17,8 +17,8 @@ constexpr std::uint8_t times_x(std::uint8_t value) {
   return static_cast<std::uint8_t>((value << 1) ^ ((value & 0x80) != 0 ? 0x1b : 0));
 }
 
-/// The substitution box: the inverse in GF(2^8), then an affine map. `element` runs through all
-/// powers of 3 and `inverse` through those of 1/3, so each is always the inverse of the other.
+/// The substitution box of AES: the inverse in GF(2^8), then an affine map. `element` runs through
+/// all powers of 3 and `inverse` through those of 1/3, so each is always the inverse of the other.
 constexpr std::array<std::uint8_t, 256> make_substitution() {
   std::array<std::uint8_t, 256> table{};
   std::uint8_t element = 1;
@@ -73,8 +73,8 @@ Block aes_encrypt_portable(const AesKey& key, Block block) {
 
 #if defined(__x86_64__)
 
-// SSE4.1 is used only to move words between register files directly. Through memory, the load of
-// two stores would stall for longer than half an encryption.
+// SSE4.1 serves only to move words between register files directly. Through memory, the load after
+// two stores would stall for more than half the time of an encryption.
 __attribute__((target("aes,sse4.1"))) Block aes_encrypt_aesni(const AesKey& key, Block block) {
   const auto* const rounds = reinterpret_cast<const __m128i*>(key.rounds.data());
   __m128i state = _mm_cvtsi64_si128(static_cast<long long>(block.first));

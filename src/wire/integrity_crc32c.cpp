@@ -11,16 +11,16 @@
 namespace tutti::wire {
 namespace {
 
-constexpr std::uint32_t kPolynomial = 0x82f6'3b78;  // reflected
+constexpr std::uint32_t kPolynomial = 0x82f6'3b78;  // generator polynomial of CRC-32C, reflected
 
-/// A remainder times x. The top coefficient of a reflected polynomial is its lowest bit.
+/// Multiplies a remainder by x. The top coefficient of a reflected polynomial is its lowest bit.
 constexpr std::uint32_t times_x(std::uint32_t remainder) {
   return (remainder >> 1) ^ ((remainder & 1) != 0 ? kPolynomial : 0);
 }
 
 using ByteTable = std::array<std::uint32_t, 256>;
 
-/// Table d holds the remainder of each byte followed by d zero bytes.
+/// Table d holds, for each byte, its remainder when d zero bytes follow.
 constexpr std::array<ByteTable, 8> make_byte_tables() {
   std::array<ByteTable, 8> tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
@@ -70,7 +70,7 @@ constexpr std::size_t kMaximumLaneBytes = 1024;
 /// the multiplication and the reduction by the crc32 instruction add.
 constexpr auto make_shifts() {
   std::array<std::uint32_t, 2 * kMaximumLaneBytes / kLaneUnit + 1> shifts{};
-  std::uint32_t power = 0x8000'0000;  // 1
+  std::uint32_t power = 0x8000'0000;  // the polynomial 1, reflected
   for (int exponent = 0; exponent < 8 * 16 - 33; ++exponent) power = times_x(power);
   for (std::size_t units = 1; units < shifts.size(); ++units) {
     shifts[units] = power;
@@ -102,7 +102,8 @@ __attribute__((target("sse4.2"), always_inline)) inline std::uint64_t advance_un
   return _mm_crc32_u64(state, load_word<std::uint64_t>(source + at + sizeof(std::uint64_t)));
 }
 
-// Three lanes at once: the instruction has a latency of three cycles and a throughput of one.
+// Three lanes run at once, because the crc32 instruction has a latency of three cycles and a
+// throughput of one.
 template <bool kCopy>
 __attribute__((target("sse4.2,pclmul"))) std::uint64_t crc_lanes(std::uint64_t state,
                                                                  std::byte* destination,
@@ -124,7 +125,8 @@ __attribute__((target("sse4.2,pclmul"))) std::uint32_t crc_sse42(std::uint32_t s
                                                                  std::byte* destination,
                                                                  const std::byte* source,
                                                                  std::size_t size) {
-  constexpr std::size_t kWorthLanes = 12 * kLaneUnit;  // below this, joining the lanes costs more
+  constexpr std::size_t kWorthLanes = 12 * kLaneUnit;  // payload bytes below which joining three
+                                                       // lanes costs more than it saves
   std::uint64_t state = state32;
   std::size_t at = 0;
   while (size - at >= kWorthLanes) {

@@ -18,10 +18,11 @@ static_assert(std::endian::native == std::endian::little, "words are loaded as t
 inline constexpr std::size_t kNhGroupBytes = 32;
 /// One NH key covers a block; a payload of at most this size needs no polynomial step.
 inline constexpr std::size_t kNhBlockBytes = 2048;
-/// The second pass uses the key shifted by one group.
+/// An NH key is one group longer than a block, because the second pass uses it shifted by one
+/// group.
 inline constexpr std::size_t kNhKeyBytes = kNhBlockBytes + kNhGroupBytes;
 
-/// 16 bytes as two words: the sums of both NH passes, a polynomial's value or an AES block.
+/// 16 bytes as two words: the sums of both NH passes, a polynomial's value, or an AES block.
 struct Block {
   std::uint64_t first = 0;
   std::uint64_t second = 0;
@@ -37,23 +38,24 @@ struct AesKey {
 
 AesKey expand_aes_key(std::span<const std::byte, kAesKeyBytes> key);
 
-/// AES of one block. The portable version looks up secret bytes in a table of 256 bytes.
+/// Encrypts one block by AES. The portable version looks up secret bytes in a table of 256 bytes.
 using EncryptFunction = Block (*)(const AesKey& key, Block block);
 Block aes_encrypt_portable(const AesKey& key, Block block);
 #if defined(__x86_64__)
 Block aes_encrypt_aesni(const AesKey& key, Block block);
 #endif
 
-/// NH of `groups` whole groups at `source`. The copying version also writes them to `destination`,
-/// which the other ignores. `key` is aligned to a group and has one group more than `source`.
+/// Computes NH of `groups` whole groups at `source`; the copying version also writes them to
+/// `destination`, which the other ignores. `key` is aligned to a group and is one group longer than
+/// `source`.
 using NhFunction = Block (*)(const std::byte* key, std::byte* destination, const std::byte* source,
                              std::size_t groups);
 
-/// A CRC-32C register advanced over `size` bytes, neither initialised nor inverted here.
+/// Advances a CRC-32C register over `size` bytes; the caller initialises and inverts it.
 using CrcFunction = std::uint32_t (*)(std::uint32_t state, std::byte* destination,
                                       const std::byte* source, std::size_t size);
 
-/// One implementation; the functions of the other kind are null.
+/// One implementation of integrity words; the functions of the other kind are null.
 struct IntegrityKernels {
   const char* name;
   IntegrityKind kind;
@@ -65,7 +67,7 @@ struct IntegrityKernels {
   CrcFunction crc_copy;
 };
 
-/// Implementations of a kind, fastest first; the last one runs on every processor.
+/// The implementations of a kind, fastest first; the last one runs on every processor.
 std::span<const IntegrityKernels> nh_kernels();
 std::span<const IntegrityKernels> crc_kernels();
 

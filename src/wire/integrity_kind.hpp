@@ -6,8 +6,8 @@
 namespace tutti::wire {
 
 enum class IntegrityKind : std::uint8_t {
-  keyed_tag,  ///< proof that the sender knows the secret and no bit changed
-  crc32c,     ///< CRC-32C of header and payload in 64 bits; detects accidental damage only
+  keyed_tag,  ///< proof that the sender knows the secret and that no bit changed
+  crc32c,     ///< CRC-32C of header and payload in 64 bits; detects only accidental damage
 };
 
 }  // namespace tutti::wire

@@ -77,7 +77,7 @@ TUTTI_AVX2 std::uint64_t sum_lanes256(__m256i lanes) {
       _mm_add_epi64(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256(lanes, 1)));
 }
 
-// Adds both passes over one group to `first` and `second`.
+// Adds both NH passes over one group to the sums `first` and `second`.
 template <bool kCopy>
 TUTTI_AVX2 void add_group(__m256i& first, __m256i& second, const std::byte* key,
                           std::byte* destination, const std::byte* source, std::size_t at) {
@@ -89,8 +89,8 @@ TUTTI_AVX2 void add_group(__m256i& first, __m256i& second, const std::byte* key,
 
 #undef TUTTI_AVX2
 
-// Four groups per iteration with two pairs of sums, so that no addition waits for the one before
-// it.
+// Each iteration takes four groups with two pairs of sums, so that no addition waits for the one
+// before it.
 template <bool kCopy>
 __attribute__((target("avx2"))) Block nh_avx2(const std::byte* key, std::byte* destination,
                                               const std::byte* source, std::size_t groups) {

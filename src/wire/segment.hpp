@@ -1,15 +1,15 @@
-// The header of a segment: one datagram of a UC message, which carries a chunk ([Khalilov24] 5.2).
+// The header of a UC fragment: one datagram of a UC message, which is a chunk ([Khalilov24] 5.2).
 //
 //   +-----------------------------------+
-//   |  header of the message, 24 bytes  |  wire/header.hpp, kind `message`, equal in all segments;
+//   |  header of the message, 24 bytes  |  wire/header.hpp, kind `message`, equal in all fragments;
 //   |                                   |  its tag covers the payload of the whole message
 //   +-----------------------------------+
-//   |              offset               |  offset of this segment's payload in the message
+//   |              offset               |  offset of this fragment's payload
 //   +-----------------------------------+
 //   |           message bytes           |
 //   +-----------------------------------+
 //
-// The tag does not cover the last two fields: a segment placed wrongly makes the message's tag
+// The tag does not cover the last two fields: a fragment placed wrongly makes the message's tag
 // fail.
 #pragma once
 
@@ -23,24 +23,26 @@
 namespace tutti::wire {
 
 inline constexpr std::size_t kSegmentHeaderBytes = kHeaderBytes + 8;
-/// Largest message, segment headers included: the kernel's limit for one segmented send.
+/// Size of the largest UC message with the headers of its fragments: the kernel's limit for one
+/// segmented send.
 inline constexpr std::size_t kMaxMessageBytes = 65507;
 
 struct Segment {
   Header message;
   std::uint32_t offset = 0;
-  std::uint32_t bytes = 0;  ///< size of this segment's payload
+  std::uint32_t bytes = 0;  ///< payload bytes of this fragment
   std::uint32_t message_bytes = 0;
 
   bool begins() const { return offset == 0; }
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 
-/// Writes the header of 32 bytes; the first 24 are the message's.
+/// Writes the header of a fragment, 32 bytes; the first 24 are the header of the message.
 void encode(const Segment& segment, std::byte* out);
 
-/// Decodes the header of a segment with `payload_bytes` of payload, which need not be received yet.
-/// Nothing if it is no segment, is empty, or does not lie within a message of allowed size.
+/// Decodes the header of a fragment with `payload_bytes` of payload, of which only the header need
+/// have been received. Nothing if it is not a fragment, is empty, or does not lie within a message
+/// of allowed size.
 std::optional<Segment> decode_segment(std::span<const std::byte> header, std::size_t payload_bytes);
 
 }  // namespace tutti::wire

@@ -182,7 +182,7 @@ class HostDevice(unittest.TestCase):
                              of_rank=lambda rank: {"TUTTI_HIERARCHY": "groups" if rank == 1 else "leaders"}):
             text = rank.end()
             self.assertEqual(rank.process.returncode, 3, text)
-            self.assertIn("how hosts are joined (the option hierarchy, or TUTTI_HIERARCHY)", text)
+            self.assertIn("the hierarchy of hosts (the option hierarchy, or TUTTI_HIERARCHY)", text)
         for rank in self.job(2, "allgather", "8", "10", of_rank=lambda rank: {"TUTTI_HIERARCHY": "leaders=0"}):
             text = rank.end()
             self.assertEqual(rank.process.returncode, 3, text)

@@ -82,7 +82,7 @@ TEST(BootstrapDetect, RefusesHalfSetEnvironments) {
   EXPECT_TRUE(names(refusal({{"PMI_FD", "7"}}), {"PMI_RANK", "PMI_SIZE"}));
   EXPECT_TRUE(names(refusal({{"OMPI_COMM_WORLD_RANK", "0"}}), {"OMPI_COMM_WORLD_SIZE is not"}));
   EXPECT_TRUE(names(refusal({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}}),
-                    {"PMIx is not at hand", "MASTER_ADDR is not set"}));
+                    {"PMIx cannot be used", "MASTER_ADDR is not set"}));
   EXPECT_TRUE(names(refusal({{"SLURM_PROCID", "0"}, {"SLURM_STEP_ID", "0"}}),
                     {"SLURM_PROCID is set", "SLURM_NTASKS is not"}));
   EXPECT_TRUE(names(refusal({{"SLURM_PROCID", "0"}, {"SLURM_STEP_ID", "0"}, {"SLURM_NTASKS", "2"}}),
@@ -162,7 +162,7 @@ TEST(BootstrapDetect, JobsWithDifferentRunIdsDoNotMix) {
         .status()
         .message();
   });
-  EXPECT_TRUE(names(messages[0], {"rank 1 did not come"})) << messages[0];
+  EXPECT_TRUE(names(messages[0], {"rank 1 did not join"})) << messages[0];
   EXPECT_TRUE(names(messages[1], {"another job", "TUTTI_RUN_ID"})) << messages[1];
 }
 

@@ -159,7 +159,7 @@ TEST(BootstrapRendezvous, TimesOutByItsOwnClock) {
   EXPECT_EQ(job.take_messages().size(), 1u);
   EXPECT_TRUE(job.failed());
   const auto late = job.hello(hello_of(2, 4), now + std::chrono::seconds(61));
-  EXPECT_EQ(late.why.message(), "ranks 1-3 did not come to here within 60 s");
+  EXPECT_EQ(late.why.message(), "ranks 1-3 did not join at here within 60 s");
 }
 
 TEST(BootstrapRendezvous, Hello_withoutTimeLeft_isRefusedAlone) {
@@ -168,8 +168,8 @@ TEST(BootstrapRendezvous, Hello_withoutTimeLeft_isRefusedAlone) {
   const auto late = job.hello(hello_of(1, 7, 0), now);
   EXPECT_EQ(late.admission, Rendezvous::Admission::refused);
   EXPECT_EQ(late.why.to_string(),
-            "timeout: rank 1 came to here after its time-out of 60 s had passed: start it earlier, "
-            "or give it a longer time-out");
+            "timeout: rank 1 reached here after its timeout of 60 s had passed: start it earlier, "
+            "or give it a longer timeout");
   EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
   EXPECT_EQ(job.hello(hello_of(1, 2), now).admission, Rendezvous::Admission::joined);
   EXPECT_EQ(job.take_messages().size(), 2u);
@@ -209,7 +209,7 @@ TEST(BootstrapRendezvous, RankThatTimesOutBeforeTheJobBegins_failsAloneAndMayCom
   EXPECT_TRUE(told[0].ends);
   const Bytes& frame = *told[0].frame;
   EXPECT_EQ(decode_failed(std::span(frame).subspan(kFrameHeaderBytes)).message(),
-            "rank 3 did not come to here within 60 s");
+            "rank 3 did not join at here within 60 s");
   EXPECT_FALSE(job.failed());
   EXPECT_EQ(job.next_deadline(), now + seconds(60));
   EXPECT_EQ(job.hello(hello_of(1, 4), now + seconds(6)).admission, Rendezvous::Admission::joined);
@@ -229,8 +229,8 @@ TEST(BootstrapRendezvous, Rank0sTimeOut_namesTheRanksThatGaveUp_whereAllCame) {
   const auto told = job.take_messages();
   ASSERT_EQ(told.size(), 2u);
   EXPECT_EQ(decode_failed(std::span(*told[0].frame).subspan(kFrameHeaderBytes)).message(),
-            "rank 1 came to here but did not wait until all ranks were there, within 60 s: give "
-            "all ranks the same time-out");
+            "rank 1 joined at here but did not wait until all ranks had joined, within 60 s: give "
+            "all ranks the same timeout");
 }
 
 /// A running store of `size` ranks, and raw connections to it.
@@ -332,7 +332,7 @@ TEST_F(LiveStore, ServesItsJobAmongStrangers) {
 TEST_F(LiveStore, Hello_withoutTimeLeft_doesNotEndTheJob) {
   EXPECT_EQ(failure_in(answer_to(encode(hello_of(1, 2, 0)))).code(), Code::timeout);
   EXPECT_EQ(failure_in(answer_to(encode(hello_of(1, 2, 1)))).message(),
-            "rank 0 did not come to the store within 60 s");
+            "rank 0 did not join at the store within 60 s");
   EXPECT_EQ(no_problems(2), problems_of_the_job());
 }
 
@@ -362,7 +362,7 @@ TEST(BootstrapRank, ServerThatIsNoStoreIsReported) {
   const auto made = connect_store(std::move(options));
   web_server.join();
   EXPECT_EQ(made.status().code(), Code::invalid_argument);
-  EXPECT_NE(made.status().message().find("is no bootstrap store"), std::string::npos)
+  EXPECT_NE(made.status().message().find("is not a bootstrap store"), std::string::npos)
       << made.status().message();
 }
 

@@ -133,7 +133,7 @@ TEST(BootstrapStore, NamesTheRanksThatDidNotCome) {
   for (const Status& status : problems) {
     EXPECT_EQ(status.code(), Code::timeout);
     EXPECT_EQ(status.message(),
-              "ranks 2, 3, 5-7 did not come to 127.0.0.1:" + std::to_string(port) + " within 2 s");
+              "ranks 2, 3, 5-7 did not join at 127.0.0.1:" + std::to_string(port) + " within 2 s");
   }
 }
 
@@ -148,7 +148,7 @@ TEST(BootstrapStore, RankWithAShortTimeOut_failsAlone_andTheOthersNameTheMissing
       << problems[1].message();
   for (const std::size_t rank : {0, 2}) {
     EXPECT_EQ(problems[rank].to_string(),
-              "timeout: rank 3 did not come to " + store + " within 2 s");
+              "timeout: rank 3 did not join at " + store + " within 2 s");
   }
 }
 
@@ -227,7 +227,7 @@ TEST(BootstrapStore, RefusesASecondProcessWithTheSameRank) {
     const std::uint32_t ranks[] = {0, 1, 1};
     return connect_store(store_options(port, ranks[i], 3, kPatience)).status().message();
   });
-  const std::string twice = "rank 1 came twice to 127.0.0.1:" + std::to_string(port) +
+  const std::string twice = "rank 1 joined twice at 127.0.0.1:" + std::to_string(port) +
                             ": give every process a rank of its own";
   EXPECT_EQ((problems[1] == twice) + (problems[2] == twice), 1);
 }
@@ -239,7 +239,7 @@ TEST(BootstrapStore, RefusesAnotherSizeAndAnotherJob) {
     if (rank == 2) options.token = make_job_token("another job");
     return connect_store(std::move(options)).status().message();
   });
-  EXPECT_NE(problems[0].find("ranks 1, 2 did not come"), std::string::npos) << problems[0];
+  EXPECT_NE(problems[0].find("ranks 1, 2 did not join"), std::string::npos) << problems[0];
   EXPECT_NE(problems[1].find("rank 1 counts 4 ranks"), std::string::npos) << problems[1];
   EXPECT_NE(problems[2].find("belongs to another job"), std::string::npos) << problems[2];
 }
@@ -324,7 +324,7 @@ TEST(BootstrapFile, NamesTheRanksThatDidNotCome) {
   const auto made = meet_in_directory({directory.path(), "r", Rank{1}, 4, kShort});
   EXPECT_EQ(made.status().code(), Code::timeout);
   EXPECT_EQ(made.status().message(),
-            "ranks 0, 2, 3 did not come to " + directory.path() + " (run r) within 300 ms");
+            "ranks 0, 2, 3 did not join at " + directory.path() + " (run r) within 300 ms");
   EXPECT_EQ(directory.count(), 0u);
 }
 

@@ -131,7 +131,7 @@ TEST(PackedJson, Size_beyondLimit_isRefused) {
   ASSERT_EQ(at_limit.size(), runtime::kMaxPackedBytes);
   EXPECT_TRUE(runtime::unpack(at_limit).ok());
   const Packed beyond = pack(Json::array({std::string(kLongest - kTextHeaderBytes + 1, 'x')}));
-  expect_refused_by_all_decoders(beyond, "it has 65537 bytes, at most 65536 are allowed");
+  expect_refused_by_all_decoders(beyond, "it has 65537 bytes: at most 65536 are allowed");
 }
 
 TEST(PackedJson, DamagedBytes_areRefused) {
@@ -168,7 +168,7 @@ TEST(PeerOptions, HostileContribution_failsCreation_andNamesItsRank) {
   hostile.join();
   ASSERT_FALSE(created.ok());
   EXPECT_EQ(created.status().message(),
-            "rank 1: the greeting is damaged: it nests deeper than 4 levels");
+            "rank 1: the peer options are damaged: it nests deeper than 4 levels");
 }
 
 }  // namespace

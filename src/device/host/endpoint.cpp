@@ -9,12 +9,13 @@ namespace tutti::device::host {
 
 namespace {
 
-// Data that ranks may send ahead of a rank that has not called yet.
+// Bytes that other ranks may multicast before this rank has begun the collective.
 constexpr std::uint64_t kReceiveWindowBytes = 8 << 20;
 constexpr std::uint32_t kSendBatchChunks = 8;
 constexpr std::uint32_t kFrameDataBytes = 16 * 1024;
 constexpr std::uint32_t kMaxSubgroups = 256;
-// Shared memory loses nothing, so a late answer only means that the peer has not polled yet.
+// Shared memory loses nothing, so a late answer only means that the peer has not polled yet. Hence
+// this long first timeout.
 constexpr Nanoseconds kPatience{50'000'000};
 
 rc::RcConfig make_config(const EndpointOptions& options, const SegmentShape& shape) {
@@ -30,12 +31,12 @@ rc::RcConfig make_config(const EndpointOptions& options, const SegmentShape& sha
 
 Result<std::unique_ptr<Endpoint>> HostEndpoint::open(const EndpointOptions& options) {
   if (options.subgroups == 0 || options.subgroups > kMaxSubgroups) {
-    return failure(Code::invalid_argument, "{} subgroups: give 1 to {}", options.subgroups,
-                   kMaxSubgroups);
+    return failure(Code::invalid_argument, "{} subgroups are not possible: give 1 to {}",
+                   options.subgroups, kMaxSubgroups);
   }
   if (options.local_ranks.size() != options.size) {
     return failure(Code::unsupported,
-                   "shared memory reaches only {} of the {} ranks, those of this host; use the "
+                   "shared memory reaches only {} of the {} ranks, those of this host: use the "
                    "device ip",
                    options.local_ranks.size(), options.size);
   }
@@ -77,7 +78,8 @@ std::string HostEndpoint::description() const {
 
 Status HostEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
   if (addresses.size() != peers_.size()) {
-    return failure(Code::invalid_argument, "{} addresses for {} ranks", addresses.size(),
+    return failure(Code::invalid_argument,
+                   "{} addresses are given for {} ranks: give one for each rank", addresses.size(),
                    peers_.size());
   }
   for (std::uint32_t r = 0; r < addresses.size(); ++r) {
@@ -127,7 +129,7 @@ void HostEndpoint::rise() {
 }
 
 void HostEndpoint::receive(Instant now, Rank rank, Peer& peer) {
-  // Bounded, so that one peer cannot occupy the caller.
+  // The number of frames is bounded, so that one peer cannot occupy the caller.
   constexpr int kMaxFrames = 64;
   for (int i = 0; i < kMaxFrames; ++i) {
     const std::span<const std::byte> frame = peer.in.front();
@@ -196,8 +198,8 @@ bool HostEndpoint::prepare_wait() {
 }
 
 Instant HostEndpoint::next_deadline() const {
-  // Nothing is lost in shared memory, so only a wait for a peer needs a timer. A delayed ACK that
-  // no rank waits for is sent by the next poll.
+  // Nothing is lost in shared memory, so a timer is needed only while this rank waits for a peer. A
+  // delayed ACK for which no rank waits is sent by the next poll.
   Instant deadline = kNever;
   for (const Rank rank : channels_.open()) {
     const rc::RcChannel& one = channels_.at(rank);

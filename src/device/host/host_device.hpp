@@ -1,5 +1,6 @@
-// The `host` device: ranks of one host, connected by shared memory. A multicast chunk is written
-// once into a ring that all others read; reliable connections use one ring for each pair of ranks.
+// The `host` device: ranks of one host, connected by shared memory. A sender writes a multicast
+// chunk once into a ring that all other ranks read; reliable connections use one ring for each
+// ordered pair of ranks.
 #pragma once
 
 #include <memory>
@@ -12,7 +13,8 @@ namespace tutti::device::host {
 class HostDevice final : public Device {
  public:
   std::string name() const override { return "host"; }
-  /// All ranks must be processes or threads of one user on one host and see each other's /proc.
+  /// Opens an endpoint. All ranks must be processes or threads of one user on one host and see each
+  /// other's /proc.
   Result<std::unique_ptr<Endpoint>> open(const EndpointOptions& options) override;
 };
 

@@ -37,7 +37,8 @@ Result<std::uint32_t> HostMulticastQueuePair::post(const ChunkRun& run) {
   std::uint32_t accepted = 0;
   for (std::size_t at = 0; at < run.data.size(); at += run.chunk_bytes) {
     if (!has_room()) {
-      // The flag is set before room is checked again, so a reader that makes room later wakes us.
+      // The flag is set before the room is checked again, so a reader that makes room later wakes
+      // this rank.
       own().head().wants_room.store(1, std::memory_order_seq_cst);
       if (!has_room()) {
         ++counters_.send_queue_full;
@@ -54,7 +55,7 @@ Result<std::uint32_t> HostMulticastQueuePair::post(const ChunkRun& run) {
     ++counters_.multicast_datagrams_sent;
     counters_.multicast_bytes_sent += bytes;
   }
-  // Do not wake readers if nothing was published: two ranks with full rings would wake each other
+  // Readers are not woken if nothing was published: two ranks with full rings would wake each other
   // for as long as one of them is slow.
   if (accepted == 0) return 0u;
   for (const Source& one : sources_) {
@@ -64,7 +65,7 @@ Result<std::uint32_t> HostMulticastQueuePair::post(const ChunkRun& run) {
 }
 
 Status HostMulticastQueuePair::post_probe(std::uint32_t attempt) {
-  // A full ring already holds a probe, or chunks, which prove membership too.
+  // A full ring already holds a probe, or chunks, which also prove membership.
   if (!has_room()) return {};
   write_head({.epoch = attempt, .probe = 1});
   publish();
@@ -78,7 +79,7 @@ std::size_t HostMulticastQueuePair::poll(std::span<ReceivedChunk> chunks) {
     filled += poll_source(source, chunks.subspan(filled));
     if (filled == chunks.size()) break;
   }
-  // If only probes arrived, the caller has nothing to release.
+  // If only probes arrived, the caller has no chunk to release.
   if (filled == 0) release();
   return filled;
 }

@@ -1,5 +1,5 @@
-// Multicast among the ranks of one host: the sender copies a chunk into its ring and each receiver
-// copies it out. Nothing is lost; a full ring exerts backpressure.
+// Multicast among the ranks of one host: the sender copies a chunk into its ring, and each receiver
+// copies the chunk out. Nothing is lost, because a full ring exerts backpressure.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace tutti::device::host {
 
 class HostMulticastQueuePair final : public MulticastQueuePair {
  public:
-  /// `segments`: of all ranks, in rank order; must outlive this. Used only after `connect`.
+  /// `segments` has those of all ranks, in rank order, and must outlive this object. It is used
+  /// only after `connect`.
   HostMulticastQueuePair(Rank me, std::uint32_t subgroup, std::span<const Segment> segments)
       : me_(me), subgroup_(subgroup), segments_(segments) {}
   void connect();
@@ -25,15 +26,15 @@ class HostMulticastQueuePair final : public MulticastQueuePair {
   void release() override;
   Status post_probe(std::uint32_t attempt) override;
 
-  /// True if there is something to poll.
+  /// True if `poll` would find something.
   bool pending() const;
-  /// The ranks whose probes arrived since the last call.
+  /// Returns the ranks whose probes have arrived since the last call.
   std::vector<Rank> take_probes() { return std::exchange(probes_, {}); }
   std::uint32_t subgroup() const { return subgroup_; }
   void add_to(EndpointCounters& counters) const;
 
  private:
-  /// A peer's ring, and how far this rank has read it.
+  /// A peer's ring, and this rank's read position in it.
   struct Source {
     Rank rank = kNoRank;
     ChunkRing ring;
@@ -52,7 +53,7 @@ class HostMulticastQueuePair final : public MulticastQueuePair {
   std::span<const Segment> segments_;
   ChunkRing ring_;
   std::uint64_t written_ = 0;
-  std::uint64_t least_read_ = 0;  ///< position of the slowest reader, as last seen
+  std::uint64_t least_read_ = 0;  ///< position of the slowest reader, as last seen by this rank
   std::vector<Source> sources_;
   std::vector<Rank> probes_;
   EndpointCounters counters_;

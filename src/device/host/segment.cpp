@@ -18,7 +18,8 @@ namespace tutti::device::host {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x3174'736f'6874'7574;  // "tuthost1"
-// Small enough for a core's cache, and large enough for a rendezvous window if ranks are few.
+// The ring of frames is small enough for a core's cache and, if ranks are few, large enough for a
+// rendezvous window.
 constexpr std::size_t kFrameCapacityBytes = 256 * 1024;
 constexpr std::size_t kFrameCapacityOfManyBytes = 64 * 1024;
 constexpr std::uint32_t kFewRanks = 16;
@@ -35,15 +36,16 @@ std::span<std::byte> map(int file, std::size_t bytes) {
   return {static_cast<std::byte*>(memory), bytes};
 }
 
-/// Opens a descriptor of another process of this user.
+/// Opens for this process a descriptor of another process of this user.
 Result<Descriptor> open_of(std::int32_t process, std::int32_t descriptor, int flags) {
   const std::string path = fmt::format("/proc/{}/fd/{}", process, descriptor);
   Descriptor opened(::open(path.c_str(), flags | O_CLOEXEC));
   if (opened.valid()) return opened;
-  return system_failure(errno,
-                        "opening {}, shared memory of a rank on this host (run all ranks as the "
-                        "same user, or use TUTTI_DEVICE=ip)",
-                        path);
+  return system_failure(
+      errno,
+      "opening {}, the shared memory of a rank on this host (run all ranks as the "
+      "same user, or use TUTTI_DEVICE=ip)",
+      path);
 }
 
 }  // namespace
@@ -73,8 +75,10 @@ std::vector<std::byte> SegmentAddress::encode() const {
 Result<SegmentAddress> SegmentAddress::decode(std::span<const std::byte> bytes) {
   SegmentAddress address;
   if (bytes.size() != sizeof address) {
-    return failure(Code::invalid_argument, "a shared memory address cannot have {} bytes",
-                   bytes.size());
+    return failure(
+        Code::invalid_argument,
+        "a shared memory address has {} bytes: use the same version of Tutti on all ranks",
+        bytes.size());
   }
   std::memcpy(static_cast<void*>(&address), bytes.data(), sizeof address);
   return address;
@@ -113,7 +117,7 @@ Result<Segment> Segment::create(const SegmentShape& shape) {
   segment.bell_in_ = Descriptor(bell[1]);
   SegmentHead& head = segment.head();
   if (::getrandom(&head.token, sizeof head.token, 0) != sizeof head.token) {
-    return system_failure(errno, "drawing the shared memory's token");
+    return system_failure(errno, "reading random bytes for the shared memory's token");
   }
   head.magic = kMagic;
   return segment;
@@ -126,7 +130,9 @@ Result<Segment> Segment::open(const SegmentAddress& address, const SegmentShape&
   if (!file) return file.status();
   const off_t bytes = ::lseek(file->get(), 0, SEEK_END);
   if (bytes != static_cast<off_t>(shape.bytes())) {
-    return failure(Code::invalid_argument, "shared memory of process {} has {} bytes, not {}",
+    return failure(Code::invalid_argument,
+                   "shared memory of process {} has {} bytes instead of {}: use one version and "
+                   "one configuration",
                    address.process, bytes, shape.bytes());
   }
   segment.memory_ = map(file->get(), shape.bytes());
@@ -134,10 +140,12 @@ Result<Segment> Segment::open(const SegmentAddress& address, const SegmentShape&
     return system_failure(errno, "mapping shared memory of process {}", address.process);
   }
   if (segment.head().magic != kMagic || segment.head().token != address.token) {
-    return failure(Code::invalid_argument, "shared memory of process {} belongs to another rank",
-                   address.process);
+    return failure(
+        Code::invalid_argument,
+        "shared memory of process {} belongs to another job or rank: start all ranks again",
+        address.process);
   }
-  // Opened for reading too, because writing to a rank that has ended must not raise SIGPIPE.
+  // The pipe is opened for reading, too: a write to a rank that has ended must not raise SIGPIPE.
   auto bell = open_of(address.process, address.bell, O_RDWR | O_NONBLOCK);
   if (!bell) return bell.status();
   segment.bell_in_ = std::move(*bell);
@@ -167,7 +175,8 @@ SlotShare Segment::slot_exchange() const {
 }
 
 bool Segment::wake(bool acknowledgement_only) const {
-  // Fence: either this rank sees that the owner sleeps, or the owner sees our store before it does.
+  // The fence ensures that this rank sees that the owner sleeps, or the owner sees this rank's
+  // store before it sleeps.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   constexpr auto kAwake = static_cast<std::uint32_t>(Sleep::awake);
   const std::uint32_t least = static_cast<std::uint32_t>(
@@ -187,7 +196,7 @@ bool Segment::wake_inline() const {
 }
 
 void Segment::ring() const {
-  // If the pipe is full, it is readable already.
+  // A write that fails because the pipe is full does no harm: the pipe is readable already.
   const std::byte one{1};
   (void)!::write(bell_in_.get(), &one, 1);
 }

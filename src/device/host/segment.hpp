@@ -1,5 +1,5 @@
-// The shared memory segment of one rank, which its peers on this host write and read. It has no
-// name in any file system and disappears with the last process that maps it.
+// The shared memory segment of one rank, which its peers on this host write and read. The segment
+// has no name in any file system and disappears with the last process that maps it.
 #pragma once
 
 #include <atomic>
@@ -16,19 +16,20 @@
 
 namespace tutti::device::host {
 
-/// The events that wake a sleeping rank.
+/// The state of a rank: awake, or asleep until one of these events.
 enum class Sleep : std::uint32_t {
   awake = 0,
-  for_work = 1,              ///< all but ACKs alone, for which nothing here waits
-  for_acknowledgements = 2,  ///< every event
+  for_work = 1,              ///< asleep; woken by all but ACKs for which no work at this rank waits
+  for_acknowledgements = 2,  ///< asleep; woken by every event
 };
 
-/// Numbers of ranks and subgroups; together with the constants, the layout of every segment.
+/// Numbers of ranks and subgroups, which together with the constants determine the layout of every
+/// segment.
 struct SegmentShape {
   std::uint32_t ranks = 0;
   std::uint32_t subgroups = 0;
 
-  /// Capacity of the ring from one rank to another.
+  /// Capacity in bytes of the frame ring from one rank to another.
   std::size_t frame_capacity_bytes() const;
   ChunkRingShape chunk_ring() const;
   std::size_t slots_offset() const;
@@ -39,25 +40,26 @@ struct SegmentHead {
   std::uint64_t magic = 0;
   std::uint64_t token = 0;  ///< random value that identifies this segment
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> sleep;
-  /// 1: the rank sleeps and waits for entries of a slot exchange.
+  /// 1 while the rank sleeps and waits for entries of a slot exchange.
   std::atomic<std::uint32_t> with_inline_engine;
   alignas(
-      kCacheLineBytes) std::atomic<std::uint32_t> wants_room;  ///< set by the chunk rings' writer
+      kCacheLineBytes) std::atomic<std::uint32_t> wants_room;  ///< 1: the writer of the chunk rings
+                                                               ///< waits for room
 };
 
 /// The location of a segment, carried in an endpoint's address.
 struct SegmentAddress {
   std::uint64_t token = 0;
   std::int32_t process = 0;
-  std::int32_t memory = -1;  ///< descriptor in that process, as is `bell`
+  std::int32_t memory = -1;  ///< descriptor number in that process, like `bell`
   std::int32_t bell = -1;
 
   std::vector<std::byte> encode() const;
   static Result<SegmentAddress> decode(std::span<const std::byte> bytes);
 };
 
-/// A mapping of one rank's segment, with its bell: a pipe that the owner can wait on together with
-/// other descriptors.
+/// A mapping of one rank's segment, with its bell: a pipe whose read end the owner can wait on
+/// together with other descriptors.
 class Segment {
  public:
   Segment() = default;
@@ -65,23 +67,24 @@ class Segment {
   Segment& operator=(Segment&& other) noexcept;
   ~Segment();
 
-  /// Creates the segment of this rank.
+  /// Creates the shared memory of this rank.
   static Result<Segment> create(const SegmentShape& shape);
-  /// Maps another rank's segment. The error names the /proc entry and the alternative.
+  /// Maps another rank's segment. An error names the /proc entry and the alternative.
   static Result<Segment> open(const SegmentAddress& address, const SegmentShape& shape);
 
   SegmentAddress address() const;
   SegmentHead& head() const { return *reinterpret_cast<SegmentHead*>(memory_.data()); }
-  /// The ring that `from` writes and the segment's owner reads.
+  /// The ring that rank `from` writes and the owner of the segment reads.
   std::span<std::byte> frames_from(Rank from) const;
   ChunkRing chunks(std::uint32_t subgroup) const;
   SlotShare slot_exchange() const;
 
-  /// Wakes the owner if it sleeps for such an event; returns true if it did. Call after publishing.
+  /// Wakes the owner if it sleeps for this kind of event; returns true if it did so. Call after
+  /// publishing.
   bool wake(bool acknowledgement_only) const;
-  /// Wakes the owner if it waits for slot exchange entries; returns true if it did.
+  /// Wakes the owner if it waits for slot exchange entries; returns true if it did so.
   bool wake_inline() const;
-  /// Owner only: empties the bell's pipe, so that it can ring again.
+  /// Empties the bell's pipe, so that the bell can ring again. Owner only.
   void silence_bell() const;
   int bell_descriptor() const { return bell_out_.get(); }
 
@@ -91,8 +94,8 @@ class Segment {
   SegmentShape shape_;
   std::span<std::byte> memory_;
   Descriptor file_;
-  Descriptor bell_out_;  ///< read end, of the owner
-  Descriptor bell_in_;   ///< write end
+  Descriptor bell_out_;  ///< read end of the bell, at its owner only
+  Descriptor bell_in_;   ///< write end of the bell
 };
 
 }  // namespace tutti::device::host

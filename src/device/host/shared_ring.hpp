@@ -27,7 +27,7 @@ struct alignas(kCacheLineBytes) SharedCount {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(sizeof(SharedCount) == kCacheLineBytes);
 
-/// The header of a frame ring.
+/// The header of a frame ring: how far it is written and read.
 struct FrameRingControl {
   SharedCount written;  ///< bytes written, by the only writer
   SharedCount read;     ///< bytes read, by the only reader
@@ -38,7 +38,8 @@ constexpr std::size_t frame_ring_bytes(std::size_t capacity_bytes) {
 }
 
 // A record is its length in 8 bytes and the frame, padded to a multiple of 8. Records do not wrap:
-// if one does not fit before the end of the ring, the rest is skipped, marked by the length kSkip.
+// if one does not fit before the end of the ring, the remaining bytes are skipped, marked by the
+// length kSkip.
 inline constexpr std::uint64_t kSkip = std::numeric_limits<std::uint64_t>::max();
 inline constexpr std::size_t kRecordHeadBytes = 8;
 
@@ -50,13 +51,14 @@ constexpr std::size_t record_bytes(std::size_t frame_bytes) {
 class FrameWriter {
  public:
   FrameWriter() = default;
-  /// `memory`: frame_ring_bytes(capacity), with a capacity that is a multiple of 8.
+  /// `memory` has frame_ring_bytes(capacity) bytes, with a capacity that is a multiple of 8.
   explicit FrameWriter(std::span<std::byte> memory)
       : control_(reinterpret_cast<FrameRingControl*>(memory.data())),
         bytes_(memory.subspan(sizeof(FrameRingControl))),
         written_(control_->written.value.load(std::memory_order_relaxed)) {}
 
-  /// Room for a frame, or null if the ring is full. The reader sees nothing before `commit`.
+  /// Returns room for a frame, or null if the ring is full. The reader sees the frame only after
+  /// `commit`.
   std::byte* reserve(std::size_t frame_bytes) {
     const std::size_t need = record_bytes(frame_bytes);
     const std::size_t at = written_ % bytes_.size();
@@ -85,7 +87,7 @@ class FrameWriter {
   FrameRingControl* control_ = nullptr;
   std::span<std::byte> bytes_;
   std::uint64_t written_ = 0;
-  std::uint64_t read_ = 0;  ///< reader's position, as last seen
+  std::uint64_t read_ = 0;  ///< reader's position, as last seen by the writer
 };
 
 /// The reading end of a frame ring.
@@ -97,8 +99,8 @@ class FrameReader {
         bytes_(memory.subspan(sizeof(FrameRingControl))) {}
 
   bool empty() const { return control_->written.value.load(std::memory_order_acquire) == read_; }
-  /// The next frame, valid until `pop`. Empty if there is no frame or the record is invalid
-  /// (`broken`).
+  /// The next frame, valid until `pop`. Empty if there is no frame or if its record is invalid (see
+  /// `broken`).
   std::span<const std::byte> front() {
     if (written_ == read_) written_ = control_->written.value.load(std::memory_order_acquire);
     // A writer is at most one ring ahead. A forged count could keep the loop below busy for ever.
@@ -120,7 +122,7 @@ class FrameReader {
     }
     return {};
   }
-  /// Returns the room of the frame from `front` to the writer.
+  /// Returns the room of the frame that `front` returned to the writer.
   void pop(std::size_t frame_bytes) {
     read_ += record_bytes(frame_bytes);
     control_->read.value.store(read_, std::memory_order_release);
@@ -132,11 +134,11 @@ class FrameReader {
   FrameRingControl* control_ = nullptr;
   std::span<std::byte> bytes_;
   std::uint64_t read_ = 0;
-  std::uint64_t written_ = 0;  ///< writer's position, as last seen
+  std::uint64_t written_ = 0;  ///< writer's position, as last seen by the reader
   bool broken_ = false;
 };
 
-/// The header of a chunk in a slot of a chunk ring.
+/// The header of a chunk, in its slot of a chunk ring.
 struct ChunkHead {
   std::uint32_t epoch = 0;
   std::uint32_t psn = 0;
@@ -144,7 +146,8 @@ struct ChunkHead {
   std::uint32_t probe = 0;  ///< 1: a membership probe, without payload
 };
 
-/// The layout of a chunk ring: a count of chunks written, a count read for each rank, the slots.
+/// The layout of a chunk ring: a count of chunks written, a count of chunks read for each rank, and
+/// the slots.
 struct ChunkRingShape {
   std::uint32_t ranks = 0;
   std::uint32_t slots = 0;
@@ -158,7 +161,7 @@ struct ChunkRingShape {
   std::size_t bytes() const { return slots_offset() + slots * slot_bytes(); }
 };
 
-/// One rank's chunk ring. That rank writes it; all others read it, each with its own count.
+/// One rank's chunk ring: that rank writes it, and all others read it, each with its own count.
 class ChunkRing {
  public:
   ChunkRing() = default;

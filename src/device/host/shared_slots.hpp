@@ -1,5 +1,5 @@
 // One rank's slots of a slot exchange in shared memory: the blocks of its last few exchanges, and
-// the last exchange that it has acknowledged.
+// the last exchange that this rank has acknowledged.
 //
 // A writer publishes a slot by a release store of the exchange's number, which readers poll. A
 // short block lies on the same cache line, and all these lines lie on one page. A slot is reused
@@ -17,7 +17,7 @@
 
 namespace tutti::device::host {
 
-/// The header of a slot, with the block if it has at most `kInlineBytes`.
+/// The header of a slot, followed by the block if this has at most `kInlineBytes`.
 struct alignas(kCacheLineBytes) SlotLine {
   static constexpr std::size_t kInlineBytes = 40;
 
@@ -38,7 +38,7 @@ class SlotShare {
 
   static constexpr std::size_t bytes() { return kBlocksOffset + kSlots * kBlockBytes; }
 
-  /// Last exchange that this rank has acknowledged.
+  /// The last exchange that this slot's rank has acknowledged.
   std::atomic<std::uint64_t>& acked() const {
     return reinterpret_cast<SharedCount*>(memory_.data())->value;
   }
@@ -46,7 +46,7 @@ class SlotShare {
     std::byte* const lines = &memory_[sizeof(SharedCount)];
     return reinterpret_cast<SlotLine*>(lines)[exchange % kSlots];
   }
-  /// The memory of the block of an exchange.
+  /// The memory in which the block of an exchange is published.
   std::byte* block(std::uint64_t exchange, std::size_t bytes) const {
     if (bytes <= SlotLine::kInlineBytes) return line(exchange).block.data();
     return &memory_[kBlocksOffset + exchange % kSlots * kBlockBytes];

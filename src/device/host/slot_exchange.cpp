@@ -38,7 +38,7 @@ void HostSlotExchange::publish() {
   }
 }
 
-/// Null if the entry has not arrived yet.
+/// The entry of `rank` in this exchange; null if it has not arrived yet.
 const SlotLine* HostSlotExchange::line_of(Rank rank) const {
   const SlotLine& line = shares_[index(rank)].line(number());
   return line.exchange.load(std::memory_order_acquire) == number() ? &line : nullptr;
@@ -47,7 +47,7 @@ const SlotLine* HostSlotExchange::line_of(Rank rank) const {
 std::optional<SlotEntry> HostSlotExchange::entry_of(Rank rank) {
   const SlotLine* const line = line_of(rank);
   if (line == nullptr) return std::nullopt;
-  // A faulty peer may announce any size; never read beyond its slot.
+  // A faulty peer may announce any size, so a block is never read beyond its slot.
   const ExchangeHeader theirs = line->header;
   const std::size_t bytes = std::min<std::size_t>(theirs.block_bytes, SlotShare::kBlockBytes);
   return SlotEntry{rank, theirs, {shares_[index(rank)].block(number(), bytes), bytes}};

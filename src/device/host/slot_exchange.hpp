@@ -14,7 +14,8 @@ namespace tutti::device::host {
 
 class HostSlotExchange final : public SlotExchange {
  public:
-  /// `segments`: of all ranks, in rank order; must outlive this. Used only after `connect`.
+  /// `segments` has those of all ranks, in rank order, and must outlive this object. It is used
+  /// only after `connect`.
   HostSlotExchange(Rank me, std::span<const Segment> segments)
       : SlotExchange(me, static_cast<std::uint32_t>(segments.size())), segments_(segments) {}
   void connect();
@@ -22,9 +23,9 @@ class HostSlotExchange final : public SlotExchange {
   std::size_t max_block_bytes() const override { return SlotShare::kBlockBytes; }
   void leave() override;
 
-  /// True if `collect` would find an entry.
+  /// True if `collect` would return an entry.
   bool pending() const;
-  /// Number of wake-ups sent to other ranks.
+  /// Number of times that this rank woke another one.
   std::uint64_t wakes() const { return wakes_; }
 
  private:
@@ -34,8 +35,9 @@ class HostSlotExchange final : public SlotExchange {
   const SlotLine* line_of(Rank rank) const;
 
   std::span<const Segment> segments_;
-  std::vector<SlotShare> shares_;   ///< by rank
-  std::uint64_t acked_by_all_ = 0;  ///< last exchange acknowledged by every rank, as last seen
+  std::vector<SlotShare> shares_;   ///< slots of each rank, by rank
+  std::uint64_t acked_by_all_ = 0;  ///< last exchange that every rank has acknowledged, as last
+                                    ///< seen
   std::uint64_t wakes_ = 0;
 };
 

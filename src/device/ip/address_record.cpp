@@ -8,7 +8,7 @@ namespace tutti::device::ip {
 
 namespace {
 
-// Byte offsets of the fixed part; the socket address follows it.
+// Byte offsets in the fixed part of the record; the socket address follows it.
 constexpr std::size_t kChunkAt = 0;
 constexpr std::size_t kIncarnationAt = 4;
 constexpr std::size_t kWindowAt = 8;
@@ -48,8 +48,10 @@ std::vector<std::byte> encode(const AddressRecord& record) {
 
 Result<AddressRecord> decode_address_record(std::span<const std::byte> bytes) {
   if (bytes.size() < kFixedBytes) {
-    return failure(Code::invalid_argument, "an endpoint's address is too short: {} bytes",
-                   bytes.size());
+    return failure(
+        Code::invalid_argument,
+        "an endpoint's address of {} bytes is too short: use one version of Tutti on all ranks",
+        bytes.size());
   }
   auto socket = SocketAddress::decode(bytes.subspan(kFixedBytes));
   if (!socket) return socket.status();

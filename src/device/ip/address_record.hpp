@@ -1,4 +1,4 @@
-// The address of an endpoint as the bootstrap carries it to the other ranks.
+// The address of an ip endpoint, as the bootstrap carries it to the other ranks.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +17,19 @@ inline constexpr std::uint32_t kMaxUdpPayload = 65507;
 inline constexpr std::uint32_t kChunkGranule = 32;
 
 struct AddressRecord {
-  std::uint32_t chunk_bytes = kChunkGranule;     ///< largest payload of a chunk
-  std::uint32_t incarnation = 0;                 ///< random number of this endpoint
-  std::uint64_t receive_window_bytes = 0;        ///< multicast payload that its buffers hold
-  std::uint32_t datagram_bytes = kChunkGranule;  ///< largest payload of a datagram
+  std::uint32_t chunk_bytes = kChunkGranule;     ///< payload bytes of the largest chunk
+  std::uint32_t incarnation = 0;                 ///< random number that distinguishes this start of
+                                                 ///< the endpoint
+  std::uint64_t receive_window_bytes = 0;        ///< multicast payload that the receive buffers
+                                                 ///< hold
+  std::uint32_t datagram_bytes = kChunkGranule;  ///< payload bytes of the largest datagram
   Multicast multicast = Multicast::ud;
-  std::uint16_t slot_port = 0;  ///< unicast port of its slot exchange; 0: none
-  SocketAddress socket;         ///< address of its reliable connections
+  std::uint16_t slot_port = 0;  ///< unicast port of the slot exchange; 0: none
+  SocketAddress socket;         ///< address of the reliable connections
 };
 
 std::vector<std::byte> encode(const AddressRecord& record);
-/// Fails if a value is outside its range.
+/// Decodes an address record. Fails if a value is outside its range.
 Result<AddressRecord> decode_address_record(std::span<const std::byte> bytes);
 
 }  // namespace tutti::device::ip

@@ -19,7 +19,7 @@ constexpr std::uint32_t kUdpBytes = 8;
 constexpr std::uint32_t kIpv4Bytes = 20;
 constexpr std::uint32_t kIpv6Bytes = 40;
 
-// Receive buffers hold at least this many messages, so that credits can flow.
+// Receive buffers must hold at least this many messages, so that credits can flow.
 constexpr std::uint64_t kMinMessages = 8;
 
 constexpr std::uint32_t whole_granules(std::size_t bytes) {

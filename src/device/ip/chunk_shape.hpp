@@ -1,4 +1,4 @@
-// The sizes of chunks and datagrams that fit an MTU.
+// The sizes of chunks and datagrams that fit into packets of an MTU.
 #pragma once
 
 #include <cstdint>
@@ -7,23 +7,25 @@
 
 namespace tutti::device::ip {
 
-/// Length of the IP and UDP headers.
+/// Length of the IP and UDP headers in bytes.
 std::uint32_t ip_and_udp_bytes(int family);
-/// Largest payload of a chunk sent as one datagram at this MTU.
+/// Payload bytes of the largest chunk that is sent as one datagram at this MTU.
 std::uint32_t chunk_bytes_for_mtu(std::uint32_t mtu_bytes, int family);
-/// Largest payload of one segment of a UC message at this MTU.
+/// Payload bytes of the largest UC fragment at this MTU.
 std::uint32_t segment_bytes_for_mtu(std::uint32_t mtu_bytes, int family);
-/// Largest UC message with segments of this payload.
+/// Payload bytes of the largest UC message whose fragments have this payload.
 std::uint32_t message_bytes_for_segment(std::uint32_t segment_bytes);
 
 /// The sizes of chunks and datagrams.
 struct ChunkShape {
-  std::uint32_t chunk_bytes = 0;     ///< largest payload of a chunk
-  std::uint32_t datagram_bytes = 0;  ///< largest payload of a datagram; equal to a chunk's by UD
+  std::uint32_t chunk_bytes = 0;     ///< payload bytes of the largest chunk
+  std::uint32_t datagram_bytes = 0;  ///< payload bytes of the largest datagram; by UD equal to
+                                     ///< chunk_bytes
 };
-/// The sizes that an endpoint with these options announces at this MTU.
+/// The sizes that an endpoint with these options announces to the other ranks at this MTU.
 ChunkShape chunk_shape(const IpOptions& options, std::uint32_t mtu_bytes);
-/// The UC message size that the ranks agree on, from their segment size and receive window.
+/// The payload bytes of a UC message on which the ranks agree, from their fragment size and receive
+/// window.
 std::uint32_t message_bytes_for_window(std::uint32_t segment_bytes, std::uint64_t window_bytes);
 
 }  // namespace tutti::device::ip

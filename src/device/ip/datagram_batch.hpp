@@ -1,8 +1,8 @@
 // Receives many datagrams with one system call.
 //
-// The kernel delivers the datagrams of one segmented send as one message (UDP_GRO) with the segment
-// size. Messages are received into a few 64 KiB slots that stay in the cache, and `next` iterates
-// over the datagrams in them.
+// The kernel delivers the datagrams of one segmented send as one message (UDP_GRO), together with
+// their size. Messages are received into a few 64 KiB slots that stay in the cache, and `next`
+// iterates over the datagrams in them.
 #pragma once
 
 #include <sys/socket.h>
@@ -19,13 +19,13 @@ namespace tutti::device::ip {
 
 class DatagramBatch {
  public:
-  /// `slots`: largest number of messages received by one call.
+  /// `slots` is the largest number of messages that one call receives.
   explicit DatagramBatch(std::size_t slots);
 
-  /// Receives waiting messages and returns their number; 0 if there are none or after a transient
-  /// error. Invalidates the datagrams of the previous call.
+  /// Receives waiting messages and returns their number, which is 0 if there are none or after a
+  /// transient error. Invalidates the datagrams of the previous call.
   std::size_t receive(int fd);
-  /// The next datagram of the last call; empty after the last one.
+  /// Returns the next datagram of the last call; empty after the last one.
   std::span<const std::byte> next();
   /// True if `next` would return a datagram.
   bool pending() const { return slot_ < filled_; }
@@ -33,7 +33,7 @@ class DatagramBatch {
   /// True if the last call received all waiting messages.
   bool drained() const { return filled_ < messages_.size(); }
 
-  /// Number of system calls.
+  /// Number of system calls so far.
   std::uint64_t calls() const { return calls_; }
 
  private:
@@ -54,7 +54,8 @@ class DatagramBatch {
   std::uint64_t calls_ = 0;
 };
 
-/// Turns on receive offload. False if the kernel has none: datagrams then arrive one by one.
+/// Turns on receive offload (UDP_GRO). False if the kernel has none: datagrams then arrive one by
+/// one.
 bool enable_receive_offload(int fd);
 /// True if the kernel accepts segmented sends on this socket.
 bool probe_send_offload(int fd);

@@ -12,16 +12,17 @@ namespace tutti::device::ip {
 
 namespace {
 
-constexpr std::size_t kMaxMessageBytes = 65507;  // the largest UDP payload over IPv4
+constexpr std::size_t kMaxMessageBytes = 65507;  // payload bytes of the largest UDP datagram over
+                                                 // IPv4
 
-/// The send queue is full for now; the caller retries when the socket is writable.
+/// True for errors that mean a full send queue; the caller retries when the socket is writable.
 bool transient(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM ||
          error == EINTR;
 }
 
-/// An ICMP error of an earlier datagram, or a local filter. The datagram counts as lost, and the
-/// reliable layers recover it.
+/// True for an ICMP error of an earlier datagram, and for a local filter. The datagram counts as
+/// lost, and the reliable layers recover it.
 bool lost_on_the_way(int error) { return error == ECONNREFUSED || error == EPERM; }
 
 Status send_failure(int error) {
@@ -97,14 +98,16 @@ Result<std::size_t> DatagramSender::send_segmented(int fd, const SocketAddress* 
   if (transient(errno)) return std::size_t{0};
   if (lost_on_the_way(errno)) return count_;
   if (errno == EIO || errno == EINVAL || errno == EOPNOTSUPP || errno == EMSGSIZE) {
-    // The path lacks checksum or segmentation offload: send one datagram at a time from now on.
+    // The path has no checksum or segmentation offload, so datagrams are sent one at a time from
+    // now on.
     offload_ = false;
     return send_each(fd, to);
   }
   return send_failure(errno);
 }
 
-/// The common case of one datagram, without touching the 4 KiB of message headers of a batch.
+/// Sends a single datagram, the common case, without touching the 4 KiB of message headers of a
+/// batch.
 Result<std::size_t> DatagramSender::send_one(int fd, const SocketAddress* to) {
   const msghdr header = message(0, 1, to);
   ++calls_;

@@ -1,5 +1,5 @@
 // Sends many datagrams to one destination with one system call: as one segmented message if the
-// kernel supports it (UDP_SEGMENT), else by sendmmsg. Payloads are gathered without a copy.
+// kernel supports that (UDP_SEGMENT), else by sendmmsg. Payloads are gathered without a copy.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,36 +18,36 @@ namespace tutti::device::ip {
 
 class DatagramSender {
  public:
-  /// Largest header before a payload.
+  /// Size of the largest header before a payload.
   static constexpr std::size_t kMaxHeaderBytes = 288;
-  /// Largest number of datagrams in a batch: every kernel with UDP_SEGMENT takes this many
-  /// segments.
+  /// Largest number of datagrams in a batch; every kernel with UDP_SEGMENT takes this many.
   static constexpr std::size_t kMaxBatch = 64;
 
-  /// Largest number of datagrams of this size that fills whole messages: a partial message costs
-  /// every receiver as much as a full one.
+  /// Largest number of datagrams of this size that fills whole segmented messages. A partial
+  /// message costs every receiver as much as a full one.
   static std::size_t whole_batch(std::size_t datagram_bytes);
 
   explicit DatagramSender(bool offload)
       : offload_(offload), storage_(kMaxBatch * kMaxHeaderBytes) {}
 
-  /// Memory for the header of the next datagram, to be filled by the caller before `add`.
+  /// Memory for the header of the next datagram, which the caller fills before `add`.
   std::byte* header_slot() { return storage_.data() + count_ * kMaxHeaderBytes; }
-  /// True if a datagram of this size may join the batch: all but the last must have the size of the
-  /// first, and the last must not be longer.
+  /// True if a datagram of this size may join the batch: all datagrams but the last must have the
+  /// size of the first, and the last must not be longer.
   bool fits(std::size_t datagram_bytes) const;
   /// True if the batch has room for this many more datagrams and bytes.
   bool has_room(std::size_t datagrams, std::size_t bytes) const;
-  /// Adds the datagram whose header is in `header_slot()`.
+  /// Adds the datagram whose header the caller has written to `header_slot()`.
   void add(std::size_t header_bytes, std::span<const std::byte> payload);
   std::size_t count() const { return count_; }
 
-  /// Sends and empties the batch; a null `to` means that the socket is connected. Returns how many
-  /// leading datagrams were accepted: fewer than `count()` only if the send queue is full.
+  /// Sends and empties the batch; a null `to` means that the socket is connected. Returns the
+  /// number of leading datagrams accepted, which is less than `count()` only if the send queue is
+  /// full.
   Result<std::size_t> flush(int fd, const SocketAddress* to);
 
   std::uint64_t calls() const { return calls_; }
-  /// Messages handed to the kernel; a segmented batch counts as one.
+  /// Number of messages handed to the kernel so far; a segmented batch counts as one.
   std::uint64_t messages() const { return messages_; }
 
  private:

@@ -1,5 +1,5 @@
-// Priority between this process's traffic classes at one network interface ([Khalilov24] 7). All
-// ranks wait for the multicast of a root, while unicast on reliable connections can wait. Without
+// Priority of multicast over reliable connections at one network interface of this process
+// ([Khalilov24] 7). All ranks wait for the multicast of a root, while unicast can wait. Without
 // priority both would share the interface's queue, and the multicast would take longer.
 #pragma once
 
@@ -9,12 +9,13 @@
 
 namespace tutti::device::ip {
 
-/// One instance for each interface of a process, shared by its communicators. Thread-safe.
+/// The egress priority at one interface; one object serves all communicators of a process.
+/// Thread-safe.
 class EgressPriority {
  public:
   static std::shared_ptr<EgressPriority> of(unsigned interface_index);
 
-  /// True if chunks wait for room in the interface's queue; reliable connections then hold back.
+  /// True while chunks wait for room in the interface's queue; reliable connections then hold back.
   bool multicast_waits() const { return waiting_.load(std::memory_order_relaxed) > 0; }
 
  private:
@@ -22,7 +23,7 @@ class EgressPriority {
   std::atomic<int> waiting_{0};
 };
 
-/// The claim of one queue pair to that priority. Used by one thread at a time.
+/// One queue pair's claim to egress priority. Used by one thread at a time.
 class EgressClaim {
  public:
   explicit EgressClaim(std::shared_ptr<EgressPriority> egress) : egress_(std::move(egress)) {}

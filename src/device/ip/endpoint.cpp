@@ -17,12 +17,12 @@ namespace tutti::device::ip {
 
 namespace {
 
-// Payload share of the receive buffer if datagrams arrive unmerged; the rest is kernel overhead.
-// Measured with 1000-byte datagrams.
+// Share of the receive buffer that holds payload if datagrams arrive unmerged, measured with
+// 1000-byte datagrams. The rest is kernel overhead.
 constexpr double kPayloadShare = 0.4;
 
-// A frame's tag is computed in two parts, because its data lie in the user's memory. The near part,
-// next to the header, is the whole of a short frame and the first 64 bytes of a long one.
+// The tag of a frame is computed in two parts, because the frame's data lie in the user's memory.
+// The near part, next to the header, is all of a short frame, or the first 64 bytes of a long one.
 constexpr std::size_t kShortFrameBytes = 256;
 constexpr std::size_t kNearBytes = 64;
 static_assert(rc::kRcHeaderMax <= kShortFrameBytes &&
@@ -36,7 +36,7 @@ std::uint64_t frame_tag(const wire::Integrity& integrity, const std::byte* heade
                         std::span<const std::byte> near, std::span<const std::byte> rest) {
   const std::uint64_t first = integrity.tag(header, near);
   if (rest.empty()) return first;
-  // The first tag and the length take the place of a header in the second part.
+  // In the second part, the first tag and the length take the place of a header.
   std::byte link[wire::kIntegrityHeaderBytes];
   const std::uint64_t size = rest.size();
   std::memcpy(link, &first, 8);
@@ -44,7 +44,8 @@ std::uint64_t frame_tag(const wire::Integrity& integrity, const std::byte* heade
   return integrity.tag(link, rest);
 }
 
-// Limit of UC messages per doorbell: the sender must poll for arrivals between two doorbells.
+// Limit of UC message bytes per doorbell, because the sender must poll for arrivals between two
+// doorbells.
 constexpr std::uint32_t kMessageBatchBytes = 256 * 1024;
 
 std::uint32_t random_word() {
@@ -57,9 +58,9 @@ Result<wire::Integrity> make_integrity(const EndpointOptions& options) {
   return wire::Integrity::keyed(options.secret, options.communicator);
 }
 
-/// The largest amount of unacknowledged data on one reliable connection. It must cover what a
-/// congested link queues in both directions; beyond that, the data of all peers together should fit
-/// into half of the socket's receive buffer.
+/// The most unacknowledged data on one reliable connection. The window must cover what a congested
+/// link queues in both directions; beyond that, the data of all peers together should fit into half
+/// of the socket's receive buffer.
 std::uint32_t reliable_window_bytes(std::uint64_t receive_buffer_bytes, std::uint32_t ranks) {
   constexpr std::uint64_t kMinBytes = 256 * 1024;
   constexpr std::uint64_t kMaxBytes = 512 * 1024;
@@ -72,8 +73,8 @@ std::uint32_t reliable_window_bytes(std::uint64_t receive_buffer_bytes, std::uin
 Result<std::unique_ptr<Endpoint>> IpEndpoint::open(const IpOptions& ip,
                                                    const EndpointOptions& options) {
   if (options.subgroups == 0 || options.subgroups > wire::kMaxSubgroups) {
-    return failure(Code::invalid_argument, "{} subgroups: give 1 to {}", options.subgroups,
-                   wire::kMaxSubgroups);
+    return failure(Code::invalid_argument, "{} subgroups are not possible: give 1 to {}",
+                   options.subgroups, wire::kMaxSubgroups);
   }
   auto interface = choose_interface(ip.interface, ip.local_only, ip.family);
   if (!interface) return interface.status();
@@ -136,15 +137,18 @@ Status IpEndpoint::open_sockets() {
   }
   if (Status status = use_receive_workers(false); !status) return status;
   if (Status status = open_slot_exchange(settings); !status) return status;
-  // The buffer of one subgroup: all chunks of a short message may use the first subgroup.
+  // The window is that of one subgroup, because all chunks of a short message may use the first
+  // subgroup.
   capabilities_.receive_window_bytes =
       static_cast<std::uint64_t>(static_cast<double>(smallest) * kPayloadShare);
   return {};
 }
 
-/// The slot exchange has a port of its own, so that its entries stay queued until they are wanted.
+/// The slot exchange has a port of its own, so that its entries stay queued until this rank wants
+/// them.
 Status IpEndpoint::open_slot_exchange(const GroupSettings& settings) {
-  constexpr std::uint32_t kMaxRanks = 16;  // each rank receives from all others
+  constexpr std::uint32_t kMaxRanks = 16;  // limit of ranks, because each rank receives from all
+                                           // others
   if (options_.size < 2 || options_.size > kMaxRanks || options_.subgroups == wire::kMaxSubgroups)
     return {};
   GroupSettings of_slots = settings;
@@ -214,7 +218,8 @@ std::vector<std::byte> IpEndpoint::address() const {
 
 Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
   if (addresses.size() != peers_.size()) {
-    return failure(Code::invalid_argument, "{} addresses for {} ranks", addresses.size(),
+    return failure(Code::invalid_argument,
+                   "{} addresses are given for {} ranks: give one for each rank", addresses.size(),
                    peers_.size());
   }
   std::vector<std::uint16_t> slot_ports(peers_.size());
@@ -225,12 +230,12 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
     }
     if (record->socket.family() != ip_.family) {
       return failure(Code::invalid_argument,
-                     "rank {} uses {}, this rank another IP version; set the same everywhere", r,
+                     "rank {} uses {}, this rank another IP version: set the same on all ranks", r,
                      record->socket.to_string());
     }
     if (record->multicast != ip_.multicast) {
       return failure(Code::invalid_argument,
-                     "rank {} multicasts by {}, this rank by {}; set the same everywhere", r,
+                     "rank {} multicasts by {}, this rank by {}: set the same on all ranks", r,
                      uc() ? "UD" : "UC", uc() ? "UC" : "UD");
     }
     channels_.set_incarnation(rank_of(r), record->incarnation);
@@ -241,7 +246,8 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
     capabilities_.receive_window_bytes =
         std::min(capabilities_.receive_window_bytes, record->receive_window_bytes);
   }
-  // A link-local peer is reached through our own interface, whatever its scope id is over there.
+  // The scope id of a link-local address is valid on one host only: replace the peer's by that of
+  // this rank's interface.
   if (ip_.family == AF_INET6) {
     for (Peer& peer : peers_) {
       reinterpret_cast<sockaddr_in6*>(peer.address.get())->sin6_scope_id =
@@ -271,7 +277,7 @@ void IpEndpoint::set_up_slots(std::span<const std::uint16_t> ports) {
                                                     datagram_payload_);
 }
 
-/// Derives the message size from what all ranks announced, so that all ranks use the same.
+/// Derives the UC message size from what all ranks announced, so that all ranks use the same size.
 void IpEndpoint::agree_on_messages() {
   capabilities_.max_chunk_bytes =
       std::min(capabilities_.max_chunk_bytes,
@@ -304,7 +310,7 @@ std::size_t IpEndpoint::poll_posted(Instant now, std::span<Completion> completio
 }
 
 void IpEndpoint::receive(Instant now) {
-  // Bounded, so that a flood cannot occupy the caller.
+  // The number of calls is bounded, so that a flood of datagrams cannot occupy the caller.
   constexpr int kMaxCalls = 8;
   for (int i = 0; i < kMaxCalls && batch_.receive(unicast_.get()) > 0; ++i) {
     for (auto datagram = batch_.next(); !datagram.empty(); datagram = batch_.next()) {
@@ -368,7 +374,7 @@ void IpEndpoint::transmit_to(Instant now, Rank rank, Peer& peer) {
                    header);
       std::byte* body = header + wire::kHeaderBytes;
       std::memcpy(body, frame.header.data(), frame.header_bytes);
-      // A short frame, or the first bytes of a long one, is copied next to the header.
+      // The bytes of the near part are copied, to lie directly behind the header.
       const std::size_t near = near_bytes(frame.size());
       const std::size_t moved = near - frame.header_bytes;
       if (moved > 0) std::memcpy(body + frame.header_bytes, frame.payload.data(), moved);
@@ -383,7 +389,7 @@ void IpEndpoint::transmit_to(Instant now, Rank rank, Peer& peer) {
 
 bool IpEndpoint::flush(Peer& peer, rc::RcChannel& rc) {
   auto sent = sender_.flush(unicast_.get(), &peer.address);
-  // For the channel an unreachable network is a loss; it gives up after the peer timeout.
+  // The channel treats an unreachable network as loss, and gives up after the peer timeout.
   const std::size_t accepted = sent ? *sent : in_batch_.size();
   for (std::size_t i = in_batch_.size(); i > accepted; --i) rc.take_back(in_batch_[i - 1]);
   blocked_ = accepted < in_batch_.size();
@@ -400,7 +406,7 @@ void IpEndpoint::collect_probes() {
   }
 }
 
-/// Entries of a slot exchange that this rank has not entered must not wake it.
+/// While this rank is in no slot exchange, entries of one must not wake it.
 bool IpEndpoint::prepare_wait() {
   const bool watch = slot_exchange_ && slot_exchange_->waits();
   if (watch == slots_watched_) return true;
@@ -423,7 +429,7 @@ EndpointCounters IpEndpoint::counters() const {
   EndpointCounters sum = counters_;
   for (const auto& group : groups_) group->add_to(sum);
   if (slot_exchange_) {
-    // Datagrams of slot exchanges are counted apart from those of blocks.
+    // Datagrams of slot exchanges are counted separately from those of blocks.
     EndpointCounters of_slots;
     slot_pair_->add_to(of_slots);
     sum.slot_datagrams_sent += of_slots.multicast_datagrams_sent;

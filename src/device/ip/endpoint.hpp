@@ -56,7 +56,8 @@ class IpEndpoint final : public Endpoint {
  private:
   struct Peer {
     SocketAddress address;
-    std::uint32_t transmissions = 0;  ///< datagrams sent to the peer; makes every header unique
+    std::uint32_t transmissions = 0;  ///< datagrams sent to the peer; part of each header, so that
+                                      ///< no two are equal
   };
 
   IpEndpoint(const IpOptions& ip, const EndpointOptions& options, const Interface& interface,
@@ -80,15 +81,18 @@ class IpEndpoint final : public Endpoint {
   Interface interface_;
   wire::Integrity integrity_;
   Capabilities capabilities_;
-  std::uint32_t datagram_payload_ = 0;  ///< least chunk (UD) or segment (UC) payload of all ranks
+  std::uint32_t datagram_payload_ = 0;  ///< smallest payload of all ranks: a chunk (UD) or a
+                                        ///< fragment (UC)
   std::uint32_t incarnation_;
   Descriptor unicast_;
-  std::uint64_t unicast_buffer_bytes_ = 0;  ///< receive buffer, by the kernel's accounting
+  std::uint64_t unicast_buffer_bytes_ = 0;  ///< receive buffer in bytes, by the kernel's accounting
   Descriptor epoll_;
   std::vector<std::unique_ptr<IpMulticastQueuePair>> groups_;
-  std::unique_ptr<IpMulticastQueuePair> slot_pair_;  ///< null: too many ranks for slot exchanges
+  std::unique_ptr<IpMulticastQueuePair> slot_pair_;  ///< null if there are too many ranks for slot
+                                                     ///< exchanges
   std::unique_ptr<IpSlotExchange> slot_exchange_;  ///< null without slot_pair_ or before `connect`
-  bool slots_watched_ = false;                     ///< true while epoll_ includes slot_pair_
+  bool slots_watched_ = false;                     ///< true while epoll_ includes the socket of
+                                                   ///< slot_pair_
   std::vector<Peer> peers_;
   rc::ChannelSet channels_;
   DatagramBatch batch_{4};
@@ -97,7 +101,7 @@ class IpEndpoint final : public Endpoint {
   std::vector<rc::OutgoingFrame> in_batch_;
   rc::CompletionQueue completions_;
   Instant now_{};
-  bool blocked_ = false;  ///< the unicast send queue was full
+  bool blocked_ = false;  ///< true since the unicast send queue was found full
   EndpointCounters counters_;
 };
 

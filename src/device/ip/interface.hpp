@@ -10,22 +10,23 @@
 
 namespace tutti::device::ip {
 
-/// One address of an interface that is up.
+/// One address of a network interface that is up.
 struct Interface {
   std::string name;
   std::uint32_t index = 0;
   std::uint32_t mtu_bytes = 0;
   std::uint64_t speed_mbit = 0;  ///< link speed in Mbit/s; 0: unknown
   bool loopback = false;
-  bool multicast = false;  ///< the kernel's flag; loopback works without it
-  SocketAddress address;   ///< port 0
+  bool multicast = false;  ///< kernel's multicast flag, which loopback lacks although it works
+  SocketAddress address;   ///< address of the interface, with port 0
 };
 
-/// Every address of every interface that is up.
+/// Lists every address of every interface that is up.
 Result<std::vector<Interface>> list_interfaces();
 
 /// Finds an interface by name ("eth0") or address ("10.0.0.1"). If `wanted` is empty: loopback if
-/// `local_only`, else the first other interface that supports multicast. `family`: AF_INET(6).
+/// `local_only`, else the first other interface that supports multicast. `family` is AF_INET or
+/// AF_INET6.
 Result<Interface> choose_interface(const std::string& wanted, bool local_only, int family);
 
 }  // namespace tutti::device::ip

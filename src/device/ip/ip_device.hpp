@@ -1,4 +1,4 @@
-// The `ip` device: UDP multicast as UD or UC, reliable connections over UDP, on any Ethernet.
+// The `ip` device, for any Ethernet: UDP multicast as UD or UC, and reliable connections over UDP.
 #pragma once
 
 #include <memory>

@@ -10,7 +10,7 @@ using Flow = ExchangeHeader::Flow;
 namespace {
 
 constexpr std::size_t kLongestBlockBytes = 16 * 1024;
-constexpr std::uint32_t kMaxPieces = 64;  // bits of PeerSlot::missing_pieces
+constexpr std::uint32_t kMaxPieces = 64;  // number of bits of PeerSlot::missing_pieces
 
 constexpr std::uint64_t all_pieces(std::uint32_t count) {
   return count == kMaxPieces ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
@@ -83,7 +83,7 @@ void IpSlotExchange::publish() {
   send_rest();
 }
 
-/// A refused send counts as lost: a rank that misses the entry sends a slot NAK.
+/// A send that the socket refuses counts as lost: a rank that misses the entry sends a slot NAK.
 void IpSlotExchange::send_rest() {
   const Own& own = own_[number() % kSlots];
   const std::uint32_t first = pieces_of(own_block().size()) - unsent_;
@@ -98,7 +98,7 @@ void IpSlotExchange::send_rest() {
 
 void IpSlotExchange::progress() {
   if (unsent_ > 0) send_rest();
-  // Bounded, so that a flood cannot occupy the caller.
+  // The number of polls is bounded, so that a flood of datagrams cannot occupy the caller.
   constexpr int kMaxLooks = 4;
   for (int look = 0; look < kMaxLooks; ++look) {
     const std::size_t count = pair_.poll(chunks_);
@@ -126,7 +126,7 @@ std::optional<SlotEntry> IpSlotExchange::entry_of(Rank rank) {
   return SlotEntry{rank, slot.header, slot.block};
 }
 
-/// False if the chunk is not a valid part of an entry.
+/// Stores a chunk of an entry; false if the chunk is not a valid part of one.
 bool IpSlotExchange::accept(const ReceivedChunk& chunk) {
   // Entries of acknowledged exchanges are duplicates; no rank can be more than kSlots ahead.
   const std::uint32_t ahead = chunk.epoch - static_cast<std::uint32_t>(acked_);
@@ -154,11 +154,11 @@ bool IpSlotExchange::accept(const ReceivedChunk& chunk) {
 
 bool IpSlotExchange::resend(std::uint32_t missed) {
   const std::uint32_t back = exchange() - missed;
-  // While this rank's slot is busy, it still holds the entry of an earlier exchange.
+  // While the slot of this rank is busy, it still holds the entry of an earlier exchange.
   if (back > kSlots || number() <= back) return false;
   const std::uint64_t wanted = number() - back;
   const Own& own = own_[wanted % kSlots];
-  // Its first transmission may still be pending.
+  // The first transmission of the entry may still be pending; then nothing is repeated.
   if (own.number != wanted || (back == 0 && (slot_busy() || unsent_ > 0))) return false;
   (void)pair_.post(
       {.epoch = missed, .first_psn = 0, .data = own.chunks, .chunk_bytes = chunk_bytes_});
@@ -166,7 +166,8 @@ bool IpSlotExchange::resend(std::uint32_t missed) {
 }
 
 void IpSlotExchange::on_acked(Rank rank, std::uint32_t last) {
-  // A rank that needs no entry of this rank may be ahead of it.
+  // The acknowledgement may lie ahead of the present exchange: that of a rank that needs no entry
+  // of this rank.
   std::uint64_t& known = acked_by_[index(rank)];
   const std::uint32_t advance = last - static_cast<std::uint32_t>(known);
   if (advance <= INT32_MAX) known += advance;

@@ -1,5 +1,5 @@
-// The slot exchange between hosts. Each rank multicasts its block once, or sends it to the one rank
-// that reads it, and keeps the blocks of the others until it has acknowledged their exchange.
+// The slot exchange between hosts. Each rank multicasts its block once, or sends it to the only
+// rank that reads it, and keeps the blocks of the others until it has acknowledged their exchange.
 // Entries may be lost; the layer above requests them again (`resend`).
 #pragma once
 
@@ -15,19 +15,19 @@
 
 namespace tutti::device::ip {
 
-/// Size of the header before a piece of an entry. The chunk's epoch is the number of the exchange,
-/// its PSN that of the piece.
+/// Size of the header of each piece of an entry. In the chunk's header, the epoch is the number of
+/// the exchange and the PSN is that of the piece.
 inline constexpr std::size_t kSlotHeadBytes = 16;
 
-/// Writes a header of kSlotHeadBytes.
+/// Writes a slot header, kSlotHeadBytes bytes, to `out`.
 void encode(const ExchangeHeader& header, std::byte* out);
-/// Reads a header; false if it is invalid.
+/// Reads a slot header; false if it is invalid.
 bool decode(std::span<const std::byte> bytes, ExchangeHeader& header);
 
 class IpSlotExchange final : public SlotExchange {
  public:
-  /// `pair` serves this exchange only and must outlive it. `chunk_bytes`: its largest chunk, equal
-  /// at all ranks.
+  /// `pair` serves this exchange only and must outlive it. `chunk_bytes` is the size of its largest
+  /// chunk, equal at all ranks.
   IpSlotExchange(Rank me, std::uint32_t size, MulticastQueuePair& pair, std::uint32_t chunk_bytes);
 
   std::size_t max_block_bytes() const override { return max_block_bytes_; }
@@ -40,20 +40,20 @@ class IpSlotExchange final : public SlotExchange {
   void on_acked(Rank rank, std::uint32_t last) override;
   std::vector<Rank> unacked() const override;
 
-  /// True while this rank is in an exchange that it has not finished.
+  /// True while this rank is in an exchange that it has not left.
   bool waits() const { return acked_ != number(); }
-  /// Number of chunks that were not part of an entry.
+  /// Number of received chunks that were not a valid part of an entry.
   std::uint64_t rejected() const { return rejected_; }
 
  private:
-  /// The entry of another rank, possibly incomplete.
+  /// The entry of another rank in one exchange, possibly incomplete.
   struct PeerSlot {
     std::uint64_t number = 0;
     ExchangeHeader header;
-    std::uint64_t missing_pieces = 0;  ///< one bit per piece
+    std::uint64_t missing_pieces = 0;  ///< missing pieces, one bit each
     std::vector<std::byte> block;
   };
-  /// The entry of this rank as chunks, headers included.
+  /// This rank's entry in one exchange, as chunks with their headers.
   struct Own {
     std::uint64_t number = 0;
     std::vector<std::byte> chunks;
@@ -76,12 +76,13 @@ class IpSlotExchange final : public SlotExchange {
   std::uint32_t chunk_bytes_;
   std::uint32_t piece_bytes_;
   std::size_t max_block_bytes_;
-  std::vector<PeerSlot> peer_slots_;     ///< by rank, then exchange
-  std::vector<std::uint64_t> acked_by_;  ///< by rank: last exchange known to be acknowledged
+  std::vector<PeerSlot> peer_slots_;     ///< by rank, then by exchange modulo kSlots
+  std::vector<std::uint64_t> acked_by_;  ///< by rank: last exchange that the rank is known to have
+                                         ///< acknowledged
   std::array<Own, kSlots> own_;
   std::uint64_t acked_ = 0;
   std::uint64_t last_published_ = 0;
-  std::uint32_t unsent_ = 0;  ///< chunks of the own entry that the send queue has not accepted
+  std::uint32_t unsent_ = 0;  ///< chunks of this rank's entry that the send queue has not accepted
   std::array<ReceivedChunk, 64> chunks_;
   std::uint64_t rejected_ = 0;
 };

@@ -42,7 +42,7 @@ socklen_t SocketAddress::length() const {
 }
 
 std::uint16_t SocketAddress::port() const {
-  // Both families store the port at the same offset.
+  // IPv4 and IPv6 socket addresses store the port at the same offset.
   return ntohs(reinterpret_cast<const sockaddr_in*>(&storage_)->sin_port);
 }
 
@@ -68,7 +68,9 @@ Result<SocketAddress> SocketAddress::decode(std::span<const std::byte> bytes) {
   const bool four = bytes.size() == 7 && bytes[0] == std::byte{4};
   const bool six = bytes.size() == 19 && bytes[0] == std::byte{6};
   if (!four && !six) {
-    return failure(Code::invalid_argument, "a socket address cannot have {} bytes", bytes.size());
+    return failure(Code::invalid_argument,
+                   "a socket address has {} bytes: use one version of Tutti on all ranks",
+                   bytes.size());
   }
   std::uint16_t port = 0;
   std::memcpy(&port, bytes.data() + 1, 2);
@@ -96,7 +98,7 @@ std::string SocketAddress::to_string() const {
 
 Status set_option(int fd, int level, int option, int value, const char* name) {
   if (::setsockopt(fd, level, option, &value, sizeof value) == 0) return {};
-  return system_failure(errno, "socket option {} = {}", name, value);
+  return system_failure(errno, "setting socket option {} to {}", name, value);
 }
 
 int get_option(int fd, int level, int option) {
@@ -106,7 +108,7 @@ int get_option(int fd, int level, int option) {
 }
 
 std::uint64_t enlarge_receive_buffer(int fd, int bytes) {
-  // Only the forced option exceeds net.core.rmem_max; it needs CAP_NET_ADMIN.
+  // Only the forced option can exceed net.core.rmem_max; it needs CAP_NET_ADMIN.
   if (::setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) != 0) {
     (void)::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
   }

@@ -1,4 +1,4 @@
-// Socket helpers: addresses of both families as values, socket options with error texts.
+// Socket helpers: addresses of both IP families as values, and socket options with error texts.
 #pragma once
 
 #include <netinet/in.h>
@@ -30,23 +30,23 @@ class SocketAddress {
   socklen_t length() const;
   std::uint16_t port() const;
   void set_port(std::uint16_t port);
-  /// The bytes for the bootstrap: family, port and address, without the local scope.
+  /// The address as bytes for the bootstrap: family, port and address, without the local scope.
   std::vector<std::byte> encode() const;
   static Result<SocketAddress> decode(std::span<const std::byte> bytes);
-  /// "10.0.0.1:4000", "[fe80::1]:4000".
+  /// The address as text, such as "10.0.0.1:4000" or "[fe80::1]:4000".
   std::string to_string() const;
 
  private:
   sockaddr_storage storage_{};
 };
 
-/// Sets an integer option; the error names it.
+/// Sets an integer socket option; `name` names it in the error.
 Status set_option(int fd, int level, int option, int value, const char* name);
-/// Reads an integer option; -1 if that fails.
+/// Reads an integer socket option; -1 if that fails.
 int get_option(int fd, int level, int option);
 
 /// Requests a receive buffer of `bytes`, beyond the system's limit if privileged. Returns the size
-/// that the kernel granted, by its own accounting, which includes packet overhead.
+/// granted by the kernel, by its own accounting, which includes packet overhead.
 std::uint64_t enlarge_receive_buffer(int fd, int bytes);
 
 /// Opens a non-blocking UDP socket.

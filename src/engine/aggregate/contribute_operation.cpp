@@ -13,7 +13,8 @@ using protocol::MessageKind;
 
 namespace {
 
-constexpr std::size_t kJoinBytes = 4096;  // bytes to which a factor is applied at a time
+constexpr std::size_t kJoinBytes = 4096;  // contribution bytes to which a factor is applied at a
+                                          // time
 
 Description describe_call(const InNetworkCall& call, std::uint64_t bytes) {
   switch (call.kind) {
@@ -27,7 +28,7 @@ Description describe_call(const InNetworkCall& call, std::uint64_t bytes) {
   return {"reduce", "in_network", call.root, bytes};
 }
 
-/// Work requests name writable memory; a WRITE only reads it.
+/// Casts away const for a work request, which names writable memory although a WRITE only reads it.
 std::span<std::byte> readable(std::span<const std::byte> bytes) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};
 }
@@ -57,7 +58,7 @@ void ContributeOperation::start(Instant now, bool) {
 
 Rank ContributeOperation::aggregator() const { return rank_of(context().size() - 1); }
 
-// The partial results must not overwrite the contribution that is still to be added to them.
+// The aggregator's results must not overwrite the contribution that is still to be added to them.
 bool ContributeOperation::open_placement() {
   landing_ = buffers_.result;
   const std::byte* own = buffers_.input.data() + index(context().rank()) * buffers_.block_bytes +
@@ -133,7 +134,7 @@ bool ContributeOperation::post_segment(Instant now, std::uint32_t segment) {
 
 bool ContributeOperation::post_some(Instant now) {
   bool worked = false;
-  // One segment per poll, so that other ranks on this core can start.
+  // Only one segment is sent per poll, so that other ranks on this core can start.
   const std::uint32_t end = begins_together() ? std::min(granted_, next_ + 1) : granted_;
   while (next_ <= last_ && next_ < end) {
     if (!record_posted_ && !post_record(now)) return worked;
@@ -174,7 +175,7 @@ void ContributeOperation::on_immediate(Instant, Rank from, std::uint32_t count) 
   completion()->chunks_present.store(results_, std::memory_order_relaxed);
 }
 
-// The fold of the other contributions has arrived; this rank's own is added last.
+// The fold of all other contributions has arrived; this rank adds its own last.
 void ContributeOperation::join(std::uint32_t in_block) {
   const std::uint32_t segment = in_block * (context().size() - 1) + index(context().rank());
   const std::uint64_t offset = plan_.offset_bytes(segment);
@@ -199,7 +200,8 @@ void ContributeOperation::join(std::uint32_t in_block) {
 
 void ContributeOperation::on_completion(Instant, const device::Completion& completion) {
   if (completion.code != Code::ok) {
-    context().failures().fail(failure(completion.code, "{} refused a contribution",
+    context().failures().fail(failure(completion.code,
+                                      "{} refused a contribution: see the errors of the aggregator",
                                       context().names().of(completion.peer)));
     return;
   }
@@ -207,7 +209,7 @@ void ContributeOperation::on_completion(Instant, const device::Completion& compl
 }
 
 bool ContributeOperation::locally_complete() const {
-  // The broadcasts that carry an Allreduce's results must be able to begin at once.
+  // The Broadcasts that carry an Allreduce's results must be able to begin at once.
   return call_.kind == InNetworkKind::allreduce || done();
 }
 

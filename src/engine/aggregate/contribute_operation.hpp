@@ -1,6 +1,6 @@
-// A rank's side of a reduction by an aggregator: it writes its contributions into the aggregator's
-// window as credits allow, and receives its results. The aggregator is the last rank of the
-// communicator.
+// A rank's side of a reduction by an aggregator: the rank writes its contributions into the
+// aggregator's window as credits allow, and receives its results. The aggregator is the last rank
+// of the communicator.
 //
 // Results of a Reduce-Scatter and of a Reduce are written to this rank. Those of an Allreduce are
 // multicast by Broadcasts, which are operations of their own and run beside this one, so that
@@ -22,32 +22,32 @@ namespace tutti::engine {
 
 /// The buffers of one call at one rank; they belong to the caller until completion.
 struct InNetworkBuffers {
-  /// The vector, its blocks one after the other. The plan covers a part of each block, which starts
+  /// The vector, as consecutive blocks. The plan covers one part of each block, which begins
   /// `part_offset_bytes` into the block.
   std::span<const std::byte> input{};
   std::uint64_t block_bytes = 0;
   std::uint64_t part_offset_bytes = 0;
-  /// Destination of this rank's results, of the part's size: its block's part in a Reduce-Scatter,
-  /// the root's in a Reduce; otherwise empty. It may equal the same part of the input but not
-  /// overlap it otherwise.
+  /// Destination of this rank's results, as long as the part: the part of its block in a
+  /// Reduce-Scatter, the root's part in a Reduce, otherwise empty. It may be the same part of the
+  /// input but must not overlap the input otherwise.
   std::span<std::byte> result{};
-  std::array<std::byte, 8> factor{};  ///< this rank's factor for premultiplied_sum
+  std::array<std::byte, 8> factor{};  ///< factor of this rank for premultiplied_sum, one element
 };
 
 class ContributeOperation final : public Operation {
  public:
-  /// The call has passed `check` and has elements; `reducer` has its operation and type.
+  /// `call` has passed `check` and has elements; `reducer` has its operation and type.
   ContributeOperation(const InNetworkCall& call, const WindowConfig& terms,
                       const InNetworkBuffers& buffers, const reduction::Reducer& reducer);
 
-  /// A contribution reaches the aggregator only from a rank that has begun this call.
+  /// True: contributions reach the aggregator only from ranks that have begun this call.
   bool confirms_earlier() const override { return true; }
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_immediate(Instant now, Rank from, std::uint32_t count) override;
   void on_completion(Instant now, const device::Completion& completion) override;
   bool poll(Instant now) override;
-  /// False for Reduce-Scatter: starting together slows it beside an Allgather, to which it leaves
-  /// the uplink.
+  /// False for Reduce-Scatter: beside an Allgather, to which it leaves the uplink, starting
+  /// together would slow it.
   bool begins_together() const override { return call_.kind != InNetworkKind::reduce_scatter; }
   bool locally_complete() const override;
   bool done() const override;
@@ -77,21 +77,21 @@ class ContributeOperation final : public Operation {
   reduction::Reducer reducer_;
   InNetworkPlan plan_;
   std::array<std::byte, CallRecord::kBytes> record_{};
-  std::vector<std::byte> scratch_;  ///< receives results that may not overwrite the contribution
-  std::span<std::byte> landing_;    ///< the memory that the aggregator writes
+  std::vector<std::byte> scratch_;  ///< memory for results that must not overwrite the contribution
+  std::span<std::byte> landing_;    ///< memory into which the aggregator writes the results
   device::MemoryKey landing_key_;
   bool registered_ = false;
   std::uint64_t window_key_ = 0;
-  std::uint32_t granted_ = 0;   ///< segments that may have been written, in total
-  std::uint32_t next_ = 0;      ///< first segment not yet written
-  std::uint32_t last_ = 0;      ///< last segment that is sent
-  std::uint32_t results_ = 0;   ///< results received
-  bool record_posted_ = false;  ///< the record was posted
-  bool acknowledged_ = false;   ///< every write has been acknowledged
+  std::uint32_t granted_ = 0;   ///< segments that this rank may have written in all
+  std::uint32_t next_ = 0;      ///< first segment that is not written yet
+  std::uint32_t last_ = 0;      ///< last segment that this rank sends
+  std::uint32_t results_ = 0;   ///< results received so far
+  bool record_posted_ = false;  ///< true: the call record was posted
+  bool acknowledged_ = false;   ///< true: the aggregator has acknowledged every write
   Instant stalled_since_{};
 };
 
-/// Tells the aggregator that this rank makes no more calls; done when no rank makes any.
+/// Tells the aggregator that this rank makes no more calls; done once no rank makes any.
 class InNetworkLeave final : public Operation {
  public:
   InNetworkLeave() : Operation({"leave", "in_network", kNoRank, 0}) {}

@@ -15,7 +15,7 @@ using protocol::MessageKind;
 
 namespace {
 
-/// Segments reduced before the network is polled again.
+/// Number of segments to reduce before the network is polled again.
 constexpr int kSegmentsPerPoll = 4;
 
 ZeroedBytes zeroed_bytes(std::size_t size) {
@@ -33,7 +33,7 @@ std::uint64_t InNetworkWindow::memory_bytes(std::uint32_t ranks, const WindowCon
   return (std::uint64_t{ranks} + 1) * slots + std::uint64_t{ranks} * CallRecord::kBytes;
 }
 
-// The record between the slots of consecutive ranks also keeps the operands of one segment in
+// The call record between the slots of consecutive ranks also keeps the operands of one segment in
 // different cache sets.
 std::uint64_t InNetworkWindow::part_bytes() const {
   return CallRecord::kBytes + std::uint64_t{terms_.slots} * terms_.segment_bytes;
@@ -90,7 +90,8 @@ void ReduceOperation::start(Instant now, bool) {
   protocol::Outbox outbox;
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
     if (window_->left[r]) continue;
-    // Ranks are watched between calls too: a job that died must not hold its window for ever.
+    // Ranks are watched between calls, too, because a job that has died must not hold its window
+    // for ever.
     context().peers().watch(rank_of(r));
     outbox.send(rank_of(r), MessageKind::window, epoch(), window_->key(r).key);
   }
@@ -105,7 +106,7 @@ void ReduceOperation::on_message(Instant now, Rank from, const Message& message)
     return;
   }
   window_->left[index(from)] = true;
-  // The rank may close its endpoint now, so that its silence is no failure.
+  // The rank may close its endpoint from now on, so its silence is no longer a failure.
   context().peers().unwatch(from);
   if (call_) {
     refuse(Refusal::left, index(from));
@@ -115,7 +116,8 @@ void ReduceOperation::on_message(Instant now, Rank from, const Message& message)
   }
 }
 
-// Ranks wait for each other: none closes while another's last messages are unacknowledged.
+// The aggregator closes only after all ranks have left, because a rank must be able to acknowledge
+// the others' last messages.
 void ReduceOperation::all_left() {
   over_ = true;
   protocol::Outbox outbox;
@@ -179,7 +181,8 @@ void ReduceOperation::adopt(const CallRecord& record) {
   if (call_->kind != InNetworkKind::allreduce) submit_successor();
 }
 
-// The ranks must learn the reason before they learn that the communicator has failed.
+// Refuses the call. The ranks must learn the reason before they learn that the communicator has
+// failed.
 void ReduceOperation::refuse(Refusal refusal, std::uint32_t rank) {
   if (refused_) return;
   refused_ = true;
@@ -213,7 +216,7 @@ bool ReduceOperation::poll(Instant now) {
 
 bool ReduceOperation::present(std::uint32_t segment) const {
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
-    // An owner that adds its own contribution last only has to have sent its result key.
+    // An owner that adds its own contribution last need only have sent the key for its results.
     const std::uint32_t needed = plan_.stays(segment, rank_of(r)) ? 1 : segment + 1;
     if (arrived_[r] < needed) return false;
   }
@@ -247,7 +250,8 @@ void ReduceOperation::gather_operands(std::uint32_t segment) {
 
 void ReduceOperation::fold(std::byte* to, std::uint32_t segment) const {
   const std::size_t count = plan_.elements(segment);
-  // An owner that adds its contribution last also finishes the average.
+  // An owner that adds its contribution last also finishes the average, so the aggregator only
+  // combines.
   if (call_->order == FoldOrder::ring && call_->operation == reduction::Operation::average) {
     reducer_->combine(to, operands_, count);
     return;
@@ -300,7 +304,7 @@ bool ReduceOperation::collect_group(std::uint32_t segment) {
     full_ = false;
     window_->take(first_cell, size);
   }
-  // Segments of a group are contiguous even if they are shorter than a cell.
+  // Segments of a group are stored contiguously even if they are shorter than a cell.
   const std::uint64_t at = plan_.offset_bytes(segment) - plan_.group_offset_bytes(group);
   fold(window_->cells(first_cell, size).data() + at, segment);
   if (in_group + 1 == size || segment + 1 == plan_.segments()) broadcast(group, first_cell);
@@ -326,8 +330,9 @@ void ReduceOperation::on_completion(Instant, const device::Completion& completio
   window_->give_back(cell, 1);
   --posted_;
   if (completion.code != Code::ok) {
-    context().failures().fail(
-        failure(completion.code, "{} refused its result", context().names().of(completion.peer)));
+    context().failures().fail(failure(completion.code,
+                                      "{} refused its result: see the errors of that rank",
+                                      context().names().of(completion.peer)));
   }
 }
 

@@ -1,6 +1,6 @@
-// The aggregator's side of a reduction: a window that the ranks write their contributions into, a
-// fold of each segment as soon as every contribution to it is there, always in the same order, and
-// the delivery of the result to the ranks that need it.
+// The aggregator's side of a reduction: a window into which the ranks write their contributions, a
+// fold of each segment in a fixed order once every contribution to it is there, and the delivery of
+// results to the ranks that need them.
 //
 // An aggregator serves the calls of its communicator one after the other, each by an operation that
 // waits for the first rank to announce the call. A window cannot be overrun: a rank writes only
@@ -23,24 +23,24 @@
 
 namespace tutti::engine {
 
-/// Memory that the system zeroes as it is touched: filling 64 MiB for one job would stall the
-/// others, and data of another job must not show.
+/// Memory that the operating system zeroes when it is first touched. Filling 64 MiB for one job
+/// would stall the others, and data of another job must not be visible.
 struct FreeBytes {
   void operator()(std::byte* bytes) const { std::free(bytes); }
 };
 using ZeroedBytes = std::unique_ptr<std::byte[], FreeBytes>;
 
-/// The buffers of one communicator at its aggregator; they outlive the calls. Used by the owner of
-/// the engine only.
+/// The window and the result buffer of one communicator at its aggregator; they outlive the calls.
+/// Only the owner of the engine uses them.
 class InNetworkWindow {
  public:
-  /// Bytes of a window for this many ranks, not counting the aggregator.
+  /// Bytes of a window for this many ranks, the aggregator not counted.
   static std::uint64_t memory_bytes(std::uint32_t ranks, const WindowConfig& terms);
 
-  /// The terms have passed `check`.
+  /// `terms` has passed `check`.
   InNetworkWindow(std::uint32_t ranks, const WindowConfig& terms);
 
-  /// Makes each rank's part writable under a key of its own.
+  /// Registers each rank's part, writable under a key of its own.
   Status open(device::Endpoint& endpoint);
   void close(device::Endpoint& endpoint);
 
@@ -50,13 +50,13 @@ class InNetworkWindow {
   std::span<const std::byte> record(std::uint32_t rank) const {
     return part(rank).first(CallRecord::kBytes);
   }
-  /// Address at which `rank` writes a segment.
+  /// The address at which `rank` writes a segment.
   const std::byte* place(std::uint32_t rank, std::uint32_t segment) const {
     const std::uint64_t slot = segment % terms_.slots;
     return part(rank).data() + CallRecord::kBytes + slot * terms_.segment_bytes;
   }
 
-  /// Outgoing results, in cells of one segment each.
+  /// The memory of outgoing results, in cells of one segment each.
   std::span<std::byte> cells(std::uint32_t first, std::uint32_t count) {
     return {results_.get() + std::uint64_t{first} * terms_.segment_bytes,
             std::size_t{count} * terms_.segment_bytes};
@@ -65,9 +65,10 @@ class InNetworkWindow {
   void take(std::uint32_t first, std::uint32_t count);
   void give_back(std::uint32_t first, std::uint32_t count);
 
-  /// Called by the engine when the communicator ends: ok if every rank has left, else the failure.
+  /// The engine calls this when the communicator ends: with ok if every rank has left, else with
+  /// the error.
   std::function<void(const Status&)> on_end;
-  std::vector<bool> left;  ///< ranks that make no more calls
+  std::vector<bool> left;  ///< by rank: true if the rank makes no more calls
 
  private:
   std::uint64_t part_bytes() const;
@@ -77,8 +78,8 @@ class InNetworkWindow {
 
   std::uint32_t ranks_;
   WindowConfig terms_;
-  ZeroedBytes memory_;   ///< by rank: its record, then its slots
-  ZeroedBytes results_;  ///< as many cells as slots
+  ZeroedBytes memory_;   ///< by rank: call record, then window slots
+  ZeroedBytes results_;  ///< result cells, as many as window slots
   std::vector<bool> busy_;
   std::vector<device::MemoryKey> keys_;
 };
@@ -120,17 +121,17 @@ class ReduceOperation final : public Operation {
   std::optional<InNetworkCall> call_;
   std::optional<reduction::Reducer> reducer_;
   InNetworkPlan plan_;
-  std::vector<std::uint32_t> arrived_;  ///< segments written by each rank
+  std::vector<std::uint32_t> arrived_;  ///< by rank: segments that the rank has written
   std::vector<std::uint64_t> result_keys_;
   std::vector<std::byte> factors_;  ///< in rank order, twice, because a fold may start at any rank
   std::vector<const std::byte*> operands_;
-  std::size_t first_operand_ = 0;  ///< rank of the first operand
-  std::uint32_t granted_ = 0;      ///< segments that each rank may have written
+  std::size_t first_operand_ = 0;  ///< rank whose contribution is the first operand
+  std::uint32_t granted_ = 0;      ///< segments that each rank may have written in all
   std::uint32_t reduced_ = 0;
-  std::uint32_t posted_ = 0;  ///< results not yet acknowledged
+  std::uint32_t posted_ = 0;  ///< results sent and not yet acknowledged
   Instant now_{};
   bool refused_ = false;
-  bool full_ = false;  ///< waiting for free result cells
+  bool full_ = false;  ///< true: the fold waits for free result cells
   bool over_ = false;
 };
 

@@ -9,11 +9,11 @@ namespace tutti::engine {
 
 namespace {
 
-// Short vectors are cut finer, so that sending, reducing and receiving overlap.
+// Short vectors are cut into shorter segments, so that sending, reducing and receiving overlap.
 constexpr std::uint64_t kMinSegments = 16;
 constexpr std::uint64_t kSegmentGrain = 4096;
 constexpr std::uint64_t kMinGroups = 32;
-// Segments start on a vector register boundary.
+// Segments start at multiples of a vector register's size.
 constexpr std::uint64_t kSegmentAlignment = 64;
 constexpr std::uint64_t kMaxSegments = 0xffff'fff0u;
 
@@ -23,7 +23,7 @@ constexpr std::uint32_t block_count(const InNetworkCall& call, std::uint32_t ran
   return call.kind == InNetworkKind::reduce_scatter ? ranks : 1;
 }
 
-/// The largest piece length, at most `longest`, that keeps the last piece about as long as the
+/// The largest piece length of at most `longest` for which the last piece is about as long as the
 /// others.
 std::uint64_t evenly(std::uint64_t bytes, std::uint64_t longest) {
   const std::uint64_t even = divide_up(bytes, divide_up(bytes, longest));
@@ -64,7 +64,7 @@ Status check(const InNetworkCall& call, std::uint32_t ranks) {
                    ranks - 1);
   }
   const std::uint64_t blocks = block_count(call, ranks);
-  // Even with the smallest segments their numbers must fit.
+  // The numbers of segments must fit 32 bits even with the smallest segments.
   const std::uint64_t most =
       kMaxSegments * kSegmentGrain / reduction::element_bytes(call.type) / blocks;
   if (call.elements > most) {
@@ -132,7 +132,7 @@ std::optional<CallRecord> decode_call_record(std::span<const std::byte> bytes,
       field(3) > static_cast<std::uint8_t>(FoldOrder::ring)) {
     return std::nullopt;
   }
-  // Reserved bytes are zero.
+  // Reserved bytes of a record must be zero.
   const auto rest = bytes.subspan(32);
   if (std::any_of(rest.begin(), rest.end(), [](std::byte one) { return one != std::byte{0}; })) {
     return std::nullopt;
@@ -148,8 +148,8 @@ std::optional<CallRecord> decode_call_record(std::span<const std::byte> bytes,
   std::memcpy(&record.call.elements, bytes.data() + 8, 8);
   std::memcpy(&record.result_key, bytes.data() + 16, 8);
   std::memcpy(record.factor.data(), bytes.data() + 24, record.factor.size());
-  // An empty call is never sent, and only a Reduce-Scatter of several ranks has owners that add
-  // their own contribution.
+  // An empty call is never sent, and only in a Reduce-Scatter of several ranks do owners add their
+  // own contribution.
   const bool ring = record.call.order == FoldOrder::ring;
   if (record.call.elements == 0) return std::nullopt;
   if (ring && (record.call.kind != InNetworkKind::reduce_scatter || ranks < 2)) return std::nullopt;

@@ -2,9 +2,10 @@
 // aggregator, and the record by which a rank announces its call.
 //
 // A vector of `blocks` equal blocks (one, or one for each rank) is cut into segments, numbered in
-// the order in which they are sent: first the first segment of every block, then the second ones,
-// so that all owners' links carry results all the time. Segment s of rank r occupies window slot
-// (r, s modulo slots), so that a fold does not depend on the order of arrival ([Xu25] 1.2, 1.3).
+// the order in which they are sent: the first segments of all blocks, then the second ones, and so
+// on, so that all owners' links carry results all the time. Segment s of rank r occupies window
+// slot (r, s modulo slots), so that a fold does not depend on the order of arrival ([Xu25] 1.2,
+// 1.3).
 #pragma once
 
 #include <array>
@@ -23,27 +24,27 @@ namespace tutti::engine {
 
 enum class InNetworkKind : std::uint8_t { allreduce, reduce_scatter, reduce };
 
-/// The order in which the contributions to one element are folded. Each gives the same bits on
-/// every run, whatever the order of arrival.
+/// The order in which the contributions to one element are folded. Either order gives the same bits
+/// on every run, whatever the order of arrival.
 enum class FoldOrder : std::uint8_t {
-  rank,  ///< 0, 1, ... P-1
-  /// From the rank after the owner, around, the owner last: the order and the bits of a ring. The
-  /// owner of a block of a Reduce-Scatter adds its own contribution itself, which then is not sent:
-  /// N (P-1) bytes instead of N P.
+  rank,  ///< in rank order: 0, 1, ... P-1
+  /// From the rank after the owner around to the owner: the order and the bits of a ring. The owner
+  /// of a block of a Reduce-Scatter adds its own contribution itself and does not send it, which
+  /// takes N (P-1) bytes instead of N P.
   ring,
 };
 
-/// The window that an aggregator offers to one communicator, with its credits ([Xu25] 1.3). The
-/// same at all members.
+/// The window that an aggregator offers to one communicator, with its credits ([Xu25] 1.3). All
+/// members must use the same values.
 struct WindowConfig {
-  /// Largest segment; a multiple of 64. With its headers it leaves a rank, and the aggregator, in
-  /// one system call and one kernel packet; 4 KiB more would need two.
+  /// Size of the largest segment in bytes, a multiple of 64. With its headers such a segment leaves
+  /// in one system call and one kernel packet; 4 KiB more would need two.
   std::uint32_t segment_bytes = 60 * 1024;
-  /// Window slots of one rank: enough for the distance that other ranks run ahead while one rank's
-  /// link carries its Allgather block.
+  /// Window slots of one rank, enough for the distance by which other ranks run ahead while one
+  /// rank's link carries its Allgather block.
   std::uint32_t slots = 128;
-  std::uint32_t pulses = 4;  ///< credit batches per window ([Xu25] 1.3)
-  /// Bytes of an Allreduce's result that are multicast at once.
+  std::uint32_t pulses = 4;  ///< credit batches in a window ([Xu25] 1.3)
+  /// Bytes of an Allreduce's result that are multicast together.
   std::uint32_t group_bytes = 256 * 1024;
 
   friend bool operator==(const WindowConfig&, const WindowConfig&) = default;
@@ -51,42 +52,44 @@ struct WindowConfig {
 
 inline constexpr std::uint32_t kMaxInNetworkRanks = 4096;
 
-/// Ok if an aggregator can work with these terms; otherwise names the field and its range.
+/// Ok if an aggregator can work with these values; otherwise names the field and its range.
 Status check(const WindowConfig& terms);
 
-/// One call, on which all ranks must agree.
+/// One call of a reduction, on which all ranks must agree.
 struct InNetworkCall {
   InNetworkKind kind = InNetworkKind::allreduce;
   reduction::ElementType type = reduction::ElementType::float32;
   reduction::Operation operation = reduction::Operation::sum;
   FoldOrder order = FoldOrder::rank;
-  Rank root = rank_of(0);      ///< Reduce only, otherwise 0
-  std::uint64_t elements = 0;  ///< of each block: the part that this aggregator reduces
+  Rank root = rank_of(0);      ///< root of a Reduce, otherwise 0
+  std::uint64_t elements = 0;  ///< elements of each block that this aggregator reduces
 
   friend bool operator==(const InNetworkCall&, const InNetworkCall&) = default;
 };
 
-/// Ok if the call is valid among this many ranks.
+/// Ok if the call is valid for this many ranks.
 Status check(const InNetworkCall& call, std::uint32_t ranks);
 
-/// The record that a rank writes before its contributions: the call and the rank's own values.
+/// The call record, which a rank writes before its contributions: the call and the rank's own
+/// values.
 struct CallRecord {
   static constexpr std::size_t kBytes = 64;
 
   InNetworkCall call;
-  std::uint64_t result_key = 0;       ///< key of the memory for its results; 0: it receives none
-  std::array<std::byte, 8> factor{};  ///< premultiplied_sum: its factor, one element of the type
+  std::uint64_t result_key = 0;       ///< key of the memory for the rank's results; 0: it receives
+                                      ///< none
+  std::array<std::byte, 8> factor{};  ///< factor of the rank for premultiplied_sum, one element
 };
 
 std::array<std::byte, CallRecord::kBytes> encode(const CallRecord& record);
-/// No value if a field is invalid; `ranks` bounds the root.
+/// Decodes a call record; nothing if a field is invalid. `ranks` bounds the root.
 std::optional<CallRecord> decode_call_record(std::span<const std::byte> bytes, std::uint32_t ranks);
 
-/// The segments of one call.
+/// The segments into which one call is cut.
 class InNetworkPlan {
  public:
   InNetworkPlan() = default;
-  /// The call and the terms have passed `check`.
+  /// `call` and `terms` have passed `check`.
   InNetworkPlan(const InNetworkCall& call, std::uint32_t ranks, const WindowConfig& terms);
 
   std::uint32_t segments() const { return segments_; }
@@ -102,14 +105,14 @@ class InNetworkPlan {
   std::size_t elements(std::uint32_t segment) const {
     return bytes(segment) / reduction::element_bytes(call_.type);
   }
-  /// The rank that receives the result; kNoRank: every rank.
+  /// The rank that receives the result of a segment; kNoRank: every rank.
   Rank owner(std::uint32_t segment) const;
-  /// Whether a rank adds its own contribution to a segment itself instead of sending it.
+  /// True if `rank` adds its own contribution to the segment itself instead of sending it.
   bool stays(std::uint32_t segment, Rank rank) const {
     return call_.order == FoldOrder::ring && owner(segment) == rank;
   }
 
-  /// Allreduce: results are multicast in groups of this many segments; the last may be shorter.
+  /// For Allreduce: results are multicast in groups of this many segments; the last may be shorter.
   std::uint32_t group_segments() const { return group_segments_; }
   std::uint32_t groups() const { return (segments_ + group_segments_ - 1) / group_segments_; }
   std::uint64_t group_offset_bytes(std::uint32_t group) const {
@@ -126,19 +129,19 @@ class InNetworkPlan {
   std::uint32_t group_segments_ = 1;
 };
 
-/// Why an aggregator ended a call, as sent to the ranks: reason << 32
-///  rank at fault.
+/// The reason why an aggregator ended a call. The message to the ranks has it as reason << 32 |
+/// rank at fault.
 enum class Refusal : std::uint32_t {
   none,
-  record,     ///< its call record is invalid
-  mismatch,   ///< it called a different operation from the others
-  overrun,    ///< it wrote without credit
-  left,       ///< it has closed its communicator while others still call
-  reduction,  ///< the operation is not defined for the type
+  record,     ///< the rank's call record is invalid
+  mismatch,   ///< the rank called a different operation from the others
+  overrun,    ///< the rank wrote without credit
+  left,       ///< the rank has closed its communicator while others still call
+  reduction,  ///< the operation that the rank called is not defined for the type
   last = reduction,
 };
 
-/// "rank 3 wrote without credit".
+/// The reason in words, such as "rank 3 wrote without credit".
 std::string describe(Refusal refusal, Rank rank);
 /// The error that a rank reports for a `refused` message; `who` names the aggregator.
 Status refusal_status(const std::string& who, const protocol::Message& message);

@@ -1,5 +1,5 @@
-// Items that arrived for collectives that this rank has not begun, by collective. A root may be
-// thousands of short Broadcasts ahead of a rank that computes, so taking one collective's items
+// A store, by epoch, of items that arrived for collectives that this rank has not begun. A root may
+// be thousands of short Broadcasts ahead of a rank that computes, so taking one collective's items
 // must not visit the others.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace tutti::engine {
 
-/// Epochs wrap; those held at one time lie less than 2^31 apart.
+/// Items by epoch. Epochs wrap; those held at one time lie less than 2^31 apart.
 template <typename Item>
 class ByEpoch {
  public:
@@ -21,7 +21,7 @@ class ByEpoch {
     items_[epoch].push_back(std::move(item));
     ++size_;
   }
-  /// Moves out the items of one collective, in order of arrival.
+  /// Removes the items of one collective and returns them in order of arrival.
   std::vector<Item> take(std::uint32_t epoch) {
     const auto found = items_.find(epoch);
     if (found == items_.end()) return {};
@@ -30,7 +30,7 @@ class ByEpoch {
     size_ -= taken.size();
     return taken;
   }
-  /// Moves out the items of all collectives before `epoch`.
+  /// Removes and returns the items of all collectives before `epoch`.
   std::vector<Item> take_before(std::uint32_t epoch) {
     std::vector<Item> taken;
     while (!items_.empty() && circular_before(items_.begin()->first, epoch)) {

@@ -1,9 +1,9 @@
-// Compares every rank's clock with rank 0's, for traces: each rank asks rank 0 a few times for its
-// clock. Runs once, as a collective, when a traced communicator is created.
+// The clock exchange: compares every rank's clock with rank 0's, for traces. Each rank asks rank 0
+// for its clock a few times, in a collective that runs once when a traced communicator is created.
 //
 // All ranks ask at the same time, so that the exchange takes a few round trips whatever their
-// number. A busy rank 0 answers late, which widens the bounds and shows in their error; drift after
-// the exchange is not corrected.
+// number. A busy rank 0 answers late, which widens the bounds and thus shows in their error; drift
+// after the exchange is not corrected.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,11 @@
 
 namespace tutti::engine {
 
-/// A rank's estimate of rank 0's clock.
+/// The result of a clock exchange: a rank's knowledge of rank 0's clock.
 struct ClockComparison {
   protocol::ClockBounds bounds;
-  std::uint64_t identity = 0;  ///< identity of rank 0's clock as rank 0 gave it; 0: unknown
-  Instant origin{};            ///< when rank 0 began, by its clock: the same on all ranks
+  std::uint64_t identity = 0;  ///< identity that rank 0 sent for its clock; 0: unknown
+  Instant origin{};            ///< start of the exchange by rank 0's clock; the same on all ranks
 };
 
 class ClockExchange final : public Operation {
@@ -30,8 +30,8 @@ class ClockExchange final : public Operation {
   static constexpr std::uint32_t kExchanges = 16;
 
   /// `clock` is read at each send and receive, because the instant of a poll may be older than the
-  /// message that it found. `identity` is equal for ranks that read the same clock; 0: unknown.
-  /// `outcome` is written before the end and outlives the operation.
+  /// message that the poll found. `identity` is equal for ranks that read the same clock; 0:
+  /// unknown. `outcome` is written before the operation ends and must outlive it.
   ClockExchange(observe::TraceLog::Clock clock, std::uint64_t identity, ClockComparison& outcome);
 
   std::uint64_t unexpected_bytes() const override { return 0; }
@@ -62,11 +62,11 @@ class ClockExchange final : public Operation {
   observe::TraceLog::Clock clock_;
   std::uint64_t identity_;
   ClockComparison& outcome_;
-  std::uint32_t asked_ = 0;  ///< questions that have been answered
+  std::uint32_t asked_ = 0;  ///< questions of this rank that rank 0 has answered
   Instant asked_at_{};
-  std::vector<std::uint32_t> answered_;  ///< by rank, at rank 0
-  std::uint64_t unanswered_ = 0;         ///< at rank 0
-  bool sent_ = false;                    ///< since the last poll
+  std::vector<std::uint32_t> answered_;  ///< at rank 0: questions answered, by rank
+  std::uint64_t unanswered_ = 0;         ///< at rank 0: questions not answered yet
+  bool sent_ = false;                    ///< true: something was sent since the last poll
   bool over_ = false;
 };
 

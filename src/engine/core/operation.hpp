@@ -23,12 +23,13 @@ class Operation;
 struct Arrival;
 struct ReceiveView;
 
-/// The application's view of a collective. Written by the owner of the engine, read by any thread.
+/// The state of a collective as the application sees it. The owner of the engine writes it, any
+/// thread may read it.
 struct Completion {
   std::atomic<bool> done{false};
-  Status status;  ///< valid once done
+  Status status;  ///< result of the collective; valid once `done` is true
   std::function<void(const Status&)>
-      callback;  ///< called once, at the end, by the owner of the engine
+      callback;  ///< function that the owner of the engine calls once, at the end
   std::atomic<std::uint64_t> chunks_present{0};
   std::atomic<std::uint64_t> chunks_total{0};
   /// Context whose slot exchange completes this request, so that a waiter need poll only that; null
@@ -36,28 +37,28 @@ struct Completion {
   std::atomic<CommunicatorContext*> inline_poll_context{nullptr};
 };
 
-/// Names an operation in messages and records.
+/// The names of an operation in messages and records.
 struct Description {
-  const char* operation = "";  ///< "allgather"
-  const char* algorithm = "";  ///< "multicast"
+  const char* operation = "";  ///< name of the collective, such as "allgather"
+  const char* algorithm = "";  ///< name of the algorithm, such as "multicast"
   Rank root = kNoRank;
   std::uint64_t bytes = 0;
 };
 
-/// Counts, or fails on, input that an operation does not handle.
+/// Handles input that an operation does not accept: counts it, or fails the communicator.
 class RejectionSink {
  public:
   virtual void reject_message() = 0;
   virtual void reject_chunk() = 0;
-  /// Data for a slot that the operation does not have.
+  /// Rejects data for a match slot that the operation does not have.
   virtual void reject_data(const Operation& operation, Rank from, std::uint32_t slot) = 0;
 
  protected:
   ~RejectionSink() = default;
 };
 
-/// Base of all collectives: the engine feeds it messages, chunks and completions, and polls it.
-/// Used by the owner of the engine only.
+/// Base of all operations: the engine feeds them messages, chunks and completions, and polls them.
+/// Only the owner of the engine uses them.
 class Operation {
  public:
   explicit Operation(Description description)
@@ -71,22 +72,22 @@ class Operation {
   std::uint32_t epoch() const { return epoch_; }
   Instant started() const { return started_; }
 
-  /// Payload that all ranks together multicast, which decides whether a ready barrier runs. The
-  /// same on all ranks.
+  /// Payload bytes that all ranks together multicast; they decide whether a ready barrier runs.
+  /// Must be the same on all ranks.
   virtual std::uint64_t multicast_bytes() const { return 0; }
-  /// Upper bound of the message bytes that a rank may be sent before it has called this collective.
-  /// The same on all ranks; larger amounts wait for a ready barrier.
+  /// Upper bound of the message bytes that other ranks may send to a rank before it has called this
+  /// collective. Must be the same on all ranks; larger amounts wait for a ready barrier.
   virtual std::uint64_t unexpected_bytes() const { return 0; }
-  /// Whether the end of this operation proves that every rank had finished the ones before.
+  /// True if the end of this operation proves that every rank had finished all earlier ones.
   virtual bool confirms_earlier() const { return false; }
 
-  /// Whether its end here proves that every rank had begun it.
+  /// True if the end of this operation at this rank proves that every rank had begun it.
   bool begun_by_all() const { return begun_by_all_; }
 
-  /// Chooses how to run, before `begin`; returns whether a vote rides on the ready barrier, which
-  /// then has to run. The same on all ranks.
+  /// Chooses, before `begin`, how to run. Returns true if the ready barrier must run because it
+  /// carries a rate vote. Must be the same on all ranks.
   virtual bool prepare(CommunicatorContext&) { return false; }
-  /// Begins. `barrier`: the ready barrier must run before data is sent.
+  /// Begins the operation. `barrier`: the ready barrier must run before data is sent.
   void begin(Instant now, std::uint32_t epoch, bool barrier, CommunicatorContext& context,
              RejectionSink& rejections) {
     epoch_ = epoch;
@@ -96,47 +97,49 @@ class Operation {
     begun_by_all_ = barrier || confirms_earlier();
     start(now, barrier);
   }
-  /// A message of this collective's protocol; rejected by default.
+  /// Handles a message of this collective's protocol; rejects it by default.
   virtual void on_message(Instant now, Rank from, const protocol::Message& message);
-  /// A schedule's data in a message; `payload` is valid during the call.
+  /// Handles a schedule's data in a message; `payload` is valid during the call.
   virtual void on_data(Instant now, Rank from, std::uint32_t slot,
                        std::span<const std::byte> payload);
-  /// A schedule's data was written to the memory that this rank named.
+  /// Handles the news that a schedule's data was written to the memory that this rank named.
   virtual void on_immediate(Instant now, Rank from, std::uint32_t slot);
-  /// A chunk of this collective.
+  /// Handles a chunk of this collective.
   virtual void on_chunk(Instant now, const device::ReceivedChunk& chunk,
                         device::MulticastQueuePair& queue_pair);
-  /// Destination of a chunk, for a queue pair that places chunks itself (PlacementResolver).
+  /// Returns the destination of a chunk, for a queue pair that places chunks itself
+  /// (PlacementResolver).
   virtual device::Placement landing(const device::MessageHead& chunk, bool begins);
-  /// A verified chunk that arrived before `begin`.
+  /// Handles a verified chunk that arrived before `begin`.
   virtual void on_unexpected_chunk(Instant now, std::uint32_t psn, Rank source,
                                    std::span<const std::byte> payload);
-  /// How receive workers place the chunks of this collective; called once it has begun.
+  /// Returns the view by which receive workers place the chunks of this collective; called once it
+  /// has begun.
   virtual ReceiveView receive_view();
-  /// Receive workers have placed chunks of this collective.
+  /// Handles the news that receive workers have placed chunks of this collective.
   virtual void on_arrivals(Instant now, const std::vector<Arrival>& arrivals);
-  /// A work request of this operation has ended.
+  /// Handles the end of a work request of this operation.
   virtual void on_completion(Instant now, const device::Completion& completion);
-  /// Sends, checks timers; returns whether anything was done.
+  /// Sends data and checks timers; returns true if anything was done.
   virtual bool poll(Instant now) = 0;
-  /// When `poll` must run even if nothing arrives.
+  /// The time at which `poll` must run even if nothing arrives.
   virtual Instant next_deadline() const { return kNever; }
   /// True if no rank makes progress until all ranks have sent. Ranks that share a core then yield
   /// after each send so that all start early.
   virtual bool begins_together() const { return false; }
-  /// Whether it is a slot exchange, which needs no messages and chunks and is cheap to poll.
+  /// True for a slot exchange, which needs neither messages nor chunks and is cheap to poll.
   virtual bool meets() const { return false; }
-  /// Whether `poll` has data to send that the send queue did not take.
+  /// True if `poll` has data to send that the send queue did not take.
   virtual bool blocked() const { return false; }
 
-  /// Everything that this rank receives has arrived, and everything that it sends was sent: the
-  /// next operation may begin while this one still serves its neighbours.
+  /// True if everything that this rank receives has arrived and everything that it sends was sent.
+  /// The next operation may then begin while this one still serves the neighbours.
   virtual bool locally_complete() const = 0;
   virtual bool done() const = 0;
   /// Releases registered memory when the operation ends, successfully or not.
   virtual void finish() {}
   virtual observe::Phase phase() const = 0;
-  /// Describes the missing data: "block 2: chunks 120-355 of 512".
+  /// The data that this rank still waits for, in words: "block 2: chunks 120-355 of 512".
   virtual std::string missing() const { return {}; }
 
  protected:

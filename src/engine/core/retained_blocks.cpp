@@ -10,7 +10,8 @@ namespace tutti::engine {
 namespace {
 
 constexpr std::size_t kMaxRequests = 4096;
-// Storage beyond this is freed; the blocks of a loop of short Broadcasts fit.
+// Number of free blocks kept for reuse, enough for a loop of short Broadcasts; the storage of more
+// is freed.
 constexpr std::size_t kMaxFree = 64;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Lock-free hand-over of operations from application threads to the engine.
+// The lock-free queue through which application threads hand operations to the engine.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,8 @@
 
 namespace tutti::engine {
 
-/// Any number of producers, one consumer. Operations of one producer keep their order.
+/// A queue of any number of producers and one consumer. Operations of one producer keep their
+/// order.
 class SubmissionQueue {
  public:
   SubmissionQueue() = default;
@@ -24,7 +25,7 @@ class SubmissionQueue {
     }
   }
   bool empty() const { return head_.load(std::memory_order_relaxed) == nullptr; }
-  /// All operations submitted so far, oldest first.
+  /// Removes and returns all operations submitted so far, oldest first.
   std::vector<std::unique_ptr<Operation>> take_all() {
     std::vector<std::unique_ptr<Operation>> taken;
     Node* node = head_.exchange(nullptr, std::memory_order_acquire);

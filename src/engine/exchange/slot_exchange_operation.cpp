@@ -13,13 +13,15 @@ namespace {
 using Flow = device::ExchangeHeader::Flow;
 
 constexpr const char* kAlgorithm = "linear";
-// Watching takes messages, and an exchange takes longer than this only if a rank computes or has
-// died.
+// Time after which missing ranks are watched. Watching takes messages, and an exchange takes longer
+// than this only if a rank computes or has died.
 constexpr Nanoseconds kWatchAfter{1'000'000};
-// A root several exchanges ahead waits until slow ranks have read; no event reports that.
+// A root that is several exchanges ahead polls until slow ranks have read its slots, because no
+// event reports that.
 constexpr Nanoseconds kSlotBusyRetry{20'000};
 constexpr Nanoseconds kUnsentRetry{200'000};
-// In a lossy exchange: longer than a rank on a busy core is usually late.
+// In a lossy exchange an entry is requested after this time, which is longer than a rank on a busy
+// core is usually late.
 constexpr Nanoseconds kRequestAfter{2'000'000};
 constexpr Nanoseconds kRequestIntervalMax{100'000'000};
 
@@ -34,7 +36,8 @@ constexpr Flow flow_of(Collective collective) {
   }
 }
 
-/// Describes the exchange of any rank, whose header may hold any value.
+/// The call that an exchange header describes, in words. A peer sent the header, so it may hold any
+/// value.
 std::string text_of(const device::ExchangeHeader& header) {
   const char* const name = header.purpose < kCollectives
                                ? to_string(static_cast<Collective>(header.purpose))
@@ -88,7 +91,7 @@ void SlotExchangeOperation::start(Instant now, bool) {
     request_after_ = kRequestAfter;
     request_at_ = slot_exchange_->slot_busy() ? now : now + request_after_;
   }
-  // Blocks lie in rank order, this rank's own among them.
+  // The blocks lie in rank order, with this rank's own block among them.
   if (collective() == Collective::broadcast || receive_.empty()) return;
   std::byte* const place = &receive_[index(context().rank()) * own_.size()];
   if (place != own_.data()) std::memcpy(place, own_.data(), own_.size());
@@ -116,7 +119,8 @@ bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
   if (entry.header != header_) {
     context().failures().fail(
         failure(Code::invalid_argument,
-                "{} called {}, but {} called {}: check that all ranks call the same",
+                "{} called {}, but {} called {}: call the same collective with the same "
+                "size and root on all ranks",
                 context().names().of(entry.from), text_of(entry.header),
                 context().names().of(context().rank()), text_of(header_)));
     return false;
@@ -128,8 +132,8 @@ bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
   return true;
 }
 
-/// Requests entries that are lost or late and, if this rank's slot is still busy, the ACKs that
-/// free it.
+/// Requests entries that are lost or late. If this rank's slot is still busy, also requests the
+/// ACKs that free it.
 void SlotExchangeOperation::request_missing(Instant now) {
   for (const Rank rank : slot_exchange_->missing()) {
     if (!context().slots().has_closed(rank)) continue;
@@ -149,7 +153,8 @@ void SlotExchangeOperation::watch_missing() {
   watch_at_ = kNever;
   for (const Rank rank : slot_exchange_->missing()) context().peers().watch(rank);
   if (!slot_exchange_->slot_busy()) return;
-  // A rank has not left an earlier exchange; only this rank may notice that it is dead.
+  // A rank that has not left an earlier exchange keeps the slot busy, and only this rank may notice
+  // that it is dead.
   context().peers().watch_all();
 }
 
@@ -157,8 +162,8 @@ Instant SlotExchangeOperation::next_deadline() const {
   if (over_) return kNever;
   const Instant deadline = std::min(watch_at_, request_at_);
   if (slot_exchange_->loses()) {
-    // In a lossy exchange messages report when the slot is free, but no event reports when the send
-    // queue, which took only part of the entry, has room again.
+    // In a lossy exchange messages report that the slot is free. But no event reports that the send
+    // queue has room again for the rest of the entry.
     const bool unsent = !slot_exchange_->slot_busy() && slot_exchange_->missing().empty();
     return unsent ? std::min(deadline, polled_at_ + kUnsentRetry) : deadline;
   }

@@ -16,13 +16,13 @@ namespace tutti::engine {
 
 class SlotExchangeOperation final : public Operation {
  public:
-  /// Whether a collective is a single round in which a rank sends the same block to all.
+  /// True for a collective of a single round in which a rank sends the same block to all others.
   static bool serves(Collective collective);
-  /// A checked call of a served collective at rank `me`, whose endpoint has a slot exchange for
-  /// blocks of this size.
+  /// Creates the operation for a checked call of such a collective at rank `me`, whose endpoint has
+  /// a slot exchange for blocks of this size.
   static std::unique_ptr<SlotExchangeOperation> create(const CollectiveCall& call, Rank me);
 
-  /// No rank leaves an exchange of all before every rank has entered it.
+  /// True for an all-to-all exchange, which no rank leaves before every rank has entered it.
   bool confirms_earlier() const override {
     return header_.flow == device::ExchangeHeader::Flow::all_to_all;
   }
@@ -46,7 +46,8 @@ class SlotExchangeOperation final : public Operation {
   void watch_missing();
   void request_missing(Instant now);
 
-  device::SlotExchange* slot_exchange_ = nullptr;  ///< set once begun
+  device::SlotExchange* slot_exchange_ = nullptr;  ///< slot exchange of the endpoint, once the
+                                                   ///< operation has begun
   device::ExchangeHeader header_;
   std::span<const std::byte> own_;
   std::span<std::byte> receive_;

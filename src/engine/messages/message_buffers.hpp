@@ -1,5 +1,5 @@
-// Storage of messages that are too long for the device to copy when they are posted, until it has
-// sent them.
+// Buffers for messages that are too long for the device to copy when they are posted. A message
+// stays in its buffer until the device has sent it.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,24 @@
 
 namespace tutti::engine {
 
+<<<<<<< HEAD:src/engine/messages/message_buffers.hpp
 /// Reusable buffers of one size. The number of a buffer, from 1 on, is the id of its work request.
+=======
+/// A message that could not be posted because the send queue was full.
+struct DeferredMessage {
+  Rank to = kNoRank;
+  std::uint64_t buffer = 0;
+  std::size_t bytes = 0;
+};
+
+/// Reusable buffers of one size. Buffers are numbered from 1 on; the number is the id of the work
+/// request that sends the buffer.
+>>>>>>> 29857e18e179c823c40709250840525da9625727:src/engine/core/message_buffers.hpp
 class MessageBuffers {
  public:
   explicit MessageBuffers(std::size_t buffer_bytes) : buffer_bytes_(buffer_bytes) {}
 
-  /// Takes a buffer whose address is stable until it is given back.
+  /// Takes a buffer, whose address is stable until the buffer is given back.
   std::uint64_t take() {
     if (free_.empty()) {
       buffers_.push_back(std::make_unique_for_overwrite<std::byte[]>(buffer_bytes_));

@@ -1,4 +1,4 @@
-// Measures how fast the blocks of one Allgather arrive, for this rank's vote on turns and pace.
+// Measures how fast the blocks of one Allgather arrive, for this rank's rate vote.
 #pragma once
 
 #include <algorithm>
@@ -11,24 +11,24 @@ namespace tutti::engine {
 
 class ArrivalMeter {
  public:
-  /// `in_turns`: one rank sends at a time, so that each block is measured alone.
+  /// `in_turns` means that one rank sends at a time, so that each block is measured alone.
   ArrivalMeter(std::uint32_t blocks, bool in_turns) : in_turns_(in_turns), rates_(blocks) {}
 
-  /// Records a chunk; `first` of its block or not.
+  /// Records the arrival of a chunk; `first` is true for the first chunk of its block.
   void arrived(Instant now, std::uint32_t block_index, std::uint64_t bytes, bool first) {
     if (since_ == Instant{} || (in_turns_ && first)) {
       since_ = last_ = now;
       bytes_ = 0;
       return;
     }
-    // Chunks of the first batch have the same instant and say nothing about the rate.
+    // Chunks of the first batch have the same instant and thus say nothing about the rate.
     if (now == since_) return;
     bytes_ += bytes;
     last_ = now;
     if (in_turns_ && bytes_ >= kMeasuredBytes) rates_[block_index] = rate(bytes_, now - since_);
   }
-  /// Bytes per second: in turns the median over the blocks, otherwise of all blocks together; 0 if
-  /// no block was long enough to be measured.
+  /// Bytes per second: in turns the median over the blocks, otherwise the rate of all blocks
+  /// together; 0 if no block was long enough to be measured.
   std::uint64_t bytes_per_second() {
     if (!in_turns_) return bytes_ < kMeasuredBytes ? 0 : rate(bytes_, last_ - since_);
     std::erase(rates_, 0);
@@ -37,7 +37,7 @@ class ArrivalMeter {
     std::nth_element(rates_.begin(), middle, rates_.end());
     return *middle;
   }
-  /// Time span behind `bytes_per_second`; only meaningful when not in turns.
+  /// The time over which `bytes_per_second` was measured; only meaningful if not in turns.
   Nanoseconds measured_time() const { return last_ - since_; }
   static std::uint64_t rate(std::uint64_t bytes, Nanoseconds time) {
     if (time.count() <= 0) return 0;

@@ -6,7 +6,7 @@ namespace tutti::engine {
 
 namespace {
 
-// How soon a full send queue is polled again.
+// Time after which a full send queue is polled again.
 constexpr Nanoseconds kQueueRetry{200'000};
 
 }  // namespace
@@ -75,7 +75,8 @@ Range BlockSender::next_run(std::uint32_t subgroup, std::uint32_t limit) const {
 
 void BlockSender::advance(std::uint32_t subgroup, std::uint32_t accepted) {
   cursors_[subgroup] += accepted;
-  // The other subgroups' slices of this segment follow the end of a slice.
+  // After the end of a slice, the cursor skips the slices of the other subgroups in the same
+  // segment.
   const std::uint32_t in_segment =
       (cursors_[subgroup] - block().psns.first) % layout_.segment_chunks();
   const std::uint32_t slice_end =

@@ -1,5 +1,5 @@
-// The send worker of one collective ([Khalilov24] 4.3): posts this rank's block, cut into chunks,
-// in batches to the subgroups' queue pairs as credits and pace allow.
+// Sends this rank's block in one collective ([Khalilov24] 4.3): posts its chunks in batches to the
+// subgroups' queue pairs as credits and pace allow.
 #pragma once
 
 #include <cstdint>
@@ -18,52 +18,53 @@ namespace tutti::engine {
 
 class BlockSender {
  public:
-  /// `data` is the block's bytes, which the caller keeps until they have left this host. The other
-  /// references outlive the sender.
+  /// `data` are the bytes of the block, which the caller keeps until they have left this host. The
+  /// other references outlive the sender.
   BlockSender(const protocol::BlockLayout& layout, std::uint32_t block_index,
               std::span<const std::byte> data, std::uint32_t epoch, device::Endpoint& endpoint,
               observe::Counters& counters);
 
-  /// Sends batches at this pace from now on, at most `batch_bytes` each.
+  /// From now on sends batches of at most `batch_bytes` at this pace.
   void set_pace(const protocol::Pace& pace, std::uint64_t batch_bytes);
 
-  /// Posts chunks below `limit` (a PSN); returns whether any was posted.
+  /// Posts chunks below the PSN `limit`; returns true if any was posted.
   bool send(Instant now, std::uint32_t limit);
-  /// Posts requested retransmissions; returns whether any was posted.
+  /// Posts requested retransmissions; returns true if any was posted.
   bool send_again();
-  /// Requests the retransmission of chunks of this rank's block.
+  /// Requests that chunks of this rank's block be retransmitted.
   void again(Range psns) { again_.push_back(psns); }
   bool has_again() const { return !again_.empty(); }
-  /// Retransmits the last chunk that each subgroup has sent.
+  /// Retransmits the last chunk that each subgroup has sent, as tail probe.
   void send_tail_probe();
 
   bool posted_all() const { return lowest_unsent() >= block().psns.last; }
-  /// PSN below which every chunk was posted.
+  /// The PSN below which every chunk has been posted.
   std::uint32_t lowest_unsent() const;
-  /// Payload bytes waiting in this host's queues.
+  /// Payload bytes that wait in send queues of this host.
   std::uint64_t unsent_bytes() const;
-  /// Whether a queue still reads the block's bytes.
+  /// True if a send queue still reads the bytes of the block.
   bool reads_posted() const;
 
-  /// Whether a send queue was full. A device that reports free room is to be asked for that; for
-  /// others `retry_after` is when to poll again.
+  /// True if a send queue was full. A device that reports free room must be asked to report it; for
+  /// others `retry_after` tells when to poll again.
   bool blocked() const { return blocked_; }
-  /// Requires posted chunks to leave the queue first; no device reports that, so poll again after
-  /// this time.
+  /// Waits until posted chunks have left the send queue. No device reports that, so `poll` must run
+  /// again after `retry_after`.
   void drain(Nanoseconds retry_after);
-  /// Time until more can be sent after the last round; none: something can be sent now.
+  /// Time from the last round until more can be sent; nothing if something can be sent now.
   std::optional<Nanoseconds> retry_after() const { return retry_after_; }
   void begin_round();
-  /// Whether a queue of this host ever filled up: the link, not the host, is then the bottleneck.
+  /// True if a send queue of this host was ever full, so that the link and not the host is the
+  /// bottleneck.
   bool queue_filled() const { return queue_filled_; }
-  /// When the pace allows the next batch; kNever without a pace.
+  /// The time at which the pace allows the next batch; kNever without a pace.
   Instant next_send() const { return pace_.limited() ? pace_.next() : kNever; }
-  /// First error of a queue pair, if any.
+  /// The first error of a queue pair; ok if there was none.
   const Status& status() const { return status_; }
 
  private:
   const protocol::Block& block() const { return layout_.blocks()[block_index_]; }
-  /// Posts a run of one slice; returns how many chunks were accepted.
+  /// Posts a run of chunks of one slice; returns the number accepted.
   std::uint32_t post(std::uint32_t subgroup, Range psns);
   Range next_run(std::uint32_t subgroup, std::uint32_t limit) const;
   void advance(std::uint32_t subgroup, std::uint32_t accepted);
@@ -77,7 +78,7 @@ class BlockSender {
   protocol::Pace pace_;
   bool link_fills_queue_;
   std::uint32_t batch_chunks_;
-  std::vector<std::uint32_t> cursors_;  ///< next PSN to send, by subgroup
+  std::vector<std::uint32_t> cursors_;  ///< by subgroup: next PSN to send
   std::vector<Range> again_;
   bool blocked_ = false;
   bool queue_filled_ = false;

@@ -18,16 +18,16 @@
 
 namespace tutti::engine {
 
-/// Progress of reception, apart from the chunk map.
+/// The progress of reception, apart from the chunk map.
 struct MulticastArrivals {
-  std::vector<bool> first_chunk_seen;  ///< by block: any chunk has arrived
-  std::uint32_t ends_seen = 0;         ///< blocks whose last chunk has arrived
+  std::vector<bool> first_chunk_seen;  ///< by block: true if a chunk has arrived
+  std::uint32_t ends_seen = 0;         ///< number of blocks whose last chunk has arrived
   std::uint32_t ends_expected = 0;
   Instant since{};  ///< start of the data phase
-  Instant last{};   ///< last arrival
+  Instant last{};   ///< time of the last arrival
 };
 
-/// Index of a block that does not exist.
+/// Stands for "no block".
 inline constexpr std::uint32_t kNoBlock = 0xffff'ffffu;
 
 /// Shortest wait before a full or draining send queue is polled again.
@@ -37,9 +37,10 @@ struct MulticastCall {
   std::span<std::byte> buffer;
   std::span<const std::byte> own;
   bool gather = false;
-  std::uint64_t data_bytes = 0;  ///< sum over all blocks
-  bool retains_copy = false;     ///< the root retains a copy, and there is no handshake
-  bool lossless = false;         ///< nothing can be lost: neither recovery nor handshake
+  std::uint64_t data_bytes = 0;  ///< payload bytes of all blocks together
+  bool retains_copy = false;     ///< true: the root retains a copy, and there is no handshake
+  bool lossless = false;         ///< true: nothing can be lost, so recovery and handshake are left
+                                 ///< out
   CommunicatorContext* context = nullptr;
   std::uint32_t epoch = 0;
   protocol::SendSchedule::Plan plan;
@@ -49,17 +50,18 @@ struct MulticastCall {
   std::unique_ptr<protocol::ChunkMap> map;
   std::unique_ptr<protocol::Sequencer> sequencer;
   std::unique_ptr<protocol::Cutoff> cutoff;
-  std::unique_ptr<protocol::FetchRing> fetch;  ///< null if there is nothing to move
+  std::unique_ptr<protocol::FetchRing> fetch;  ///< recovery by fetch ring; null if there is no data
+                                               ///< to move
   protocol::Outbox outbox;
   MulticastTrace trace;
   MulticastArrivals arrivals;
 
-  std::uint32_t own_block = kNoBlock;  ///< kNoBlock: this rank sends none
+  std::uint32_t own_block = kNoBlock;  ///< block that this rank sends; kNoBlock: none
   bool ready = false;
-  bool dirty = false;  ///< state changed since the machines last ran
+  bool dirty = false;  ///< true: state has changed since the protocol machines last ran
 
   bool received_all() const { return map && map->complete(); }
-  /// Whether missing chunks may have to be requested.
+  /// True if chunks are missing that may have to be requested.
   bool may_miss_chunks() const { return ready && !lossless && !received_all(); }
   bool has_workers() const { return context->receiver().has_workers(); }
 };

@@ -57,8 +57,8 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
       !call_.lossless && !call_.gather && context.retention().covers(call_.data_bytes);
   if (!call_.gather || call_.data_bytes == 0 || context.size() < 2) return false;
   if (call_.lossless && forced == 0) {
-    // No link is shared and no buffer can overrun: a full ring blocks its sender. Sending at once
-    // is faster than taking turns here.
+    // Sending at once is faster than taking turns on a lossless device: its ranks share no link,
+    // and a full ring blocks its sender instead of losing data.
     call_.chains = context.size();
     return false;
   }
@@ -67,7 +67,8 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
     call_.plan = {};
     return false;
   }
-  // Data that exceeds the receive windows needs the credits of a single stream.
+  // Data that exceeds the receive windows needs credits, which work on the single stream of ranks
+  // that take turns.
   if (call_.plan.at_once && call_.plan.bytes_per_second == 0 &&
       call_.data_bytes > context.settings().window_bytes)
     call_.plan = {};
@@ -100,7 +101,7 @@ void MulticastOperation::build_layout() {
 void MulticastOperation::start(Instant now, bool barrier) {
   call_.epoch = epoch();
   build_layout();
-  if (call_.layout.chunk_count() == 0) {  // nothing to move: complete at once
+  if (call_.layout.chunk_count() == 0) {  // there is no data to move, so the operation is complete
     call_.map = std::make_unique<protocol::ChunkMap>(call_.layout);
     return;
   }
@@ -181,7 +182,8 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
       }
       break;
     case MessageKind::fetch_ready:
-      // Handled after the multicast chunks that arrived before it, which need not be READ.
+      // The answer is handled after the multicast chunks that arrived before it, because these need
+      // not be READ.
       recovery_.add_answer(from, message);
       break;
     case MessageKind::fetch_pending:
@@ -256,7 +258,7 @@ void MulticastOperation::on_completion(Instant now, const device::Completion& co
   if (const auto block = recovery_.on_completion(completion)) receiver_.on_marked(now, *block);
 }
 
-/// Retains the block at the root, or acknowledges it at a receiver.
+/// At the root, retains the block; at a receiver, schedules its delivery ACK.
 void MulticastOperation::leave_copy(Instant now) {
   if (sender_.has_block()) {
     context().retention().keep(now, call_.epoch, call_.own);
@@ -315,13 +317,13 @@ Instant MulticastOperation::next_deadline() const {
 }
 
 bool MulticastOperation::locally_complete() const {
-  // A receiver does not need the barrier, but others may need its messages.
+  // A receiver could go on without the ready barrier, but other ranks may need its messages.
   return !call_.fetch || (call_.ready && sender_.sent_all() && call_.received_all());
 }
 
 bool MulticastOperation::done() const {
   if (!call_.fetch) return true;
-  // A device may read the buffer until the last chunk, including retransmissions, has left.
+  // A device may read the buffer until the last chunk, retransmissions included, has left.
   return settled() && !sender_.reads_posted();
 }
 

@@ -1,6 +1,6 @@
 // Reliable multicast Broadcast, Allgather and Allgatherv ([Khalilov24] 3, 4): the fast path by
-// multicast, the slow path by the fetch ring. They differ only in their blocks: one of the root, or
-// one of every rank.
+// multicast, the slow path by the fetch ring. The collectives differ only in their blocks: one
+// block of the root, or one block of every rank.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ namespace tutti::engine {
 
 class MulticastOperation final : public Operation {
  public:
-  /// A broadcast of `buffer` from `root`; the buffer is in use until completion.
+  /// Broadcasts `buffer` from `root`; the buffer is in use until completion.
   static std::unique_ptr<MulticastOperation> broadcast(std::span<std::byte> buffer, Rank root);
-  /// Gathers every rank's `own` (receive.size() / size bytes) in every rank's `receive`, by rank.
-  /// `own` may be the rank's own place in `receive`.
+  /// Gathers every rank's `own` (receive.size() / size bytes) into every rank's `receive`, by rank.
+  /// `own` may be this rank's own block of `receive`.
   static std::unique_ptr<MulticastOperation> allgather(std::span<const std::byte> own,
                                                        std::span<std::byte> receive);
-  /// The same with a block of `sizes[r]` bytes (possibly none) at `offsets[r]` of `receive` for
-  /// each rank r; both spans are copied.
+  /// Gathers blocks of different sizes: that of rank r has `sizes[r]` bytes (possibly none) and
+  /// goes to `offsets[r]` of `receive`. Both spans are copied.
   static std::unique_ptr<MulticastOperation> allgatherv(std::span<const std::byte> own,
                                                         std::span<std::byte> receive,
                                                         std::span<const std::uint64_t> sizes,
@@ -59,7 +59,7 @@ class MulticastOperation final : public Operation {
   void start(Instant now, bool barrier) override;
 
  private:
-  /// A rank's block in the buffer.
+  /// The place of one rank's block in the buffer.
   struct BlockExtent {
     std::uint64_t offset_bytes = 0;
     std::uint64_t size_bytes = 0;
@@ -73,7 +73,7 @@ class MulticastOperation final : public Operation {
   bool on_retransmit_request(Instant now, const protocol::Message& message);
   void leave_copy(Instant now);
   void fold_counters();
-  /// Whether no message is left to send or to expect.
+  /// True if this rank need neither send nor expect any further message.
   bool settled() const;
   void flush(Instant now);
 
@@ -83,7 +83,8 @@ class MulticastOperation final : public Operation {
   MulticastReceiver receiver_{call_, recovery_};
   std::unique_ptr<protocol::ReadyBarrier> barrier_;
   std::unique_ptr<protocol::Handshake> handshake_;
-  std::vector<BlockExtent> extents_;  ///< by rank; empty: equal blocks in rank order
+  std::vector<BlockExtent> extents_;  ///< by rank: place of its block; empty: equal blocks in rank
+                                      ///< order
   Instant polled_at_{};
 };
 

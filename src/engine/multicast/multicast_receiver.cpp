@@ -25,9 +25,9 @@ void MulticastReceiver::on_malformed(Rank source) {
   if (call_.lossless) context().failures().fail_without_slow_path(source);
 }
 
-/// Handles a chunk that does not fit the layout: a damaged or forged header or, if its payload is
-/// intact, a peer that calls with other sizes. In the latter case the missing data would never be
-/// sent.
+/// Handles a chunk that does not fit the layout. Its header is damaged or forged, or, if its
+/// payload is intact, its sender called with other sizes, in which case data that this rank misses
+/// would never be sent.
 void MulticastReceiver::on_misfit(const device::ReceivedChunk& chunk,
                                   device::MulticastQueuePair& queue_pair) {
   on_malformed(chunk.source);
@@ -52,9 +52,10 @@ std::optional<MulticastReceiver::ChunkRef> MulticastReceiver::locate(std::uint32
   return ChunkRef{block_hint_, call_.layout.offset_of(block, psn)};
 }
 
-/// Address at which a chunk may be written; null if it may not, which is counted if `counted`.
+/// The address to which a chunk may be written; null if it may not be written, which is counted if
+/// `counted`.
 std::byte* MulticastReceiver::writable(const ChunkRef& chunk, std::uint32_t psn, bool counted) {
-  // A chunk being READ may be in place in part, already verified: a damaged datagram must not
+  // A chunk being READ may be in place in part, already verified, so a damaged datagram must not
   // overwrite it.
   if (call_.map->has(chunk.block, psn) || call_.fetch->reading(psn)) {
     if (counted) ++context().counters().chunks_duplicate;
@@ -66,7 +67,8 @@ std::byte* MulticastReceiver::writable(const ChunkRef& chunk, std::uint32_t psn,
 device::Placement MulticastReceiver::landing(const device::MessageHead& chunk, bool begins) {
   const auto at = locate(chunk.psn, chunk.source, chunk.bytes);
   if (!at) {
-    // Examined once it has passed its integrity check (on_misfit).
+    // A message of unknown place goes to staging; `on_misfit` examines it after its integrity
+    // check.
     if (!call_.lossless) return {device::Placement::Where::staging};
     if (begins) on_malformed(chunk.source);
     return {};
@@ -131,15 +133,15 @@ void MulticastReceiver::on_marked(Instant now, std::uint32_t block_index) {
   if (!begun) begin_block(block_index);
   call_.dirty = true;
   if (now == call_.arrivals.last) return;
-  // The wait for a block's first chunk measures how late its sender was, not the jitter of the
-  // stream.
+  // The wait for the first chunk of a block is not counted as jitter: it measures how late the
+  // sender was.
   if (begun) context().network().jitter().observe(now - call_.arrivals.last);
   call_.arrivals.last = now;
   call_.cutoff->progress(now);
 }
 
 // Once every block's last chunk has arrived, missing chunks are lost or reordered. They are
-// requested as soon as reordering is ruled out, because nothing else delays the end then.
+// requested as soon as reordering is ruled out, because nothing else then delays the end.
 void MulticastReceiver::on_block_end(Instant now) {
   if (++call_.arrivals.ends_seen < call_.arrivals.ends_expected || call_.received_all() ||
       !call_.ready)
@@ -153,7 +155,8 @@ void MulticastReceiver::begin_block(std::uint32_t block_index) {
   end_blocks_before(block_index);
 }
 
-/// A sender is activated only when its predecessor has sent its whole block, which may be empty.
+/// Marks the blocks of all predecessors as sent. A sender is activated only when its predecessor
+/// has sent its whole block, which may be empty.
 void MulticastReceiver::end_blocks_before(std::uint32_t block_index) {
   for (Rank before = call_.sequencer->predecessor(rank_of(block_index)); before != kNoRank;
        before = call_.sequencer->predecessor(before)) {
@@ -164,11 +167,11 @@ void MulticastReceiver::end_blocks_before(std::uint32_t block_index) {
 }
 
 void MulticastReceiver::cast_vote(Instant now, bool queue_filled) {
-  // Losses above one chunk in kLossyShare mark the network lossy; below one in kCongestedShare the
-  // pace is not their cause.
+  // A share of lost chunks above 1 / kLossyShare marks the network lossy; below 1 / kCongestedShare
+  // the pace is not the cause of losses.
   constexpr std::uint64_t kLossyShare = 20;
   constexpr std::uint64_t kCongestedShare = 50;
-  // One lost chunk of a few is no evidence of an overflowing queue.
+  // In a short collective, one lost chunk of a few is no evidence of an overflowing queue.
   if (call_.data_bytes <= protocol::SendSchedule::kSmallBytes) return;
   protocol::RateVote& vote = context().network().vote();
   if (call_.fetch->counters().chunks_lost * kLossyShare > call_.layout.chunk_count())
@@ -177,7 +180,8 @@ void MulticastReceiver::cast_vote(Instant now, bool queue_filled) {
   const bool paced = call_.plan.bytes_per_second > 0;
   if (call_.chains != 1 && !paced) return;
   std::uint64_t rate = meter_->bytes_per_second();
-  // Blocks too short to be measured alone: in turns, all of them together take P N / B.
+  // If every block is too short to be measured alone, all of them together are measured: in turns
+  // they take P N / B.
   if (rate == 0) rate = ArrivalMeter::rate(call_.data_bytes, now - call_.arrivals.since);
   if (paced && rate > 0) {
     rate = protocol::learned_rate(
@@ -186,7 +190,8 @@ void MulticastReceiver::cast_vote(Instant now, bool queue_filled) {
   }
   const auto kib = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(rate / 1024, protocol::RateVote::kNoRate - 1));
-  // The maximum over several collectives: disturbances make one look slower, never faster.
+  // The vote is the maximum over several collectives, because disturbances make a measurement
+  // slower, never faster.
   vote.rate_kib = vote.rate_kib == protocol::RateVote::kNoRate ? kib : std::max(vote.rate_kib, kib);
 }
 
@@ -195,7 +200,7 @@ void MulticastReceiver::on_arrivals(Instant now, const std::vector<Arrival>& arr
   call_.dirty = true;
   for (const Arrival& arrival : arrivals) {
     if (arrival.epoch != call_.epoch) continue;
-    // Workers read their clocks independently: keep time monotonic.
+    // Workers read their clocks independently, so an earlier time is raised to keep time monotonic.
     const Instant at = std::max(arrival.at, call_.arrivals.last);
     const std::uint32_t b = arrival.block_index;
     if (call_.gather) meter_->arrived(at, b, arrival.bytes, !call_.arrivals.first_chunk_seen[b]);

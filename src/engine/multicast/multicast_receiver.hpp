@@ -20,7 +20,7 @@ class MulticastReceiver {
   MulticastReceiver(MulticastCall& call, MulticastRecovery& recovery)
       : call_(call), recovery_(recovery) {}
 
-  /// Called once the layout is known.
+  /// Prepares the reception; called once the layout is known.
   void start();
 
   void on_chunk(Instant now, const device::ReceivedChunk& chunk,
@@ -29,20 +29,21 @@ class MulticastReceiver {
   void on_unexpected_chunk(Instant now, std::uint32_t psn, Rank source,
                            std::span<const std::byte> payload);
   void on_arrivals(Instant now, const std::vector<Arrival>& arrivals);
-  /// Chunks of a block were marked in the chunk map.
+  /// Records that chunks of a block were marked in the chunk map.
   void on_marked(Instant now, std::uint32_t block_index);
-  /// Fills in this rank's vote on turns and pace; `queue_filled`: a send queue of this host was full.
+  /// Fills in this rank's rate vote; `queue_filled` means that a send queue of this host was full.
   void cast_vote(Instant now, bool queue_filled);
 
  private:
-  /// A chunk's block, and its position in the buffer.
+  /// The block of a chunk, and the chunk's position in the buffer.
   struct ChunkRef {
     std::uint32_t block = 0;
     std::uint64_t offset_bytes = 0;
   };
 
   CommunicatorContext& context() const { return *call_.context; }
-  /// No value if the header does not fit the collective.
+  /// Finds the block and the position of a chunk; nothing if the header does not fit the
+  /// collective.
   std::optional<ChunkRef> locate(std::uint32_t psn, Rank source, std::size_t bytes);
   std::byte* writable(const ChunkRef& chunk, std::uint32_t psn, bool counted);
   void on_malformed(Rank source);
@@ -55,8 +56,10 @@ class MulticastReceiver {
   MulticastCall& call_;
   MulticastRecovery& recovery_;
   std::unique_ptr<ArrivalMeter> meter_;
-  std::uint32_t block_hint_ = 0;  ///< block of the last chunk; most chunks are consecutive
-  std::vector<std::uint32_t> open_blocks_;  ///< with workers: whose last chunk has not arrived
+  std::uint32_t block_hint_ = 0;  ///< block of the last chunk, tried first because most chunks are
+                                  ///< consecutive
+  std::vector<std::uint32_t> open_blocks_;  ///< with workers: blocks whose last chunk has not
+                                            ///< arrived
 };
 
 }  // namespace tutti::engine

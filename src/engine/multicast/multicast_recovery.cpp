@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kScansPerCollective = 3;
 constexpr std::int64_t kMaxTickFactor = 8;
-// If nothing of a short block has arrived, the root is probably just late. Wait for this many
-// silence timeouts before asking it, so as not to disturb its computation.
+// Number of silence timeouts to wait before the root is asked for a short block of which nothing
+// has arrived. The root is then probably just late, and a request would disturb its computation.
 constexpr std::uint32_t kPatientSilences = 5;
 
 }  // namespace
@@ -51,13 +51,14 @@ void MulticastRecovery::tick(Instant now) {
   }
   next_tick_ = now + tick_interval();
   scanner_->tick(lost_);
-  // Every block's last chunk arrived a tick ago, so that missing chunks are no longer under way.
+  // Every block's last chunk arrived at least one tick ago, so missing chunks are no longer under
+  // way.
   if (call_.arrivals.ends_seen >= call_.arrivals.ends_expected) scanner_->tick(lost_);
   declare(now);
 }
 
-// While data flows, losses are collected and requested a few times in total: each request costs a
-// round of messages, and only the last one can delay the end.
+// While data flows, losses are collected and requested only a few times in all: each request costs
+// a round of messages, and only the last one can delay the end.
 Nanoseconds MulticastRecovery::tick_interval() const {
   const Nanoseconds floor = context().settings().reorder_delay;
   if (right_neighbour_done_) return floor;
@@ -99,8 +100,8 @@ void MulticastRecovery::cut_off(Instant now, protocol::CutoffReason reason) {
     gate_.judge_ends(*scanner_);
     return;
   }
-  // A block of which nothing has arrived may belong to a late rank. Its sender sends tail probes
-  // until this rank has the block, or retains a copy and is asked after a while.
+  // A block of which nothing has arrived may belong to a late rank. Either that rank sends tail
+  // probes until this rank has the block, or it retains a copy and is asked after a while.
   const bool enquires =
       call_.retains_copy && ++silences_ >= (context().network().lossy() ? 1 : kPatientSilences);
   bool any = false;
@@ -122,11 +123,12 @@ void MulticastRecovery::cut_off(Instant now, protocol::CutoffReason reason) {
   declare(now);
 }
 
-/// Fails because the root, which must serve every request, no longer has the chunks.
+/// Fails the communicator, because the root, which must serve every request, no longer has the
+/// chunks.
 void MulticastRecovery::fail_unserved(Rank root) {
   context().failures().fail(
       failure(Code::peer_failed,
-              "{} no longer has the chunks that are missing here: call the same "
+              "{} no longer has the chunks that this rank misses: call the same "
               "collectives in the same order on all ranks",
               context().names().of(root)));
 }
@@ -154,7 +156,8 @@ void MulticastRecovery::order_reads(Instant now) {
         call_.fetch->on_answer(now, answer->from, answer->message, call_.outbox, orders_);
     if (!legal) ++context().counters().messages_rejected;
   }
-  // Unlocked only now, because the answers may overlap.
+  // Chunks are unlocked only after all answers are handled, because the ranges of answers may
+  // overlap.
   for (auto answer = answers_.begin(); answer != end; ++answer) {
     for (const Range range : answer->message.range_list()) gate_.unlock(range);
   }

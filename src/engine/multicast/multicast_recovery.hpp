@@ -1,5 +1,5 @@
-// The slow path of a multicast collective: which chunks are lost, when to stop waiting for them, and
-// the READs that fetch them ([Khalilov24] 3.3).
+// The slow path of a multicast collective: decides which chunks are lost and when to stop waiting
+// for them, and READs them from a peer ([Khalilov24] 3.3).
 #pragma once
 
 #include <cstdint>
@@ -19,38 +19,40 @@ class MulticastRecovery {
  public:
   explicit MulticastRecovery(MulticastCall& call) : call_(call), gate_(call) {}
 
-  /// Called once the chunk map exists.
+  /// Prepares the recovery; called once the chunk map exists.
   void start();
   void become_ready(Instant now) { next_tick_ = now + tick_interval(); }
 
-  /// Scans for losses and judges silence, if due.
+  /// Scans for losses and judges silence, if either is due.
   void poll(Instant now) {
     tick(now);
     check_cutoff(now);
   }
   Instant next_deadline() const;
-  /// A block was sent completely, so that its missing chunks are lost.
+  /// Records that a block was sent completely, so that its missing chunks are lost.
   void block_ended(std::uint32_t block_index);
-  /// Every block's last chunk has arrived: scan as soon as reordering is ruled out.
+  /// Called when every block's last chunk has arrived: scans as soon as reordering is ruled out.
   void hasten(Instant now);
   void cut_off(Instant now, protocol::CutoffReason reason);
 
-  /// A peer offers ranges; READ in `order_reads`, so that chunks that arrived before are not.
+  /// Stores a peer's offer of ranges. They are READ later, by `order_reads`, except chunks that
+  /// have arrived until then.
   void add_answer(Rank from, const protocol::Message& message) {
     answers_.push_back({from, message});
   }
   void order_reads(Instant now);
-  /// The answer to a request that grants no READ. False: it is illegal.
+  /// Handles an answer that grants no READ; false if the answer is illegal.
   bool on_refusal(Instant now, Rank from, const protocol::Message& message) {
     return call_.fetch->on_answer(now, from, message, call_.outbox, orders_);
   }
-  /// A READ has ended; returns the block whose chunks it brought.
+  /// Handles the end of a READ; returns the block whose chunks it brought.
   std::optional<std::uint32_t> on_completion(const device::Completion& completion);
   std::uint32_t open_reads() const { return open_reads_; }
-  /// Fails because the root, which must serve every request, no longer has the chunks.
+  /// Fails the communicator, because the root, which must serve every request, no longer has the
+  /// chunks.
   void fail_unserved(Rank root);
 
-  /// Key of the receive buffer, registered at the first call.
+  /// The memory key of the receive buffer, which the first call registers.
   std::uint64_t key();
   void release_key();
 
@@ -72,9 +74,10 @@ class MulticastRecovery {
   MulticastCall& call_;
   WorkerGate gate_;
   std::unique_ptr<protocol::LossScanner> scanner_;
-  bool right_neighbour_done_ = false;  ///< every chunk has left its sender
+  bool right_neighbour_done_ = false;  ///< true: the right neighbour is done, so every chunk has
+                                       ///< left its sender
   Instant next_tick_ = kNever;
-  std::uint32_t silences_ = 0;  ///< times that the silence timeout expired
+  std::uint32_t silences_ = 0;  ///< times that the silence timeout has expired
   std::vector<protocol::LostRun> lost_;
   std::vector<FetchAnswer> answers_;
   std::vector<protocol::ReadOrder> orders_;

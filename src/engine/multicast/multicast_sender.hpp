@@ -1,5 +1,5 @@
-// Sends this rank's block in a multicast collective: activation by the predecessor, credits and
-// pace, the activation of the successor, and tail probes.
+// Sends this rank's block in a multicast collective: waits for activation by the predecessor, obeys
+// credits and pace, activates the successor, and sends tail probes.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,24 @@ class MulticastSender {
  public:
   explicit MulticastSender(MulticastCall& call) : call_(call) {}
 
-  /// Called once the shared machines exist: marks this rank's block as received.
+  /// Prepares the sender and marks this rank's block as received; called once the shared machines
+  /// exist.
   void start();
-  /// Data may be sent from now on.
+  /// Records that data may be sent from now on.
   void become_ready(Instant now);
-  /// The predecessor has sent everything. False: this message is illegal.
+  /// Handles the activation by the predecessor, which has sent everything; false if another rank
+  /// sent it.
   bool on_activation(Rank from);
   /// Retransmits chunks of this rank's block.
   void again(Range psns) { block_->again(psns); }
 
-  /// Sends; returns whether anything was sent.
+  /// Sends what credits and pace allow; returns true if anything was sent.
   bool poll(Instant now);
   /// Repeats the last chunk from time to time until the right neighbour has everything, so that a
   /// rank that lost the tail of this block, or all of it, learns that it was sent.
   void probe_tail(Instant now);
   Instant next_tail_probe() const { return next_repeat_; }
-  /// When `poll` must run; `polled_at`: when it ran last.
+  /// The time at which `poll` must run; `polled_at` is the time when it ran last.
   Instant next_deadline(Instant polled_at) const;
 
   bool has_block() const { return block_ != nullptr; }
@@ -53,9 +55,11 @@ class MulticastSender {
   void finish_sending(Instant now);
 
   MulticastCall& call_;
-  std::unique_ptr<BlockSender> block_;  ///< null without a block of this rank
+  std::unique_ptr<BlockSender> block_;  ///< sender of this rank's block; null if this rank sends
+                                        ///< none
   std::unique_ptr<protocol::CreditWindow> credits_;
-  std::uint64_t own_placed_bytes_ = 0;  ///< of this rank's block, copied to its place
+  std::uint64_t own_placed_bytes_ = 0;  ///< bytes of this rank's block that were copied to their
+                                        ///< place
   bool activated_ = false;
   bool sent_all_ = true;
   bool successor_activated_ = false;

@@ -1,5 +1,5 @@
-// Records a multicast collective in the trace: sending of its own block, arrival of the others, and
-// recovery. Costs one comparison if tracing is off.
+// Records a multicast collective in the trace: the sending of this rank's block, the arrival of the
+// others, and recovery. Costs one comparison if tracing is off.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,28 @@ namespace tutti::engine {
 
 class MulticastTrace {
  public:
-  /// `trace` null: tracing is off. It and the layout outlive this.
+  /// A null `trace` turns tracing off. `trace` and `layout` must outlive this object.
   void start(observe::CommunicatorTrace* trace, std::uint32_t epoch,
              const protocol::BlockLayout& layout);
 
-  /// More of this rank's block is about to be sent; the first call begins its span.
+  /// Records that more of this rank's block is about to be sent; the first call begins its span.
   void sending() {
     if (trace_ != nullptr && sending_since_ == Instant{}) sending_since_ = trace_->now();
   }
-  /// The whole block was posted.
+  /// Records that the whole block was posted.
   void sent(std::uint32_t block_index) {
     if (trace_ != nullptr) add_sent(block_index);
   }
-  /// The first chunk of a block has arrived.
+  /// Records that the first chunk of a block has arrived.
   void collecting(std::uint32_t block_index) {
     if (trace_ != nullptr) collecting_since_[block_index] = trace_->now();
   }
-  /// The last chunk of a block has arrived, by multicast or by READ.
+  /// Records that the last chunk of a block has arrived, by multicast or by READ.
   void collected(std::uint32_t block_index) {
     if (trace_ != nullptr) add_collected(block_index);
   }
   void collected_all();
-  /// A READ with this number was posted, or has ended.
+  /// Records that the READ with this number was posted (`reading`) or has ended (`read`).
   void reading(std::uint32_t number) {
     if (trace_ != nullptr) begin_read(number);
   }
@@ -58,8 +58,9 @@ class MulticastTrace {
   const protocol::BlockLayout* layout_ = nullptr;
   std::uint32_t epoch_ = 0;
   Instant sending_since_{};
-  std::vector<Instant> collecting_since_;  ///< by block; 0: not begun, or ended
-  std::vector<Instant> reading_since_;     ///< by number
+  std::vector<Instant> collecting_since_;  ///< by block: time of its first chunk; 0: not begun, or
+                                           ///< ended
+  std::vector<Instant> reading_since_;     ///< by number of the READ: time when it was posted
 };
 
 }  // namespace tutti::engine

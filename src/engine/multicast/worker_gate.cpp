@@ -4,7 +4,8 @@
 
 namespace tutti::engine {
 
-// Missing chunks of a sent block are lost, or another worker's queue still holds them.
+// Reports blocks whose sender is done only once all workers have polled: until then another
+// worker's queue may still hold the missing chunks.
 void WorkerGate::judge_ends(protocol::LossScanner& scanner) {
   if (ends_drain_ && call_.context->receiver().looked(*ends_drain_)) {
     for (const std::uint32_t b : pending_done_) scanner.ended(b);
@@ -35,7 +36,8 @@ bool WorkerGate::lock(const std::vector<FetchAnswer>& answers) {
     locked_answers_ = answers.size();
     return true;
   }
-  // Chunks that have arrived by now are not READ.
+  // The workers poll once before chunks are locked, so that chunks that have already arrived are
+  // not READ.
   if (!answers_drain_) answers_drain_ = team->request_drain();
   if (!team->polled_once(*answers_drain_)) return false;
   if (locked_answers_ == 0) {
@@ -60,7 +62,7 @@ void WorkerGate::unlock(Range psns) {
   for (std::uint32_t psn = psns.first; psn < end; ++psn) {
     if (!call_.fetch->reading(psn)) read_locked_.clear_atomic(psn);
   }
-  locked_answers_ = 0;  // answers that wait for their grace period lock their chunks again
+  locked_answers_ = 0;  // the remaining answers lock their chunks again, with a new grace period
 }
 
 }  // namespace tutti::engine

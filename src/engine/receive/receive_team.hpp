@@ -1,5 +1,5 @@
-// The receive workers of one communicator as its owner sees them: it publishes the collective to
-// receive, collects arrivals, and learns when no worker uses an old view any more.
+// The receive workers of one communicator as its owner sees them: the owner publishes the
+// collective to receive, collects arrivals, and learns when no worker uses an old view any more.
 #pragma once
 
 #include <cstdint>
@@ -16,47 +16,50 @@ namespace tutti::engine {
 
 class ReceiveTeam {
  public:
-  /// Read guards of the workers at one moment.
+  /// The read guards of all workers at one moment.
   using GracePeriod = std::vector<std::uint64_t>;
 
-  /// Distributes the endpoint's queue pairs over `workers` (1 to S) workers. `last_epoch`: of the
-  /// last collective begun; `unexpected_bytes`: limit per queue pair for chunks of later ones.
+  /// Distributes the endpoint's queue pairs over `workers` (1 to S) workers. `last_epoch` is that
+  /// of the last collective begun; `unexpected_bytes` limits, for each queue pair, the stored
+  /// chunks of later ones.
   ReceiveTeam(device::Endpoint& endpoint, std::uint32_t workers, std::uint32_t last_epoch,
               std::uint64_t unexpected_bytes);
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(workers_.size()); }
   ReceiveWorker& worker(std::uint32_t at) { return *workers_[at]; }
-  /// Sets the function that wakes a sleeping owner, before the workers run.
+  /// Sets the function that wakes a sleeping owner; must precede the workers' start.
   void on_news(std::function<void()> wake) { board_.wake_owner = std::move(wake); }
 
-  // Called by the owner.
-  /// Makes workers use this view from now on; a batch in progress is finished with the old one.
+  // Functions for the owner.
+  /// Makes the workers use this view from now on; a worker finishes its present batch with the old
+  /// one.
   void publish(const ReceiveView& view);
-  /// The collective of the current view.
+  /// The epoch of the collective in the present view.
   std::uint32_t epoch() const { return view_->epoch; }
-  /// Keeps the object that old views point to until no worker uses one.
+  /// Keeps an object to which old views point until no worker uses one of them.
   void retire(std::shared_ptr<const void> object);
-  /// `passed` tells whether every batch that was in progress at the call of `grace` has ended. The
-  /// end of such a batch wakes the owner if the team was eager before.
+  /// Notes the workers' batches in progress (`grace`) and tells whether all of these have ended
+  /// (`passed`). The end of such a batch wakes the owner if the team was eager before.
   GracePeriod grace() const;
   bool passed(const GracePeriod& grace) const;
 
-  /// Asks the workers to poll. `polled_once`: each has since taken a batch from each of its queue
-  /// pairs; `looked`: each has found nothing more. Their answers wake the owner.
+  /// Asks the workers to poll. Afterwards, `polled_once` is true if each has taken a batch from
+  /// each of its queue pairs, and `looked` if each has found nothing more. The workers' answers
+  /// wake the owner.
   std::uint64_t request_drain();
   bool polled_once(std::uint64_t drain) const;
   bool looked(std::uint64_t drain) const;
-  /// While on, every batch wakes the owner; otherwise only the end of a block or of all.
+  /// If on, every batch wakes the owner; otherwise only the end of a block or of all blocks does.
   void set_eager(bool on);
 
   bool has_news() const { return board_.news.load(std::memory_order_seq_cst); }
-  /// Whether anything has arrived since the last call.
+  /// Returns true if anything has arrived since the last call.
   bool take_news();
-  /// Why the thread of a worker failed it; null if none did.
+  /// Why the thread of a worker failed the communicator; null if none did.
   const Status* failure() const;
-  /// Arrivals since the last call, valid until the next.
+  /// Returns the arrivals since the last call; they are valid until the next call.
   const std::vector<Arrival>& take_arrivals();
-  /// Adds the workers' counts since the last call.
+  /// Adds the workers' counts since the last call to `sum`.
   void fold(observe::Counters& sum);
 
  private:
@@ -64,7 +67,7 @@ class ReceiveTeam {
     std::shared_ptr<const void> object;
     GracePeriod grace;
   };
-  /// Counts of one worker that were already added.
+  /// The counts of one worker that were added to counters already.
   struct Folded {
     std::uint64_t batches = 0;
     std::uint64_t received = 0;

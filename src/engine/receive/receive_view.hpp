@@ -1,12 +1,13 @@
-// The data shared between the owner of a communicator and its receive workers ([Khalilov24] 4.3).
+// The data that the owner of a communicator and its receive workers share ([Khalilov24] 4.3).
 //
 // The owner publishes a ReceiveView: the collective being received and the places of its chunks. A
-// worker takes a read guard (an odd number) before it reads the view, and releases it at the end of
-// the batch. The owner does not wait for that in the common case. If no worker may use an older
-// view any more, it publishes, notes the guards (a GracePeriod), and goes on when each has moved:
-//  - a view and the operation behind it are freed a grace period later;
-//  - a chunk to be READ is locked against the workers first, and READ a grace period later;
-//  - a failed collective returns its buffer a grace period after its view was withdrawn.
+// worker takes a read guard (an odd number) before it reads the view, and releases the guard at the
+// end of the batch. In the common case the owner does not wait for that. If no worker may use an
+// older view any more, the owner publishes a new one, notes the guards (a GracePeriod), and goes on
+// once each has changed. It does so before it frees a view and the operation behind it, before it
+// READs a chunk that it has locked against the workers, and before it returns the buffer of a
+// failed collective whose view it has withdrawn.
+//
 // A successful collective needs no grace period: each of its chunks is marked, and a worker never
 // writes to the place of a marked chunk.
 #pragma once
@@ -26,24 +27,26 @@
 
 namespace tutti::engine {
 
-/// The collective being received. Immutable once published.
+/// The collective being received. A view does not change once published.
 struct ReceiveView {
   enum class State : std::uint8_t {
     receiving,  ///< chunks of `epoch` are placed
-    over,       ///< chunks of `epoch` are stale too
-    closed,     ///< all chunks are dropped
+    over,       ///< chunks of `epoch` are stale, like those of earlier epochs
+    closed,     ///< chunks of any epoch are dropped
   };
 
   State state = State::receiving;
   std::uint32_t epoch = 0;
-  const protocol::BlockLayout* layout = nullptr;  ///< null if nothing is multicast
+  const protocol::BlockLayout* layout = nullptr;  ///< layout of the chunks; null if nothing is
+                                                  ///< multicast
   protocol::ChunkMap* map = nullptr;
-  const SharedBitmap* read_locked = nullptr;  ///< by PSN: being READ, not to be written
+  const SharedBitmap* read_locked = nullptr;  ///< by PSN: true while the chunk is READ and must not
+                                              ///< be written
   std::byte* buffer = nullptr;
 };
 
-/// Chunks of one block that arrived in one batch, for measuring rates. The chunk map, not this,
-/// records which chunks are present.
+/// Chunks of one block that arrived in one batch, for measuring rates. The chunk map, not this
+/// record, tells which chunks are present.
 struct Arrival {
   std::uint32_t epoch = 0;
   std::uint32_t block_index = 0;
@@ -51,7 +54,8 @@ struct Arrival {
   Instant at{};
 };
 
-/// Arrivals from a worker to the owner. A full queue drops them, which costs only a rate sample.
+/// A queue of arrivals from a worker to the owner. A full queue drops them, which costs only a rate
+/// sample.
 class ArrivalQueue {
  public:
   void push(const Arrival& arrival) {
@@ -60,7 +64,7 @@ class ArrivalQueue {
     entries_[at % kCapacity] = arrival;
     pushed_.store(at + 1, std::memory_order_release);
   }
-  /// Appends all arrivals to `out`.
+  /// Moves all arrivals to the end of `out`.
   void take(std::vector<Arrival>& out) {
     const std::uint64_t end = pushed_.load(std::memory_order_acquire);
     std::uint64_t at = taken_.load(std::memory_order_relaxed);
@@ -76,7 +80,7 @@ class ArrivalQueue {
   alignas(64) std::atomic<std::uint64_t> taken_{0};
 };
 
-/// Counts of one worker in one communicator.
+/// The counts of one worker in one communicator.
 struct ReceiveCounters {
   SingleWriterCounter batches;
   SingleWriterCounter received;
@@ -89,22 +93,23 @@ struct ReceiveCounters {
   SingleWriterCounter damaged;
 };
 
-/// Shared variables of the owner and the workers of one communicator. A write of one side that is
-/// followed by a read of the other side's variable is sequentially consistent.
+/// The variables that the owner and the workers of one communicator share. A write by one side that
+/// is followed by a read of the other side's variable must be sequentially consistent.
 struct ReceiveBoard {
-  // Written by the owner.
+  // Variables that the owner writes.
   alignas(64) std::atomic<const ReceiveView*> view{nullptr};
-  std::atomic<std::uint64_t> publications{0};  ///< incremented after `view` changes
+  std::atomic<std::uint64_t> publications{0};  ///< number of changes of `view`, incremented after
+                                               ///< each
   std::atomic<std::uint64_t> drains_requested{0};
-  std::atomic<bool> eager{false};  ///< every batch wakes the owner
-  // Written by the workers.
+  std::atomic<bool> eager{false};  ///< true: every batch wakes the owner
+  // Variables that the workers write.
   alignas(64) std::atomic<bool> news{false};
-  /// Wakes a sleeping owner; set before a worker runs.
+  /// Wakes a sleeping owner; set before any worker runs.
   std::function<void()> wake_owner;
 };
 
-/// Whether a header fits the collective. `block_index` is any block on entry (best that of the last
-/// chunk, because most chunks are consecutive) and that of the chunk on return.
+/// True if a chunk's header fits the collective. On entry `block_index` is any block, best that of
+/// the last chunk because most chunks are consecutive; on return it is the block of this chunk.
 inline bool plausible(const protocol::BlockLayout& layout, std::uint32_t psn, Rank source,
                       std::size_t bytes, std::uint32_t& block_index) {
   if (psn >= layout.chunk_count()) return false;

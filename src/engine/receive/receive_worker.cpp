@@ -19,7 +19,7 @@ class ReceiveWorker::Pin {
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;
 
-  /// The view, guarded from the first call on.
+  /// Returns the present view, which the read guard protects from the first call on.
   const ReceiveView& view() {
     if (view_ == nullptr) {
       move();
@@ -57,7 +57,8 @@ bool ReceiveWorker::due() const {
 }
 
 bool ReceiveWorker::poll(Instant now) {
-  // Read first: the answer covers chunks that were there when the drain was requested.
+  // The request is read first, so that the answer covers all chunks that were there when the drain
+  // was requested.
   const std::uint64_t asked = board_.drains_requested.load(std::memory_order_seq_cst);
   bool worked = false;
   Instant next = kNever;
@@ -80,8 +81,9 @@ bool ReceiveWorker::answer(std::atomic<std::uint64_t>& answered, std::uint64_t a
   return true;
 }
 
-// A queue pair that places chunks itself asks for addresses while it is polled: the guard is held
-// from the first answer until the chunks of that poll are marked.
+// Takes a batch from one queue pair. A queue pair that places chunks itself asks for addresses
+// while it is polled, so the read guard is held from the first answer until the chunks of that poll
+// are marked.
 bool ReceiveWorker::receive(Instant now, Stream& stream) {
   bool urgent = false;
   bool held = false;
@@ -103,7 +105,7 @@ bool ReceiveWorker::receive(Instant now, Stream& stream) {
     ++counters_.batches;
     stream.pair->release();
   }
-  // The owner may wait for the guard to be released.
+  // The owner may be waiting for the release of the read guard, so it is told.
   if (held) tell(urgent);
   return count > 0;
 }
@@ -164,13 +166,13 @@ bool ReceiveWorker::belongs(const ReceiveView& view, Stream& stream, std::uint32
   if (view.map == nullptr || !plausible(*view.layout, psn, source, bytes, stream.last_block)) {
     return false;
   }
-  // Chunks of another subgroup are marked by another worker.
+  // Another worker marks the chunks of another subgroup.
   const Block& block = view.layout->blocks()[stream.last_block];
   return view.layout->subgroup_of(block, psn) == stream.subgroup;
 }
 
-// A chunk being READ may be in place in part, already verified: a damaged datagram must not
-// overwrite it.
+// True if a chunk must not be written: it is present or being READ. In the latter case it may be in
+// place in part, already verified, and a damaged datagram must not overwrite it.
 bool ReceiveWorker::here(const ReceiveView& view, const Stream& stream, std::uint32_t psn) const {
   return view.map->has(stream.last_block, psn) || view.read_locked->test(psn);
 }
@@ -190,13 +192,13 @@ void ReceiveWorker::note(Batch& batch, std::uint32_t subgroup, std::uint32_t blo
   arrival = {view.epoch, block_index, arrival.bytes + bytes, batch.now};
 }
 
-/// Publishes the batch; returns whether the owner has something to do at once.
+/// Publishes the batch; returns true if the owner has something to do at once.
 bool ReceiveWorker::close(Batch& batch, std::uint32_t subgroup) {
   if (batch.fresh == 0) return false;
   arrivals_.push(batch.arrival);
   batch.view->map->count(subgroup, batch.fresh);
-  // An exchange, so that of two workers that count their last chunks concurrently one sees the
-  // other's.
+  // The exchange makes sure that of two workers that count their last chunks concurrently, one sees
+  // the other's count.
   board_.news.exchange(true, std::memory_order_seq_cst);
   return batch.block_ended || batch.view->map->complete();
 }

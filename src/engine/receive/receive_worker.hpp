@@ -1,6 +1,6 @@
-// A receive worker's share of one communicator: the receive side of some of its multicast queue
-// pairs ([Khalilov24] 4.3). It checks, places, verifies and marks chunks; the owner does the rest.
-// Poll-driven like all of the engine: the worker's thread calls `poll`.
+// A receive worker's part in one communicator: the receive side of some of its multicast queue
+// pairs ([Khalilov24] 4.3). The worker checks, places, verifies and marks chunks; the owner does
+// the rest. Like all of the engine it is poll-driven: the worker's thread calls `poll`.
 #pragma once
 
 #include <array>
@@ -20,33 +20,33 @@ namespace tutti::engine {
 
 class ReceiveWorker : private device::PlacementResolver {
  public:
-  /// Stores up to `unexpected_bytes` of chunks of later collectives per queue pair.
+  /// For each queue pair, up to `unexpected_bytes` of chunks of later collectives are stored.
   ReceiveWorker(ReceiveBoard& board, std::uint64_t unexpected_bytes)
       : board_(board), unexpected_bytes_(unexpected_bytes) {}
   ReceiveWorker(const ReceiveWorker&) = delete;
   ReceiveWorker& operator=(const ReceiveWorker&) = delete;
 
-  /// Assigns a queue pair, before the worker runs.
+  /// Assigns a queue pair; must precede the worker's start.
   void add(std::uint32_t subgroup, device::MulticastQueuePair& pair) {
     streams_.push_back({subgroup, &pair, UnexpectedChunks(unexpected_bytes_)});
     (void)pair.set_resolver(this);
   }
-  /// Descriptors that its thread waits on.
+  /// The descriptors on which the worker's thread waits.
   std::vector<int> descriptors() const;
 
-  // Called by its thread.
-  /// Takes a batch from each queue pair; returns whether anything arrived.
+  // Functions for the worker's thread.
+  /// Takes a batch from each queue pair; returns true if anything arrived.
   bool poll(Instant now);
-  /// Ends its communicator, because `poll` threw. Only the first reason counts.
+  /// Fails the worker's communicator, because `poll` threw. Only the first reason counts.
   void fail(Status reason);
-  /// When `poll` must be called even if nothing arrives.
+  /// The time at which `poll` must be called even if nothing arrives.
   Instant next_deadline() const { return next_arrival_; }
-  /// Whether `poll` has something to do even if nothing has arrived. A thread checks this after it
-  /// has announced that it will sleep.
+  /// True if `poll` has something to do even if nothing has arrived. The thread checks this after
+  /// it has announced that it will sleep.
   bool due() const;
 
-  // Called by the owner.
-  /// Sets the function that wakes its thread, before it runs.
+  // Functions for the owner of the engine.
+  /// Sets the function that wakes the worker's thread; must precede the thread's start.
   void on_rouse(std::function<void()> rouse) { rouse_ = std::move(rouse); }
   void rouse() const {
     if (rouse_) rouse_();
@@ -69,10 +69,11 @@ class ReceiveWorker : private device::PlacementResolver {
     std::uint32_t subgroup;
     device::MulticastQueuePair* pair;
     UnexpectedChunks unexpected;
-    std::uint64_t publications_checked = 0;  ///< publications compared with the stored chunks
+    std::uint64_t publications_checked = 0;  ///< publications for which the stored chunks were
+                                             ///< examined
     std::uint32_t last_block = 0;
   };
-  /// Result of the chunks of one batch under one view.
+  /// The changes that the chunks of one batch made under one view.
   struct Batch {
     const ReceiveView* view;
     Instant now;
@@ -80,9 +81,9 @@ class ReceiveWorker : private device::PlacementResolver {
     std::uint64_t fresh = 0;
     bool block_ended = false;
   };
-  /// Decision about a chunk.
+  /// The decision about an arriving chunk.
   enum class Judgement : std::uint8_t { place, unexpected, stale, malformed, duplicate, unwanted };
-  /// Read guard of the view and of the objects that it points to.
+  /// A read guard, which protects the view and the objects to which it points.
   class Pin;
 
   static bool answer(std::atomic<std::uint64_t>& answered, std::uint64_t asked);
@@ -93,7 +94,7 @@ class ReceiveWorker : private device::PlacementResolver {
   device::Placement landing(const device::MessageHead& chunk, bool begins) override;
   Judgement judge(const ReceiveView& view, Stream& stream, const device::MessageHead& chunk) const;
   void count(Judgement judgement);
-  /// Whether the chunk belongs to this queue pair in the collective of the view.
+  /// True if the chunk belongs to this queue pair in the collective of the view.
   static bool belongs(const ReceiveView& view, Stream& stream, std::uint32_t psn, Rank source,
                       std::size_t bytes);
   bool here(const ReceiveView& view, const Stream& stream, std::uint32_t psn) const;
@@ -111,11 +112,11 @@ class ReceiveWorker : private device::PlacementResolver {
   ArrivalQueue arrivals_;
   ReceiveCounters counters_;
   std::array<device::ReceivedChunk, 256> chunks_;
-  Stream* polled_ = nullptr;  ///< while its queue pair is polled
-  Pin* poll_pin_ = nullptr;   ///< guard of the poll in progress
-  Status failure_;            ///< not written once `failed_`
+  Stream* polled_ = nullptr;  ///< stream whose queue pair is being polled, else null
+  Pin* poll_pin_ = nullptr;   ///< read guard of the poll in progress, else null
+  Status failure_;            ///< constant once `failed_` is set
   std::atomic<bool> failed_{false};
-  alignas(64) std::atomic<std::uint64_t> pin_{0};  ///< odd: uses a view
+  alignas(64) std::atomic<std::uint64_t> pin_{0};  ///< read guard; odd while the worker uses a view
   std::atomic<std::uint64_t> drains_polled_once_{0};
   std::atomic<std::uint64_t> drains_answered_{0};
   std::atomic<bool> holds_unexpected_{false};

@@ -1,5 +1,6 @@
-// Chunks of collectives that this rank has not begun yet, because a faster rank may be one call
-// ahead. They are verified when stored, and the credits keep their number within the bound.
+// A store for chunks of collectives that this rank has not begun, because a faster rank may be one
+// call ahead. Chunks are verified when they are stored, and the senders' credits bound their
+// number.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,7 @@ class UnexpectedChunks {
 
   explicit UnexpectedChunks(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  /// Stores a chunk; false if there is no room or its integrity check fails (`damaged`).
+  /// Stores a chunk; false if there is no room or if its integrity check fails (`damaged`).
   bool keep(const device::ReceivedChunk& chunk, device::MulticastQueuePair& queue_pair,
             bool& damaged) {
     damaged = false;
@@ -41,9 +42,9 @@ class UnexpectedChunks {
     chunks_.keep(chunk.epoch, std::move(kept));
     return true;
   }
-  /// Moves out the chunks of one epoch.
+  /// Removes and returns the chunks of one epoch.
   std::vector<Chunk> take(std::uint32_t epoch) { return counted_out(chunks_.take(epoch)); }
-  /// Drops the chunks of the epochs before `epoch`; returns how many.
+  /// Drops the chunks of all epochs before `epoch`; returns their number.
   std::size_t drop_before(std::uint32_t epoch) {
     return counted_out(chunks_.take_before(epoch)).size();
   }

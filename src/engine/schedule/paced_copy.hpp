@@ -1,4 +1,4 @@
-// A long local copy that no task waits for, beside more urgent work.
+// A paced copy: a long local copy that no task waits for and that must not delay more urgent work.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +13,21 @@
 
 namespace tutti::engine {
 
-/// Copies in slices, for a quarter of the time. Copying a rank's own block at once delayed the
-/// start of a ring by milliseconds. Used by one thread.
+/// Copies in slices that take at most a quarter of the time. Copying a rank's own block in one go
+/// delayed the start of a ring by milliseconds. Used by one thread.
 class PacedCopy {
  public:
   static constexpr std::size_t kSliceBytes = 64 * 1024;
 
-  /// Both spans have one size, do not overlap, and belong to the caller until the copy is over.
+  /// Begins a copy. Both spans have one size, do not overlap, and belong to the copy until it is
+  /// over.
   void begin(std::span<const std::byte> source, std::span<std::byte> target) {
     source_ = source;
     target_ = target;
   }
   bool pending() const { return !source_.empty(); }
-  /// Copies a slice if one is due; returns whether it did. `other_work`: more urgent work is pending.
+  /// Copies a slice if one is due; returns true if it did. `other_work` means that more urgent work
+  /// is pending.
   bool go_on(Instant now, bool other_work) {
     if (slice_began_) due_ = now + (now - *std::exchange(slice_began_, {})) * kPauses;
     if (!pending() || (other_work && now < due_)) return false;
@@ -36,8 +38,8 @@ class PacedCopy {
     slice_began_ = now;
     return true;
   }
-  /// When to call `go_on`: at once after a slice, to measure its duration; kNever: the copy is
-  /// over.
+  /// The time at which to call `go_on`: at once after a slice, so that its duration is measured;
+  /// kNever if the copy is over.
   Instant due() const {
     if (!pending()) return kNever;
     return slice_began_ ? Instant{} : due_;

@@ -18,7 +18,7 @@ using schedule::Transfer;
 
 namespace {
 
-/// Overhead of storing an unexpected message, in addition to its bytes.
+/// Overhead in bytes of storing an unexpected message, in addition to its length.
 constexpr std::uint64_t kUnexpectedOverheadBytes = 64;
 
 bool executable(TaskKind kind) {
@@ -26,7 +26,8 @@ bool executable(TaskKind kind) {
          kind != TaskKind::collect;
 }
 
-/// Whether the end at one rank proves that every rank had begun, because each needs data of all.
+/// True if the end at one rank proves that every rank had begun, because each rank needs data of
+/// all others.
 bool needs_every_rank(schedule::Collective collective) {
   switch (collective) {
     case schedule::Collective::barrier:
@@ -45,7 +46,8 @@ bool needs_every_rank(schedule::Collective collective) {
   return false;
 }
 
-/// Upper bound, the same on all ranks, of the bytes that a rank may be sent before it has called.
+/// Upper bound, the same on all ranks, of the bytes that other ranks may send to a rank before it
+/// has called.
 std::uint64_t unexpected_bound(const schedule::Schedule& schedule, const schedule::Shape& shape) {
   const schedule::Purpose& purpose = schedule.purpose();
   const schedule::BlockSizes& blocks = shape.of(Buffer::receive);
@@ -61,7 +63,7 @@ std::uint64_t unexpected_bound(const schedule::Schedule& schedule, const schedul
   return messages * kUnexpectedOverheadBytes + std::min(bytes, messages * shape.eager_limit_bytes);
 }
 
-/// Checks that every task stays within the buffers.
+/// Checks that every task of the schedule stays within the buffers.
 Status check_extents(const ScheduleCall& call, const ScheduleWorkspace& space) {
   const std::array<std::uint64_t, schedule::kBufferKinds> room = {
       0, call.send.size(), call.receive.size(), space.scratch.size()};
@@ -88,7 +90,7 @@ Result<std::unique_ptr<ScheduleOperation>> ScheduleOperation::create(
     ScheduleCall call, std::shared_ptr<WorkspacePool> pool) {
   for (schedule::TaskIndex t = 0; t < call.schedule->tasks().size(); ++t) {
     if (!executable(call.schedule->tasks()[t].kind))
-      return failure(Code::unsupported, "the host's executor cannot run {}",
+      return failure(Code::unsupported, "the host's executor cannot run {}: use another algorithm",
                      schedule::describe(*call.schedule, t));
   }
   std::unique_ptr<ScheduleOperation> operation(
@@ -127,7 +129,7 @@ Status ScheduleOperation::prepare_call() {
   unexpected_bytes_ = unexpected_bound(schedule, call_.shape);
   confirms_ = needs_every_rank(purpose.collective);
   for (schedule::BlockSizes& blocks : call_.shape.buffers)
-    blocks = {};  // the spans belong to the caller from here on
+    blocks = {};  // the caller owns the spans, so they are not kept
   space.departures.assign(schedule.tasks().size(), {});
   space.folded.assign(schedule.tasks().size(), 0);
   space.unsent.clear();
@@ -210,7 +212,8 @@ void ScheduleOperation::issue(Instant now, TaskIndex at) {
       complete(at);
       return;
     default:
-      return;  // refused by create; the task board handles waits and enables
+      return;  // not reached: `create` refuses the others, and the task board runs waits and
+               // enables
   }
 }
 
@@ -226,7 +229,7 @@ void ScheduleOperation::copy(TaskIndex at) {
   complete(at);
 }
 
-/// Whether a copy is long and no other task waits for it.
+/// True if a task is a long copy for which no other task waits.
 bool ScheduleOperation::may_take_long(TaskIndex at) {
   const std::span<const std::byte> source = place(space_->filled[at].source);
   if (source.size() <= PacedCopy::kSliceBytes) return false;
@@ -290,15 +293,16 @@ void ScheduleOperation::write_to_peer(Instant now, TaskIndex at) {
                                       .remote_key = {clear.key},
                                       .remote_offset = clear.offset,
                                       .immediate = std::uint64_t{epoch()} << 32 | task.slot});
-  // A lost connection is reported by a completion of its own.
+  // A lost connection needs no handling at this point, because a completion reports it.
   if (posted.code() == Code::resource_exhausted) space_->unsent.push_back(at);
   if (posted.ok()) ++context().counters().messages_rendezvous;
 }
 
 void ScheduleOperation::on_completion(Instant, const device::Completion& completion) {
   if (completion.code != Code::ok) {
-    context().failures().fail(
-        failure(completion.code, "a write to {} failed", context().names().of(completion.peer)));
+    context().failures().fail(failure(completion.code,
+                                      "a write to {} failed: see the errors of that rank",
+                                      context().names().of(completion.peer)));
     return;
   }
   complete(static_cast<TaskIndex>(completion.work_id));
@@ -348,7 +352,8 @@ void ScheduleOperation::wait_keys(Instant now, TaskIndex at) {
   fold_arrived_keys(at);
 }
 
-/// Folds arrived contributions in the order that the task names, whatever their order of arrival.
+/// Folds the contributions that have arrived in the order that the task names, whatever their order
+/// of arrival.
 void ScheduleOperation::fold_arrived_keys(TaskIndex at) {
   const Task& task = call_.schedule->tasks()[at];
   const schedule::FilledTask& filled = space_->filled[at];
@@ -475,8 +480,8 @@ void ScheduleOperation::reduce(const Task& task, std::span<const std::byte> sour
   reducer_->combine(target.data(), operands, count);
 }
 
-/// premultiplied_sum: the schedule must use the scaled contribution. In place the result overwrites
-/// the contribution anyway.
+/// For premultiplied_sum, scales this rank's contribution, which the schedule then uses. In place,
+/// the scaled values replace the contribution, which the result overwrites anyway.
 void ScheduleOperation::scale_contribution() {
   if (!reducer_ || reducer_->operation() != ReduceOperation::premultiplied_sum) return;
   const bool in_place = !alias_.name.empty();
@@ -500,7 +505,8 @@ std::span<std::byte> ScheduleOperation::memory(Buffer buffer) {
   switch (buffer) {
     case Buffer::send:
       if (scaled_) return space_->scaled;
-      // Written only in a call in place, in which this is also the caller's receive buffer.
+      // The send buffer is written only by a call in place, in which it is also the caller's
+      // receive buffer.
       return {const_cast<std::byte*>(call_.send.data()), call_.send.size()};
     case Buffer::receive:
       return call_.receive;

@@ -1,10 +1,9 @@
 // A collective run from its schedule: the host's executor of task lists ([Inozemtsev12] 3, 4.1).
-// Messages up to the eager limit of the call's shape are copied into a SEND; longer ones go by
-// rendezvous: the receiver names its memory in a clear-to-send, and the sender WRITEs there with an
-// immediate.
+// Messages up to the call's eager limit are copied into a SEND; longer ones go by rendezvous: the
+// receiver names its memory in a clear-to-send, and the sender WRITEs there with an immediate.
 //
-// Multicast has its own executor, MulticastOperation, which runs the tasks `multicast` and
-// `collect` together with their slow path; a schedule that mixes them with messages is refused.
+// Multicast has an executor of its own, MulticastOperation, which runs the tasks `multicast` and
+// `collect` together with their slow path; a schedule that mixes these with messages is refused.
 #pragma once
 
 #include <array>
@@ -30,20 +29,21 @@ namespace tutti::engine {
 
 /// One call of a collective at one rank.
 struct ScheduleCall {
-  Description description;  ///< its texts are literals
+  Description description;  ///< names of the call, as string literals
   std::shared_ptr<const schedule::Schedule> schedule;
-  /// Sizes, whose spans only `create` reads. The eager limit must be the same on all ranks.
+  /// Sizes of the call; only `create` reads their spans. The eager limit must be the same on all
+  /// ranks.
   schedule::Shape shape;
-  std::span<const std::byte> send;  ///< in use until the end
-  std::span<std::byte> receive;     ///< in use until the end
+  std::span<const std::byte> send;  ///< send buffer, in use until the end
+  std::span<std::byte> receive;     ///< receive buffer, in use until the end
   std::optional<Reduction> reduction;
 };
 
 class ScheduleOperation final : public Operation {
  public:
-  /// Fills the template and checks the buffers. Errors: invalid_argument for sizes that the
-  /// schedule does not serve and for buffers that are too short, unsupported for tasks that this
-  /// executor lacks.
+  /// Fills the template and checks the buffers. Fails with invalid_argument for sizes that the
+  /// schedule does not serve and for buffers that are too short, and with unsupported for tasks
+  /// that this executor lacks.
   static Result<std::unique_ptr<ScheduleOperation>> create(ScheduleCall call,
                                                            std::shared_ptr<WorkspacePool> pool);
   ~ScheduleOperation() override;
@@ -103,11 +103,11 @@ class ScheduleOperation final : public Operation {
   std::shared_ptr<WorkspacePool> pool_;
   std::unique_ptr<ScheduleWorkspace> space_;
   std::optional<reduction::Reducer> reducer_;
-  schedule::Alias alias_;    ///< of a call in place
-  schedule::Extent result_;  ///< of a reduction, at the ranks that receive one
+  schedule::Alias alias_;    ///< storage shared by the buffers of a call in place
+  schedule::Extent result_;  ///< result of a reduction, at the ranks that receive one
   std::unique_ptr<protocol::ReadyBarrier> barrier_;
   protocol::Outbox outbox_;
-  PacedCopy copy_;  ///< the first of the workspace's copies
+  PacedCopy copy_;  ///< paced copy under way: the first of the workspace's copies
   ScheduleTrace trace_;
   std::uint64_t unexpected_bytes_ = 0;
   bool confirms_ = false;

@@ -48,7 +48,8 @@ void ScheduleTrace::add_task(TaskIndex at) {
   trace_->add(span);
 }
 
-/// Records one message of a wait_keys task, whose own span covers all of them.
+/// Records the arrival of one message of a wait_keys task; the task's own span covers all its
+/// messages.
 void ScheduleTrace::add_arrival(std::size_t arrival) {
   const Match& match = schedule_->arrivals()[arrival];
   if (schedule_->tasks()[match.task].kind != TaskKind::wait_keys) return;

@@ -14,7 +14,7 @@ namespace tutti::engine {
 
 class ScheduleTrace {
  public:
-  /// `trace` null: tracing is off. All arguments outlive this.
+  /// A null `trace` turns tracing off. All arguments must outlive this object.
   void start(observe::CommunicatorTrace* trace, std::uint32_t epoch,
              const schedule::Schedule& schedule, const std::vector<schedule::FilledTask>& filled);
 
@@ -24,7 +24,7 @@ class ScheduleTrace {
   void completed(schedule::TaskIndex task) {
     if (trace_ != nullptr) add_task(task);
   }
-  /// A message of Schedule::arrivals() has arrived.
+  /// Records that a message of Schedule::arrivals() has arrived.
   void arrived(std::size_t arrival) {
     if (trace_ != nullptr) add_arrival(arrival);
   }
@@ -37,7 +37,7 @@ class ScheduleTrace {
   const schedule::Schedule* schedule_ = nullptr;
   const std::vector<schedule::FilledTask>* filled_ = nullptr;
   std::uint32_t epoch_ = 0;
-  std::vector<Instant> issued_at_;  ///< by task
+  std::vector<Instant> issued_at_;  ///< by task: time when it was issued
 };
 
 }  // namespace tutti::engine

@@ -1,5 +1,5 @@
-// The state of one run of a schedule, beside the schedule and the caller's buffers. Workspaces are
-// reused, so that a call allocates nothing in the steady state ([Inozemtsev12] 4.1).
+// The state of one run of a schedule, apart from the schedule and the caller's buffers. Workspaces
+// are reused between calls, so that later calls allocate nothing ([Inozemtsev12] 4.1).
 #pragma once
 
 #include <array>
@@ -17,14 +17,14 @@
 
 namespace tutti::engine {
 
-/// A message that the schedule waits for.
+/// The state of a message that the schedule receives.
 struct ArrivalState {
-  bool posted = false;   ///< its receive was issued
-  bool arrived = false;  ///< its data is at its place if posted, else in `unexpected`
+  bool posted = false;   ///< true: the receive was issued
+  bool arrived = false;  ///< true: the data is at its place if `posted`, else in `unexpected`
   std::vector<std::byte> unexpected;
 };
 
-/// A message that the schedule sends by rendezvous.
+/// The state of a message that the schedule sends by rendezvous.
 struct DepartureState {
   bool issued = false;
   std::optional<protocol::ClearToSend> clear;
@@ -32,21 +32,26 @@ struct DepartureState {
 
 struct ScheduleWorkspace {
   schedule::TaskBoard board;
-  std::vector<schedule::FilledTask> filled;   ///< by task
-  std::vector<ArrivalState> arrivals;         ///< by Schedule::arrivals()
-  std::vector<DepartureState> departures;     ///< by task
-  std::vector<schedule::TaskIndex> unsent;    ///< issued, refused by a full send queue
-  std::vector<schedule::TaskIndex> copies;    ///< issued, long: carried out in slices
-  std::vector<std::uint32_t> folded;          ///< by task: keys of a wait_keys already folded
-  std::vector<std::vector<std::byte>> keyed;  ///< by arrival: memory for keyed rendezvous
+  std::vector<schedule::FilledTask> filled;   ///< by task: offsets and sizes in this call
+  std::vector<ArrivalState> arrivals;         ///< by index into Schedule::arrivals()
+  std::vector<DepartureState> departures;     ///< by task: state of its rendezvous
+  std::vector<schedule::TaskIndex> unsent;    ///< tasks that were issued but refused by a full send
+                                              ///< queue
+  std::vector<schedule::TaskIndex> copies;    ///< long copies that were issued and are carried out
+                                              ///< in slices
+  std::vector<std::uint32_t> folded;          ///< by task: number of keys that a wait_keys has
+                                              ///< folded
+  std::vector<std::vector<std::byte>> keyed;  ///< by arrival: memory for a keyed message by
+                                              ///< rendezvous
   std::vector<std::byte> scratch;
-  std::vector<std::byte> scaled;  ///< the contribution times its factor
+  std::vector<std::byte> scaled;  ///< contribution of this rank, multiplied by its factor
   std::array<std::optional<device::MemoryKey>, schedule::kBufferKinds> keys;
-  std::vector<std::optional<device::MemoryKey>> keyed_keys;  ///< by arrival
+  std::vector<std::optional<device::MemoryKey>> keyed_keys;  ///< by arrival: memory key for a keyed
+                                                             ///< message by rendezvous
 };
 
-/// Source of workspaces. A call takes one in the caller's thread and gives it back in the engine's:
-/// an implementation must be thread-safe if these differ.
+/// A source of workspaces. A call takes one in the caller's thread and gives it back in the
+/// engine's, so an implementation must be thread-safe if these differ.
 class WorkspacePool {
  public:
   virtual ~WorkspacePool() = default;

@@ -18,7 +18,7 @@
 
 namespace tutti::protocol {
 
-/// The first byte; no MessageKind has this value.
+/// The first byte of a data message; no MessageKind has this value.
 inline constexpr std::byte kDataMessageKind{0x80};
 inline constexpr std::size_t kDataHeaderBytes = 12;
 
@@ -32,13 +32,13 @@ inline bool is_data_message(std::span<const std::byte> bytes) {
   return !bytes.empty() && bytes[0] == kDataMessageKind;
 }
 
-/// Writes the header to `out` (kDataHeaderBytes).
+/// Writes the header of a data message, kDataHeaderBytes bytes, to `out`.
 void encode_data_header(std::uint32_t epoch, std::uint32_t slot, std::byte* out);
-/// Decodes a message; nothing if it is too short or its header is invalid. `payload` refers to
-/// `bytes`.
+/// Decodes a data message; nothing if it is too short or its header is invalid. The result's
+/// `payload` points into `bytes`.
 std::optional<DataMessage> decode_data(std::span<const std::byte> bytes);
 
-/// Destination of a rendezvous transfer, the payload of a clear-to-send ([Inozemtsev12] 4.1).
+/// The content of a clear-to-send: the destination of a rendezvous transfer ([Inozemtsev12] 4.1).
 struct ClearToSend {
   std::uint64_t key = 0;
   std::uint64_t offset = 0;
@@ -46,7 +46,7 @@ struct ClearToSend {
 inline constexpr std::size_t kClearToSendBytes = 16;
 
 std::array<std::byte, kClearToSendBytes> encode(const ClearToSend& clear);
-/// Nothing unless the bytes are exactly one clear-to-send.
+/// Decodes a clear-to-send; nothing unless the bytes are exactly one.
 std::optional<ClearToSend> decode_clear_to_send(std::span<const std::byte> bytes);
 
 }  // namespace tutti::protocol

@@ -14,32 +14,37 @@
 namespace tutti::protocol {
 
 enum class MessageKind : std::uint8_t {
-  barrier = 1,         ///< ready barrier; argument: round and vote
+  barrier = 1,         ///< ready barrier; argument: round and rate vote
   activate,            ///< the receiver, next sender of the chain, may begin
-  fetch_request,       ///< ranges that the sender misses
-  fetch_ready,         ///< ranges that may be read now; argument: key of the sender's buffer
-  fetch_pending,       ///< ranges that have not arrived yet; `fetch_ready` follows
-  fetch_lost,          ///< ranges that are lost here too; `fetch_ready` follows
-  fetch_expired,       ///< the collective is over here; ask another rank
-  retransmit_request,  ///< to a block's root: ranges that at least two ranks lost
-  final,               ///< the sender has everything
-  credit,              ///< argument: chain << 32 | batch, consumed by the sender's subtree
-  grant,               ///< argument: chain << 32 | batch, consumed by every rank
-  failed,              ///< argument: the lost rank; in the upper half, if the cause is outside this
-                       ///< communicator, 1 + a rank of the job, else 0.
-                       ///< epoch: length of the packets that do not reach that rank, else 0
+  fetch_request,       ///< chunk ranges that the sender misses
+  fetch_ready,         ///< chunk ranges that may be READ now; argument: key of the sender's buffer
+  fetch_pending,       ///< chunk ranges that have not arrived at the sender yet; `fetch_ready`
+                       ///< follows
+  fetch_lost,          ///< chunk ranges that the sender lost, too; `fetch_ready` follows
+  fetch_expired,       ///< the sender has ended the collective: ask another rank
+  retransmit_request,  ///< to a block's root: chunk ranges that at least two ranks lost
+  final,               ///< the sender has every chunk of the collective
+  credit,              ///< argument: chain << 32 | batch, which all ranks of the sender's subtree
+                       ///< have consumed
+  grant,               ///< argument: chain << 32 | batch, which every rank has consumed
+  failed,              ///< argument: the lost rank; in the upper half 1 + a rank of the job if the
+                       ///< cause is outside this communicator, else 0. epoch: length of the packets
+                       ///< that do not reach that rank, else 0
   window,              ///< argument: key of the receiver's part of the sender's aggregator window
-  pulse,               ///< argument: total number of segments that the receiver may have written
+  pulse,               ///< argument: number of segments of the call that the receiver may have
+                       ///< written in all
   refused,             ///< argument: reason << 32 | rank at fault; the sender ends the collective
   leave,               ///< the sender starts no further collective
   delivered,           ///< the sender has every block multicast to it up to this epoch
   slot_nack,           ///< epoch: a slot exchange in which the sender misses the receiver's entry
   slot_ack_request,    ///< asks the receiver for its last acknowledged slot exchange
-  slot_ack,  ///< epoch: last slot exchange that the sender has finished; argument 1: it closes
+  slot_ack,            ///< epoch: last slot exchange that the sender has finished; argument 1: the
+                       ///< sender closes its communicator
   last_kind = slot_ack,
 };
 
-/// Largest number of ranges in a message. Keeps it short enough for the device to copy when posted.
+/// Largest number of ranges in a message: it keeps a message short enough for the device to copy it
+/// when it is posted.
 inline constexpr std::size_t kMaxRanges = 28;
 
 struct Message {
@@ -58,16 +63,17 @@ struct Message {
   }
 };
 
-/// Largest encoded message.
+/// Size of the largest encoded message.
 inline constexpr std::size_t kMaxMessageBytes = 1 + 1 + 2 + 4 + 8 + kMaxRanges * 8;
 
-/// Writes a message to `out` (kMaxMessageBytes) and returns its length.
+/// Writes a message to `out`, which has kMaxMessageBytes, and returns the encoded length.
 std::size_t encode(const Message& message, std::byte* out);
-/// Decodes a message; nothing unless the bytes are exactly one.
+/// Decodes a message; nothing unless the bytes are exactly one message.
 std::optional<Message> decode(std::span<const std::byte> bytes);
 const char* to_string(MessageKind kind);
 
-/// The messages that a protocol machine wants to send. The engine sends them and empties it.
+/// The messages that a protocol machine wants to send. The engine sends them and then empties the
+/// outbox.
 class Outbox {
  public:
   struct Item {
@@ -93,7 +99,8 @@ class Outbox {
   void clear() { used_ = 0; }
 
  private:
-  // Items keep their storage between calls, so the steady state allocates nothing.
+  // Items are reused, not freed, so that an outbox allocates nothing once it has reached its
+  // largest size.
   Item& next() {
     if (used_ == items_.size()) items_.emplace_back();
     return items_[used_++];

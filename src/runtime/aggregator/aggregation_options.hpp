@@ -7,16 +7,17 @@
 
 namespace tutti::runtime {
 
-/// Which aggregators a job uses; only rank 0's count.
+/// The aggregators that a job uses. Only the options of rank 0 count.
 struct AggregationOptions {
-  std::vector<std::string> aggregators;  ///< "host:port" each
-  bool fallback = false;                 ///< go on without aggregators where one cannot be used
-  std::string key_file;                  ///< empty: as find_service_key says; needed at rank 0 only
+  std::vector<std::string> aggregators;  ///< addresses, "host:port" each
+  bool fallback = false;                 ///< true: go on without aggregators if one cannot be used
+  std::string key_file;                  ///< file of the service key; empty: as find_service_key
+                                         ///< says; only rank 0 needs it
 
-  /// The list that the environment gives where the options give none: TUTTI_AGGREGATORS, separated
-  /// by commas; with TUTTI_AGGREGATOR_FALLBACK=1 as `fallback`.
+  /// Adds what the environment gives if the options give nothing: TUTTI_AGGREGATORS, a list
+  /// separated by commas, and TUTTI_AGGREGATOR_FALLBACK=1 as `fallback`.
   static AggregationOptions with_environment(std::vector<std::string> aggregators, bool fallback);
-  /// The addresses of a list that is separated by commas.
+  /// Splits a list of addresses that commas separate.
   static std::vector<std::string> list_of(std::string_view text);
 };
 

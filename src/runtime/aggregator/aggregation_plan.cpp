@@ -35,7 +35,8 @@ Result<Arranged> arrange(const std::string& address, const ServiceKey& key,
   const Deadline deadline = deadline_after(std::min(kAskTimeout, options.create_timeout));
   auto connection = AggregatorConnection::open(address, deadline);
   if (!connection) return connection.status();
-  // The other ranks reach this one at the address that the aggregator sees: they share its network.
+  // The other ranks share rank 0's network, so they reach rank 0 at the address that the aggregator
+  // sees.
   const auto id = make_unique_id(connection->local_host());
   if (!id) return id.status();
   const PeerOptions self = make_greeting(options, number);

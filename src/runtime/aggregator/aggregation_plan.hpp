@@ -1,4 +1,4 @@
-// The agreement of rank 0 with the aggregators, for all ranks of a job.
+// The aggregation plan: what rank 0 has agreed with the aggregators, for all ranks of a job.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ namespace tutti::runtime {
 /// Largest number of aggregators of a job.
 inline constexpr std::uint32_t kMaxAggregators = 64;
 
-/// Sent over the bootstrap: by rank 0 with its sides, then by every rank with its own result.
+/// The plan as sent over the bootstrap: first by rank 0 with its side communicators, then by every
+/// rank with its own result.
 struct AggregationPlan {
   struct Side {
     std::string address;
@@ -25,7 +26,7 @@ struct AggregationPlan {
     engine::WindowConfig terms;
   };
 
-  Status status;  ///< why there are no aggregators
+  Status status;  ///< reason why no aggregators are used; ok: none
   bool fallback = false;
   std::vector<Side> sides;
 };
@@ -33,7 +34,8 @@ struct AggregationPlan {
 Bytes encode(const AggregationPlan& plan);
 Result<AggregationPlan> decode_aggregation_plan(std::span<const std::byte> bytes);
 
-/// Asks every aggregator to join. Called by rank 0, whose process then holds the bootstraps.
+/// Asks every aggregator to join the job. Called by rank 0, whose process then holds the
+/// bootstraps.
 AggregationPlan make_aggregation_plan(const CommunicatorOptions& options,
                                       const AggregationOptions& aggregation, std::uint32_t ranks,
                                       std::uint16_t number);

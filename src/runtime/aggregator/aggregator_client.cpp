@@ -22,12 +22,13 @@ namespace tutti::runtime {
 
 namespace {
 
-// Shortest part: below this, the messages of another aggregator cost more than they gain.
+// Shortest part that an aggregator reduces, in bytes: for less, its messages cost more than it
+// gains.
 constexpr std::uint64_t kMinPartBytes = 64 * 1024;
-// How long a leaving rank waits for the other ranks to leave.
+// Time for which a leaving rank waits for the other ranks to leave.
 constexpr Nanoseconds kLeavePatience{1'000'000'000};
 
-/// Whether every order of contributions gives the same bits: integers wrap, min and max select.
+/// True if every order of contributions gives the same bits: integers wrap, min and max select.
 bool order_free(const ReductionCall& call) {
   return !reduction::is_float(call.type) || call.operation == ReduceOperation::min ||
          call.operation == ReduceOperation::max;
@@ -63,7 +64,7 @@ Result<std::shared_ptr<Aggregation>> Aggregation::create(Bootstrap& bootstrap,
     if (!status.ok()) break;
     status = made->join(side.address, side.unique_id, side.terms, options, number++);
   }
-  // All ranks use the aggregators, or none.
+  // Either all ranks use the aggregators or none does.
   auto ends =
       bootstrap.allgather(encode(AggregationPlan{status, false, {}}), options.create_timeout);
   if (!ends) return ends.status();
@@ -72,7 +73,7 @@ Result<std::shared_ptr<Aggregation>> Aggregation::create(Bootstrap& bootstrap,
     const Status& one = end ? end->status : end.status();
     if (one.ok()) continue;
     made->sides_.clear();
-    // A failure of the plan is the same on all ranks and needs no rank's name.
+    // A failure of the plan is the same on all ranks, so the error names no rank.
     made->reason_ = plan->status.ok() ? failure(one.code(), "rank {}: {}", r, one.message()) : one;
     if (!plan->fallback) return made->reason_;
     return made;
@@ -84,7 +85,7 @@ Status Aggregation::join(const std::string& address, const std::string& unique_i
                          const engine::WindowConfig& terms, const CommunicatorOptions& options,
                          std::uint16_t number) {
   const auto named = [&](const Status& status) {
-    return failure(status.code(), "aggregator {} did not come into the job: {}", address,
+    return failure(status.code(), "aggregator {} did not join the job: {}", address,
                    status.message());
   };
   const auto id = parse_unique_id(unique_id);
@@ -92,7 +93,7 @@ Status Aggregation::join(const std::string& address, const std::string& unique_i
   auto bootstrap = join_unique_id(*id, rank_, size_ + 1, options.create_timeout, "aggregator");
   if (!bootstrap) return named(bootstrap.status());
   CommunicatorOptions side;
-  side.device_name = "ip";  // an aggregator is reached over the network, also on its own host
+  side.device_name = "ip";  // an aggregator is reached over the network, even on the same host
   side.multicast = "ud";
   side.interface = options.interface;
   side.ipv6 = options.ipv6;
@@ -105,8 +106,9 @@ Status Aggregation::join(const std::string& address, const std::string& unique_i
   if (!state) return named(state.status());
   const device::Capabilities& can = (*state)->context().endpoint().capabilities();
   if (!can.has(device::Capability::write_immediate)) {
-    return failure(Code::unsupported,
-                   "this device has no writes with immediate data, which aggregators need");
+    return failure(
+        Code::unsupported,
+        "the device has no WRITE with immediate, which aggregators need: use the ip device");
   }
   sides_.push_back({address, terms, std::move(*state)});
   return {};
@@ -154,7 +156,7 @@ void Aggregation::poll() {
 
 // ---- calls --------------------------------------------------------------------------------------
 
-/// One completion for the operations of a call, which end in any order.
+/// One completion for all operations of a call, which end in any order.
 class Aggregation::CompletionGroup {
  public:
   CompletionGroup() : completion_(std::make_shared<engine::Completion>()) {}
@@ -165,7 +167,8 @@ class Aggregation::CompletionGroup {
     ++completion_->chunks_total;
     operation.completion()->callback = [self](const Status& status) { self->ended(status); };
   }
-  /// No operation follows: the last one to end, or this call, completes it.
+  /// Says that no operation follows. The last operation to end, or this function, completes the
+  /// call.
   void seal() { ended({}); }
 
  private:
@@ -187,7 +190,7 @@ class Aggregation::CompletionGroup {
 };
 
 struct Aggregation::Prepared {
-  engine::InNetworkCall call;  ///< with the elements of a whole block
+  engine::InNetworkCall call;  ///< call with the number of elements of a whole block
   engine::InNetworkBuffers buffers;
   std::span<std::byte> output;
   reduction::Reducer reducer;
@@ -225,7 +228,8 @@ CallRoute::Outcome Aggregation::start(const CollectiveCall& call) {
     case Collective::reduce:
       return reduce(call.send, call.receive, call.root, reduction);
     default:
-      return failure(Code::invalid_argument, "aggregators do not support {}",
+      return failure(Code::invalid_argument,
+                     "aggregators do not support {}: use allreduce, reduce or reduce_scatter",
                      to_string(call.collective));
   }
 }
@@ -271,7 +275,7 @@ Aggregation::Outcome Aggregation::submit(Collective collective, Rank root,
   const std::uint64_t block_bytes = scatters ? output.size() : input.size();
   const bool scaled = call.operation == ReduceOperation::premultiplied_sum;
   if (scaled && call.factor.size() != element) {
-    return failure(Code::invalid_argument, "a factor of {} bytes for elements of {}",
+    return failure(Code::invalid_argument, "the factor has {} bytes: give one element of {}",
                    call.factor.size(), to_string(call.type));
   }
   Prepared prepared{.call = {.kind = kind_of(collective),

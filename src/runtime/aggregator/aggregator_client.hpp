@@ -1,8 +1,8 @@
-// Reductions by aggregators, from a job's side: the aggregators of a communicator, and the calls that
-// use them.
+// Reductions by aggregators, from the side of a job: the aggregators of a communicator, and the
+// calls that use them.
 //
-// An aggregator is the last rank of a side communicator of P + 1 ranks; a job with A aggregators has A
-// side communicators. Each aggregator reduces a contiguous part of every block, so that all
+// An aggregator is the last rank of a side communicator of P + 1 ranks; a job with A aggregators
+// has A side communicators. Each aggregator reduces a contiguous part of every block, so that all
 // aggregators and all links work at the same time.
 #pragma once
 
@@ -35,58 +35,63 @@ namespace tutti::runtime {
 class CommunicatorImpl;
 class Progress;
 
-/// A reduction's types, operation and order.
+/// The element type, the operation and the fold order of a reduction.
 struct ReductionCall {
   DataType type = DataType::float32;
   ReduceOperation operation = ReduceOperation::sum;
-  /// Nothing: the order of ranks, or an order with the same bits and less traffic. FoldOrder::ring: a
-  /// Reduce-Scatter with the bits of a ring, which sends N (P-1) bytes instead of N P.
+  /// The fold order. Nothing: rank order, or an order with the same bits and less traffic.
+  /// FoldOrder::ring: a Reduce-Scatter with the bits of a ring, which sends N (P-1) bytes instead
+  /// of N P.
   std::optional<engine::FoldOrder> order{};
-  /// premultiplied_sum: this rank's factor, one element of the type.
+  /// For premultiplied_sum: this rank's factor, one element of the type.
   std::span<const std::byte> factor{};
-  bool will_wait = false;  ///< as CollectiveOptions::will_wait
+  bool will_wait = false;  ///< the caller waits at once, as CollectiveOptions::will_wait
 };
 
-/// The route through aggregators.
+/// The route of calls through aggregators.
 class Aggregation final : public CallRoute {
  public:
-  /// Joins the aggregators; collective. `options` are the communicator's; the side communicators
-  /// share its `progress` and are numbered from `number` on. A failure is the same on all ranks and
-  /// names the aggregator and the remedy; with `fallback` it is success that is not active.
+  /// Joins the aggregators; collective. `options` are those of the communicator; the side
+  /// communicators share its `progress` and are numbered from `number` on. A failure is the same on
+  /// all ranks and names the aggregator and the remedy; with `fallback`, the result is instead an
+  /// object that is not active.
   static Result<std::shared_ptr<Aggregation>> create(Bootstrap& bootstrap,
                                                      const CommunicatorOptions& options,
                                                      const AggregationOptions& aggregation,
                                                      std::shared_ptr<Progress> progress,
                                                      std::uint16_t number);
-  /// Leaves the aggregators.
+  /// Leaves the aggregators, which ends the side communicators.
   ~Aggregation() override;
   Aggregation(const Aggregation&) = delete;
   Aggregation& operator=(const Aggregation&) = delete;
 
-  /// False: fallen back to other algorithms. The same on all ranks.
+  /// False if the communicator has fallen back to other algorithms. The same on all ranks.
   bool active() const { return !sides_.empty(); }
-  /// Why it is not active.
+  /// The reason why the aggregators are not used.
   const Status& reason() const { return reason_; }
-  /// "2 aggregators (10.0.0.9:7000, 10.0.0.9:7001), windows of 16 slots x 65536 bytes".
+  /// The aggregators in words: "2 aggregators (10.0.0.9:7000, 10.0.0.9:7001), windows of 16 slots x
+  /// 65536 bytes".
   std::string describe() const override;
-  /// Of all side communicators together.
+  /// Counters of all side communicators together.
   CounterList counters() const override;
 
-  /// A reduction that names this route or leaves the choice: aggregators that are named are used.
+  /// True for a reduction that names this route, or that leaves the choice: if aggregators are
+  /// configured, they are used.
   bool serves(const CollectiveCall& call) const override;
   Outcome start(const CollectiveCall& call) override;
   Result<std::string> algorithm_of(const CollectiveCall& call) override;
   void abort(const std::string& reason) override;
   void poll() override;
 
-  /// As Communicator's calls of these names; the buffers belong to Tutti until the completion. In
-  /// place: `output` is `input`, or in a Reduce-Scatter this rank's block of it.
+  /// Start reductions like the functions of Communicator with these names; the buffers belong to
+  /// Tutti until the completion. In place: `output` is `input`, or in a Reduce-Scatter this rank's
+  /// block of it.
   Outcome allreduce(std::span<const std::byte> input, std::span<std::byte> output,
                     const ReductionCall& call);
-  /// `input`: as many blocks as ranks, each as long as `output`.
+  /// `input` has as many blocks as there are ranks, each as long as `output`.
   Outcome reduce_scatter(std::span<const std::byte> input, std::span<std::byte> output,
                          const ReductionCall& call);
-  /// `output` is used at the root only.
+  /// `output` is used only at the root.
   Outcome reduce(std::span<const std::byte> input, std::span<std::byte> output, Rank root,
                  const ReductionCall& call);
 
@@ -115,8 +120,9 @@ class Aggregation final : public CallRoute {
   std::shared_ptr<Progress> progress_;
   std::vector<Side> sides_;
   Status reason_;
-  std::mutex mutex_;         ///< calls of several threads stay in one order on all sides
-  std::uint32_t calls_ = 0;  ///< short calls take turns
+  std::mutex mutex_;         ///< keeps the calls of several threads in one order on all side
+                             ///< communicators
+  std::uint32_t calls_ = 0;  ///< number of short calls, by which the aggregators take turns
 };
 
 }  // namespace tutti::runtime

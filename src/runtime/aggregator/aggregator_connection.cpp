@@ -16,7 +16,7 @@ Status receive_exactly(const Socket& socket, std::span<std::byte> into, Deadline
   while (!into.empty()) {
     const auto got = receive_some(socket, into, deadline);
     if (!got) return got.status();
-    if (*got == 0) return failure(Code::peer_failed, "the connection was closed");
+    if (*got == 0) return failure(Code::peer_failed, "the other end closed the connection");
     into = into.subspan(*got);
   }
   return {};
@@ -28,7 +28,7 @@ Result<ControlFrame> receive_frame(const Socket& socket, Deadline deadline) {
   const auto header = decode_control_header(bytes);
   if (!header) {
     return failure(Code::invalid_argument,
-                   "the process at this address is no aggregator of this version");
+                   "the process at this address is not an aggregator of this version");
   }
   ControlFrame frame{header->kind, Bytes(header->payload_bytes)};
   if (Status status = receive_exactly(socket, frame.payload, deadline); !status) return status;
@@ -49,7 +49,7 @@ std::optional<ControlNonce> nonce_in(std::span<const std::byte> bytes) {
 
 Status unreachable(const std::string& address, const Status& why) {
   return failure(why.code() == Code::timeout ? Code::timeout : Code::peer_failed,
-                 "aggregator {} cannot be reached: {}; start it there with `tutti aggregator "
+                 "aggregator {} cannot be reached: {}: start it there with `tutti aggregator "
                  "--listen`, or correct the list of aggregators (TUTTI_AGGREGATORS)",
                  address, why.message());
 }
@@ -69,7 +69,7 @@ Result<AggregatorConnection> AggregatorConnection::open(const std::string& addre
   if (!frame) return unreachable(address, frame.status());
   const auto challenge = nonce_in(frame->payload);
   if (frame->kind != ControlKind::challenge || !challenge) {
-    return unreachable(address, failure(Code::invalid_argument, "it speaks out of turn"));
+    return unreachable(address, failure(Code::invalid_argument, "it sent an unexpected message"));
   }
   return AggregatorConnection(address, std::move(*socket), *challenge);
 }
@@ -96,7 +96,8 @@ Result<engine::WindowConfig> AggregatorConnection::ask(const ServiceKey& key,
   Bytes payload(nonce.begin(), nonce.end());
   payload.insert(payload.end(), sealed->begin(), sealed->end());
   if (payload.size() > kMaxControlPayloadBytes) {
-    return failure(Code::invalid_argument, "aggregator {}: its name is too long", address_);
+    return failure(Code::invalid_argument,
+                   "aggregator {}: the address is too long: use a shorter name", address_);
   }
   Status sent = send_frame(socket_, ControlKind::request, payload, deadline);
   if (!sent.ok()) return unreachable(address_, sent);
@@ -113,7 +114,8 @@ Result<engine::WindowConfig> AggregatorConnection::ask(const ServiceKey& key,
                          : std::nullopt;
   if (!plain) {
     return failure(Code::invalid_argument,
-                   "aggregator {} answered with another key: name the same key file at both",
+                   "aggregator {} answered with another key: name the same key file at the "
+                   "aggregator and at every rank",
                    address_);
   }
   const auto reply = decode_join_reply(*plain);
@@ -138,14 +140,15 @@ Result<JoinRequest> AggregatorVisitor::receive(const ServiceKey& key, Deadline d
   if (!frame) return frame.status();
   const auto nonce = nonce_in(frame->payload);
   if (frame->kind != ControlKind::request || !nonce) {
-    return failure(Code::invalid_argument, "the visitor does not speak our protocol");
+    return failure(Code::invalid_argument,
+                   "the client does not speak the protocol of this version");
   }
   nonce_ = *nonce;
   const auto plain = unseal(key, ControlDirection::to_aggregator, challenge_, nonce_,
                             std::span(frame->payload).subspan(kControlNonceBytes));
   if (!plain) {
     (void)send_frame(socket_, ControlKind::stranger, {}, deadline);
-    return failure(Code::invalid_argument, "the visitor has another key");
+    return failure(Code::invalid_argument, "the client has another key");
   }
   return decode_join_request(*plain);
 }
@@ -159,7 +162,7 @@ Status AggregatorVisitor::reply(const ServiceKey& key, const JoinReply& reply, D
 Status AggregatorVisitor::wait_for_go(Deadline deadline) {
   const auto frame = receive_frame(socket_, deadline);
   if (frame && frame->kind == ControlKind::go) return {};
-  return failure(Code::peer_failed, "it did not begin: another aggregator could not be had");
+  return failure(Code::peer_failed, "the job did not begin: another aggregator could not join");
 }
 
 }  // namespace tutti::runtime

@@ -1,4 +1,4 @@
-// The TCP connection over which a job asks an aggregator to join: both ends of one exchange.
+// The TCP connection over which a job asks an aggregator to join: both ends of the exchange.
 #pragma once
 
 #include <optional>
@@ -10,18 +10,20 @@
 
 namespace tutti::runtime {
 
-/// A connection to an aggregator, before the request.
+/// A job's connection to an aggregator.
 class AggregatorConnection {
  public:
-  /// Connects and takes the challenge. Failures name the address and the remedy.
+  /// Connects to an aggregator and receives its challenge. An error names the address and the
+  /// remedy.
   static Result<AggregatorConnection> open(const std::string& address, Deadline deadline);
 
-  /// The address of this host as the aggregator sees it; empty for the loopback.
+  /// The address of this host as the aggregator sees it; empty if it is a loopback address.
   std::string local_host() const;
-  /// Sends the request; returns the terms. A refusal is the aggregator's own Status.
+  /// Sends the request and returns the window that the aggregator offers. A refusal is the
+  /// aggregator's own Status.
   Result<engine::WindowConfig> ask(const ServiceKey& key, const JoinRequest& request,
                                    Deadline deadline);
-  /// Says that the job begins; without it the aggregator does not wait for the job.
+  /// Tells the aggregator that the job begins; without this message the aggregator drops the job.
   Status go(Deadline deadline);
 
  private:
@@ -38,11 +40,11 @@ class AggregatorVisitor {
  public:
   explicit AggregatorVisitor(Socket socket) : socket_(std::move(socket)) {}
 
-  /// Sends the challenge and receives the request. A client with another key is told so.
+  /// Sends the challenge and receives the request. A client with another key receives a notice.
   Result<JoinRequest> receive(const ServiceKey& key, Deadline deadline);
-  /// Answers a request that was received.
+  /// Answers the request that `receive` returned.
   Status reply(const ServiceKey& key, const JoinReply& reply, Deadline deadline);
-  /// Ok once the job begins; a failure if it does not.
+  /// Waits until the job begins; fails if it does not.
   Status wait_for_go(Deadline deadline);
 
  private:

@@ -55,7 +55,7 @@ DerivedKey derive(const ServiceKey& key, ControlDirection direction, const Contr
   return derived;
 }
 
-// The key serves for one message, so its initialisation vector may be a constant.
+// A key serves for one message only, so its initialisation vector may be a constant.
 constexpr std::array<unsigned char, 12> kFirst{};
 
 Bytes pack(const Json& json) {
@@ -65,11 +65,11 @@ Bytes pack(const Json& json) {
 }
 
 Status damaged(const char* what) {
-  return failure(Code::invalid_argument, "this is no {} of an aggregator: use one version of Tutti",
-                 what);
+  return failure(Code::invalid_argument,
+                 "the bytes are not a {} of an aggregator: use one version of Tutti", what);
 }
 
-/// A number of the JSON within a range; throws, which the callers catch.
+/// Reads a number of the JSON that must lie within a range; throws, and the callers catch.
 std::uint64_t number(const Json& json, const char* name, std::uint64_t low, std::uint64_t high) {
   const auto value = whole<std::uint64_t>(json.at(name), name);
   if (value < low || value > high) throw std::out_of_range(name);
@@ -97,7 +97,7 @@ Result<ServiceKey> checked(std::string key, const std::string& from) {
   key.erase(key.find_last_not_of(blank) + 1);
   if (key.size() < kMinServiceKeyBytes || key.size() > kMaxServiceKeyBytes) {
     return failure(Code::invalid_argument,
-                   "the aggregator's key in {} has {} bytes; give {} to {}, random ones, as "
+                   "the aggregator's key in {} has {} bytes: give {} to {} random bytes, as "
                    "`openssl rand -hex 32` prints them",
                    from, key.size(), kMinServiceKeyBytes, kMaxServiceKeyBytes);
   }
@@ -262,7 +262,9 @@ Result<Bytes> seal(const ServiceKey& key, ControlDirection direction, const Cont
       EVP_EncryptFinal_ex(cipher.get(), raw(sealed.data()) + size, &rest) == 1 &&
       EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_GCM_GET_TAG, kTagBytes,
                           sealed.data() + plain.size()) == 1;
-  if (!sealed_well) return failure(Code::unsupported, "OpenSSL offers no AES-256-GCM here");
+  if (!sealed_well)
+    return failure(Code::unsupported,
+                   "OpenSSL offers no AES-256-GCM on this host: enable its default provider");
   return sealed;
 }
 
@@ -273,7 +275,7 @@ std::optional<Bytes> unseal(const ServiceKey& key, ControlDirection direction,
   const DerivedKey derived = derive(key, direction, challenge, nonce);
   const auto cipher_text = sealed.first(sealed.size() - kTagBytes);
   Bytes tag(sealed.end() - kTagBytes, sealed.end());
-  Bytes plain(cipher_text.size() + 1);  // never empty: OpenSSL wants a place
+  Bytes plain(cipher_text.size() + 1);  // never empty, because OpenSSL needs a valid address
   const Cipher cipher(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
   int size = 0;
   int rest = 0;

@@ -42,20 +42,20 @@ struct ControlFrame {
 };
 
 Bytes encode_control(ControlKind kind, std::span<const std::byte> payload);
-/// The kind and the payload's length; nothing where these bytes (kControlHeaderBytes) are no header
-/// of ours, or announce more than kMaxControlPayloadBytes.
+/// Decodes a frame header: its kind and the payload's length. Nothing if these kControlHeaderBytes
+/// bytes are not a valid header or announce more than kMaxControlPayloadBytes.
 struct ControlHeader {
   ControlKind kind = ControlKind::stranger;
   std::size_t payload_bytes = 0;
 };
 std::optional<ControlHeader> decode_control_header(std::span<const std::byte> bytes);
 
-/// A job asks an aggregator to be the last rank of a communicator.
+/// The request of a job that an aggregator be the last rank of a communicator.
 struct JoinRequest {
-  std::string unique_id;    ///< leads to the bootstrap of the communicator
-  std::string address;      ///< how the job calls the aggregator: "host:port"
-  std::string job;          ///< name of the client, for the aggregator's log: "host:process"
-  std::uint32_t ranks = 0;  ///< without the aggregator
+  std::string unique_id;    ///< unique id of the communicator's bootstrap
+  std::string address;      ///< address of the aggregator as the job knows it: "host:port"
+  std::string job;          ///< name of the client for the aggregator's log: "host:process"
+  std::uint32_t ranks = 0;  ///< number of ranks, the aggregator not counted
   std::uint16_t communicator = 0;
   bool ipv6 = false;
   bool authenticate = true;
@@ -63,7 +63,7 @@ struct JoinRequest {
   Nanoseconds create_timeout{};
 };
 
-/// Its answer: the terms, or why not.
+/// The aggregator's answer: the window that it offers, or the reason of a refusal.
 struct JoinReply {
   Status status;
   engine::WindowConfig terms;
@@ -71,16 +71,17 @@ struct JoinReply {
 
 Bytes encode(const JoinRequest& request);
 Bytes encode(const JoinReply& reply);
-/// Fails for values outside of the limits: ranks, timeouts, terms, lengths of texts.
+/// Decode a request or a reply; fail for values out of range: ranks, timeouts, window, lengths of
+/// texts.
 Result<JoinRequest> decode_join_request(std::span<const std::byte> bytes);
 Result<JoinReply> decode_join_reply(std::span<const std::byte> bytes);
 
 /// The secret that an aggregator shares with its users.
 using ServiceKey = Bytes;
 
-/// The key in `file`, else in the file that TUTTI_AGGREGATOR_KEY_FILE names, else the text of
-/// TUTTI_AGGREGATOR_KEY. White space around it does not count. Refused: a key of fewer than 16
-/// bytes, and a file that others may read.
+/// Finds the service key: in `file`, else in the file that TUTTI_AGGREGATOR_KEY_FILE names, else in
+/// TUTTI_AGGREGATOR_KEY itself; surrounding white space does not count. Refuses a key of fewer than
+/// 16 bytes, and a file that other users may read.
 Result<ServiceKey> find_service_key(const std::string& file);
 
 ControlNonce fresh_nonce();
@@ -90,7 +91,8 @@ enum class ControlDirection : std::uint8_t { to_aggregator = 1, to_job };
 /// Encrypts one message of a connection.
 Result<Bytes> seal(const ServiceKey& key, ControlDirection direction, const ControlNonce& challenge,
                    const ControlNonce& nonce, std::span<const std::byte> plain);
-/// The inverse; nothing where it was sealed by another key, for another connection, or changed.
+/// Decrypts a message; nothing if it was sealed by another key or for another connection, or was
+/// changed.
 std::optional<Bytes> unseal(const ServiceKey& key, ControlDirection direction,
                             const ControlNonce& challenge, const ControlNonce& nonce,
                             std::span<const std::byte> sealed);

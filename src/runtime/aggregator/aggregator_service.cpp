@@ -30,12 +30,14 @@ namespace tutti::runtime {
 namespace {
 
 constexpr auto kVisitTimeout = std::chrono::seconds(5);
-constexpr auto kGoTimeout = std::chrono::seconds(30);  // for the job to ask the other aggregators
-constexpr std::uint32_t kMaxVisitors = 64;             ///< connections that are no jobs yet
+constexpr auto kGoTimeout = std::chrono::seconds(30);  // time for the job to ask the other
+                                                       // aggregators
+constexpr std::uint32_t kMaxVisitors = 64;             ///< largest number of connections that are
+                                                       ///< not jobs yet
 constexpr std::uint32_t kMinSlots = 4;
 constexpr Nanoseconds kSpin{20'000};
 
-/// The end of a job: set by the engine, awaited by the job's thread.
+/// The end of a job, which the engine or the service sets and the job's thread awaits.
 class JobEnd {
  public:
   void set(const Status& status) {
@@ -81,14 +83,14 @@ class AggregatorService::Parts {
   std::vector<std::pair<std::string, std::uint64_t>> counters() const;
 
  private:
-  /// One connection, and the job that comes of it.
+  /// One connection, and the job that it leads to.
   struct Visit {
     std::thread thread;
     JobEnd end;
     bool over = false;
-    CommunicatorImpl* state = nullptr;  ///< while it is served
+    CommunicatorImpl* state = nullptr;  ///< communicator of the job while it is served, else null
   };
-  /// The share of the aggregator's limits that a job holds.
+  /// The part of the aggregator's limits that a job uses.
   struct Share {
     engine::WindowConfig terms;
     std::uint64_t bytes = 0;
@@ -116,7 +118,7 @@ class AggregatorService::Parts {
   std::thread thread_;
   std::atomic<bool> stopping_{false};
 
-  mutable std::mutex mutex_;  ///< guards what follows
+  mutable std::mutex mutex_;  ///< guards the members below
   std::uint32_t jobs_ = 0;
   std::uint64_t used_bytes_ = 0;
   std::vector<std::unique_ptr<Visit>> visits_;
@@ -126,8 +128,8 @@ class AggregatorService::Parts {
 Status AggregatorService::Parts::open() {
   if (Status status = engine::check(options_.terms); !status) return status;
   if (options_.key.size() < kMinServiceKeyBytes) {
-    return failure(Code::invalid_argument, "an aggregator needs a key of {} bytes or more",
-                   kMinServiceKeyBytes);
+    return failure(Code::invalid_argument,
+                   "the aggregator's key is too short: give {} bytes or more", kMinServiceKeyBytes);
   }
   auto progress = Progress::create({.spin = kSpin});
   if (!progress) return progress.status();
@@ -139,7 +141,7 @@ Status AggregatorService::Parts::open() {
   listener_ = std::move(*listener);
   port_ = *port;
   wake_ = Socket(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake_.open()) return system_failure(errno, "cannot make an event descriptor");
+  if (!wake_.open()) return system_failure(errno, "creating an event descriptor");
   thread_ = std::thread([this] { listen(); });
   return {};
 }
@@ -174,7 +176,7 @@ void AggregatorService::Parts::accept_one() {
   if (visits_.size() >= std::size_t{options_.jobs} + kMaxVisitors) return;
   visits_.push_back(std::make_unique<Visit>());
   Visit& one = *visits_.back();
-  // Blocked: the program's signal handlers must not run on these threads.
+  // Signals are blocked, because the program's signal handlers must not run on these threads.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -184,20 +186,20 @@ void AggregatorService::Parts::accept_one() {
       receive_visit(one, std::move(taken));
     });
   } catch (const std::system_error& error) {
-    say(fmt::format("turned away: no thread for a visitor: {}", error.what()));
+    say(fmt::format("connection refused: no thread can be started: {}", error.what()));
     visits_.pop_back();
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-/// Joins the threads of the visits that are over; `all`: ends the others first.
+/// Joins the threads of connections that are over; with `all`, ends the others first.
 void AggregatorService::Parts::reap(bool all) {
   std::vector<std::unique_ptr<Visit>> over;
   {
     const std::lock_guard lock(mutex_);
     if (all) {
       for (const auto& one : visits_) {
-        one->end.set(failure(Code::aborted, "the aggregator was told to end"));
+        one->end.set(failure(Code::aborted, "the aggregator was stopped"));
       }
     }
     const auto first = std::stable_partition(visits_.begin(), visits_.end(),
@@ -214,11 +216,11 @@ void AggregatorService::Parts::receive_visit(Visit& visit, Socket socket) {
   if (request) {
     receive_job(visit, visitor, *request);
   } else {
-    say("turned away: " + request.status().message());
+    say("connection refused: " + request.status().message());
   }
   const std::lock_guard lock(mutex_);
   visit.over = true;
-  wake();  // the listener joins this thread
+  wake();  // wakes the listener, which joins this thread
 }
 
 void AggregatorService::Parts::receive_job(Visit& visit, AggregatorVisitor& visitor,
@@ -231,7 +233,7 @@ void AggregatorService::Parts::receive_job(Visit& visit, AggregatorVisitor& visi
                     share.status().message()));
     return;
   }
-  say(fmt::format("job {} of {} ranks comes", request.job, request.ranks));
+  say(fmt::format("job {} of {} ranks joins", request.job, request.ranks));
   Status end = told.ok() ? visitor.wait_for_go(deadline_after(kGoTimeout)) : told;
   try {
     if (end.ok()) end = serve(visit, request, *share);
@@ -246,24 +248,24 @@ void AggregatorService::Parts::receive_job(Visit& visit, AggregatorVisitor& visi
 Result<AggregatorService::Parts::Share> AggregatorService::Parts::admit(
     const JoinRequest& request) {
   const std::lock_guard lock(mutex_);
-  if (stopping_.load()) return failure(Code::resource_exhausted, "it is ending");
+  if (stopping_.load()) return failure(Code::resource_exhausted, "the aggregator is stopping");
   if (jobs_ >= options_.jobs) {
     return failure(Code::resource_exhausted,
-                   "it is full with {} communicators: start another aggregator, or give it --jobs",
+                   "all {} communicators are in use: start another aggregator, or raise --jobs",
                    jobs_);
   }
   Share share{options_.terms, 0};
   const std::uint64_t left = options_.memory_bytes - used_bytes_;
   share.bytes = engine::InNetworkWindow::memory_bytes(request.ranks, share.terms);
-  // At most a fourth of the free memory, so that later jobs find some.
+  // A job gets at most a fourth of the free memory, so that later jobs find some.
   while (share.bytes > left / 4 && share.terms.slots / 2 >= kMinSlots) {
     share.terms = with_fewer_slots(share.terms);
     share.bytes = engine::InNetworkWindow::memory_bytes(request.ranks, share.terms);
   }
   if (share.bytes > left) {
     return failure(Code::resource_exhausted,
-                   "it has no memory for a window of {} bytes ({} of {} are in use): start another "
-                   "aggregator, or give it --memory-mib",
+                   "no memory for a window of {} bytes ({} of {} are in use): start another "
+                   "aggregator, or raise --memory-mib",
                    share.bytes, used_bytes_, options_.memory_bytes);
   }
   ++jobs_;
@@ -312,7 +314,7 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
   progress_->submit(state.context(), std::make_unique<engine::ReduceOperation>(window), false);
   const Status end = visit.end.wait();
   progress_->with_engine([&] {
-    // The aggregator ends the job: its ranks must learn that at once.
+    // The aggregator ends this job, so the ranks must learn of it at once.
     if (end.code() == Code::aborted) {
       state.context().failures().abort(end.message());
       state.context().poll(now());
@@ -324,7 +326,7 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
   return end;
 }
 
-/// Keeps the counters of a job that has ended.
+/// Adds the counters of a job that has ended to those of the service.
 void AggregatorService::Parts::part_with(Visit& visit, CommunicatorImpl& state) {
   const std::lock_guard lock(mutex_);
   visit.state = nullptr;

@@ -1,6 +1,6 @@
 // The aggregator: a process near the switch that is a member of its jobs' communicators and reduces
-// the data that their ranks write to it. One thread listens, one thread a job joins and leaves it,
-// and one progress thread serves all jobs.
+// the data that their ranks write to it. One thread listens, one thread for each job makes it join
+// and leave, and one progress thread serves all jobs.
 #pragma once
 
 #include <cstdint>
@@ -22,20 +22,21 @@ class Device;
 namespace tutti::runtime {
 
 struct AggregatorOptions {
-  Endpoint listen;        ///< host "" listens at every address, port 0 takes a free one
-  ServiceKey key;         ///< find_service_key
-  std::string interface;  ///< of its jobs' traffic; empty: TUTTI_INTERFACE, else chosen
-  std::uint64_t memory_bytes = std::uint64_t{1} << 30;  ///< for all windows together
-  std::uint32_t jobs = 32;                              ///< communicators at a time
-  engine::WindowConfig terms;  ///< offered; with fewer slots if memory is short
-  /// Receives one line for each job that comes, ends or fails, and each refused connection. Called by
-  /// any thread of the service.
+  Endpoint listen;        ///< address; host "" listens at every address, port 0 takes a free one
+  ServiceKey key;         ///< key of the service, as find_service_key returns it
+  std::string interface;  ///< interface of the jobs' traffic; empty: TUTTI_INTERFACE, else chosen
+  std::uint64_t memory_bytes = std::uint64_t{1} << 30;  ///< bytes of all windows together
+  std::uint32_t jobs = 32;                              ///< number of communicators at a time
+  engine::WindowConfig terms;  ///< window offered to a job; with fewer slots if memory is short
+  /// Receives one line of log for each job that joins, ends or fails, and for each refused
+  /// connection. Any thread of the service may call it.
   std::function<void(const std::string&)> log;
-  std::shared_ptr<device::Device> device;  ///< instead of `ip`
+  std::shared_ptr<device::Device> device;  ///< used instead of `ip`; for tests
 };
 
-/// Serves from start() until its destruction, which ends the jobs under way: their ranks get an
-/// error that names the aggregator. A job that fails is dropped without touching the others.
+/// Serves jobs from start() until its destruction. The destructor ends the jobs under way: their
+/// ranks get an error that names the aggregator. A job that fails is dropped without affecting the
+/// others.
 class AggregatorService {
  public:
   static Result<std::unique_ptr<AggregatorService>> start(AggregatorOptions options);
@@ -44,9 +45,9 @@ class AggregatorService {
   AggregatorService& operator=(const AggregatorService&) = delete;
 
   std::uint16_t port() const;
-  /// Communicators that it is a member of now.
+  /// Number of communicators of which the aggregator is now a member.
   std::uint32_t jobs() const;
-  /// Every protocol counter by name, of all jobs, those that ended included.
+  /// Every protocol counter by name, summed over all jobs, ended ones included.
   std::vector<std::pair<std::string, std::uint64_t>> counters() const;
 
  private:

@@ -1,4 +1,4 @@
-// How the ranks of a job find each other before they have a communicator.
+// Bootstrap: the way in which the ranks of a job find each other before they have a communicator.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,18 @@ namespace tutti::runtime {
 
 using Bytes = std::vector<std::byte>;
 
-/// The out-of-band exchange of a job: every rank contributes bytes, every rank gets them all.
-/// Calls are collective and must come in the same order on all ranks. Used from one thread.
+/// The out-of-band exchange of a job: every rank contributes bytes, and every rank gets the
+/// contributions of all. Calls are collective and must come in the same order on all ranks. Used
+/// from one thread.
 class Bootstrap {
  public:
   virtual ~Bootstrap() = default;
   virtual Rank rank() const = 0;
   virtual std::uint32_t size() const = 0;
-  /// How the ranks found each other, for messages: "env:// at 127.0.0.1:29500".
+  /// The way in which the ranks found each other, for messages: "env:// at 127.0.0.1:29500".
   virtual std::string description() const = 0;
-  /// Gathers every rank's `mine`, of any length, in the order of ranks. After a timeout the failure
-  /// names the ranks that did not come.
+  /// Gathers every rank's `mine`, of any length, in rank order. After a timeout the error names the
+  /// ranks that did not take part.
   virtual Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                                Nanoseconds timeout) = 0;
 };

@@ -27,7 +27,7 @@ class CallbackBootstrap : public Bootstrap {
                                        Nanoseconds timeout) override {
     if (mine.size() > kMaxContributionBytes) {
       return failure(Code::invalid_argument,
-                     "rank {} contributes {} bytes to the bootstrap, {} are allowed", index(rank_),
+                     "rank {} contributes {} bytes to the bootstrap: send at most {}", index(rank_),
                      mine.size(), kMaxContributionBytes);
     }
     const Deadline deadline = deadline_after(timeout);
@@ -71,7 +71,7 @@ class CallbackBootstrap : public Bootstrap {
       longest = std::max(longest, lengths[i]);
       if (lengths[i] <= kMaxContributionBytes) continue;
       return failure(Code::invalid_argument,
-                     "the allgather callback says that rank {} contributes {} bytes, {} are "
+                     "the allgather callback says that rank {} contributes {} bytes, but {} are "
                      "allowed: does it gather equal parts by rank?",
                      i, lengths[i], kMaxContributionBytes);
     }
@@ -96,7 +96,8 @@ Result<std::unique_ptr<Bootstrap>> make_callback_bootstrap(Rank rank, std::uint3
   Status status = check_place(rank, size);
   if (!status.ok()) return status;
   if (!callback) {
-    return failure(Code::invalid_argument, "rank {} has no allgather callback", index(rank));
+    return failure(Code::invalid_argument, "rank {} has no allgather callback: pass a callable one",
+                   index(rank));
   }
   return std::unique_ptr<Bootstrap>(
       std::make_unique<CallbackBootstrap>(rank, size, std::move(callback), std::move(description)));

@@ -66,7 +66,7 @@ Made from_request(const std::string& request, const Environment& environment, Na
                  request);
 }
 
-/// Open MPI sets rank and size even where PMIx cannot be used; the address must then be given.
+/// Open MPI sets rank and size even if PMIx cannot be used; the user must then give the address.
 Made from_open_mpi(const Environment& environment, Nanoseconds timeout) {
   const auto place = read_place(environment, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
   if (!place.ok()) return place.status();
@@ -80,7 +80,7 @@ Made from_open_mpi(const Environment& environment, Nanoseconds timeout) {
   const auto master = read_master(environment);
   if (!master.ok()) {
     return failure(Code::invalid_argument,
-                   "OMPI_COMM_WORLD_RANK is set but PMIx is not at hand, and {}",
+                   "OMPI_COMM_WORLD_RANK is set but PMIx cannot be used, and {}",
                    master.status().message());
   }
   return bootstrap_at(*master, **place, "OMPI_COMM_WORLD_RANK, store", environment, timeout);
@@ -91,7 +91,7 @@ Made from_pmix(const Environment& environment, Nanoseconds timeout) {
        {std::pair{"PMIX_RANK", "PMIX_NAMESPACE"}, std::pair{"PMIX_NAMESPACE", "PMIX_RANK"}}) {
     if (!environment(set) || environment(unset)) continue;
     return failure(Code::invalid_argument,
-                   "{} is set but {} is not: the launcher sets both; unset it otherwise", set,
+                   "{} is set but {} is not: set both, as the launcher does, or neither", set,
                    unset);
   }
   const bool address_given = environment("OMPI_COMM_WORLD_RANK") && environment("MASTER_ADDR");

@@ -1,4 +1,4 @@
-// Chooses the bootstrap of a process by its environment.
+// Chooses the bootstrap of a process from its environment.
 #pragma once
 
 #include <memory>

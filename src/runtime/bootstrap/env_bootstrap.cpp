@@ -15,7 +15,7 @@ Result<Endpoint> read_master(const Environment& environment) {
     const auto port = read_number(environment, name, 65535);
     if (!port.ok()) return port.status();
     if (!*port) continue;
-    // torchrun's agent listens at MASTER_PORT itself.
+    // torchrun's agent itself listens at MASTER_PORT, so the port after it is used.
     const bool taken =
         name == std::string("MASTER_PORT") && environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
     const std::uint64_t chosen = **port + (taken ? 1 : 0);

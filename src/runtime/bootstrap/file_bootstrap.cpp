@@ -21,8 +21,8 @@ namespace {
 constexpr auto kShortestLook = std::chrono::microseconds(200);
 constexpr auto kLongestLook = std::chrono::milliseconds(20);
 
-/// A file is a gather frame, so that its length and kind are checked as those from a socket are.
-/// It appears under its name only when it is complete.
+/// Writes a file, which gets its name only when it is complete. It contains a gather frame, so that
+/// length and kind are checked like those of a frame from a socket.
 Status write_whole(const std::string& path, std::span<const std::byte> bytes) {
   const std::string draft = path + ".draft";
   const Socket file(open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
@@ -39,7 +39,7 @@ Status write_whole(const std::string& path, std::span<const std::byte> bytes) {
   return {};
 }
 
-/// Whether the file exists yet; its content is then in `bytes`.
+/// Reads a file into `bytes`; false if it does not exist yet.
 Result<bool> read_whole(const std::string& path, std::size_t max_bytes, Bytes& bytes) {
   const Socket file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.open() && errno == ENOENT) return false;
@@ -73,14 +73,14 @@ class FileBootstrap : public Bootstrap {
     return fmt::format("file://{} run {}", options_.directory, options_.run_id);
   }
 
-  /// Exchange 0: every rank shows that it has come, and the size that it expects.
+  /// Exchange 0: every rank shows that it has arrived, and which size it expects.
   Status arrive();
   Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                        Nanoseconds timeout) override;
 
  private:
   Result<std::vector<Bytes>> exchange(std::span<const std::byte> mine, Nanoseconds timeout);
-  /// Whether the rank has contributed; its contribution is then in `part`.
+  /// Reads a rank's contribution into `part`; false if that rank has not contributed yet.
   Result<bool> read_part(std::uint32_t rank, Bytes& part) const;
   Status timed_out(std::span<const std::uint32_t> missing, Nanoseconds timeout) const;
   std::string path(const std::string& what, std::uint32_t rank) const {
@@ -101,7 +101,7 @@ class FileBootstrap : public Bootstrap {
 FileBootstrap::~FileBootstrap() {
   if (stage_ == Stage::arriving) unlink(part_path(0, index(options_.rank)).c_str());
   if (stage_ != Stage::member) return;
-  // Other ranks may still read the files of the last exchange: the last rank removes them.
+  // Other ranks may still read the files of the last exchange, so the last rank removes them.
   if (!write_whole(path("done", index(options_.rank)), {}).ok()) return;
   for (std::uint32_t rank = 0; rank < options_.size; ++rank) {
     if (access(path("done", rank).c_str(), F_OK) != 0) return;
@@ -116,14 +116,15 @@ FileBootstrap::~FileBootstrap() {
 Status FileBootstrap::arrive() {
   std::error_code error;
   std::filesystem::create_directories(options_.directory, error);
-  if (error) return system_failure(error.value(), "cannot make {}", options_.directory);
+  if (error) return system_failure(error.value(), "cannot create {}", options_.directory);
   const std::uint32_t me = index(options_.rank);
   for (const std::string& old : {part_path(0, me), path("done", me)}) {
     if (access(old.c_str(), F_OK) != 0) continue;
-    return failure(Code::invalid_argument,
-                   "{} exists: rank {} came twice, or an earlier run had the same id; remove the "
-                   "file, or set TUTTI_RUN_ID to something new",
-                   old, me);
+    return failure(
+        Code::invalid_argument,
+        "{} exists, because rank {} joined twice or an earlier run had the same id: remove the "
+        "file, or set TUTTI_RUN_ID to something new",
+        old, me);
   }
   const std::uint32_t size = options_.size;
   stage_ = Stage::arriving;
@@ -134,10 +135,11 @@ Status FileBootstrap::arrive() {
                        std::as_bytes(std::span(&size, 1)).end());
   for (std::uint32_t rank = 0; rank < size; ++rank) {
     if ((*sizes)[rank] == expected) continue;
-    return failure(Code::invalid_argument,
-                   "rank {} counts another number of ranks than rank {}, which counts {}: give all "
-                   "ranks the same size",
-                   rank, me, size);
+    return failure(
+        Code::invalid_argument,
+        "rank {} expects another number of ranks than rank {}, which expects {}: give all "
+        "ranks the same size",
+        rank, me, size);
   }
   return {};
 }
@@ -147,7 +149,7 @@ Result<std::vector<Bytes>> FileBootstrap::allgather(std::span<const std::byte> m
   if (!failed_.ok()) return failed_;
   if (mine.size() > kMaxContributionBytes) {
     return failure(Code::invalid_argument,
-                   "rank {} contributes {} bytes to the bootstrap, {} are allowed",
+                   "rank {} contributes {} bytes to the bootstrap: send at most {}",
                    index(options_.rank), mine.size(), kMaxContributionBytes);
   }
   auto result = exchange(mine, timeout);
@@ -196,7 +198,7 @@ Result<std::vector<Bytes>> FileBootstrap::exchange(std::span<const std::byte> mi
     if (last_look) return timed_out(missing, timeout);
     std::this_thread::sleep_for(pause);
   }
-  // Every rank is in this exchange, so no rank reads the files of the one before.
+  // Every rank has entered this exchange, so no rank still reads the files of the one before.
   if (exchange_ > 0) unlink(part_path(exchange_ - 1, me).c_str());
   ++exchange_;
   return parts;
@@ -205,7 +207,7 @@ Result<std::vector<Bytes>> FileBootstrap::exchange(std::span<const std::byte> mi
 Status FileBootstrap::timed_out(std::span<const std::uint32_t> missing, Nanoseconds timeout) const {
   const std::string what = stage_ == Stage::member
                                ? fmt::format("did not join exchange {} in", exchange_)
-                               : "did not come to";
+                               : "did not join at";
   return failure(Code::timeout, "{} {} {} (run {}) within {}", describe_ranks(missing), what,
                  options_.directory, options_.run_id, describe_duration(timeout));
 }

@@ -13,7 +13,8 @@ namespace {
 
 using CompletionGroup = std::shared_ptr<const std::vector<Bytes>>;
 
-/// One exchange after the other: the last rank to come publishes the result for waiting ranks.
+/// The exchanges of a job, one after the other. The last rank to arrive publishes the result for
+/// the waiting ranks.
 class Exchange {
  public:
   explicit Exchange(std::uint32_t size) : parts_(size), left_(size, false) {}
@@ -33,7 +34,7 @@ class Exchange {
       fail(failure(Code::timeout, "{} did not join exchange {} of the bootstrap within {}",
                    describe_ranks(missing()), exchange_, describe_duration(timeout)));
     }
-    // A later failure does not take back an exchange that was completed.
+    // A later failure does not affect an exchange that was completed.
     if (exchange_ != my_exchange) return latest_;
     return failed_;
   }
@@ -84,7 +85,7 @@ class Exchange {
   std::vector<bool> left_;
   std::uint64_t exchange_ = 0;
   CompletionGroup
-      latest_;  ///< of exchange_ - 1; the next one needs every rank that still waits for this one
+      latest_;  ///< result of the last exchange; kept until the next one, which needs every rank
   Status failed_;
 };
 

@@ -8,9 +8,9 @@
 
 namespace tutti::runtime {
 
-/// One Bootstrap for each of `size` ranks, in rank order. Each is used by one thread. An allgather
-/// that times out, or that a destroyed Bootstrap can no longer join, fails on every rank, naming
-/// the ranks that are missing.
+/// Makes one Bootstrap for each of `size` ranks, in rank order; each is used by one thread. An
+/// allgather that times out, or that cannot complete because a Bootstrap was destroyed, fails on
+/// every rank and names the missing ranks.
 std::vector<std::unique_ptr<Bootstrap>> make_local_bootstraps(std::uint32_t size);
 
 }  // namespace tutti::runtime

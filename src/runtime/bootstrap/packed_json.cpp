@@ -47,7 +47,7 @@ class DepthLimit final : public nlohmann::json_sax<Json> {
 
 Result<Json> unpack(std::span<const std::byte> bytes) {
   if (bytes.size() > kMaxPackedBytes) {
-    return failure(Code::invalid_argument, "it has {} bytes, at most {} are allowed", bytes.size(),
+    return failure(Code::invalid_argument, "it has {} bytes: at most {} are allowed", bytes.size(),
                    kMaxPackedBytes);
   }
   const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());

@@ -1,4 +1,4 @@
-// Decoding of msgpack that another process wrote, possibly an unauthenticated one.
+// Decodes msgpack that another process wrote, possibly an unauthenticated one.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace tutti::runtime {
 
-/// Limit for a contribution to the bootstrap, which may contain a file of algorithm rules.
+/// Limit in bytes of a contribution to the bootstrap, which may contain a file of algorithm rules.
 inline constexpr std::size_t kMaxPackedBytes = 64 * 1024;
 inline constexpr int kMaxPackedDepth = 4;
 

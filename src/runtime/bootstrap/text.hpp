@@ -11,16 +11,18 @@
 
 namespace tutti::runtime {
 
-/// "rank 3", "ranks 3, 5-7"; `ranks` ascending. Very long lists end in "and N more".
+/// Ranks as text, such as "rank 3" or "ranks 3, 5-7"; `ranks` must ascend. A very long list ends in
+/// "and N more".
 std::string describe_ranks(std::span<const std::uint32_t> ranks);
 
-/// A duration in seconds or milliseconds, such as "1.5 s".
+/// A duration as text in seconds or milliseconds, such as "1.5 s".
 std::string describe_duration(Nanoseconds duration);
 
-/// A whole decimal number without sign, blanks or trailing text, at most `max`; else nothing.
+/// Parses a whole decimal number of at most `max`, without sign, blanks or trailing text; else
+/// nothing.
 std::optional<std::uint64_t> parse_number(std::string_view text, std::uint64_t max);
 
-/// `count` random bytes of the system, in lower-case hexadecimal.
+/// `count` random bytes from the operating system, in lower-case hexadecimal.
 std::string random_hex(std::size_t count);
 
 }  // namespace tutti::runtime

@@ -11,7 +11,7 @@
 namespace tutti::runtime {
 namespace {
 
-// tutti1/TOKEN/PORT/HOST/ and dots up to the length.
+// The text of an id is tutti1/TOKEN/PORT/HOST/ and dots up to the fixed length.
 constexpr std::string_view kPrefix = "tutti1/";
 constexpr std::size_t kTokenChars = 32;
 constexpr std::size_t kMaxOffers = 1024;
@@ -57,8 +57,9 @@ std::string_view cut(std::string_view& rest) {
 }
 
 Result<Parts> take_apart(const UniqueId& id) {
-  const Status bad = failure(Code::invalid_argument,
-                             "this is no unique id: carry all 128 bytes from rank 0 unchanged");
+  const Status bad =
+      failure(Code::invalid_argument,
+              "the text is not a unique id: carry all 128 bytes from rank 0 unchanged");
   std::string_view rest(id.data(), id.size() - 1);
   const bool printable = id.back() == '\0' && std::all_of(rest.begin(), rest.end(), [](char c) {
                            return c > ' ' && c <= '~';
@@ -88,7 +89,9 @@ Result<UniqueId> parse_unique_id(std::string_view text) {
 
 Result<UniqueId> make_unique_id(const std::string& host) {
   const std::string token = random_hex(kTokenChars / 2);
-  if (token.empty()) return failure(Code::system, "the system gives no random bytes");
+  if (token.empty())
+    return failure(Code::system,
+                   "the operating system gives no random bytes: check that getrandom works");
   auto server = BootstrapServer::start(
       {.endpoint = {}, .name = {}, .token = make_job_token(token), .size = std::nullopt});
   if (!server.ok()) return server.status();
@@ -100,7 +103,9 @@ Result<UniqueId> make_unique_id(const std::string& host) {
   }
   auto id = parse_unique_id(text);
   if (!id.ok()) {
-    return failure(Code::invalid_argument, "'{}' is no host name or address", reachable);
+    return failure(Code::invalid_argument,
+                   "'{}' is not a host name or address: give one that the other ranks can reach",
+                   reachable);
   }
   if (!offers().put(token, std::move(*server))) {
     return failure(Code::resource_exhausted,

@@ -10,25 +10,25 @@
 
 namespace tutti::runtime {
 
-/// 127 printable characters and a NUL: the address of rank 0's store and a random token. A process
-/// that has the id can join the job.
+/// A unique id as 127 printable characters and a NUL: the address of rank 0's store and a random
+/// token. A process that has the id can join the job.
 using UniqueId = std::array<char, 128>;
 
-/// Makes an id and starts its store in this process, which then joins as rank 0. `host`: how the
-/// other ranks reach this process; empty: the address of the first running interface. An id that
-/// is never joined holds a port and a thread until it is discarded.
+/// Makes an id and starts its store in this process, which then joins as rank 0. `host` is the
+/// address under which the other ranks reach this process; empty: the address of the first running
+/// interface. An id that is never joined holds a port and a thread until it is discarded.
 Result<UniqueId> make_unique_id(const std::string& host = {});
 
-/// Joins as one of `size` ranks; returns when all have joined. Rank 0 joins where the id was made.
-/// `method` begins the description.
+/// Joins as one of `size` ranks; returns when all have joined. Rank 0 must join in the process that
+/// made the id. `method` is the beginning of the description.
 Result<std::unique_ptr<Bootstrap>> join_unique_id(const UniqueId& id, Rank rank, std::uint32_t size,
                                                   Nanoseconds timeout,
                                                   const std::string& method = "unique id");
 
-/// Ends the store of an id that this process made and did not join.
+/// Stops the store of an id that this process made and did not join.
 void discard_unique_id(const UniqueId& id);
 
-/// The id in a text that another process printed; the padding may be missing.
+/// Reads an id that another process printed; the padding may be missing.
 Result<UniqueId> parse_unique_id(std::string_view text);
 
 }  // namespace tutti::runtime

@@ -12,11 +12,11 @@ Status wrong(const CollectiveCall& call, const std::string& what) {
   return failure(Code::invalid_argument, "{}: {}", to_string(call.collective), what);
 }
 
-/// The buffer `large` holds `size` blocks like `small`.
+/// Checks that the buffer `large` holds `size` blocks as long as the buffer `small`.
 Status holds_blocks(const CollectiveCall& call, const char* name, std::uint64_t large,
                     std::uint64_t small, std::uint32_t size) {
   if (large / size == small && large % size == 0) return {};
-  return wrong(call, fmt::format("the {} buffer has {} bytes; {} ranks x {} bytes need {}", name,
+  return wrong(call, fmt::format("the {} buffer has {} bytes: {} ranks x {} bytes need {}", name,
                                  large, size, small, small * size));
 }
 
@@ -80,7 +80,7 @@ Status check_elements(const CollectiveCall& call) {
   const std::uint64_t bytes =
       call.collective == Collective::reduce_scatter ? call.receive.size() : call.send.size();
   if (bytes % element_bytes(call.reduction.type) == 0) return {};
-  return wrong(call, fmt::format("{} bytes are no whole number of {} elements", bytes,
+  return wrong(call, fmt::format("{} bytes are not a whole number of {} elements", bytes,
                                  to_string(call.reduction.type)));
 }
 
@@ -93,14 +93,14 @@ bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
 
 Status check_call(const CollectiveCall& call, Rank rank, std::uint32_t size) {
   if (has_root(call.collective) && index(call.root) >= size)
-    return wrong(call, fmt::format("root {} is not a rank (there are {})", index(call.root), size));
+    return wrong(call, fmt::format("root {} is not one of the {} ranks", index(call.root), size));
   if (Status status = check_sizes(call, rank, size); !status) return status;
   if (Status status = check_elements(call); !status) return status;
   const std::uint64_t block = block_bytes_of(call, size);
   if (call.collective == Collective::broadcast || is_in_place(call, rank, block)) return {};
   if (!overlap(call.send, call.receive)) return {};
   return wrong(call, call.collective == Collective::alltoall
-                         ? "send and receive buffer overlap; it cannot be called in place"
+                         ? "send and receive buffer overlap: alltoall cannot be called in place"
                          : "send and receive buffer overlap, but not as in a call in place");
 }
 

@@ -15,7 +15,7 @@ namespace tutti::runtime {
 
 namespace {
 
-/// Templates that a communicator keeps: a few collectives with a few roots.
+/// Number of templates that a communicator caches, enough for a few collectives with a few roots.
 constexpr std::size_t kTemplates = 64;
 constexpr std::uint64_t kEagerLimitBytes = 16 * 1024;
 constexpr const char* kMulticast = "multicast";
@@ -42,10 +42,11 @@ Status named(const char* variable, const Status& status) {
   return Status(status.code(), fmt::format("{}: {}", variable, status.message()));
 }
 
-/// The lines of a file of choices as one list; a # begins a comment.
+/// Reads a file of algorithm rules as one list; a # begins a comment.
 Result<std::string> read_choices(const std::string& path) {
   std::ifstream file(path);
-  if (!file) return failure(Code::invalid_argument, "{} cannot be read", path);
+  if (!file)
+    return failure(Code::invalid_argument, "{} cannot be read: check that the file exists", path);
   std::string list;
   for (std::string line; std::getline(file, line);) {
     line.resize(std::min(line.find('#'), line.size()));
@@ -81,7 +82,7 @@ CallPlanner::CallPlanner(const CallerFacts& facts, collectives::ChoiceTable choi
   }
 }
 
-/// Blocks shorter than this, in bytes, use slot exchanges by the algorithm table.
+/// The block size in bytes below which the algorithm table chooses slot exchanges.
 std::uint64_t CallPlanner::met_below(Collective collective) const {
   const auto is_slot_exchange = [&](std::uint64_t bytes) {
     return fits_slot(collective, choices_.choose(situation_of(collective, bytes)).algorithm, bytes);
@@ -102,8 +103,9 @@ std::string CallPlanner::complaint() const {
   const std::string places = choices_.misplaced(situation_of(Collective::barrier, 0));
   if (places.empty()) return {};
   return fmt::format(
-      "{} and {} choose algorithms for \"{}\" only; this communicator has {} ranks on {} host(s) "
-      "and device {}: the usual choices are made",
+      "{} and {} choose algorithms for \"{}\" only, but this communicator has {} ranks on {} "
+      "host(s) "
+      "and device {}: the built-in rules are used",
       kList, kFile, places, facts_.size, facts_.hosts, facts_.device);
 }
 
@@ -123,12 +125,11 @@ Result<CallPlanner::Chosen> CallPlanner::choose(const CollectiveCall& call,
                    to_string(call.collective), name);
   }
   if (options.algorithm == kHierarchical) {
-    return failure(
-        Code::unsupported,
-        "{} cannot be hierarchical here: that serves barrier, broadcast and allgather "
-        "where several hosts have as many consecutive ranks each, the device was left to "
-        "choose, and TUTTI_HIERARCHY is not flat",
-        to_string(call.collective));
+    return failure(Code::unsupported,
+                   "{} cannot be hierarchical: this works for barrier, broadcast and allgather "
+                   "if several hosts have equally many consecutive ranks, no device is named, "
+                   "and TUTTI_HIERARCHY is not flat",
+                   to_string(call.collective));
   }
   auto entry = collectives::find_algorithm(call.collective, name);
   if (!entry) return entry.status();

@@ -1,5 +1,5 @@
-// From a call to an operation of the engine: checks the arguments, chooses the algorithm, and finds
-// its schedule's template.
+// Turns a call into an operation of the engine: checks the arguments, chooses the algorithm, and
+// finds the template of its schedule.
 #pragma once
 
 #include <array>
@@ -22,46 +22,49 @@
 
 namespace tutti::runtime {
 
-/// Facts that all calls on a communicator have in common.
+/// Facts about a communicator that hold for all its calls.
 struct CallerFacts {
   Rank rank{0};
   std::uint32_t size = 1;
   std::uint32_t hosts = 1;
-  std::uint64_t max_data_bytes = 0;  ///< payload of one message
-  std::string device{};              ///< name of the device
-  /// Largest block of a slot exchange; none: the device has no slots.
+  std::uint64_t max_data_bytes = 0;  ///< payload bytes of the longest message
+  std::string device{};              ///< name of the device that moves the bytes
+  /// Bytes of the largest block of a slot exchange; nothing if the device has no slots.
   std::optional<std::uint64_t> max_slot_bytes{};
 };
 
-/// A checked and planned call; the buffers and arrays that it names belong to the caller.
+/// A checked and planned call. The caller owns the buffers and arrays that the call names.
 struct PlannedCall {
   CollectiveCall call;
-  const char* algorithm_name = "";                     ///< a literal
-  bool with_inline_engine = false;                     ///< runs as a slot exchange
-  std::shared_ptr<const schedule::Schedule> schedule;  ///< null: multicast or slot exchange
+  const char* algorithm_name = "";                     ///< name of the algorithm, a string literal
+  bool with_inline_engine = false;                     ///< true: runs as a slot exchange
+  std::shared_ptr<const schedule::Schedule> schedule;  ///< schedule to run; null: multicast or slot
+                                                       ///< exchange
   schedule::Shape shape;
   std::uint64_t block_bytes = 0;
 };
 
-/// Thread-safe.
+/// Plans the calls of one communicator. Thread-safe.
 class CallPlanner {
  public:
-  /// Choices from TUTTI_ALGORITHMS and the file that TUTTI_ALGORITHM_FILE names, before the
-  /// default ones. Errors (invalid_argument) name the variable.
+  /// The algorithm table with rules from TUTTI_ALGORITHMS and from the file that
+  /// TUTTI_ALGORITHM_FILE names before the built-in ones. An error (invalid_argument) names the
+  /// variable.
   static Result<collectives::ChoiceTable> choices_from_environment();
 
   CallPlanner(const CallerFacts& facts, collectives::ChoiceTable choices);
 
-  /// Checks and plans. Errors (invalid_argument): sizes that do not fit, a root or an algorithm
-  /// that does not exist, or one that does not serve so many ranks.
+  /// Checks and plans a call. Fails with invalid_argument for sizes that do not fit, a root or an
+  /// algorithm that does not exist, or an algorithm that does not serve this number of ranks.
   Result<PlannedCall> plan(const CollectiveCall& call);
-  /// One run of a plan.
+  /// Makes the operation for one run of a planned call.
   Result<std::unique_ptr<engine::Operation>> make(const PlannedCall& planned);
-  /// One run of a call, without a plan where it is short. Errors are those of `plan`.
+  /// Makes the operation for one run of a call; a short call needs no plan. Fails as `plan` does.
   Result<std::unique_ptr<engine::Operation>> make(const CollectiveCall& call);
 
   const collectives::ChoiceTable& choices() const { return choices_; }
-  /// A sentence on choices of the environment that do not apply here; empty: none.
+  /// A sentence about rules of the environment that do not apply to this communicator; empty if all
+  /// do.
   std::string complaint() const;
 
  private:
@@ -73,7 +76,7 @@ class CallPlanner {
   collectives::Situation situation_of(Collective collective, std::uint64_t block_bytes) const;
   Result<Chosen> choose(const CollectiveCall& call, std::uint64_t block_bytes) const;
   std::uint64_t met_below(Collective collective) const;
-  /// Whether a call leaves the choice and is short enough for a slot exchange.
+  /// True if a call leaves the choice to the table and is short enough for a slot exchange.
   bool is_slot_exchange(const CollectiveCall& call) const {
     const std::uint64_t limit_bytes = met_below_[static_cast<std::size_t>(call.collective)];
     return limit_bytes > 0 && call.options.algorithm == Algorithm::automatic &&
@@ -84,8 +87,9 @@ class CallPlanner {
 
   CallerFacts facts_;
   collectives::ChoiceTable choices_;
-  std::array<std::uint64_t, kCollectives> met_below_{};  ///< bytes of a block
-  std::mutex mutex_;                                     ///< guards the templates
+  std::array<std::uint64_t, kCollectives> met_below_{};  ///< by collective: block size in bytes
+                                                         ///< below which slot exchanges are used
+  std::mutex mutex_;                                     ///< guards templates_
   schedule::TemplateCache templates_;
   std::shared_ptr<engine::WorkspacePool> pool_;
 };

@@ -1,4 +1,4 @@
-// A way for calls of a communicator: by its engine, through the leaders of hosts, or through
+// A route that carries out calls of a communicator: its engine, the leaders of hosts, or
 // aggregators.
 #pragma once
 
@@ -15,33 +15,36 @@
 
 namespace tutti::runtime {
 
-/// Thread-safe, except where marked.
+/// One route for calls. Thread-safe, except for functions marked "owner of the engine".
 class CallRoute {
  public:
   using Outcome = Result<std::shared_ptr<engine::Completion>>;
-  /// One run of a prepared call; the route outlives it.
+  /// Starts one run of a prepared call. The route outlives it.
   using PreparedRun = std::function<Outcome()>;
   using CounterList = std::vector<std::pair<std::string, std::uint64_t>>;
 
   virtual ~CallRoute() = default;
 
-  /// Whether a call goes this way; the same on all ranks.
+  /// True if the call takes this route. Must be the same on all ranks.
   virtual bool serves(const CollectiveCall& call) const = 0;
-  /// Checks and starts a call that it serves. The buffers belong to Tutti until the completion.
+  /// Checks and starts a call that this route serves. The buffers belong to Tutti until the
+  /// completion.
   virtual Outcome start(const CollectiveCall& call) = 0;
-  /// A call that it serves, to be run many times; sizes and offsets of the call outlive the runs.
+  /// Prepares a call that this route serves for many runs; the call's sizes and offsets outlive the
+  /// runs.
   virtual Result<PreparedRun> prepare(const CollectiveCall& call) {
     return PreparedRun([this, call] { return start(call); });
   }
-  /// The name of what would carry out a call that it serves.
+  /// The name of the algorithm that would carry out a call that this route serves.
   virtual Result<std::string> algorithm_of(const CollectiveCall& call) = 0;
-  /// Protocol counters by name, of the communicators that this route has for itself.
+  /// Protocol counters, by name, of the communicators that belong to this route.
   virtual CounterList counters() const = 0;
-  /// One line, or none, for Communicator::describe.
+  /// A line about this route for Communicator::describe; may be empty.
   virtual std::string describe() const = 0;
-  /// Ends the calls under way here and, naming this rank, on the peers. By the owner of the engine.
+  /// Ends the route's calls under way at this rank and, with an error that names this rank, at the
+  /// peers. Owner of the engine only.
   virtual void abort(const std::string& reason) = 0;
-  /// One round of the route's communicators. By the owner of the engine.
+  /// Polls the route's communicators once. Owner of the engine only.
   virtual void poll() = 0;
 };
 

@@ -1,4 +1,4 @@
-// Closing a communicator: serving its peers until they need nothing more of this rank.
+// Closes a communicator: serves its peers until they need nothing more from this rank.
 #pragma once
 
 #include "device/device.hpp"
@@ -7,10 +7,12 @@
 namespace tutti::runtime {
 
 /// Polls a context that no engine serves any more until its peers have what they need, for a few
-/// seconds at most. Its last messages may be lost, and no other rank repeats them.
+/// seconds at most. Without this, lost messages of this rank would stay lost, because no other rank
+/// repeats them.
 void close_context(engine::CommunicatorContext& context);
 
-/// Sleeps until the endpoint is readable, for a millisecond at most: the caller has deadlines.
+/// Sleeps until the endpoint is readable, but at most a millisecond, because the caller has
+/// deadlines.
 void wait_readable(device::Endpoint& endpoint);
 
 }  // namespace tutti::runtime

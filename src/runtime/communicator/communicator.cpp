@@ -22,9 +22,13 @@ using runtime::guarded;
 
 namespace {
 
-Status no_request() { return failure(Code::invalid_argument, "this request is empty"); }
+Status no_request() {
+  return failure(Code::invalid_argument,
+                 "the request is empty: use one that a collective returned");
+}
 
-/// Whether the caller is a completion callback: the collective could not go on while it waits.
+/// True if a completion callback is the caller: its collective cannot go on while the callback
+/// waits.
 bool waits_for_itself(const runtime::RequestState& request) {
   return !request.completion->done.load(std::memory_order_acquire) &&
          request.communicator->progress()->caller_owns_engine();
@@ -37,7 +41,7 @@ Status cannot_wait(const runtime::RequestState& request) {
                  index(request.communicator->rank()));
 }
 
-/// The options, completed by the environment variables on aggregators.
+/// Completes the options by the environment variables about aggregators.
 CommunicatorOptions resolved(const CommunicatorOptions& given) {
   auto wanted =
       runtime::AggregationOptions::with_environment(given.aggregators, given.aggregator_fallback);
@@ -47,7 +51,7 @@ CommunicatorOptions resolved(const CommunicatorOptions& given) {
   return options;
 }
 
-/// A communicator with the aggregators and choices of algorithms that the environment adds.
+/// Creates a communicator with the aggregators and algorithm rules that the environment adds.
 Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(
     runtime::Bootstrap& bootstrap, const CommunicatorOptions& given,
     std::shared_ptr<runtime::Progress> progress, std::uint16_t number) {
@@ -64,8 +68,8 @@ Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(
   return state;
 }
 
-/// One Allgather for the bootstrap of a duplicate. If it times out, its buffers live until it
-/// ends.
+/// Exchanges data for a duplicate's bootstrap by one Allgather. If that times out, its buffers live
+/// until it ends.
 Status exchange_over(Communicator& communicator, std::span<const std::byte> mine,
                      std::span<std::byte> all, Nanoseconds timeout) {
   struct Buffers {
@@ -316,7 +320,8 @@ Status Communicator::on_completion(Request& request, std::function<void(const St
   engine::Completion& completion = *request.state_->completion;
   runtime::Progress* const progress = state_->progress().get();
   return guarded([&]() -> Status {
-    // No thread polls meanwhile, so the collective cannot end between the check and the setting.
+    // No thread polls while this one has the engine, so the collective cannot end between the check
+    // and the setting.
     progress->with_engine([&] {
       if (completion.done.load(std::memory_order_acquire)) {
         progress->call_application(callback, completion.status);
@@ -332,7 +337,7 @@ Status Communicator::on_completion(Request& request, std::function<void(const St
 }
 
 void Communicator::abort(const std::string& reason) {
-  // A completion callback runs within a round, which carries out the abort.
+  // A completion callback runs within a round of polling, which then also carries out the abort.
   const bool within_callback = state_->progress()->caller_owns_engine();
   state_->progress()->with_engine([&] {
     state_->abort(reason);

@@ -10,7 +10,7 @@
 namespace tutti::runtime {
 
 CommunicatorImpl::~CommunicatorImpl() {
-  // Routes close their own communicators first: those share the engine.
+  // Routes are destroyed first, because their own communicators use the same engine.
   for (std::shared_ptr<CallRoute>& route : routes_) route.reset();
   if (served_) progress_->remove(*context_);
   if (context_) close_context(*context_);
@@ -38,7 +38,8 @@ Result<std::shared_ptr<RequestState>> CommunicatorImpl::request_of(CallRoute::Ou
 }
 
 void CommunicatorImpl::add_side_counters(CallRoute::CounterList& counters) const {
-  counters.emplace_back("hierarchical_calls", 0);  // the hierarchy's own, where there is one
+  counters.emplace_back("hierarchical_calls", 0);  // replaced by the hierarchy's own count if there
+                                                   // is one
   for (const std::shared_ptr<CallRoute>& route : routes_) {
     for (const auto& added : route->counters()) {
       const auto same = std::find_if(counters.begin(), counters.end(), [&added](const auto& one) {

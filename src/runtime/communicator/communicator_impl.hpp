@@ -1,5 +1,5 @@
-// The state behind a communicator handle: the engine's context, the progress that serves it, and
-// the routes that its calls take.
+// The object behind a communicator handle: the engine's context, the progress object that serves
+// it, and the routes of its calls.
 #pragma once
 
 #include <cstdint>
@@ -21,37 +21,40 @@ namespace tutti::runtime {
 
 class CommunicatorImpl;
 
-/// The state behind a request handle.
+/// The object behind a request handle.
 struct RequestState {
   std::shared_ptr<engine::Completion> completion;
   std::shared_ptr<CommunicatorImpl> communicator;
 };
 
-/// How a communicator differs from others of the same ranks and options.
+/// The properties in which a communicator differs from others of the same ranks and options.
 struct CommunicatorRole {
-  std::uint16_t number = 0;  ///< among those of the same processes
-  /// Choices of algorithms; a side communicator's must not depend on its processes' environments.
+  std::uint16_t number = 0;  ///< number of this communicator among those of the same processes
+  /// The algorithm table; that of a side communicator must not depend on its processes'
+  /// environments.
   collectives::ChoiceTable choices = collectives::ChoiceTable::defaults();
-  std::string name{};           ///< of this rank in messages; empty: its host's name
-  std::vector<Rank> members{};  ///< its ranks as the job numbers them; empty: the same
-  bool traced_by_wish = false;  ///< begins a trace where TUTTI_TRACE asks for it
+  std::string name{};           ///< name of this rank in messages; empty: name of its host
+  std::vector<Rank> members{};  ///< job ranks of the communicator's ranks; empty: the same numbers
+  bool traced_by_wish = false;  ///< true: begins a trace if TUTTI_TRACE is set
 };
 
-/// Thread-safe, except for add_route and set_note, which come before its first call.
+/// Thread-safe, except for add_route and set_note, which must precede the first call.
 class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
  public:
-  /// Creates a communicator with the engine's route alone; collective. `progress` null: its own.
+  /// Creates a communicator with the engine as its only route; collective. A null `progress` makes
+  /// a new one.
   static Result<std::shared_ptr<CommunicatorImpl>> create(Bootstrap& bootstrap,
                                                           const CommunicatorOptions& options,
                                                           std::shared_ptr<Progress> progress,
                                                           CommunicatorRole role);
-  /// Closes this rank's side: serves peers that still need it, for a few seconds at most.
+  /// Closes this rank's side: serves peers that still need data from it, for a few seconds at most.
   ~CommunicatorImpl();
 
   Rank rank() const { return context_->rank(); }
   std::uint32_t size() const { return context_->size(); }
   std::uint16_t number() const { return number_; }
-  /// The number of the next duplicate: the same on all ranks, since duplication is collective.
+  /// The number of the next duplicate, which is the same on all ranks because duplication is
+  /// collective.
   std::uint16_t next_number() { return static_cast<std::uint16_t>(number_ + 1 + duplicates_++); }
   engine::CommunicatorContext& context() { return *context_; }
   const std::shared_ptr<Progress>& progress() const { return progress_; }
@@ -61,23 +64,24 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   const std::vector<PeerOptions>& peers() const { return greetings_; }
   std::string describe() const;
 
-  /// A route that is asked before those that are there.
+  /// Adds a route that is asked before the existing ones.
   void add_route(std::shared_ptr<CallRoute> route);
-  /// Another line for `describe`; empty: none.
+  /// Sets a further line for `describe`; empty: none.
   void set_note(std::string note) { note_ = std::move(note); }
-  /// The route that a call takes.
+  /// The route that `call` takes.
   CallRoute& route_of(const CollectiveCall& call) const;
   /// Starts a call on its route.
   Result<std::shared_ptr<RequestState>> start(const CollectiveCall& call) {
     return request_of(route_of(call).start(call));
   }
-  /// A request for a collective that has begun; fails as its start did.
+  /// Makes a request for a collective that has begun; fails if its start failed.
   Result<std::shared_ptr<RequestState>> request_of(CallRoute::Outcome outcome);
-  /// Adds to the counters of this name what the routes have counted.
+  /// Adds to `counters`, by name, the counts of the routes.
   void add_side_counters(CallRoute::CounterList& counters) const;
-  /// Ends everything here and, naming this rank, at the peers. By the owner of the engine.
+  /// Ends every call at this rank and, with an error that names this rank, at the peers. Owner of
+  /// the engine only.
   void abort(const std::string& reason);
-  /// One round of every route. By the owner of the engine.
+  /// Polls every route once. Owner of the engine only.
   void poll_routes();
 
  private:
@@ -88,8 +92,9 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   std::shared_ptr<Progress> progress_;
   std::unique_ptr<engine::CommunicatorContext> context_;
   std::unique_ptr<CallPlanner> calls_;
-  std::vector<std::shared_ptr<CallRoute>> routes_;  ///< asked in this order; the last serves all
-  bool served_ = false;                             ///< `progress_` polls the context
+  std::vector<std::shared_ptr<CallRoute>> routes_;  ///< routes in the order of asking; the last one
+                                                    ///< serves every call
+  bool served_ = false;                             ///< true: `progress_` polls the context
   std::uint16_t number_ = 0;
   std::uint16_t duplicates_ = 0;
   std::string bootstrap_;

@@ -1,4 +1,4 @@
-// Creating a communicator: from a bootstrap to a context that the engine serves.
+// Creates a communicator: from a bootstrap to a context that the engine serves.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -29,8 +29,8 @@ namespace {
 
 constexpr Nanoseconds kProbeInterval{5'000'000};
 constexpr CoreTimes kOwnCore{.spin = Nanoseconds(100'000)};
-// For more ranks than cores. Without a yield the first rank of a core sends its whole block before
-// the others begin.
+// Times for more ranks than cores. Without a yield, the first rank of a core would send its whole
+// block before the others begin.
 constexpr CoreTimes kSharedCore{.spin = Nanoseconds(20'000),
                                 .yield_after = Nanoseconds(500'000),
                                 .first_yield_after = Nanoseconds(100'000)};
@@ -47,7 +47,7 @@ engine::Settings engine_settings(const CommunicatorOptions& options) {
   return settings;
 }
 
-/// The number that the options ask for, else the environment.
+/// The number of receive workers that the options ask for, else the environment.
 Result<std::uint32_t> receive_workers(const CommunicatorOptions& options) {
   std::uint32_t workers = options.receive_workers;
   const char* text = std::getenv("TUTTI_RECEIVE_WORKERS");
@@ -56,7 +56,7 @@ Result<std::uint32_t> receive_workers(const CommunicatorOptions& options) {
   const auto [rest, error] = std::from_chars(text, end, workers);
   if (error == std::errc{} && rest == end) return workers;
   return failure(Code::invalid_argument,
-                 "TUTTI_RECEIVE_WORKERS=\"{}\" is no number of threads: use 0 for none", text);
+                 "TUTTI_RECEIVE_WORKERS=\"{}\" is not a number of threads: use 0 for none", text);
 }
 
 std::vector<std::string> host_names(const std::vector<PeerOptions>& greetings) {
@@ -72,7 +72,7 @@ void complain_of(const Status& status) {
 
 }  // namespace
 
-/// The steps of `create`, on a communicator that is being made.
+/// The steps of `create`, applied to a communicator that is being made.
 class CommunicatorImpl::Creation {
  public:
   Creation(CommunicatorImpl& made, Bootstrap& bootstrap, const CommunicatorOptions& options,
@@ -100,7 +100,7 @@ class CommunicatorImpl::Creation {
   CommunicatorRole role_;
   std::uint32_t workers_ = 0;
   PriorityRequest priority_;
-  Result<std::string> traces_ = std::string();  ///< TUTTI_TRACE's directory; empty: no trace
+  Result<std::string> traces_ = std::string();  ///< directory of TUTTI_TRACE; empty: no trace
 };
 
 Result<std::shared_ptr<CommunicatorImpl>> CommunicatorImpl::create(
@@ -142,11 +142,12 @@ Status CommunicatorImpl::Creation::read_environment() {
   return {};
 }
 
-/// Exchanges greetings and addresses, and opens this rank's endpoint.
+/// Exchanges peer options and addresses, and opens this rank's endpoint.
 Status CommunicatorImpl::Creation::open() {
   const Rank me = bootstrap_.rank();
   const std::uint32_t size = bootstrap_.size();
-  if (options_.subgroups == 0) return failure(Code::invalid_argument, "subgroups start at 1");
+  if (options_.subgroups == 0)
+    return failure(Code::invalid_argument, "0 subgroups are not possible: use 1 or more");
   PeerOptions own = make_greeting(options_, made_.number_, role_.choices.preferred());
   if (!role_.name.empty()) own.host = role_.name;
   auto wanted = wanted_device(options_);
@@ -186,7 +187,7 @@ Status CommunicatorImpl::Creation::open() {
   const std::shared_ptr<device::Device> device = std::move(*chosen);
   made_.device_ = device->name();
   auto endpoint = device->open(endpoint_options);
-  // A rank that cannot open its endpoint says so by an empty address, and no rank waits for it.
+  // A rank that cannot open its endpoint sends an empty address, so that no rank waits for it.
   Bytes address;
   if (endpoint) address = (*endpoint)->address();
   auto addresses = bootstrap_.allgather(address, options_.create_timeout);
@@ -195,8 +196,8 @@ Status CommunicatorImpl::Creation::open() {
   for (std::size_t r = 0; r < addresses->size(); ++r) {
     if ((*addresses)[r].empty()) {
       return failure(Code::peer_failed,
-                     "rank {} ({}) could not open its network endpoint; its own "
-                     "message says why",
+                     "rank {} ({}) could not open its network endpoint: see the error "
+                     "of that rank",
                      r, made_.greetings_[r].host);
     }
   }
@@ -256,7 +257,8 @@ Status CommunicatorImpl::Creation::confirm_membership(Nanoseconds timeout) {
     for (const auto& probe : made_.context_->router().take_probes()) {
       membership.on_probe(probe.source, probe.subgroup);
     }
-    // A rank that hears every other one enters the barrier, which ends when all ranks do.
+    // A rank that has heard every other rank enters the barrier, which ends once all ranks have
+    // entered.
     if (barrier && membership.complete()) made_.context_->operations().submit(std::move(barrier));
     wait_readable(made_.context_->endpoint());
   }
@@ -266,8 +268,8 @@ Status CommunicatorImpl::Creation::confirm_membership(Nanoseconds timeout) {
   if (unheard.empty()) {
     return failure(
         Code::timeout,
-        "rank {} hears every rank's multicast, but another rank does not, after {} s; that "
-        "rank's own message names what it misses",
+        "rank {} hears every rank's multicast, but another rank does not, after {} s: see the "
+        "error of that rank",
         index(made_.rank()), timeout.count() / 1'000'000'000);
   }
   return failure(Code::timeout,
@@ -278,7 +280,8 @@ Status CommunicatorImpl::Creation::confirm_membership(Nanoseconds timeout) {
                  fmt::join(unheard, ", "), timeout.count() / 1'000'000'000);
 }
 
-/// Null if this rank is not traced. If any rank is, all ranks compare their clocks.
+/// Begins the trace of this rank; null if this rank is not traced. If any rank is traced, all ranks
+/// take part in the clock exchange.
 Result<std::unique_ptr<RankTrace>> CommunicatorImpl::Creation::begin_trace(
     const std::string& directory, Nanoseconds timeout) {
   const bool any = std::any_of(made_.greetings_.begin(), made_.greetings_.end(),
@@ -287,7 +290,7 @@ Result<std::unique_ptr<RankTrace>> CommunicatorImpl::Creation::begin_trace(
   auto comparison = compare_clocks(timeout);
   if (!comparison) return comparison.status();
   if (directory.empty()) return std::unique_ptr<RankTrace>();
-  // The name of the job is derived from its secret, and does not reveal it.
+  // The name of the job is derived from its secret in a way that does not reveal the secret.
   std::uint32_t job = 2166136261u;
   for (const std::byte byte : made_.greetings_.front().secret) {
     job = (job ^ std::to_integer<std::uint32_t>(byte)) * 16777619u;
@@ -313,7 +316,7 @@ Result<engine::ClockComparison> CommunicatorImpl::Creation::compare_clocks(Nanos
   }
   if (end->done.load(std::memory_order_acquire) && end->status.ok()) return comparison;
   if (!end->done.load(std::memory_order_acquire)) {
-    // The exchange writes to `comparison`, which ends with this function.
+    // The clock exchange writes to `comparison`, so it must end before this function does.
     made_.context_->failures().abort("the clocks were not compared in time");
     made_.context_->poll(now());
     return failure(Code::timeout,
@@ -329,8 +332,10 @@ Status CommunicatorImpl::Creation::create_progress(std::unique_ptr<RankTrace> tr
   const double cores = std::thread::hardware_concurrency();
   const auto wanted = static_cast<double>(rivals.size());
   CoreTimes times = wanted <= cores ? kOwnCore : kSharedCore;
-  times.realtime_share = 0.5 * std::min(1.0, cores / wanted);  // half of the cores for all of them
-  // Ranks of one host wait for each other's threads rather than for the network.
+  times.realtime_share = 0.5 * std::min(1.0, cores / wanted);  // half of the cores for all ranks
+                                                               // together
+  // Ranks of one host wait for each other's threads rather than for the network, so they stay at
+  // normal priority.
   const auto neighbours = ranks_sharing(made_.greetings_, me, &PeerOptions::network);
   if (neighbours.size() > 1) priority_.realtime = false;
   auto created = Progress::create(times, priority_, std::move(trace));
@@ -342,7 +347,7 @@ Status CommunicatorImpl::Creation::create_progress(std::unique_ptr<RankTrace> tr
 Status CommunicatorImpl::Creation::serve() {
   made_.routes_.push_back(
       std::make_shared<EngineRoute>(*made_.context_, *made_.calls_, *made_.progress_));
-  // No more workers than subgroups, and none for a rank that has no peers.
+  // More workers than subgroups are of no use, and a rank without peers needs none.
   const std::uint32_t subgroups = made_.context_->endpoint().subgroup_count();
   const std::uint32_t useful = made_.size() == 1 ? 0 : std::min(workers_, subgroups);
   if (Status status = made_.progress_->add(*made_.context_, useful); !status) return status;
@@ -359,14 +364,16 @@ void CommunicatorImpl::Creation::join_trace() {
   });
 }
 
-/// Flight records on failure and on request, where the environment asks for them.
+/// Arranges that flight records are written after a failure and on request, if the environment asks
+/// for that.
 void CommunicatorImpl::Creation::arrange_dumps() {
   const std::string directory = flight_directory();
   RankTrace* const trace = made_.progress_->trace();
   if (directory.empty() && trace == nullptr) return;
   made_.progress_->with_engine([&] {
     made_.context_->failures().on_failure([made = &made_, directory, trace](const Status& why) {
-      // Before the application learns of the failure: it may end the process.
+      // The trace is written before the application learns of the failure, because it may end the
+      // process.
       if (trace != nullptr) complain_of(trace->write());
       if (directory.empty()) return;
       complain_of(write_flight_dump(directory, *made->context_, made->number_, why.to_string()));

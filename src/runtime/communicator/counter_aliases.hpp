@@ -1,4 +1,4 @@
-// Counters under the names that they had before a rename, kept for one release.
+// The names that counters had before a rename, kept for one release.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace tutti::runtime {
 
-/// Old name, then present name.
+/// Pairs of an old name and the present name.
 inline constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kCounterAliases{{
     {"chunks_early", "chunks_unexpected"},
     {"chunks_early_dropped", "chunks_unexpected_dropped"},
@@ -33,7 +33,7 @@ inline constexpr std::array<std::pair<std::string_view, std::string_view>, 18> k
     {"device_reliable_tails_repeated", "device_reliable_tail_probes"},
 }};
 
-/// Appends each renamed counter under its old name.
+/// Appends each renamed counter under its old name, too.
 inline void add_old_names(std::vector<std::pair<std::string, std::uint64_t>>& counters) {
   counters.reserve(counters.size() + kCounterAliases.size());
   for (const auto& alias : kCounterAliases) {

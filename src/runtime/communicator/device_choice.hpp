@@ -1,5 +1,5 @@
-// The device that moves a communicator's bytes: as the options or the environment name it, else
-// shared memory for ranks of one host and the network for all others.
+// Chooses the device that moves a communicator's bytes: the one that the options or the environment
+// name, else shared memory for ranks of one host and the network for all others.
 #pragma once
 
 #include <memory>
@@ -13,24 +13,25 @@
 
 namespace tutti::runtime {
 
-/// The name asked for: the option's, else TUTTI_DEVICE's, else "auto". Fails for a name that no
-/// device has.
+/// The name of the wanted device: the option's, else TUTTI_DEVICE's, else "auto". Fails for a name
+/// that no device has.
 Result<std::string> wanted_device(const CommunicatorOptions& options);
 
-/// The transport of chunks: the option, else TUTTI_MULTICAST, else "ud". Fails for another name.
+/// The wanted kind of multicast: the option's, else TUTTI_MULTICAST's, else "ud". Fails for an
+/// unknown name.
 Result<std::string> wanted_multicast(const CommunicatorOptions& options);
 
-/// Whether options or environment need a network device: they name an interface, an IP version,
-/// receive threads or UC.
+/// True if options or environment need a network device, because they name an interface, an IP
+/// version, receive threads or UC.
 bool wants_network(const CommunicatorOptions& options, std::uint32_t receive_workers,
                    const std::string& multicast);
 
-/// The ranks whose `identity` is that of rank `me`, in the order of ranks.
+/// The ranks whose `identity` equals that of rank `me`, in rank order.
 std::vector<Rank> ranks_sharing(const std::vector<PeerOptions>& greetings, Rank me,
                                 std::string PeerOptions::*identity);
 
-/// The device for these ranks, and in `local_ranks` the ranks of this host. The same device on all
-/// ranks.
+/// Chooses the device for these ranks, the same on all ranks, and stores the ranks of this host in
+/// `local_ranks`.
 Result<std::shared_ptr<device::Device>> choose_device(const CommunicatorOptions& options,
                                                       const std::vector<PeerOptions>& greetings,
                                                       Rank me, std::vector<Rank>& local_ranks);

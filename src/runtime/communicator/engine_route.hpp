@@ -13,7 +13,7 @@ namespace tutti::runtime {
 
 class EngineRoute final : public CallRoute {
  public:
-  /// All three outlive it.
+  /// `context`, `calls` and `progress` must outlive the route.
   EngineRoute(engine::CommunicatorContext& context, CallPlanner& calls, Progress& progress)
       : context_(context), calls_(calls), progress_(progress) {}
 

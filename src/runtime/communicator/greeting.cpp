@@ -20,16 +20,18 @@ namespace {
 constexpr std::size_t kSecretBytes = 32;
 constexpr std::uint64_t kProtocol = 1;
 
-/// Boot and network namespace: two processes with the same reach each other by loopback.
+/// Identifies boot and network namespace: two processes with equal identities reach each other by
+/// loopback.
 std::string network_identity() { return boot_identity() + namespace_identity("net"); }
 
-/// Boot, process namespace and user: two processes with the same may open each other's memory.
+/// Identifies boot, process namespace and user: two processes with equal identities may open each
+/// other's memory.
 std::string memory_identity() {
   return boot_identity() + namespace_identity("pid") + ":" + std::to_string(::geteuid());
 }
 
-/// Boot and set of cores: processes with the same contend for the same cores, whatever namespaces
-/// they are in.
+/// Identifies boot and set of cores: processes with equal identities contend for the same cores,
+/// whatever their namespaces.
 std::string processors_identity() {
   std::string identity = boot_identity();
   cpu_set_t allowed;
@@ -79,12 +81,13 @@ std::vector<std::byte> PeerOptions::encode() const {
 Result<PeerOptions> PeerOptions::decode(std::span<const std::byte> bytes) {
   const auto unpacked = unpack(bytes);
   if (!unpacked) {
-    return failure(Code::invalid_argument, "the greeting is damaged: {}",
+    return failure(Code::invalid_argument, "the peer options are damaged: {}",
                    unpacked.status().message());
   }
   const nlohmann::json& json = *unpacked;
   if (!json.is_object())
-    return failure(Code::invalid_argument, "the greeting is not one of Tutti's");
+    return failure(Code::invalid_argument,
+                   "the peer options are not from Tutti: use one version of Tutti");
   PeerOptions greeting;
   try {
     const auto read = [&json](const char* name, auto& number) {
@@ -93,7 +96,7 @@ Result<PeerOptions> PeerOptions::decode(std::span<const std::byte> bytes) {
     if (const auto spoken = whole<std::uint64_t>(json.at("protocol"), "protocol");
         spoken != kProtocol) {
       return failure(Code::invalid_argument,
-                     "speaks protocol {}, we speak {}: use one version of Tutti", spoken,
+                     "speaks protocol {}, this rank {}: use one version of Tutti", spoken,
                      kProtocol);
     }
     json.at("host").get_to(greeting.host);
@@ -123,10 +126,11 @@ Result<PeerOptions> PeerOptions::decode(std::span<const std::byte> bytes) {
       greeting.secret.push_back(static_cast<std::byte>(whole<std::uint8_t>(byte, "secret")));
     }
   } catch (const std::exception& error) {
-    return failure(Code::invalid_argument, "the greeting is damaged: {}", error.what());
+    return failure(Code::invalid_argument, "the peer options are damaged: {}", error.what());
   }
   if (greeting.secret.size() != kSecretBytes) {
-    return failure(Code::invalid_argument, "the greeting carries a secret of {} bytes, not {}",
+    return failure(Code::invalid_argument,
+                   "the peer options have a secret of {} bytes instead of {}",
                    greeting.secret.size(), kSecretBytes);
   }
   return greeting;
@@ -167,16 +171,16 @@ Status check_agreement(const std::vector<PeerOptions>& greetings) {
     const PeerOptions& other = greetings[r];
     const auto differ = [&](const char* option, auto a, auto b) {
       return failure(Code::invalid_argument,
-                     "the ranks disagree on {}: {} at rank 0 ({}), {} at rank {} ({}); give all of "
-                     "them the same",
+                     "the ranks disagree on {}: {} at rank 0 ({}), {} at rank {} ({}): give all "
+                     "ranks the same value",
                      option, a, first.host, b, r, other.host);
     };
     if (first.device != other.device)
       return differ("the device (the option device_name, or TUTTI_DEVICE)", first.device,
                     other.device);
     if (first.multicast != other.multicast) {
-      return differ("how to multicast (the option multicast, or TUTTI_MULTICAST)", first.multicast,
-                    other.multicast);
+      return differ("the kind of multicast (the option multicast, or TUTTI_MULTICAST)",
+                    first.multicast, other.multicast);
     }
     if (first.subgroups != other.subgroups)
       return differ("subgroups", first.subgroups, other.subgroups);
@@ -201,15 +205,15 @@ Status check_agreement(const std::vector<PeerOptions>& greetings) {
       return differ("first_sequence", first.first_sequence, other.first_sequence);
     }
     if (first.aggregators != other.aggregators) {
-      return differ("whether there are aggregators (the options, or TUTTI_AGGREGATORS)",
-                    first.aggregators, other.aggregators);
+      return differ("the use of aggregators (the options, or TUTTI_AGGREGATORS)", first.aggregators,
+                    other.aggregators);
     }
     if (first.algorithms != other.algorithms) {
       return differ("TUTTI_ALGORITHMS or the file TUTTI_ALGORITHM_FILE",
                     "\"" + first.algorithms + "\"", "\"" + other.algorithms + "\"");
     }
     if (first.hierarchy != other.hierarchy) {
-      return differ("how hosts are joined (the option hierarchy, or TUTTI_HIERARCHY)",
+      return differ("the hierarchy of hosts (the option hierarchy, or TUTTI_HIERARCHY)",
                     first.hierarchy, other.hierarchy);
     }
     if (first.communicator != other.communicator) {

@@ -1,5 +1,5 @@
-// The first message between ranks, over the bootstrap: host identities, and the options that all
-// ranks must agree on.
+// Peer options: the first message between ranks, over the bootstrap. It has host identities, and
+// the options that must be equal on all ranks.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,14 @@
 namespace tutti::runtime {
 
 struct PeerOptions {
-  std::string host;        ///< for messages
-  std::string network;     ///< identity of the host's network stack: equal means loopback reaches
-  std::string memory;      ///< identity that ranks must have in common to share memory
-  std::string processors;  ///< identity of the cores that the process may run on
+  std::string host;        ///< name of the host, for messages
+  std::string network;     ///< identity of the host's network stack; ranks with equal ones reach
+                           ///< each other by loopback
+  std::string memory;      ///< identity that must be equal for ranks to share memory
+  std::string processors;  ///< identity of the cores on which the process may run
   std::string device;      ///< device name of the options
-  std::string multicast = "ud";  ///< transport of chunks
-  bool network_wanted = false;   ///< an option needs a network device
+  std::string multicast = "ud";  ///< kind of multicast, "ud" or "uc"
+  bool network_wanted = false;   ///< true: some option needs a network device
   std::uint32_t process = 0;
   std::uint32_t subgroups = 0;
   std::uint32_t chains = 0;
@@ -32,25 +33,27 @@ struct PeerOptions {
   bool authenticate = true;
   bool always_barrier = false;
   std::uint32_t first_sequence = 0;
-  bool aggregators = false;           ///< whether any are named
-  std::string algorithms;             ///< choices of the environment
-  std::string hierarchy = "leaders";  ///< HierarchyShape::text
-  bool traced = false;                ///< TUTTI_TRACE is set
-  std::string trace_error;            ///< why it cannot be traced; empty: no error
-  std::vector<std::byte> secret;      ///< of the communicator; only rank 0's is used
+  bool aggregators = false;           ///< true: aggregators are named
+  std::string algorithms;             ///< algorithm rules of the environment
+  std::string hierarchy = "leaders";  ///< hierarchical form, as HierarchyShape::text writes it
+  bool traced = false;                ///< true: TUTTI_TRACE is set
+  std::string trace_error;            ///< reason why the rank cannot be traced; empty: none
+  std::vector<std::byte> secret;      ///< secret of the communicator; only rank 0's is used
 
   std::vector<std::byte> encode() const;
   static Result<PeerOptions> decode(std::span<const std::byte> bytes);
 };
 
-/// This process, with fresh random bytes for the secret. `algorithms`: see the field.
+/// The peer options of this process, with fresh random bytes as secret. `algorithms` becomes the
+/// field of that name.
 PeerOptions make_greeting(const CommunicatorOptions& options, std::uint16_t communicator,
                           const std::string& algorithms = {});
 
-/// Fails unless all ranks have the same options; names the option and two ranks that differ.
+/// Fails unless all ranks have the same options; the error names the option and two ranks that
+/// differ.
 Status check_agreement(const std::vector<PeerOptions>& greetings);
 
-/// Fails if a rank that is to be traced cannot be; names the first such rank.
+/// Fails if a rank that is to be traced cannot be traced; names the first such rank.
 Status check_traces(const std::vector<PeerOptions>& greetings);
 
 }  // namespace tutti::runtime

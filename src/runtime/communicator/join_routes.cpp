@@ -11,8 +11,8 @@ namespace tutti::runtime {
 
 namespace {
 
-// Side communicators have numbers of their own, so that no datagram of one is taken for another's:
-// duplicates count from 1, hosts from 0x4000, aggregators from 0x8000.
+// Side communicators have numbers of their own, so that a datagram of one cannot be taken for
+// another's: duplicates count from 1, hosts from 0x4000, aggregators from 0x8000.
 constexpr std::uint32_t kFirstHostNumber = 0x4000;
 constexpr std::uint32_t kLastHostNumber = 0x7fff;
 constexpr std::uint32_t kFirstAggregatorNumber = 0x8000;

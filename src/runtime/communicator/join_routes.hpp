@@ -1,4 +1,4 @@
-// The routes that a communicator of the application has beside its engine.
+// Adds the routes that a communicator of the application has beside its engine.
 #pragma once
 
 #include "runtime/bootstrap/bootstrap.hpp"
@@ -8,9 +8,9 @@
 
 namespace tutti::runtime {
 
-/// Joins the ranks of each host in shared memory, and their leaders, where hosts have several ranks
-/// and the device was left to choose; collective. If that fails the communicator stays flat, and
-/// `describe` says why.
+/// Joins the ranks of each host in shared memory, and the hosts' leaders, if hosts have several
+/// ranks and no device is named; collective. If that fails, the communicator stays flat, and
+/// `describe` gives the reason.
 Status join_hosts(CommunicatorImpl& communicator, Bootstrap& bootstrap,
                   const CommunicatorOptions& options);
 

@@ -1,4 +1,4 @@
-// An option and the environment variable that stands in for it when it is empty.
+// Looks up an option and, if it is empty, the environment variable that stands for it.
 #pragma once
 
 #include <cstdlib>
@@ -6,7 +6,8 @@
 
 namespace tutti::runtime {
 
-/// The option's text, else the variable's, else "". `source`: which of the two, for messages.
+/// The option's text, else the variable's, else "". `source` receives the name of the one used, for
+/// messages.
 inline std::string asked_for(const std::string& option, const char* option_name,
                              const char* variable, std::string& source) {
   source = option_name;

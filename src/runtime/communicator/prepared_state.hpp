@@ -1,4 +1,5 @@
-// The state behind a prepared collective: its route's run, and the arrays that the call names.
+// The object behind a prepared collective: the run that its route has prepared, and the arrays that
+// the call names.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ class PreparedState {
  public:
   static Result<std::shared_ptr<PreparedState>> create(
       std::shared_ptr<CommunicatorImpl> communicator, const CollectiveCall& call);
-  /// Fails with Code::invalid_argument while the last run is under way.
+  /// Starts one run. Fails with Code::invalid_argument while the last run is under way.
   Result<std::shared_ptr<RequestState>> start();
 
  private:

@@ -24,8 +24,8 @@ namespace {
 
 constexpr int kSignal = SIGUSR1;
 
-/// Turns the signal into dumps, in a thread of its own, since a signal handler may call little.
-/// Lives as long as the process: signals may come until its end.
+/// Turns a signal into dumps in a thread of its own, because a signal handler may call few
+/// functions. The object lives as long as the process, since signals may come until its end.
 class SignalDump {
  public:
   static SignalDump& instance() {
@@ -54,8 +54,8 @@ class SignalDump {
     }
     if (present.sa_handler != SIG_DFL) {
       return failure(Code::unsupported,
-                     "the program handles SIGUSR1 itself: flight records are dumped on failures "
-                     "only; call Communicator::flight_record from its handler's thread instead");
+                     "the program handles SIGUSR1 itself, so flight records are dumped on failures "
+                     "only: call Communicator::flight_record from a thread instead");
     }
     std::thread([this] { serve(); }).detach();
     struct sigaction ours {};
@@ -91,7 +91,7 @@ class SignalDump {
   }
 
   sem_t arrived_;
-  std::mutex mutex_;  ///< guards what follows
+  std::mutex mutex_;  ///< guards the members below
   bool installed_ = false;
   std::vector<std::weak_ptr<CommunicatorImpl>> communicators_;
 };
@@ -113,7 +113,7 @@ Status write_flight_dump(const std::string& directory, const engine::Communicato
                          std::uint16_t communicator, std::string_view reason) {
   auto record = nlohmann::json::parse(
       context.recorder().to_json(context.rank(), context.size(), now()), nullptr, false);
-  if (!record.is_object()) return failure(Code::internal, "the flight record is no JSON object");
+  if (!record.is_object()) return failure(Code::internal, "the flight record is not a JSON object");
   record["reason"] = reason;
   record["communicator"] = communicator;
   for (const auto& [name, value] : observe::list(context.counters())) {
@@ -127,14 +127,15 @@ Status write_flight_dump(const std::string& directory, const engine::Communicato
     file << record.dump(1, ' ', false, replace) << '\n';
     file.close();
     if (!file) {
-      return failure(Code::system,
-                     "the flight record of rank {} cannot be written to {}; TUTTI_FLIGHT_RECORDER "
-                     "must name a directory that exists and can be written",
-                     index(context.rank()), unfinished);
+      return failure(
+          Code::system,
+          "the flight record of rank {} cannot be written to {}: set TUTTI_FLIGHT_RECORDER "
+          "to a directory that exists and can be written",
+          index(context.rank()), unfinished);
     }
   }
   if (::rename(unfinished.c_str(), path.c_str()) == 0) return {};
-  return system_failure(errno, "naming the flight record {}", path);
+  return system_failure(errno, "renaming the flight record to {}", path);
 }
 
 Status dump_on_signal(std::weak_ptr<CommunicatorImpl> communicator) {

@@ -1,6 +1,6 @@
-// Files of flight records. With TUTTI_FLIGHT_RECORDER=DIRECTORY, a communicator that fails writes
-// DIRECTORY/rank-R.json, and so does every communicator of a process that receives SIGUSR1. Without
-// the variable no file is written and no signal is handled.
+// Flight dumps: files of flight records. With TUTTI_FLIGHT_RECORDER=DIRECTORY, a communicator that
+// fails writes DIRECTORY/rank-R.json, and so does every communicator of a process that receives
+// SIGUSR1. Without the variable no file is written and no signal is handled.
 #pragma once
 
 #include <memory>
@@ -18,18 +18,18 @@ class CommunicatorImpl;
 /// The directory that TUTTI_FLIGHT_RECORDER names; empty: no dumps are wanted.
 std::string flight_directory();
 
-/// "DIRECTORY/rank-3.json"; of a duplicate, numbered from 1,
+/// The path of a dump: "DIRECTORY/rank-3.json", or for a duplicate, numbered from 1,
 /// "DIRECTORY/rank-3-communicator-1.json".
 std::string flight_path(const std::string& directory, Rank rank, std::uint16_t communicator);
 
 /// Writes a communicator's record, its counters and the reason: {"reason": ..., "communicator": n,
-/// "rank": r, "size": p, "collectives": [...], "counters": {...}}. The file is renamed
-/// into place once complete. Called by the owner of the engine.
+/// "rank": r, "size": p, "collectives": [...], "counters": {...}}. The file gets its final name
+/// once complete. Owner of the engine only.
 Status write_flight_dump(const std::string& directory, const engine::CommunicatorContext& context,
                          std::uint16_t communicator, std::string_view reason);
 
-/// Dumps this communicator too when the process receives SIGUSR1. A handler that the program has
-/// installed itself stays, and then only failures are dumped (the Status says so).
+/// Also dumps this communicator when the process receives SIGUSR1. A handler that the program has
+/// installed itself stays; then only failures cause dumps, and the Status says so.
 Status dump_on_signal(std::weak_ptr<CommunicatorImpl> communicator);
 
 }  // namespace tutti::runtime

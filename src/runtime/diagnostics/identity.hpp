@@ -1,18 +1,18 @@
-// Identities of host, kernel and namespaces: equal for processes that share them.
+// Identities of host, kernel and namespaces, which are equal for processes that share them.
 #pragma once
 
 #include <string>
 
 namespace tutti::runtime {
 
-/// For messages; "unknown" where the system does not say.
+/// The name of this host, for messages; "unknown" if the system does not tell.
 std::string host_name();
 
-/// Of this run of this machine's kernel; "" where it is not known.
+/// Identifies the present boot of this machine's kernel; "" if unknown.
 const std::string& boot_identity();
 
-/// Of the namespace ("net", "pid", "time") that this process is in, among those of one boot; ""
-/// where it is not known.
+/// Identifies, among those of one boot, the namespace of a kind ("net", "pid", "time") in which
+/// this process is; "" if unknown.
 std::string namespace_identity(const char* kind);
 
 }  // namespace tutti::runtime

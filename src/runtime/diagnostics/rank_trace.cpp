@@ -23,11 +23,12 @@ namespace {
 constexpr const char* kVariable = "TUTTI_TRACE";
 constexpr std::size_t kTaskSpans = 128 * 1024;
 constexpr std::size_t kThreadSpans = 16 * 1024;
-static_assert(sizeof(observe::TraceSpan) == 56, "the head of rank_trace.hpp says so");
+static_assert(sizeof(observe::TraceSpan) == 56,
+              "rank_trace.hpp states the memory of a trace, which follows from this size");
 
 Status unusable(const std::string& directory, int error) {
   return failure(Code::invalid_argument,
-                 "{} is \"{}\", where no trace can be written: {}; name a directory that exists "
+                 "{} is \"{}\", where no trace can be written ({}): name a directory that exists "
                  "and can be written on every host of the job",
                  kVariable, directory, std::strerror(error));
 }
@@ -38,7 +39,7 @@ Result<std::string> trace_directory() {
   const char* named = std::getenv(kVariable);
   const std::string directory = named == nullptr ? "" : named;
   if (directory.empty()) return directory;
-  // Permissions do not show whether a file can be created: only creating one does.
+  // A trial file is created, because permissions do not show whether a file can be created.
   static std::atomic<std::uint32_t> trials{0};
   const std::string trial = fmt::format("{}/.trace-{}-{}", directory, ::getpid(), ++trials);
   const int file = ::open(trial.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -111,7 +112,7 @@ Status RankTrace::write() const {
     }
   }
   if (::rename(unfinished.c_str(), path().c_str()) == 0) return {};
-  return system_failure(errno, "naming the trace {}", path());
+  return system_failure(errno, "renaming the trace to {}", path());
 }
 
 }  // namespace tutti::runtime

@@ -1,9 +1,10 @@
 // The trace of one rank (`TUTTI_TRACE=directory`): spans of its threads, collectives, messages and
-// tasks, written to a file of its own when its communicators are gone. Times are on rank 0's clock,
-// so that `tutti trace merge` only joins the files.
+// tasks, written to a file when its communicators are gone. Times are on rank 0's clock, so that
+// `tutti trace merge` only joins the files.
 //
 // Memory is bounded: 8 MiB for collectives, tasks and the owner of the engine, and 1 MiB for each
-// receive worker. Then new spans replace the oldest, which the file counts.
+// receive worker. Beyond that, new spans replace the oldest ones, and the file states the number of
+// lost spans.
 #pragma once
 
 #include <cstdint>
@@ -21,38 +22,38 @@
 namespace tutti::runtime {
 
 /// The directory that TUTTI_TRACE names; empty: no trace. Fails with Code::invalid_argument if no
-/// file can be created there.
+/// file can be created in it.
 Result<std::string> trace_directory();
 
-/// Identifies the monotonic clock of this process: equal for processes that read the same clock; 0:
-/// not known.
+/// Identifies the monotonic clock of this process: equal for processes that read the same clock, 0
+/// if unknown.
 std::uint64_t clock_identity();
 
-/// The rank of a trace, and its file.
+/// The rank that a trace belongs to, and the directory of its file.
 struct TraceOwner {
   std::string directory;
-  std::string job;  ///< the same on all ranks, and another for every job
+  std::string job;  ///< name of the job: the same on all ranks, and different for every job
   Rank rank{0};
   std::uint32_t size = 1;
-  std::string name;  ///< "a:4021"
+  std::string name;  ///< host and process of the rank, such as "a:4021"
 };
 
 class RankTrace {
  public:
-  /// `comparison`: with rank 0's clock; empty at rank 0. `own_identity`: this rank's clock. If both
-  /// ranks read one clock, offset and error are 0.
+  /// `comparison` is the result of the clock exchange with rank 0 (empty at rank 0), `own_identity`
+  /// identifies this rank's clock. If both ranks read one clock, offset and error are 0.
   RankTrace(TraceOwner owner, const engine::ClockComparison& comparison,
             std::uint64_t own_identity);
 
-  /// Of collectives and their tasks.
+  /// The log of collectives and their tasks.
   observe::TraceLog& tasks() { return tasks_; }
-  /// Of the owners of the engine, one at a time.
+  /// The log of the threads that own the engine, one at a time.
   observe::TraceLog& driver() { return driver_; }
-  /// One more, of a receive worker. Any thread.
+  /// Makes a further log, for a receive worker. Any thread may call it.
   observe::TraceLog& add_worker();
 
   std::string path() const;
-  /// Writes the spans so far.
+  /// Writes the spans recorded so far to the file.
   Status write() const;
 
  private:
@@ -62,7 +63,7 @@ class RankTrace {
   std::uint32_t exchanges_ = 0;
   observe::TraceLog tasks_;
   observe::TraceLog driver_;
-  mutable std::mutex mutex_;  ///< guards what follows
+  mutable std::mutex mutex_;  ///< guards the members below
   std::vector<std::unique_ptr<observe::TraceLog>> workers_;
 };
 

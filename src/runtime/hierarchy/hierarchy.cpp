@@ -17,7 +17,7 @@ namespace tutti::runtime {
 
 namespace {
 
-// Exchanges of CommunicatorImpl::create on its bootstrap.
+// Number of exchanges that CommunicatorImpl::create makes on its bootstrap.
 constexpr std::uint32_t kExchangesOfCreate = 2;
 constexpr const char* kSharedMemory = "host";
 
@@ -36,7 +36,7 @@ Result<std::shared_ptr<Hierarchy>> Hierarchy::create(
   std::shared_ptr<Hierarchy> made(
       new Hierarchy(layout, groups, by_choice, bootstrap.rank(), std::move(progress)));
   const Status mine = made->open(bootstrap, options, number);
-  // All ranks have the route, or none.
+  // Either all ranks have this route or none does.
   auto ends =
       bootstrap.allgather(bytes_of(mine.ok() ? "" : mine.message()), options.create_timeout);
   if (!ends) return ends.status();
@@ -74,7 +74,8 @@ Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
     return status.ok() ? rest : status;
   };
   const std::uint32_t place = layout_.place_of(rank_);
-  // One exchange for all hosts, and one for all places: each rank takes part in its own.
+  // One exchange serves all hosts, and one serves all local ranks: each rank takes part in its own
+  // subset.
   const Status within =
       join(layout_.ranks_of_host(layout_.host_of(rank_)), kSharedMemory, number, host_);
   const Status between =
@@ -135,7 +136,7 @@ CallRoute::Outcome Hierarchy::start(const CollectiveCall& call) {
     first = jobs_.size() == 1;
   }
   if (first) run(job);
-  // Later stages begin only while a thread makes progress.
+  // If the caller does not wait, the progress thread must begin the later stages.
   if (!call.options.will_wait) progress_->wake();
   return job->completion;
 }
@@ -143,7 +144,7 @@ CallRoute::Outcome Hierarchy::start(const CollectiveCall& call) {
 std::size_t Hierarchy::Job::ready() const {
   constexpr std::size_t kNone = HierarchyStage::kNone;
   if (!status.ok()) return kNone;
-  std::optional<HierarchySide> held;  // side whose stages begin in order
+  std::optional<HierarchySide> held;  // side whose stages must wait, so that they begin in order
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const Stage& stage = stages[i];
     if (stage.begun || stage.plan.side == held) continue;
@@ -156,7 +157,7 @@ std::size_t Hierarchy::Job::ready() const {
 
 void Hierarchy::run(const std::shared_ptr<Job>& job) { advance(job, std::unique_lock(mutex_)); }
 
-/// Begins what may begin, and ends the job with its last stage.
+/// Begins every stage that may begin now, and ends the job after its last stage.
 void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::mutex> lock) {
   if (job->advancing) return;
   job->advancing = true;
@@ -173,7 +174,7 @@ void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::m
   finish(job);
 }
 
-/// An exception ends the stage: nothing of it was submitted then.
+/// Begins a stage. An exception fails the stage, of which nothing was submitted in that case.
 void Hierarchy::begin_contained(const std::shared_ptr<Job>& job, std::size_t stage) {
   try {
     begin(job, stage);
@@ -194,9 +195,10 @@ void Hierarchy::begin(const std::shared_ptr<Job>& job, std::size_t stage) {
     return progress_->with_engine([&] { on_stage_end(job, stage, operation.status()); });
   }
   engine::CommunicatorContext& context = side.context();
-  // A thread that waits for the job may then poll the slot exchange of this stage.
+  // A thread that waits for the job may poll the slot exchange of this stage inline.
   job->completion->inline_poll_context = (*operation)->meets() ? &context : nullptr;
-  // Weak: the callback is owned by a side communicator, which this object owns.
+  // The reference is weak, because a side communicator owns the callback and this object owns that
+  // communicator.
   (*operation)->completion()->callback = [weak = weak_from_this(), job,
                                           stage](const Status& status) {
     if (const auto self = weak.lock()) self->on_stage_end(job, stage, status);
@@ -241,7 +243,7 @@ void Hierarchy::poll() {
   }
 }
 
-/// The rank, as the job numbers it, whose loss ended a side communicator; kNoRank: none.
+/// The job rank whose loss ended a side communicator; kNoRank if no loss did.
 Rank Hierarchy::culprit_of(CommunicatorImpl& failed) const {
   const engine::CommunicatorContext& context = failed.context();
   if (context.failures().culprit() != kNoRank || context.failures().lost() == kNoRank)
@@ -251,7 +253,7 @@ Rank Hierarchy::culprit_of(CommunicatorImpl& failed) const {
                                 : layout_.rank_at(lost, layout_.place_of(rank_));
 }
 
-// Only its own host misses a lost rank. The other hosts hear of it by its number in the job.
+// Only a lost rank's own host notices the loss, so the other hosts are told its job rank.
 void Hierarchy::give_up(Rank culprit, const std::string& reason) {
   for (const auto& side : {host_, across_}) {
     if (side) side->context().failures().abort_for(culprit, reason);

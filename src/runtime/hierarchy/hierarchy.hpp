@@ -1,5 +1,5 @@
 // The route through the leaders of hosts: carries out plans (hierarchy_plan.hpp) on the two side
-// communicators of a rank, its host's and that of its place on all hosts.
+// communicators of a rank, that of its host and that of equal local ranks on all hosts.
 //
 // Calls run one after the other, so that all ranks of a side start their calls on it in the same
 // order.
@@ -31,14 +31,14 @@ class Progress;
 
 class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hierarchy> {
  public:
-  /// Creates the side communicators, numbered from `number` on (`numbers`) and served by `progress`;
-  /// collective over all ranks. `by_choice`: also for calls that do not name this route, unless the
-  /// environment has chosen algorithms. Fails on all ranks or on none.
+  /// Creates the side communicators, numbered from `number` on (`numbers`) and served by
+  /// `progress`; collective over all ranks. `by_choice` lets the route also serve calls that do not
+  /// name it, unless the environment has chosen algorithms. Fails on all ranks or on none.
   static Result<std::shared_ptr<Hierarchy>> create(
       Bootstrap& bootstrap, const CommunicatorOptions& options, const HostLayout& layout,
       bool groups, bool by_choice, std::shared_ptr<Progress> progress, std::uint16_t number);
-  /// How many numbers the side communicators take: one for hosts, and one for each place that has
-  /// a communicator.
+  /// The number of communicator numbers that the side communicators take: one for the hosts, and
+  /// one for each local rank that has an across side.
   static std::uint32_t numbers(const HostLayout& layout, bool groups) {
     return 1 + (groups ? layout.ranks_per_host : 1);
   }
@@ -46,15 +46,16 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   Hierarchy(const Hierarchy&) = delete;
   Hierarchy& operator=(const Hierarchy&) = delete;
 
-  /// A call that names this route, or that leaves the choice and is no slower this way.
+  /// True for a call that names this route, or that leaves the choice and is no slower by this
+  /// route.
   bool serves(const CollectiveCall& call) const override;
   Outcome start(const CollectiveCall& call) override;
   Result<std::string> algorithm_of(const CollectiveCall& call) override;
   void abort(const std::string& reason) override;
   void poll() override;
-  /// "2 hosts of 4 ranks each, joined by shared memory".
+  /// The hierarchy in words, such as "2 hosts of 4 ranks each, joined by shared memory".
   std::string describe() const override;
-  /// Of both side communicators together, and hierarchical_calls.
+  /// The counters of both side communicators together, and hierarchical_calls.
   CounterList counters() const override;
 
  private:
@@ -68,11 +69,13 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
     std::vector<Stage> stages;
     std::size_t begun = 0;
     std::size_t ended = 0;
-    bool advancing = false;  ///< a thread begins stages; a second one would change their order
-    Status status;           ///< of the first stage that failed: no further one begins
+    bool advancing = false;  ///< true: a thread is beginning stages; a second one would change
+                             ///< their order
+    Status status;           ///< status of the first stage that failed, after which no further one
+                             ///< begins
     std::shared_ptr<engine::Completion> completion = std::make_shared<engine::Completion>();
 
-    /// The next stage that may begin, by number; kNone: none now.
+    /// The number of the next stage that may begin; kNone if none may begin now.
     std::size_t ready() const;
     bool over() const { return ended == begun && (begun == stages.size() || !status.ok()); }
   };
@@ -104,9 +107,9 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   Rank rank_;
   std::shared_ptr<Progress> progress_;
   std::shared_ptr<CommunicatorImpl> host_;
-  std::shared_ptr<CommunicatorImpl> across_;  ///< null at a rank that is no leader
-  std::mutex mutex_;                          ///< guards the jobs
-  std::deque<std::shared_ptr<Job>> jobs_;     ///< the first runs
+  std::shared_ptr<CommunicatorImpl> across_;  ///< across side; null at a rank that is not a leader
+  std::mutex mutex_;                          ///< guards jobs_
+  std::deque<std::shared_ptr<Job>> jobs_;     ///< calls under way; the first one runs
   std::atomic<std::uint64_t> calls_{0};
 };
 

@@ -15,18 +15,20 @@ namespace {
 using Side = HierarchySide;
 using Stages = std::vector<HierarchyStage>;
 
-// Segment size of a long message, unless that made too many segments (docs/results.md).
+// Segment size of a long message; larger if there were more than kMaxSegments segments
+// (docs/results.md).
 constexpr std::size_t kSegmentBytes = 256 * 1024;
 constexpr std::size_t kMaxSegments = 16;
-// Segment size of a Broadcast that is no longer than one long segment: it fits a host's slots.
+// Segment size of a Broadcast that is no longer than kSegmentBytes; such a segment fits a host's
+// slots.
 constexpr std::size_t kFineSegmentBytes = 64 * 1024;
-// Bytes of all blocks of a host from which on an Allgather is cut into segments.
+// Size of all blocks of a host together from which on an Allgather is cut into segments.
 constexpr std::size_t kLongRegionBytes = 1024 * 1024;
-// Bytes of a block from which on an Allgather uses groups, if they are wanted.
+// Size of a block from which on an Allgather uses groups, if groups are enabled.
 constexpr std::size_t kLongBlockBytes = 64 * 1024;
 
-// Longest message for hosts of two ranks: only one of the two is spared the network, and copying
-// costs more than that beyond this size.
+// Longest message for hosts of two ranks. Only one of the two ranks is spared the network, and
+// beyond this size copying costs more than that gains.
 constexpr std::size_t kMaxOfPairsBytes = 2 * 1024 * 1024;
 
 struct Segment {
@@ -49,7 +51,7 @@ Stages one_after_the_other(Stages stages) {
   return stages;
 }
 
-/// Builds one plan.
+/// Builds the plan of one call at one rank.
 class Planner {
  public:
   Planner(const CollectiveCall& call, const HostLayout& layout, Rank rank)
@@ -92,7 +94,8 @@ HierarchyStage Planner::stage(Side side, Collective collective) const {
   HierarchyStage made{.side = side, .call = call_};
   made.call.collective = collective;
   made.call.root = rank_of(0);
-  made.call.options = {.will_wait = true};  // the thread that polls the first stage polls all
+  made.call.options = {.will_wait = true};  // the thread that polls the first stage polls the
+                                            // others, too
   return made;
 }
 
@@ -102,7 +105,8 @@ Stages Planner::barrier() const {
   return one_after_the_other({within, stage(Side::across, Collective::barrier), within});
 }
 
-/// First within the root's host, then from its leader to the others, then within their hosts.
+/// The Broadcast's plan: within the root's host, then from its leader to the other leaders, then
+/// within their hosts.
 Stages Planner::broadcast() const {
   const std::uint32_t roots_host = layout_.host_of(call_.root);
   const bool has_it = here_ == roots_host;
@@ -137,7 +141,7 @@ HierarchyStage Planner::gather_at_leader() const {
   return up;
 }
 
-/// From the leader to its host's ranks.
+/// The stage in which the leader sends `part` to the ranks of its host.
 HierarchyStage Planner::share(std::span<std::byte> part) const {
   HierarchyStage down = stage(Side::host, Collective::broadcast);
   down.call.send = {};
@@ -145,7 +149,8 @@ HierarchyStage Planner::share(std::span<std::byte> part) const {
   return down;
 }
 
-/// The blocks of a host to its leader, between the leaders, and from each leader to its host.
+/// The Allgather's plan: the blocks of a host to its leader, all blocks among the leaders, and from
+/// each leader to its host.
 Stages Planner::allgather() const {
   HierarchyStage across = stage(Side::across, Collective::allgather);
   across.call.send = region_of(here_);
@@ -153,8 +158,8 @@ Stages Planner::allgather() const {
   return one_after_the_other({gather_at_leader(), across, share(call_.receive)});
 }
 
-/// One segment each of `blocks` runs of blocks, the first that of rank `first`, each `step` ranks
-/// on.
+/// An exchange of `blocks` blocks, of which each rank contributes one `segment`. The first block is
+/// that of rank `first`, and each next one that of `step` ranks further.
 HierarchyStage Planner::exchange(Side side, std::uint32_t blocks, Rank first, std::uint32_t step,
                                  const Segment& segment) const {
   HierarchyStage made = stage(side, Collective::allgatherv);
@@ -165,7 +170,8 @@ HierarchyStage Planner::exchange(Side side, std::uint32_t blocks, Rank first, st
   return made;
 }
 
-/// Calls `each(s, host)` for every segment of the other hosts, segment s of all before s + 1.
+/// Calls `each(s, host)` for every segment of the other hosts: first segment 0 of all of them, then
+/// segment 1, and so on.
 template <typename Each>
 void Planner::for_each_heard(const std::vector<Segment>& segments, const Each& each) const {
   for (std::size_t s = 0; s < segments.size(); ++s) {
@@ -175,8 +181,8 @@ void Planner::for_each_heard(const std::vector<Segment>& segments, const Each& e
   }
 }
 
-/// The same in segments: a host shares its own blocks at once, and each segment of the other hosts
-/// as it arrives.
+/// The Allgather's plan in segments: a host shares its own blocks at once, and each segment of the
+/// other hosts as it arrives.
 Stages Planner::allgather_in_segments() const {
   constexpr std::size_t kUp = 0;
   const std::vector<Segment> segments = segments_of(region_bytes());
@@ -200,7 +206,8 @@ Stages Planner::allgather_in_segments() const {
   return stages;
 }
 
-/// Every rank's block to the ranks of its place, then the received blocks within the host.
+/// The Allgather's plan by groups: every rank exchanges its block with the ranks of equal local
+/// rank, then shares the received blocks within its host.
 Stages Planner::allgather_by_groups() const {
   const std::vector<Segment> segments = segments_of(block_bytes());
   Stages stages;

@@ -1,10 +1,11 @@
 // The plan of one rank for a hierarchical collective: calls on two side communicators, each after
-// the call that it depends on. A plan is data and runs nothing.
+// the call on which it depends. A plan is data and runs nothing.
 //
-// One side has the ranks of this host, the other the ranks with this rank's place on their hosts.
-// The rank of place 0 is the leader of its host and exchanges data for it. By groups, every rank
-// exchanges its own long Allgather block with the ranks of its place, and shares the result on its
-// host. Long messages are cut into segments, so that a host shares one while the next arrives.
+// The host side has the ranks of this host, the across side the ranks of equal local rank on all
+// hosts. The rank of local rank 0 is the leader of its host and exchanges data for it. By groups,
+// every rank exchanges its own long Allgather block on the across side, and shares the result on
+// its host. Long messages are cut into segments, so that a host shares one segment while the next
+// arrives.
 #pragma once
 
 #include <cstddef>
@@ -20,42 +21,44 @@
 
 namespace tutti::runtime {
 
-/// How ranks of several hosts are joined: CommunicatorOptions::hierarchy.
+/// The way in which ranks of several hosts are joined, as CommunicatorOptions::hierarchy gives it.
 struct HierarchyShape {
-  bool flat = false;                   ///< no side communicators
-  std::uint32_t leaders_per_host = 1;  ///< each leads an equal part of its host's ranks
-  bool groups = false;                 ///< every rank exchanges long Allgather blocks
+  bool flat = false;                   ///< true: no side communicators
+  std::uint32_t leaders_per_host = 1;  ///< number of leaders of a host; each leads an equal part of
+                                       ///< its ranks
+  bool groups = false;                 ///< true: every rank exchanges long Allgather blocks itself
 
   static Result<HierarchyShape> parse(std::string_view text);
-  /// The text that `parse` reads as this shape.
+  /// The shape as the text that `parse` reads.
   std::string text() const;
-  /// The shape that the options name, else TUTTI_HIERARCHY, else one leader a host.
+  /// The shape that the options name, else that of TUTTI_HIERARCHY, else one leader a host.
   static Result<HierarchyShape> wanted(const CommunicatorOptions& options);
 };
 
 enum class HierarchySide : std::uint8_t {
-  host,    ///< ranks of this host, in the order of places
-  across,  ///< ranks with this rank's place, in the order of hosts
+  host,    ///< ranks of this host, in the order of local ranks
+  across,  ///< ranks of equal local rank, in the order of hosts
 };
 
-/// One call on a side communicator.
+/// One stage of a plan: a call on a side communicator.
 struct HierarchyStage {
   static constexpr std::size_t kNone = SIZE_MAX;
 
   HierarchySide side = HierarchySide::host;
-  CollectiveCall call{};                 ///< its sizes and offsets are the next two fields
-  std::vector<std::uint64_t> sizes{};    ///< of an Allgatherv in bytes, else empty
-  std::vector<std::uint64_t> offsets{};  ///< of an Allgatherv in bytes, else empty
-  std::size_t after = kNone;             ///< the stage of this plan that must end before it begins
+  CollectiveCall call{};                 ///< call, whose sizes and offsets are the next two fields
+  std::vector<std::uint64_t> sizes{};    ///< sizes of an Allgatherv in bytes, else empty
+  std::vector<std::uint64_t> offsets{};  ///< offsets of an Allgatherv in bytes, else empty
+  std::size_t after = kNone;             ///< number of the stage that must end before this one
+                                         ///< begins; kNone: none
 };
 
-/// Whether a plan exists: for barrier, Broadcast and Allgather.
+/// True for collectives that have a hierarchical plan: barrier, Broadcast and Allgather.
 bool goes_by_hosts(Collective collective);
-/// Whether such a call is no slower by its plan than flat.
+/// True if a call is no slower by its hierarchical plan than flat.
 bool better_by_hosts(const CollectiveCall& call, const HostLayout& layout);
 
-/// The stages of a call at `rank`, in the order in which each side begins its own: the same order
-/// at all ranks of that side.
+/// The stages of a call at `rank`, in the order in which each side begins its own. This order is
+/// the same at all ranks of a side.
 std::vector<HierarchyStage> stages_by_hosts(const CollectiveCall& call, const HostLayout& layout,
                                             bool groups, Rank rank);
 

@@ -1,5 +1,5 @@
-// A bootstrap among some ranks of another one. All ranks of the whole exchange together, each within
-// its subset, and all equally often.
+// A bootstrap among some ranks of another one. All ranks of the whole bootstrap exchange at the
+// same time, each within its own subset, and all equally often.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace tutti::runtime {
 
 class SubsetBootstrap final : public Bootstrap {
  public:
-  /// `members`: ranks of `whole`. A caller that is no member has the rank size().
+  /// `members` are ranks of `whole`. The rank of a caller that is not a member is size().
   SubsetBootstrap(Bootstrap& whole, std::vector<Rank> members)
       : whole_(whole), members_(std::move(members)) {}
 
@@ -24,8 +24,8 @@ class SubsetBootstrap final : public Bootstrap {
   Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                        Nanoseconds timeout) override;
 
-  /// Contributes nothing to the rest of `exchanges`: a rank that has failed, or is no member, must
-  /// not block the other ranks.
+  /// Contributes nothing to the rest of `exchanges` exchanges. A rank that has failed, or is not a
+  /// member, must not block the others.
   Status participate_idle(std::uint32_t exchanges, Nanoseconds timeout);
 
  private:

@@ -12,7 +12,7 @@ bool BackgroundPriority::raise_once() {
   raised_ = true;
   if (!request_.nice || request_.demanded) return false;
   const Result<GrantedPriority> granted = apply_priority(request_);
-  if (!granted) return false;  // not demanded: a refusal is no error
+  if (!granted) return false;  // not demanded by the user, so a refusal is not an error
   granted_ = *granted;
   may_be_realtime_ = granted_.realtime;
   return true;
@@ -31,7 +31,7 @@ std::uint64_t BackgroundPriority::counter() const {
   return granted_.nice < 0 ? static_cast<std::uint64_t>(-granted_.nice) : 0;
 }
 
-/// A refusal is final: the kernel is not asked again.
+/// Sets the priority. A refusal is final: the kernel is not asked again.
 void BackgroundPriority::set(bool realtime) {
   may_be_realtime_ = set_realtime(granted_.nice, realtime);
   if (may_be_realtime_) granted_.realtime = realtime;

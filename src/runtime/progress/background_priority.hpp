@@ -1,4 +1,5 @@
-// The priority of the background thread: a nice value and, for a share of the time, real time.
+// The priority of the progress thread: a nice value and, for a share of the time, real-time
+// priority.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +11,22 @@
 
 namespace tutti::runtime {
 
-/// Methods that change the priority are called by the thread itself.
+/// The priority of one thread. That thread itself calls the methods that change it.
 class BackgroundPriority {
  public:
-  /// `share`: of the time that may pass at real-time priority, 0 to 1.
+  /// `share` is the share of the time, 0 to 1, that the thread may spend at real-time priority.
   BackgroundPriority(const PriorityRequest& request, double share)
       : request_(request), budget_(share, kMaxAtOnce) {}
 
-  /// At the start of the thread. Asks only for a nice value that the user demanded: threads above
-  /// the normal priority slow blocking collectives down (docs/decisions/017).
+  /// Called at the start of the thread. Asks only for a nice value that the user demanded, because
+  /// threads above normal priority slow blocking collectives down (docs/decisions/017).
   Result<GrantedPriority> start();
-  /// Once the application computes beside a collective: asks for what start() left out. Returns
-  /// whether the priority may have changed; the second call does nothing.
+  /// Called once the application computes beside a collective: asks for the rest of the priority.
+  /// Returns true if the priority may have changed; a second call does nothing.
   bool raise() { return !raised_ && raise_once(); }
   bool may_be_realtime() const { return may_be_realtime_; }
-  /// Moves to real time or back by the budget, if real time is allowed; returns whether the budget
-  /// ran out.
+  /// Turns real-time priority on or off as the budget says, if that priority is allowed. Returns
+  /// true if the budget has run out.
   bool enforce_budget(Instant now, bool worked);
   template <typename Work>
   void run_at_normal(Work&& work) {
@@ -34,7 +35,8 @@ class BackgroundPriority {
     work();
     if (realtime) set(true);
   }
-  /// As the counter background_priority says it: steps of nice below 0; 100: real time.
+  /// The priority as the value of counter background_priority: steps of nice below 0, or 100 for
+  /// real-time priority.
   std::uint64_t counter() const;
 
  private:

@@ -19,13 +19,13 @@ namespace tutti::runtime {
 
 namespace {
 
-// How often a parked thread checks whether the application still makes progress by itself.
+// Interval at which a parked thread checks whether the application still makes progress by itself.
 constexpr Nanoseconds kParkMin{1'000'000};
 constexpr Nanoseconds kParkMax{50'000'000};
-// How often it checks meanwhile whether something is due. Waking it after each collective instead
-// would cost that collective tens of microseconds.
+// Interval at which a parked thread checks whether the engine has something due. If each collective
+// woke the thread instead, that would cost the collective tens of microseconds.
 constexpr Nanoseconds kParkPollInterval{4'000'000};
-// How long it waits for an application thread to end an inline step.
+// Longest wait of the progress thread for an application thread to end an inline step.
 constexpr std::chrono::milliseconds kInlineStepWait{10};
 
 }  // namespace
@@ -93,7 +93,7 @@ void BackgroundThread::on_watch_disarmed() {
 
 void BackgroundThread::before_application_leaves() {
   if (!left_asleep_) return;
-  // The thread still sleeps. It has to check the engine soon, but not now.
+  // The progress thread still sleeps; it must check the engine soon, but not now.
   const itimerspec once{.it_interval = {}, .it_value = {0, kParkMin.count()}};
   (void)::timerfd_settime(timer_.get(), 0, &once, nullptr);
 }
@@ -103,8 +103,9 @@ void BackgroundThread::on_application_leaves(Instant due) {
   if (std::exchange(left_asleep_, false)) rounds_left_asleep_ = application_rounds_;
 }
 
-/// The descriptor stays in the set while nothing changes: a system call before each sleep would
-/// cost a thread that alone owns the engine an eighth of its time.
+/// Turns watching the engine's descriptor on or off. The descriptor stays in the epoll set while
+/// nothing changes: a system call before each sleep would cost a thread that alone owns the engine
+/// an eighth of its time.
 void BackgroundThread::watch_engine(bool on) {
   if (std::exchange(watches_engine_, on) == on) return;
   epoll_event event{.events = on ? std::uint32_t{EPOLLIN} : 0,
@@ -114,12 +115,13 @@ void BackgroundThread::watch_engine(bool on) {
 
 // ---- parking ------------------------------------------------------------------------------------
 
-/// Returns when the engine is this thread's to take; false: the thread is to end. The pauses grow
-/// while application threads make progress, and end at once on request or when something is due.
+/// Returns true when the engine is free for this thread to take, and false when the thread must
+/// end. The pauses between checks grow while application threads make progress, and end at once on
+/// request or when something is due.
 bool BackgroundThread::park(EngineOwnership::Lock& lock) {
   auto pause = kParkMin;
   std::uint64_t seen = application_rounds_;
-  // No application thread has made progress since one left the watch asleep: that pause is over.
+  // If no application thread has made progress since one left the watch asleep, the pause is over.
   const bool slept = std::exchange(rounds_left_asleep_, kNone) == seen;
   Instant until = now() + (slept ? Nanoseconds(0) : pause);
   while (!stop_) {
@@ -147,7 +149,9 @@ void BackgroundThread::run() {
     lock.unlock();
     const Instant due = own_contained();
     lock.lock();
-    if (ownership_.owner() != Owner::background) continue;  // lost while it watched
+    if (ownership_.owner() != Owner::background)
+      continue;  // an application thread took the engine
+                 // during the watch
     ownership_.set_owned_by_caller(false);
     due_ = due;
     ownership_.apply(EngineEvent::background_leaves);
@@ -157,8 +161,8 @@ void BackgroundThread::run() {
 
 // ---- owning the engine --------------------------------------------------------------------------
 
-/// As `own`. An exception fails all communicators, and the thread goes on; nothing throws while the
-/// thread watches without owning the engine.
+/// Calls `own`. An exception in it fails all communicators, and the thread goes on; while the
+/// thread watches without owning the engine, nothing throws.
 Instant BackgroundThread::own_contained() {
   try {
     return own();
@@ -168,8 +172,8 @@ Instant BackgroundThread::own_contained() {
   return now();
 }
 
-/// Polls until an application thread wants the engine, has taken it, or, where it was taken for
-/// what was due, until that is done. Returns when the engine must be polled again.
+/// Polls until an application thread wants or has taken the engine, or, if only due work was the
+/// reason, until that is done. Returns the time at which the engine must be polled again.
 Instant BackgroundThread::own() {
   enforce_budget(false);
   observe::BusyTrace busy(log_, observe::TraceKind::drive, "driver: background thread");
@@ -187,7 +191,8 @@ Instant BackgroundThread::own() {
     {
       const EngineOwnership::Lock lock = ownership_.lock();
       if (stop_) return kNever;
-      // An application that calls often would find the engine taken by this thread's checks.
+      // The thread leaves as soon as due work is done; otherwise an application that calls often
+      // would find the engine taken by these checks.
       if (brief_ && !wake_requested_)
         return std::max(engine_.next_deadline(), now() + kParkPollInterval);
       brief_ = wake_requested_ = false;
@@ -200,7 +205,7 @@ Instant BackgroundThread::own() {
   return kNever;
 }
 
-/// Waits for news without owning the engine. True: this thread owns it again.
+/// Waits for news without owning the engine. Returns true once this thread owns the engine again.
 bool BackgroundThread::watch() {
   Instant deadline = kNever;
   if (!engine_.prepare_wait(deadline)) return true;
@@ -223,7 +228,7 @@ bool BackgroundThread::watch() {
   }
   {
     EngineOwnership::Lock lock = ownership_.lock();
-    // An inline step ends in a moment.
+    // An inline step of an application thread ends within a moment.
     while (ownership_.state() == EngineState{Owner::application, Watch::armed}) {
       ownership_.await_change(lock, kInlineStepWait,
                               [this] { return ownership_.owner() == Owner::none; });
@@ -244,7 +249,8 @@ void BackgroundThread::report_priority() {
     context->counters().background_priority = level;
 }
 
-/// Without a budget the thread could starve the application threads that it waits for.
+/// Applies the budget of real-time priority. Without it this thread could starve the application
+/// threads for which it waits.
 void BackgroundThread::enforce_budget(bool worked) {
   if (!priority_.may_be_realtime() || !priority_.enforce_budget(now(), worked)) return;
   for (engine::CommunicatorContext* context : engine_.contexts())

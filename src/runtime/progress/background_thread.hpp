@@ -1,4 +1,4 @@
-// The thread that owns the engine while no application thread does.
+// The progress thread, which owns the engine while no application thread does.
 //
 // Parked, it checks now and then whether application threads still make progress by themselves and
 // whether something is due. Awake, it polls until there is nothing to do, and then watches the
@@ -22,7 +22,7 @@ namespace tutti::runtime {
 
 class BackgroundThread {
  public:
-  /// `ownership` and `engine` outlive it. `log`: of its rounds; null: none.
+  /// `ownership` and `engine` must outlive the thread. `log` records its rounds; null: no trace.
   BackgroundThread(EngineOwnership& ownership, EnginePoller& engine,
                    const PriorityRequest& priority, double realtime_share, observe::TraceLog* log)
       : ownership_(ownership), engine_(engine), priority_(priority, realtime_share), log_(log) {}
@@ -30,31 +30,35 @@ class BackgroundThread {
   BackgroundThread(const BackgroundThread&) = delete;
   BackgroundThread& operator=(const BackgroundThread&) = delete;
 
-  /// Returns once the scheduler has answered; fails where a demanded priority is refused.
+  /// Starts the thread and returns once the scheduler has answered; fails if a demanded priority is
+  /// refused.
   Status start();
   void stop();
 
-  /// Has it poll, since the application computes. Any thread.
+  /// Makes the thread poll, because the application computes. Any thread may call it.
   void wake();
-  /// Shows the priority as a counter of each communicator. By the owner of the engine.
+  /// Shows the thread's priority as a counter of each communicator. Owner of the engine only.
   void report_priority();
-  /// Calls `work` at normal priority where this thread runs in real time: the application's code
-  /// may wait for its computing threads. By the owner of the engine.
+  /// Calls `work` at normal priority if this thread has real-time priority, because the
+  /// application's code may wait for its computing threads. Owner of the engine only.
   template <typename Work>
   void run_at_normal_priority(Work&& work) {
     if (std::this_thread::get_id() != thread_.get_id()) return work();
     priority_.run_at_normal(work);
   }
 
-  // For an application thread that owns the engine, or is about to.
+  // Functions for an application thread that owns the engine or is about to take it.
 
-  /// An application thread makes progress by itself: the pauses between checks grow. With the lock.
+  /// Notes that an application thread makes progress by itself, so that the pauses between checks
+  /// grow. Needs the lock.
   void count_application_round() { ++application_rounds_; }
-  /// An application thread has taken the engine from an armed watch, which sleeps on.
+  /// Notes that an application thread has taken the engine from an armed watch, which sleeps on.
   void on_watch_disarmed();
-  /// The application thread leaves: the engine must be polled again at `due`. Without the lock.
+  /// Prepares the watch for the time after the application thread has left the engine. Called
+  /// without the lock.
   void before_application_leaves();
-  /// The same, with the lock.
+  /// Notes that the application thread leaves and that the engine must be polled again at `due`.
+  /// Needs the lock.
   void on_application_leaves(Instant due);
 
  private:
@@ -68,26 +72,30 @@ class BackgroundThread {
 
   EngineOwnership& ownership_;
   EnginePoller& engine_;
-  BackgroundPriority priority_;  ///< used by the owner of the engine
+  BackgroundPriority priority_;  ///< priority of this thread; for the owner of the engine
   observe::TraceLog* log_;
 
-  device::Descriptor watch_epoll_;  ///< of `wake_event_`, `timer_` and, while armed, the engine
+  device::Descriptor watch_epoll_;  ///< epoll set of wake_event_, timer_ and, while armed, the
+                                    ///< engine
   device::Descriptor wake_event_;
-  device::Descriptor timer_;     ///< ends a disarmed watch
-  bool watches_engine_ = false;  ///< used by the owner of the engine
-  bool left_asleep_ = false;     ///< the same; an owner took the engine from an armed watch
+  device::Descriptor timer_;     ///< timer that ends a disarmed watch
+  bool watches_engine_ = false;  ///< true: watch_epoll_ includes the engine; for the owner of the
+                                 ///< engine
+  bool left_asleep_ = false;     ///< true: an application thread took the engine from an armed
+                                 ///< watch; for the owner of the engine
 
-  // Guarded by the lock of the ownership.
+  // Members that the lock of the ownership guards.
   std::condition_variable parked_;
   bool stop_ = false;
   bool wake_requested_ = false;
-  bool brief_ = false;    ///< own the engine only until what is due is done
-  Instant due_ = kNever;  ///< when the engine must be polled, as its last owner left it
+  bool brief_ = false;    ///< true: own the engine only until due work is done
+  Instant due_ = kNever;  ///< time at which the engine must be polled, as its last owner left it
   std::uint64_t application_rounds_ = 0;
   static constexpr std::uint64_t kNone = UINT64_MAX;
-  std::uint64_t rounds_left_asleep_ = kNone;  ///< application_rounds_ when the watch was left
+  std::uint64_t rounds_left_asleep_ = kNone;  ///< value of application_rounds_ when the watch was
+                                              ///< left asleep
 
-  std::atomic<bool> application_computes_{false};  ///< a nonblocking collective has begun
+  std::atomic<bool> application_computes_{false};  ///< true: a nonblocking collective has begun
   std::thread thread_;
 };
 

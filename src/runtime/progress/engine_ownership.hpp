@@ -35,11 +35,11 @@ namespace tutti::runtime {
 
 enum class Owner : std::uint8_t { none, application, background };
 
-/// The background thread between its rounds.
+/// The state of the progress thread between its rounds of polling.
 enum class Watch : std::uint8_t {
-  off,      ///< it is parked, or owns the engine
-  armed,    ///< it sleeps until there is news, and then takes the engine
-  disarmed  ///< it still sleeps, but an application thread has taken the engine since
+  off,      ///< the thread is parked, or owns the engine
+  armed,    ///< the thread sleeps until there is news, and then takes the engine
+  disarmed  ///< the thread still sleeps, but an application thread has taken the engine since
 };
 
 enum class EngineEvent : std::uint8_t {
@@ -58,7 +58,7 @@ struct EngineState {
   friend bool operator==(const EngineState&, const EngineState&) = default;
 };
 
-/// The state after an event; nothing where the event cannot happen.
+/// The state after an event; nothing if the event cannot happen in `state`.
 constexpr std::optional<EngineState> transition(EngineState state, EngineEvent event) {
   const bool free = state.owner == Owner::none;
   switch (event) {
@@ -89,20 +89,21 @@ constexpr std::optional<EngineState> transition(EngineState state, EngineEvent e
   return std::nullopt;
 }
 
-/// The state, and the threads that wait for it to change. Thread-safe.
+/// The ownership of one engine, and the threads that wait for it to change. Thread-safe.
 class EngineOwnership {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
   Lock lock() { return Lock(mutex_); }
 
-  // With the lock held.
+  // Functions that need the lock.
 
   EngineState state() const { return state_; }
   Owner owner() const { return state_.owner; }
-  /// Carries out an event; throws std::bad_optional_access where it cannot happen.
+  /// Carries out an event; throws std::bad_optional_access if the event cannot happen in this
+  /// state.
   void apply(EngineEvent event) { state_ = transition(state_, event).value(); }
-  /// Waits until the owner has left, calling `notify_owner` so that it does.
+  /// Waits until the owner has left the engine; calls `notify_owner` to make it leave.
   template <typename Notify>
   void await_release(Lock& lock, Notify&& notify_owner) {
     wanted_.fetch_add(1);
@@ -111,7 +112,8 @@ class EngineOwnership {
     } while (!changed_.wait_for(lock, kMaxWait, [this] { return state_.owner == Owner::none; }));
     wanted_.fetch_sub(1);
   }
-  /// Waits at most `time` for `condition`, which a change of the owner or a completion may bring.
+  /// Waits at most `time` for `condition`, which a change of the owner or a completion may make
+  /// true.
   template <typename Rep, typename Period, typename Condition>
   void await_change(Lock& lock, std::chrono::duration<Rep, Period> time, Condition&& condition) {
     waiters_.fetch_add(1);
@@ -119,35 +121,35 @@ class EngineOwnership {
     waiters_.fetch_sub(1);
   }
 
-  // Any thread.
+  // Functions for any thread.
 
-  /// Whether another thread waits for the owner to leave. A hint where the lock is not held.
+  /// True if another thread waits for the owner to leave. Only a hint if the lock is not held.
   bool wanted() const { return wanted_.load(std::memory_order_relaxed) > 0; }
   void notify_all() { changed_.notify_all(); }
-  /// A completion has come.
+  /// Notifies threads that wait for a completion.
   void notify_waiters() {
     if (waiters_.load(std::memory_order_relaxed) > 0) changed_.notify_all();
   }
-  /// The engine is free.
+  /// Notifies threads that wait for the engine to become free.
   void notify_released() {
     if (wanted_.load() > 0 || waiters_.load() > 0) changed_.notify_all();
   }
-  /// Whether the calling thread owns this engine.
+  /// True if the calling thread owns this engine.
   bool owned_by_caller() const { return owned_here == this; }
   void set_owned_by_caller(bool owned) { owned_here = owned ? this : nullptr; }
 
   /// Longest wait for a condition. pthread_cond_signal of glibc 2.25 to 2.40 can lose a wake-up, so
-  /// every wait ends by itself.
+  /// every wait must end by itself.
   static constexpr Nanoseconds kMaxWait{1'000'000'000};
 
  private:
   inline static constinit thread_local const EngineOwnership* owned_here = nullptr;
 
-  std::mutex mutex_;  ///< guards the state; never held while polling
+  std::mutex mutex_;  ///< guards state_; never held while polling
   std::condition_variable changed_;
   EngineState state_;
-  std::atomic<int> wanted_{0};   ///< threads in await_release
-  std::atomic<int> waiters_{0};  ///< threads in await_change
+  std::atomic<int> wanted_{0};   ///< number of threads in await_release
+  std::atomic<int> waiters_{0};  ///< number of threads in await_change
 };
 
 }  // namespace tutti::runtime

@@ -28,7 +28,8 @@ Status EnginePoller::open() {
 }
 
 Status EnginePoller::add(engine::CommunicatorContext& context) {
-  contexts_.reserve(contexts_.size() + 1);  // nothing throws once the descriptor is watched
+  contexts_.reserve(contexts_.size() + 1);  // reserves first, so that nothing throws once the
+                                            // descriptor is watched
   const int fd = context.endpoint().wait_descriptor();
   epoll_event event{.events = EPOLLIN, .data = {.ptr = &context}};
   if (fd >= 0 && ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
@@ -113,7 +114,7 @@ bool EnginePoller::prepare_wait(Instant& deadline) {
     for (auto* context : contexts_) context->endpoint().notify_when_sendable(true);
     sendable_watched_ = true;
   }
-  // Set before looking: a worker that has news after the look then wakes this thread.
+  // The flag is set before the check for news, so a worker with later news wakes this thread.
   if (workers) asleep_.store(true, std::memory_order_seq_cst);
   bool news = workers && has_news();
   for (auto* context : contexts_) news |= !context->endpoint().prepare_wait();
@@ -129,7 +130,7 @@ void EnginePoller::after_wait() {
 
 void EnginePoller::block(Instant deadline, observe::BusyTrace& busy) {
   const Instant since = busy.falls_asleep();
-  rounds_ = 0;  // any communicator may be the one that wakes it
+  rounds_ = 0;  // all communicators are polled next, since any may have woken the thread
   if (prepare_wait(deadline)) {
     const timespec timeout = time_left(deadline);
     std::array<epoll_event, 16> events;

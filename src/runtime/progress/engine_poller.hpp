@@ -1,4 +1,4 @@
-// The communicators that one engine serves: polling them, and sleeping until one of them has news.
+// Polls the communicators that one engine serves, and sleeps until one of them has news.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace tutti::runtime {
 
-/// Used by the owner of the engine only, except where marked.
+/// For the owner of the engine only, except for functions marked "any thread".
 class EnginePoller {
  public:
   Status open();
@@ -23,13 +23,14 @@ class EnginePoller {
   void remove(engine::CommunicatorContext& context);
   const std::vector<engine::CommunicatorContext*>& contexts() const { return contexts_; }
 
-  /// One round over all communicators; returns whether there was work. A communicator whose step
+  /// Polls every communicator once; returns true if there was work. A communicator whose step
   /// throws fails with that reason, and the others go on.
   bool poll_all();
-  /// One round over the communicators that run collectives, and now and then over all: idle ones
-  /// only answer their peers, and a thread that blocks hears of those.
+  /// Polls the communicators that run collectives, and now and then all of them. Idle communicators
+  /// only answer their peers; a thread that blocks is woken for that.
   bool poll_busy();
-  /// One step of one communicator, which returns whether there was work; an exception fails it.
+  /// Runs one step of one communicator and returns true if there was work; an exception fails that
+  /// communicator.
   template <typename Step>
   static bool run_contained(engine::CommunicatorContext& context, Step&& step) {
     try {
@@ -37,33 +38,34 @@ class EnginePoller {
     } catch (...) {
       context.failures().fail(status_of_exception());
     }
-    return true;  // the next round carries out the failure
+    return true;  // work, because the next round carries out the failure
   }
-  /// Fails every communicator; the next round carries that out.
+  /// Fails every communicator; the next round carries the failures out.
   void fail_all(const Status& status);
 
-  /// When a communicator must be polled though nothing arrives.
+  /// The time at which some communicator must be polled even if nothing arrives.
   Instant next_deadline() const;
-  /// Whether an operation asks for all ranks of a core to start together.
+  /// True if an operation asks that all ranks of a core start together.
   bool begins_together() const;
-  /// Whether slot exchanges are all that runs.
+  /// True if all running operations are slot exchanges.
   bool only_slot_exchanges() const;
 
-  /// Sleeps until there is news, a thread notifies, or the deadline passes. The sleep is `busy`'s.
+  /// Sleeps until there is news, another thread notifies, or the deadline passes. `busy` records
+  /// the sleep.
   void block(Instant deadline, observe::BusyTrace& busy);
-  /// Arms the communicators' wake-ups; false: there is news or work already. Shortens the deadline
-  /// to what the engine has due.
+  /// Arms the wake-ups of all communicators; false if there is news or work already. Shortens the
+  /// deadline to the time at which the engine has something due.
   bool prepare_wait(Instant& deadline);
-  /// Ends what `prepare_wait` began; called by the next owner, which may be another thread.
+  /// Ends what `prepare_wait` began. The next owner, which may be another thread, calls it.
   void after_wait();
 
-  /// Wakes the owner where it blocks. Any thread.
+  /// Wakes the owner if it blocks. Any thread.
   void notify_owner();
-  /// The same where an owner sleeps that receive workers have news for. Any thread.
+  /// Wakes a sleeping owner because receive workers have news. Any thread.
   void notify_sleeping_owner();
-  /// Takes back a notification that came while nothing blocked.
+  /// Clears a notification that came while no thread blocked.
   void clear_notification();
-  /// Readable when a communicator has news; for another epoll set. Any thread.
+  /// A descriptor for another epoll set, readable when a communicator has news. Any thread.
   int descriptor() const { return epoll_.get(); }
 
  private:
@@ -71,9 +73,10 @@ class EnginePoller {
 
   device::Descriptor epoll_;
   device::Descriptor owner_event_;
-  std::atomic<bool> asleep_{false};  ///< the owner sleeps; kept only where there are workers
+  std::atomic<bool> asleep_{false};  ///< true while the owner sleeps; maintained only if there are
+                                     ///< workers
   std::vector<engine::CommunicatorContext*> contexts_;
-  std::uint32_t rounds_ = 0;  ///< since all were polled
+  std::uint32_t rounds_ = 0;  ///< rounds since all communicators were polled
   bool sendable_watched_ = false;
 };
 

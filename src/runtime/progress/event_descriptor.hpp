@@ -1,4 +1,4 @@
-// Waking a thread that sleeps in epoll: an eventfd, and the time left until a deadline.
+// Helpers to wake a thread that sleeps in epoll: an eventfd, and the time left until a deadline.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -30,7 +30,8 @@ inline void clear_event(int event) {
   (void)!::read(event, &count, sizeof count);
 }
 
-/// For device::wait_events. At most a second: a lost wake-up then costs time and nothing else.
+/// The time until a deadline, for device::wait_events; at most a second, so that a lost wake-up
+/// costs only time.
 inline timespec time_left(Instant deadline) {
   constexpr Nanoseconds kMaxSleep{1'000'000'000};
   const Nanoseconds left = std::clamp(deadline - now(), Nanoseconds(0), kMaxSleep);

@@ -1,4 +1,5 @@
-// An exception as a Status: none crosses the public interface or ends a thread of the library.
+// Turns an exception into a Status: no exception crosses the public interface or ends a thread of
+// the library.
 #pragma once
 
 #include <cxxabi.h>
@@ -10,13 +11,13 @@
 
 namespace tutti::runtime {
 
-/// The exception being handled. Call it from a handler only. The cancellation of a thread is no
-/// exception, and passes.
+/// The Status of the exception being handled. Call it only from a handler. The cancellation of a
+/// thread is no error and is thrown again.
 inline Status status_of_exception() {
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    return Status(Code::resource_exhausted, "out of memory");  // short enough to need no memory
+    return Status(Code::resource_exhausted, "out of memory");  // short enough to need no allocation
   } catch (const std::exception& error) {
     return Status(Code::internal, error.what());
   } catch (const abi::__forced_unwind&) {
@@ -26,7 +27,7 @@ inline Status status_of_exception() {
   }
 }
 
-/// Runs `work`, which returns a Status or a Result; an exception becomes its failure.
+/// Runs `work`, which returns a Status or a Result; an exception becomes a failure of that type.
 template <typename Work>
 auto guarded(Work&& work) -> decltype(work()) {
   try {

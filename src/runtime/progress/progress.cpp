@@ -13,14 +13,15 @@ namespace tutti::runtime {
 
 namespace {
 
-// How long a thread that has handed the engine over waits for the other one to take it.
+// Longest wait of a thread that has handed the engine over for the other thread to take it.
 constexpr std::chrono::milliseconds kHandoverWait{10};
 
 bool is_done(const engine::Completion& completion) {
   return completion.done.load(std::memory_order_acquire);
 }
 
-/// Receive threads also serve blocking collectives, beside which no thread computes.
+/// The priority of receive threads: not real-time, because they also serve blocking collectives,
+/// beside which no thread computes.
 PriorityRequest of_workers(PriorityRequest priority) {
   priority.realtime = false;
   return priority;
@@ -96,7 +97,8 @@ void Progress::acquire() {
   take(lock);
 }
 
-/// Takes the free engine and unlocks. An armed watch sleeps on: the news is this thread's from now.
+/// Takes the free engine and unlocks. An armed watch may sleep on, because this thread now handles
+/// the news.
 void Progress::take(EngineOwnership::Lock& lock) {
   const bool watched = ownership_.state().watch == Watch::armed;
   ownership_.apply(EngineEvent::application_takes);
@@ -107,7 +109,8 @@ void Progress::take(EngineOwnership::Lock& lock) {
 
 void Progress::release() {
   ownership_.set_owned_by_caller(false);
-  // The last messages may be lost, and must be sent again though the application computes.
+  // The time of the next deadline is passed on: the last messages may be lost, and must be sent
+  // again even if the application computes.
   const Instant due = engine_.next_deadline();
   background_.before_application_leaves();
   {
@@ -120,7 +123,7 @@ void Progress::release() {
 
 class Progress::InlineOwner {
  public:
-  /// The calling thread has taken it already.
+  /// The calling thread must have taken the engine already.
   explicit InlineOwner(EngineOwnership& ownership) : ownership_(ownership) {
     ownership_.set_owned_by_caller(true);
   }
@@ -139,8 +142,8 @@ class Progress::InlineOwner {
   EngineOwnership& ownership_;
 };
 
-/// Runs a step that touches a slot exchange and no more of the engine than its collective; false:
-/// the engine is not free.
+/// Runs a step that touches only one slot exchange and its collective; false if the engine is not
+/// free.
 template <typename Step>
 bool Progress::with_inline_engine(engine::CommunicatorContext& context, Step&& step) {
   {
@@ -169,7 +172,7 @@ void Progress::submit(engine::CommunicatorContext& context,
   }
   if (operation) context.operations().submit(std::move(operation));
   if (will_wait) return;
-  // The first data leaves from here, before the background thread has woken. Not where a callback
+  // The first data is sent by this thread, before the progress thread has woken. Not if a callback
   // might run: the caller may hold a lock that the callback takes.
   if (!callbacks_.load(std::memory_order_relaxed)) poll();
   wake();
@@ -184,7 +187,7 @@ void Progress::go_on(engine::CommunicatorContext& context,
 
 // ---- waiting ------------------------------------------------------------------------------------
 
-/// Polls a slot exchange for a moment, as long as nothing else is to be done; returns whether the
+/// Polls a slot exchange for a moment, as long as there is nothing else to do; returns true if the
 /// collective is over.
 bool Progress::spin_inline(const engine::Completion& completion, Instant deadline) {
   const Instant end = std::min(deadline, now() + YieldPolicy::kInlineSpin);
@@ -215,14 +218,16 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
   return true;
 }
 
-/// Takes the engine, or waits for a while where another application thread has it or is about to.
+/// Takes the engine. If another application thread has it or is about to take it, waits for a while
+/// instead.
 Progress::Turn Progress::take_turn(const engine::Completion& completion, Instant deadline) {
   EngineOwnership::Lock lock = ownership_.lock();
   const auto again = [&] { return now() < deadline ? Turn::retry : Turn::expired; };
   if (ownership_.owner() == Owner::background) {
     ownership_.await_release(lock, [this] { engine_.notify_owner(); });
   } else if (ownership_.owner() == Owner::application) {
-    // That thread polls for all communicators, and notifies of completions and of its leaving.
+    // The owner polls for all communicators, and notifies this thread of completions and of its
+    // leaving.
     const auto left = std::max(deadline - now(), Nanoseconds(0));
     ownership_.await_change(lock, std::min(left, EngineOwnership::kMaxWait), [&] {
       return is_done(completion) || ownership_.owner() == Owner::none;
@@ -230,7 +235,7 @@ Progress::Turn Progress::take_turn(const engine::Completion& completion, Instant
     if (ownership_.owner() == Owner::none || is_done(completion)) return Turn::retry;
     return again();
   } else if (ownership_.wanted()) {
-    // This thread has just made way for another one, which has not taken over yet.
+    // This thread has just handed the engine to another one, which has not taken it yet.
     ownership_.await_change(lock, kHandoverWait, [&] {
       return ownership_.owner() != Owner::none || !ownership_.wanted();
     });
@@ -241,8 +246,8 @@ Progress::Turn Progress::take_turn(const engine::Completion& completion, Instant
   return Turn::taken;
 }
 
-/// Polls with the engine taken, until another thread wants it: that thread cannot wait for the end
-/// of this collective, which may never come.
+/// Polls with the engine taken, until another thread wants the engine: that thread must not wait
+/// for the end of this collective, which may never come.
 void Progress::own_until(const engine::Completion& completion, Instant deadline) {
   const EngineOwner owner(*this, std::adopt_lock);
   Instant idle_since = now();

@@ -1,9 +1,9 @@
-// One engine and the threads that share it (progress in docs/glossary.md).
+// One engine and the threads that share it (docs/glossary.md, "The engine and its threads").
 //
 // One thread at a time owns the engine and polls it (EngineOwnership). An application thread that
-// waits for a request owns it itself: on a busy host nothing is faster than the thread that needs
-// the result. The background thread owns it while the application computes. No thread spins for
-// longer than a few scheduling quanta (YieldPolicy).
+// waits for a request owns the engine itself: on a busy host nothing is faster than the thread that
+// needs the result. The progress thread (BackgroundThread) owns it while the application computes.
+// No thread spins for longer than a few scheduling quanta (YieldPolicy).
 #pragma once
 
 #include <atomic>
@@ -27,11 +27,12 @@
 namespace tutti::runtime {
 
 /// Serves any number of communicators. Thread-safe. An exception in a step of a communicator fails
-/// that communicator; no exception leaves the engine owned.
+/// that communicator, and no exception leaves the engine owned.
 class Progress {
  public:
-  /// `priority`: of its own threads; the background thread asks for it with the first nonblocking
-  /// collective, or at once where it is demanded. `trace`: written when the engine ends; null: none.
+  /// `priority` is that of the library's own threads: the progress thread asks for it with the
+  /// first nonblocking collective, or at once if the user demands it. `trace` is written when the
+  /// engine ends; null: no trace.
   static Result<std::shared_ptr<Progress>> create(const CoreTimes& times,
                                                   const PriorityRequest& priority = {},
                                                   std::unique_ptr<RankTrace> trace = nullptr);
@@ -39,33 +40,34 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Null where nothing is traced.
+  /// The trace of this rank; null if it is not traced.
   RankTrace* trace() { return trace_.get(); }
 
-  /// Serves a communicator from now on, until `remove`; it outlives that. `receive_workers`: threads
-  /// that receive for it; 0: the owner of the engine receives.
+  /// Serves a communicator from now on; the communicator must live until `remove`.
+  /// `receive_workers` is the number of threads that receive for it; 0: the owner of the engine
+  /// receives.
   Status add(engine::CommunicatorContext& context, std::uint32_t receive_workers);
   void remove(engine::CommunicatorContext& context);
 
-  /// Starts an operation. `will_wait`: the caller waits at once, and the background thread need not
-  /// wake.
+  /// Starts an operation. `will_wait` says that the caller waits at once, so that the progress
+  /// thread need not wake.
   void submit(engine::CommunicatorContext& context, std::unique_ptr<engine::Operation> operation,
               bool will_wait);
-  /// Starts an operation from a completion callback: a slot exchange begins within this call.
+  /// Starts an operation from a completion callback; a slot exchange begins within this call.
   void go_on(engine::CommunicatorContext& context, std::unique_ptr<engine::Operation> operation);
-  /// Has the background thread make progress, for an application that does not.
+  /// Wakes the progress thread to make progress, because the application does not.
   void wake() { background_.wake(); }
   /// Makes progress, or waits for the thread that does, until the completion is done or the
-  /// deadline has passed; returns whether it is done.
+  /// deadline has passed; returns true if it is done.
   bool wait(const engine::Completion& completion, Instant deadline);
-  /// One round, if the engine is free.
+  /// Polls once, if the engine is free.
   void poll();
-  /// From now on completions may run the application's code.
+  /// Declares that from now on completions may run the application's code.
   void expect_callbacks() { callbacks_.store(true, std::memory_order_relaxed); }
-  /// Calls an application's callback, from within a completion. Runs at normal priority; what the
-  /// callback throws is logged.
+  /// Calls an application's callback from within a completion, at normal priority. An exception of
+  /// the callback is logged.
   void call_application(const std::function<void(const Status&)>& callback, const Status& status);
-  /// Whether the calling thread owns the engine: true within a completion callback.
+  /// True if the calling thread owns the engine, as within a completion callback.
   bool caller_owns_engine() const { return ownership_.owned_by_caller(); }
   /// Runs `work` while no other thread owns the engine.
   template <typename Work>
@@ -76,11 +78,11 @@ class Progress {
   }
 
  private:
-  /// Holds the engine for an application thread.
+  /// Holds the engine for an application thread during its own lifetime.
   class EngineOwner {
    public:
     explicit EngineOwner(Progress& progress) : progress_(progress) { progress_.acquire(); }
-    /// The calling thread has taken it already.
+    /// The calling thread must have taken the engine already.
     EngineOwner(Progress& progress, std::adopt_lock_t) : progress_(progress) {}
     ~EngineOwner() { progress_.release(); }
     EngineOwner(const EngineOwner&) = delete;
@@ -89,7 +91,7 @@ class Progress {
    private:
     Progress& progress_;
   };
-  /// The same for an inline step, beside the background thread's watch.
+  /// Holds the engine for an inline step, which leaves the progress thread's watch as it is.
   class InlineOwner;
   enum class Turn : std::uint8_t { taken, retry, expired };
 
@@ -113,7 +115,7 @@ class Progress {
   EngineOwnership ownership_;
   YieldPolicy yields_;
   std::atomic<bool> callbacks_{false};
-  ReceiveThreads receive_threads_;  ///< used by the owner of the engine
+  ReceiveThreads receive_threads_;  ///< threads of the receive workers; for the owner of the engine
   BackgroundThread background_;
 };
 

@@ -7,15 +7,15 @@
 
 namespace tutti::runtime {
 
-/// A share of the time, saved up to a limit. Once it is spent, real time is off until half of the
-/// limit is saved again. Used by one thread.
+/// A budget of real-time priority: a share of the time, saved up to a limit. Once it is spent,
+/// real-time priority is off until half of the limit is saved again. Used by one thread.
 class RealtimeBudget {
  public:
-  /// `share`: of the time, 0 to 1. `most`: the limit.
+  /// `share` is the share of the time, 0 to 1; `most` is the limit of what is saved.
   RealtimeBudget(double share, Nanoseconds most) : share_(share), most_(most), left_(most) {}
 
-  /// The thread has worked, or slept, since the last call; returns whether it may run in real time
-  /// from now on. The first call starts the clock.
+  /// Notes that the thread has worked, or slept, since the last call; returns true if it may have
+  /// real-time priority from now on. The first call starts the clock.
   bool pass(Instant now, bool worked) {
     const Nanoseconds passed = seen_ == kNever ? Nanoseconds(0) : now - seen_;
     seen_ = now;

@@ -17,7 +17,7 @@ namespace tutti::runtime {
 
 namespace {
 
-// Sleeping is bounded: a lost wake-up costs time and nothing else.
+// Longest sleep, so that a lost wake-up costs only time.
 constexpr Nanoseconds kSleepMax{1'000'000'000};
 
 }  // namespace
@@ -91,7 +91,7 @@ void ReceiveThread::apply(std::unique_lock<std::mutex>& lock) {
   applied_.wait(lock, [this] { return current_; });
 }
 
-/// False: the thread is to end.
+/// Takes over the wanted set of workers; false if the thread must end.
 bool ReceiveThread::take_changes() {
   const std::lock_guard lock(mutex_);
   changed_.store(false, std::memory_order_seq_cst);
@@ -112,7 +112,7 @@ bool ReceiveThread::poll_contained(engine::ReceiveWorker& worker, Instant at) {
 }
 
 void ReceiveThread::run() {
-  // The background thread reports a refusal.
+  // The progress thread reports a refusal.
   (void)guarded([this] { return apply_priority(priority_request_); });
   observe::BusyTrace busy(log_, observe::TraceKind::receive_worker,
                           log_ == nullptr ? "" : log_->name().c_str());
@@ -128,7 +128,7 @@ void ReceiveThread::run() {
 }
 
 void ReceiveThread::wait() {
-  // Set before looking: a thread that has news after the look then wakes this one.
+  // The flag is set before the check for changes, so a thread with a later change wakes this one.
   asleep_.store(true, std::memory_order_seq_cst);
   bool due = changed_.load(std::memory_order_seq_cst);
   Instant deadline = kNever;

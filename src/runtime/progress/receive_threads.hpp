@@ -1,4 +1,4 @@
-// The threads of the receive workers [Khalilov24]: each polls its workers, of any number of
+// The threads of the receive workers ([Khalilov24] 4.3): each polls its workers, of any number of
 // communicators, batch by batch, and sleeps on their sockets when nothing arrives.
 #pragma once
 
@@ -20,16 +20,17 @@ namespace tutti::runtime {
 
 class ReceiveThread {
  public:
-  /// `log`: of its spans, outlives it; null: none.
+  /// Creates a thread. `log` receives its spans and must outlive it; null: no trace.
   static Result<std::unique_ptr<ReceiveThread>> create(observe::TraceLog* log,
                                                        const PriorityRequest& precedence);
   ~ReceiveThread();
   ReceiveThread(const ReceiveThread&) = delete;
   ReceiveThread& operator=(const ReceiveThread&) = delete;
 
-  /// Polls a worker from now on.
+  /// Makes the thread poll a worker from now on.
   Status attach(engine::ReceiveWorker& worker);
-  /// Returns once the worker is no longer polled; no effect for another worker.
+  /// Returns once the worker is no longer polled. No effect for a worker that this thread does not
+  /// poll.
   void detach(engine::ReceiveWorker& worker);
 
  private:
@@ -40,7 +41,7 @@ class ReceiveThread {
   bool take_changes();
   static bool poll_contained(engine::ReceiveWorker& worker, Instant at);
   void wait();
-  /// Wakes the thread if it sleeps. Any thread.
+  /// Wakes the thread if it sleeps. Any thread may call it.
   void rouse();
   void notify_owner();
   /// Waits until the thread has taken over `wanted_`.
@@ -53,33 +54,34 @@ class ReceiveThread {
   std::atomic<bool> asleep_{false};
   std::atomic<bool> changed_{false};
 
-  std::mutex mutex_;  ///< guards the next four, and changes of `workers_`
+  std::mutex mutex_;  ///< guards the next four members, and changes of `workers_`
   std::condition_variable applied_;
-  std::vector<engine::ReceiveWorker*> wanted_;  ///< the next `workers_`
-  bool current_ = true;                         ///< `workers_` is as wanted
+  std::vector<engine::ReceiveWorker*> wanted_;  ///< the next value of `workers_`
+  bool current_ = true;                         ///< true: `workers_` equals `wanted_`
   bool stop_ = false;
 
-  std::vector<engine::ReceiveWorker*> workers_;  ///< changed by the thread only
+  std::vector<engine::ReceiveWorker*>
+      workers_;  ///< workers being polled; changed by the thread only
   std::thread thread_;
 };
 
-/// Used by one thread at a time.
+/// All receive threads of an engine. Used by one thread at a time.
 class ReceiveThreads {
  public:
-  /// `trace` null: none; outlives it.
+  /// `trace` must outlive this object; null: no trace.
   ReceiveThreads(RankTrace* trace, const PriorityRequest& precedence)
       : trace_(trace), priority_request_(precedence) {}
 
-  /// Assigns a team's workers to as many threads, starting missing ones.
+  /// Assigns a team's workers to as many threads, and starts missing threads.
   Status attach(engine::ReceiveTeam& team);
-  /// Returns when no thread polls any of the team's workers.
+  /// Returns once no thread polls any of the team's workers.
   void detach(engine::ReceiveTeam& team);
 
  private:
   RankTrace* trace_;
   PriorityRequest priority_request_;
   std::vector<std::unique_ptr<ReceiveThread>> threads_;
-  std::size_t next_ = 0;  ///< thread of the next team's first worker, round robin
+  std::size_t next_ = 0;  ///< thread of the next team's first worker, in round-robin order
 };
 
 }  // namespace tutti::runtime

@@ -24,26 +24,27 @@ namespace {
 constexpr const char* kNiceVariable = "TUTTI_PROGRESS_NICE";
 constexpr int kFirstNice = -20;
 constexpr int kLastNice = 19;
-// Lower nice values hide no more of a collective behind computing (docs/decisions/017).
+// Default nice value; lower ones hide no more of a collective behind computing
+// (docs/decisions/017).
 constexpr int kDefaultNice = -10;
 
-/// The kernel's struct sched_attr as of its first version; C libraries did not declare it for long.
+/// The kernel's struct sched_attr in its first version, which C libraries long did not declare.
 struct SchedulingAttributes {
   std::uint32_t size = 48;
   std::uint32_t policy = SCHED_OTHER;
   std::uint64_t flags = 0;
   std::int32_t nice = 0;
   std::uint32_t priority = 0;
-  std::uint64_t runtime_ns = 0;  ///< of SCHED_OTHER: the length of a slice
+  std::uint64_t runtime_ns = 0;  ///< for SCHED_OTHER: length of a time slice
   std::uint64_t deadline_ns = 0;
   std::uint64_t period_ns = 0;
 };
 
-constexpr std::uint64_t kShortestSliceNs = 100'000;  // the kernel takes none that is shorter
-// A thread that a completion callback starts belongs to the application.
-constexpr std::uint64_t kNotForChildren = 1;  // SCHED_FLAG_RESET_ON_FORK
+constexpr std::uint64_t kShortestSliceNs = 100'000;  // the kernel takes no shorter slice
+// Not inherited, because a thread that a completion callback starts belongs to the application.
+constexpr std::uint64_t kNotForChildren = 1;  // the kernel's SCHED_FLAG_RESET_ON_FORK
 
-/// 0, or the errno of the refusal.
+/// Asks the kernel for these attributes; returns 0, or the errno of the refusal.
 int ask_for(const SchedulingAttributes& wanted) {
   return ::syscall(SYS_sched_setattr, 0, &wanted, 0) == 0 ? 0 : errno;
 }
@@ -58,7 +59,8 @@ SchedulingAttributes round_robin() {
           .priority = static_cast<std::uint32_t>(::sched_get_priority_min(SCHED_RR))};
 }
 
-/// Once per process: a library's thread of real-time priority is a surprise.
+/// Logs once per process that threads run at real-time priority, which users do not expect of a
+/// library.
 void announce_realtime() {
   static std::atomic_flag announced;
   if (announced.test_and_set()) return;
@@ -68,7 +70,10 @@ void announce_realtime() {
                   kNiceVariable));
 }
 
-int own_nice() { return ::getpriority(PRIO_PROCESS, 0); }  // Linux: the calling thread's
+int own_nice() {
+  return ::getpriority(PRIO_PROCESS, 0);
+}  // on Linux, the value of the calling
+   // thread
 
 }  // namespace
 
@@ -93,7 +98,8 @@ Result<GrantedPriority> apply_priority(const PriorityRequest& precedence) {
   const int inherited = own_nice();
   const int policy = ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
   if (policy != SCHED_OTHER)
-    return GrantedPriority{.nice = inherited};  // the application chose that policy
+    return GrantedPriority{.nice = inherited};  // another policy is the application's choice and
+                                                // stays
   const int wanted = precedence.nice.value_or(inherited);
   if (const int refused = ask_for(fair(wanted)); refused != 0) {
     if (precedence.demanded) {

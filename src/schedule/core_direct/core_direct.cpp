@@ -13,7 +13,7 @@ namespace tutti::schedule {
 
 namespace {
 
-/// The queue entries that a task of the original list became.
+/// The queue entries that replace one task of the original list.
 struct Place {
   QueueIndex queue = kNoIndex;
   std::uint32_t last_entry = 0;  ///< one past the task's last entry in the queue
@@ -39,7 +39,7 @@ class Lowering {
   }
 
  private:
-  /// The queues of one direction of a connection.
+  /// The queues of one direction of a connection: for data and for CTS messages.
   struct Ends {
     QueueIndex data = kNoIndex;
     QueueIndex cts = kNoIndex;
@@ -75,14 +75,14 @@ class Lowering {
   Builder out_;
   std::vector<Place> places_;
   std::vector<Queue> queues_;           ///< in the order added; index 0 is the builder's free queue
-  std::vector<std::uint32_t> entries_;  ///< by queue: entries added
+  std::vector<std::uint32_t> entries_;  ///< by queue: number of entries added
   std::vector<std::uint32_t> rounds_;   ///< by queue: round of the last entry
   std::vector<std::uint32_t> awaited_;  ///< by queue: completions waited for so far
   std::vector<std::uint32_t> released_;  ///< by queue: entries released so far
-  std::vector<bool> early_;  ///< by task: whether the host can carry it out before any message
+  std::vector<bool> early_;  ///< by task: true if the host can carry it out before any message
   std::map<Rank, Ends> to_;
   std::map<Rank, Ends> from_peer_;
-  /// By send: CTS entries up to and including its own.
+  /// By send task: number of CTS messages up to and including its own.
   std::map<TaskIndex, std::uint32_t> cts_awaited_;
   QueueIndex management_ = 0;
   QueueIndex prologue_ = kNoIndex;
@@ -113,7 +113,7 @@ Status Lowering::check() const {
   return {};
 }
 
-/// The host can carry out a copy before any message if all its dependencies are such copies.
+/// A copy can run on the host before any message if all its dependencies are such copies.
 bool Lowering::is_unexpected(TaskIndex t) const {
   const TaskKind kind = from_.tasks()[t].kind;
   if (kind != TaskKind::copy && kind != TaskKind::reduce) return false;
@@ -130,7 +130,7 @@ QueueIndex Lowering::add_queue(QueueKind kind, Channel channel, bool held, Rank 
 }
 
 void Lowering::make_queues() {
-  queues_.push_back(Queue());  // the builder's free queue, unused
+  queues_.push_back(Queue());  // stands for the builder's free queue, which a lowering leaves empty
   early_.resize(from_.tasks().size());
   std::map<Rank, bool> receives_held;
   for (TaskIndex t = 0; t < from_.tasks().size(); ++t) {
@@ -222,7 +222,8 @@ void Lowering::post(TaskIndex t) {
   places_[t] = {queue, add(task, queue)};
 }
 
-/// By round, receives before sends: a peer may wait for our CTS before it sends its own.
+/// Sorts tasks by round, receives before sends, because a peer may wait for our CTS before it sends
+/// its own.
 std::vector<TaskIndex> Lowering::in_order_of_release() const {
   std::vector<TaskIndex> order(from_.tasks().size());
   std::iota(order.begin(), order.end(), 0u);
@@ -235,7 +236,7 @@ std::vector<TaskIndex> Lowering::in_order_of_release() const {
   return order;
 }
 
-/// Releases the leading receives without dependencies of each held queue.
+/// Releases, in each held queue, the receives at its head that have no dependencies.
 void Lowering::release_first_receives() {
   std::map<QueueIndex, bool> stopped;
   for (TaskIndex t = 0; t < from_.tasks().size(); ++t) {

@@ -1,15 +1,15 @@
-// Lowers a schedule for a network interface with wait and enable [Inozemtsev12] 3, 4.1. All sends
+// Lowers a schedule for a network interface with wait and enable ([Inozemtsev12] 3, 4.1). All sends
 // and receives are posted at once and held; one management queue releases them round by round, and
-// the host sees only the completion of its last wait.
+// the host sees only the completion of the last wait.
 //
 // Each destination has a send queue and each source a receive queue, each with its own completion
 // queue, because a wait counts completions and cannot identify messages. Receives without
 // dependencies are not held. Copies and reductions that precede every message are in a host queue
-// that runs at once; the others, such as Bruck's rotation, are in one that the management queue
-// releases.
+// that runs at once; the others, such as Bruck's rotation, are in a host queue that the management
+// queue releases.
 //
-// Rendezvous adds a CTS from receiver to sender for each message, on its own pair of queues; the
-// sender's management queue waits for the CTS before it releases the send.
+// Rendezvous adds a CTS from receiver to sender for each message, on a pair of queues of its own;
+// the sender's management queue waits for the CTS before it releases the send.
 #pragma once
 
 #include <span>
@@ -22,13 +22,14 @@ namespace tutti::schedule {
 
 struct CoreDirectOptions {
   Transfer transfer = Transfer::eager;
-  /// Eager buffers hold one block: a message of n blocks is n sends and n receives ([Inozemtsev12]
-  /// table I).
+  /// True if an eager buffer holds one block, so that a message of n blocks becomes n sends and n
+  /// receives ([Inozemtsev12] table I).
   bool buffer_per_block = true;
 };
 
-/// The management-queue form of a schedule. Errors (unsupported): a task other than send, recv,
-/// signal, copy and reduce; messages to one rank whose slots do not ascend in list order.
+/// Returns the management-queue form of a schedule. Fails with unsupported for a task other than
+/// send, recv, signal, copy and reduce, and if messages to one rank are not listed by ascending
+/// slot.
 Result<Schedule> lower_to_core_direct(const Schedule& schedule,
                                       const CoreDirectOptions& options = {});
 

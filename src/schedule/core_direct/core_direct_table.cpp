@@ -13,7 +13,7 @@ namespace tutti::schedule {
 
 namespace {
 
-/// The lines of one rank in each round.
+/// The printed lines of one rank, by round.
 class Column {
  public:
   Column(const Schedule& schedule, bool all_tasks) : schedule_(schedule), all_(all_tasks) {
@@ -44,7 +44,8 @@ class Column {
   }
 
  private:
-  /// Order within a round: received CTS, sent CTS, waits for CTS, receives, sends, other waits.
+  /// One printed line. `order` sorts a round: received CTS, sent CTS, waits for CTS, receives,
+  /// sends, other waits.
   struct Line {
     int order;
     std::string text;

@@ -35,20 +35,22 @@ namespace tutti::schedule {
 
 /// The result of a validation.
 struct Validation {
-  /// Empty if all is proved; otherwise the findings of the first phase that failed.
+  /// The findings of the first phase that failed; empty if all is proved.
   std::vector<Finding> findings;
-  /// Rounds that the schedules count: the highest round of a message, plus one.
+  /// Number of rounds: the highest round of a message, plus one.
   std::uint32_t rounds = 0;
-  /// Longest chain of messages that follow from each other, without CTS messages. It is shorter
-  /// than `rounds` if the last round forwards nothing of the one before (Bruck, P not a power).
+  /// Number of messages in the longest chain of messages that follow from each other, CTS messages
+  /// excluded. It is less than `rounds` if the last round forwards nothing of the round before
+  /// (Bruck, if P is not a power).
   std::uint32_t longest_chain = 0;
-  /// Reductions: whether the result is the fold in rank order, for operators that do not commute.
+  /// For reductions: true if the result is the fold in rank order, as operators that do not commute
+  /// need.
   bool rank_ordered = false;
-  /// Reductions: whether all ranks associate alike and so end with the same bits.
+  /// For reductions: true if all ranks associate in the same way and so end with the same bits.
   bool same_association = false;
 
   bool ok() const { return findings.empty(); }
-  /// The first finding as an error, or ok.
+  /// The first finding as an error; ok if there is none.
   Status status() const;
 };
 

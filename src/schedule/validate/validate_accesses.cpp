@@ -56,7 +56,7 @@ class AccessCheck {
       if (writes_target(task.kind) || writes_remote)
         list(writes_remote ? index(task.peer) : me, task.target, t, true);
     }
-    // By cell, then by issue; the stable sort lets list order break ties.
+    // Sort by cell, then by issue; the stable sort lets the order of the list break ties.
     std::stable_sort(uses_.begin(), uses_.end(), [&](const Use& a, const Use& b) {
       return a.cell != b.cell ? a.cell < b.cell : position(a.task) < position(b.task);
     });
@@ -78,8 +78,8 @@ class AccessCheck {
 
   std::uint32_t position(GlobalTask task) const { return graph_.position(graph_.issued(task)); }
 
-  /// Each use must follow the last write, and a write also every read since then. Because a use
-  /// lasts from issue to completion, this orders all other pairs.
+  /// Each use must follow the last write, and a write also every read since that write. Because a
+  /// use lasts from issue to completion, this orders all other pairs.
   void check_cell(std::span<const Use> uses) {
     std::size_t last_write = uses.size();
     std::size_t since = 0;
@@ -104,7 +104,8 @@ class AccessCheck {
     unsettled_.push_back({earlier, later});
   }
 
-  /// Messages may order accesses that a rank's own tasks leave unordered.
+  /// Checks pairs that a rank's own tasks leave unordered: messages through other ranks may order
+  /// them.
   void check_over_all_ranks() {
     if (unsettled_.empty()) return;
     std::vector<std::pair<Event, Event>> pairs;
@@ -128,7 +129,7 @@ class AccessCheck {
     const auto verb = [](const Use& use) { return use.writes ? "writes" : "reads"; };
     findings_.add(
         Fault::race, conflict.later.task,
-        fmt::format("{} {}, which {} {}, and nothing orders the two: make it wait for task "
+        fmt::format("{} {}, which {} {}, without an order between the two: make it wait for task "
                     "{} of rank {}",
                     verb(conflict.later),
                     cells_.name(cells_.rank_of_cell(conflict.later.cell), conflict.later.cell),
@@ -146,7 +147,8 @@ class AccessCheck {
   std::vector<std::pair<GlobalTask, GlobalTask>> reported_;
 };
 
-/// One-sided accesses and multicasts: the peer must have begun and must not have ended.
+/// Checks that a one-sided access or multicast comes after the begin and before the end of the
+/// peer's call.
 void check_times(const AllRanks& all, const EventGraph& graph, const Matching& matching,
                  const ValidateOptions& options, Findings& findings) {
   std::vector<std::pair<Event, Event>> pairs;

@@ -73,7 +73,8 @@ class MessageMatch {
     }
   }
 
-  /// Messages without a receiver come first: if a peer is wrong, it is the sender's.
+  /// Reports messages without a receiver first: if a task names the wrong peer, that task is the
+  /// sender.
   void pair() {
     std::vector<const End*> unmatched;
     auto receiver = receivers_.begin();
@@ -157,7 +158,7 @@ class MessageMatch {
   std::vector<Delivery> deliveries_;
 };
 
-/// The collects of one rank and group, by the cells that they cover.
+/// The collects of one rank and group, found by the cells that they cover.
 class CollectMap {
  public:
   CollectMap(const AllRanks& all, const Grid& grid, std::uint32_t rank, std::uint16_t group,
@@ -177,7 +178,8 @@ class CollectMap {
 
   bool member() const { return member_; }
 
-  /// Records that `sender` multicasts into these cells, and lists the collects that receive it.
+  /// Records that `sender` multicasts into these cells, and appends the collects that receive it to
+  /// `out`.
   void deliver(GlobalTask sender, std::vector<Delivery>& out, Findings& findings) {
     for_each_cell(all_.task(sender).target, [&](std::size_t cell) {
       if (cell_of_collect_[cell] == kNoTask) {

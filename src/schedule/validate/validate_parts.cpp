@@ -26,7 +26,7 @@ void Findings::add_at(Fault fault, std::uint32_t rank, const std::string& text) 
 }
 
 Grid::Grid(const AllRanks& all) : borders_{{0, 1}, {1, 1}} {
-  Segment last;  // neighbouring tasks often have the same parts
+  Segment last;  // parts of the previous task, which often recur
   for (GlobalTask t = 0; t < all.task_count(); ++t) {
     for (const Segment* segment : {&all.task(t).source, &all.task(t).target}) {
       if (segment->whole_blocks() || (segment->parts == last.parts && *segment == last)) continue;

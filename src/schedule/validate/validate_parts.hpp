@@ -1,4 +1,4 @@
-// Shared by the phases of the validator: the numbering of tasks over all ranks, the grid of cells,
+// Shared parts of the validator's phases: the numbering of tasks over all ranks, the grid of cells,
 // the list of findings.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace tutti::schedule {
 
-/// A task of any rank, as one number.
+/// The number of a task among the tasks of all ranks.
 using GlobalTask = std::uint32_t;
 
 /// The schedules under validation, with their tasks numbered consecutively.
@@ -58,14 +58,14 @@ class Findings {
   std::size_t most_;
 };
 
-/// All borders that segments have within a block. Two neighbouring borders bound a cell, which is
-/// always read and written as a whole.
+/// The grid of all borders that slices have within a block. Two neighbouring borders bound a cell,
+/// which is always read and written as a whole.
 class Grid {
  public:
   explicit Grid(const AllRanks& all);
 
   std::uint32_t cells() const { return static_cast<std::uint32_t>(borders_.size()) - 1; }
-  /// The cells [first, last) that a segment covers in each of its blocks.
+  /// The cells [first, last) that a slice covers in each of its blocks.
   Range cells_of(const Segment& segment) const;
 
  private:
@@ -78,19 +78,20 @@ class Grid {
 struct Delivery {
   GlobalTask sender = 0;
   GlobalTask receiver = 0;
-  std::uint32_t key = 0;  ///< wait_keys: index of the key
+  std::uint32_t key = 0;  ///< index of the key in a wait_keys; 0 for other receivers
 };
 
-/// The matching of all messages and multicasts.
+/// All messages and multicasts, with senders and receivers matched.
 struct Matching {
   std::vector<Delivery> messages;    ///< sorted by receiver, then key
   std::vector<Delivery> multicasts;  ///< one entry for each multicast and collect that it reaches
-  std::vector<std::uint32_t> first_message;  ///< by receiver; task_count() + 1 entries
+  std::vector<std::uint32_t> first_message;  ///< index of the first message of each receiver;
+                                             ///< task_count() + 1 entries
 };
 
-/// Phase 1: places, queues and purpose of each schedule.
+/// Phase 1 checks places, queues and purpose of each schedule.
 void check_programs(const AllRanks& all, const ValidateOptions& options, Findings& findings);
-/// Phase 2: messages and multicasts over all ranks.
+/// Phase 2 matches messages and multicasts over all ranks.
 Matching match(const AllRanks& all, const Grid& grid, Findings& findings);
 
 }  // namespace tutti::schedule

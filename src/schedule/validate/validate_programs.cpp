@@ -10,12 +10,13 @@ namespace tutti::schedule {
 
 namespace {
 
-/// Whether entries run one after the other, so that waits and enables have an order.
+/// True if the entries of a queue run one after the other, so that its waits and enables have an
+/// order.
 bool sequential(const Queue& queue) {
   return queue.kind == QueueKind::management || queue.kind == QueueKind::host;
 }
 
-/// Whether two purposes differ in nothing but the rank.
+/// True if two purposes differ in nothing but the rank.
 bool belong_together(const Purpose& a, const Purpose& b) {
   return a.collective == b.collective && a.algorithm == b.algorithm && a.ranks == b.ranks &&
          a.root == b.root && a.parameters == b.parameters;
@@ -56,7 +57,7 @@ class ProgramCheck {
     }
   }
 
-  /// The schedule of the rank whose memory contains a place; null if the peer is invalid.
+  /// The schedule of the rank whose memory contains a task's place; null if the peer is invalid.
   const Schedule* owner(const Task& task, bool remote) const {
     if (!remote) return &schedule_;
     return index(task.peer) < all_.ranks() ? &all_.at(index(task.peer)) : nullptr;
@@ -116,8 +117,8 @@ class ProgramCheck {
       wrong(Fault::queue, t, "counts entries but its queue is unordered: use a management queue");
   }
 
-  /// Enables release exactly the entries of their queue, waits count at most the completions that
-  /// are reported, and each object is counted from one queue.
+  /// Checks that enables release exactly the entries of their queue, that waits count at most the
+  /// completions that are reported, and that each object is counted from one queue only.
   void check_counts() {
     std::size_t objects = schedule_.queues().size();
     for (const Task& task : schedule_.tasks())
@@ -176,7 +177,7 @@ class ProgramCheck {
 
 namespace {
 
-/// Cells are numbered with 32 bits, and the validator keeps some bytes for each.
+/// Limits the validator's memory: it keeps some bytes for each cell and numbers cells with 32 bits.
 constexpr std::uint64_t kMaxBlocks = std::uint64_t{1} << 26;
 
 void check_size(const AllRanks& all, Findings& findings) {

@@ -11,9 +11,9 @@ namespace tutti::schedule {
 
 namespace {
 
-/// The content that a collective promises for one block of a rank's receive buffer.
+/// The content that the collective promises for one block of a rank's receive buffer.
 struct Promise {
-  bool folded = false;  ///< every rank's contribution to `block`, once each
+  bool folded = false;  ///< true: the fold of every rank's contribution to `block`, each once
   std::uint32_t source = 0;
   std::uint32_t block = 0;
 };
@@ -66,7 +66,7 @@ class ValueRun {
     varying_ = varying;
     give_contributions();
     for (std::uint32_t r = 0; r < all_.ranks() && varying; ++r) note_promises(r);
-    // A task issued when its rank begins has no issue event in the order, but it reads nothing.
+    // The order lacks tasks that are issued when their rank begins, but these tasks read nothing.
     for (Event event : graph_.order()) {
       if (findings_.full()) return;
       if (event >= 2 * all_.task_count()) continue;
@@ -78,7 +78,7 @@ class ValueRun {
   void compare_with_promise(Validation& validation) {
     validation.rank_ordered = reduces(all_.at(0).purpose().collective);
     validation.same_association = validation.rank_ordered;
-    // Values of a fold at all ranks, by block and cell.
+    // By block and cell: the value of the fold, which must be equal at all ranks.
     std::vector<ValueId> association;
     for (std::uint32_t r = 0; r < all_.ranks(); ++r) {
       const Schedule& schedule = all_.at(r);
@@ -194,7 +194,7 @@ class ValueRun {
     if (!varying_ || promised_[cell] == kUnwritten || promised_[cell] == value) return;
     findings_.add(
         Fault::result, t,
-        fmt::format("puts {} in the place of {}, and the two may differ in size: put it at "
+        fmt::format("puts {} in the place of {}, but the two may differ in size: put it at "
                     "its own place",
                     values_.name(value), values_.name(promised_[cell])));
   }
@@ -278,14 +278,15 @@ class ValueRun {
   const Matching& matching_;
   Findings& findings_;
   Values values_;
-  std::vector<ValueId> held_;                   ///< by cell
+  std::vector<ValueId> held_;                   ///< by cell: value that the cell holds
   std::vector<GlobalTask> writer_;              ///< by cell: the task that wrote it last
-  std::vector<ValueId> promised_;               ///< by cell; only if sizes vary
+  std::vector<ValueId> promised_;               ///< by cell: value that the cell must have in the
+                                                ///< end; only if sizes vary
   std::vector<std::vector<ValueId>> captured_;  ///< by task: the values that it sent
   bool varying_ = false;
 };
 
-/// A barrier promises that no rank ends before every rank has begun.
+/// Checks the promise of a barrier: no rank ends before every rank has begun.
 void check_barrier(const AllRanks& all, const EventGraph& graph, Findings& findings) {
   std::vector<std::pair<Event, Event>> pairs;
   for (std::uint32_t from = 0; from < all.ranks(); ++from) {

@@ -1,5 +1,5 @@
 // The symbolic content of a cell: a rank's block, or a fold of several ranks' contributions to one
-// block. Equal values have equal ids, so comparing values compares integers.
+// block. Equal values have equal ids, so that values can be compared as integers.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,27 @@ inline constexpr ValueId kUnwritten = 0;
 
 class Values {
  public:
-  /// `blocks`: the number of blocks that each rank contributes.
+  /// `blocks` is the number of blocks that each rank contributes.
   Values(std::uint32_t ranks, std::uint32_t blocks);
 
   /// The value of block `block` of the contribution of rank `source`.
   ValueId original(std::uint32_t source, std::uint32_t block) const {
     return 1 + source * blocks_ + block;
   }
-  /// `left op right`. Errors: different blocks, a contribution that both have, unwritten bytes.
+  /// The value `left op right`. Fails for different blocks, for a contribution that both have, and
+  /// for unwritten bytes.
   Result<ValueId> combine(ValueId left, ValueId right);
 
-  /// Whether the value holds every rank's contribution to `block`.
+  /// True if the value holds every rank's contribution to `block`.
   bool complete(ValueId value, std::uint32_t block) const;
-  /// Whether it is the fold in rank order, with any association.
+  /// True if the value is a fold in rank order, with any association.
   bool rank_ordered(ValueId value) const;
-  /// "rank 3's block 0", "the fold of ranks 0, 2 and 5 of block 1", "nothing".
+  /// The value in words: "rank 3's block 0", "the fold of ranks 0, 2 and 5 of block 1", "nothing".
   std::string name(ValueId value) const;
 
  private:
-  /// Contributions to one block, and whether they are folded as ranks [first, last) in order.
+  /// A fold of contributions to one block, and whether these are folded as ranks [first, last) in
+  /// order.
   struct Fold {
     std::uint32_t block;
     bool ordered;

@@ -1,14 +1,16 @@
-// Reduce and Allreduce by vector halving and distance doubling [Xu25] 1.2.
+// Reduce and Allreduce by vector halving and distance doubling ([Xu25] 1.2).
 //
 // In step t a rank exchanges half of its data with the rank whose number differs in bit t and folds
 // the half that it keeps, so after log2 steps each rank owns one block of the result. Distances
 // double, so operands meet in rank order. Allreduce returns along the same path; Reduce gathers the
 // blocks along the binomial tree towards the root. If P is not a power of two, the first 2 (P -
-// 2^q) ranks form pairs: the lower one gives its vector to the upper one and waits for the result.
+// 2^q) ranks form pairs: the lower rank of a pair gives its vector to the upper one and waits for
+// the result.
 //
 // Ranks of a Reduce could run ahead of the root and reuse keys of waiting packets. The root
-// therefore ends the call with triggers down the same tree, on which a pulse's credit waits. An
-// Allreduce needs none, because no rank has the result before every rank has contributed.
+// therefore ends the call with triggers down the same tree; the credit of a pulse returns only
+// after them. An Allreduce needs no such triggers, because no rank has the result before every rank
+// has contributed.
 #include <bit>
 
 #include "base/error.hpp"
@@ -19,7 +21,7 @@ namespace {
 
 constexpr std::uint32_t kFoldStep = 0;
 
-/// A run of elements within the segment.
+/// A run of elements of the segment that is reduced.
 struct Elements {
   std::uint32_t first = 0;
   std::uint32_t last = 0;
@@ -57,10 +59,10 @@ class Halving {
 
  private:
   bool is_reduce() const { return call_.kind == CollectiveKind::reduce; }
-  /// Whether a rank contributes through the next rank only.
+  /// True if a rank contributes only through the next rank.
   bool gives_to_neighbour(std::uint32_t rank) const { return rank < 2 * surplus_ && rank % 2 == 0; }
   bool has_giver(std::uint32_t rank) const { return rank < 2 * surplus_ && rank % 2 == 1; }
-  /// Numbers among the 2^q ranks that double distances, in rank order.
+  /// The number of a rank among the 2^q ranks that double distances; it follows the rank order.
   std::uint32_t number_of(std::uint32_t rank) const {
     return rank < 2 * surplus_ ? rank / 2 : rank - surplus_;
   }
@@ -84,7 +86,8 @@ class Halving {
   }
   Elements whole() const { return {0, call_.elements}; }
 
-  /// The data that the rank holds before step t, and its two halves.
+  /// The elements that this rank holds before step t; the functions after this one return its
+  /// halves.
   Elements held_before(std::uint32_t t) const {
     Elements held = whole();
     for (std::uint32_t step = 0; step < t; ++step) held = half(held, bit(step));
@@ -107,7 +110,7 @@ class Halving {
     builder_.receive(upper, return_step(), call_.output, bytes(whole()));
   }
 
-  // The contribution is read in place until the first fold copies the half that is kept.
+  // The contribution is read in place until the first fold copies the half that this rank keeps.
   void reduce_scatter() {
     Address held = call_.input;
     if (has_giver(call_.rank)) {
@@ -143,11 +146,13 @@ class Halving {
     builder_.send(node(rank), return_step(), call_.output, bytes(whole()));
   }
 
-  /// The number that gathers: the root's, or that of its upper neighbour.
+  /// The number of the rank that gathers the result: the root, or its upper neighbour if the root
+  /// gives its vector to that.
   std::uint32_t gatherer() const {
     return number_of(gives_to_neighbour(call_.root) ? call_.root + 1 : call_.root);
   }
-  /// The lowest step in which a number receives blocks; it sends its own in the step below.
+  /// The lowest step in which a number receives blocks; in the step below, that number sends its
+  /// own.
   std::uint32_t lowest_gather(std::uint32_t number) const {
     return static_cast<std::uint32_t>(std::bit_width(number ^ gatherer()));
   }
@@ -167,7 +172,8 @@ class Halving {
     }
   }
 
-  /// The triggers that end a Reduce, from the root along the gathering tree to the paired ranks.
+  /// Appends the triggers that end a Reduce, from the root along the gathering tree to the paired
+  /// ranks.
   void release() {
     const std::uint32_t me = call_.rank;
     const bool root_gives = gives_to_neighbour(call_.root);

@@ -1,5 +1,5 @@
-// Internal to builders.cpp and build_*.cpp: one function per family of sequences. The caller has
-// checked the call.
+// Internal to builders.cpp and build_*.cpp: one function for each family of sequences. The caller
+// has checked the call.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace tutti::trigger {
 
 Result<std::vector<DescriptorList>> build_broadcast(const CollectiveCall& call);
 Result<std::vector<DescriptorList>> build_reduce_flat(const CollectiveCall& call);
-/// Reduce and Allreduce by vector halving and distance doubling.
+/// Builds Reduce and Allreduce by vector halving and distance doubling.
 Result<std::vector<DescriptorList>> build_halving(const CollectiveCall& call);
 
 }  // namespace tutti::trigger

@@ -32,7 +32,7 @@ Status check(const CollectiveCall& call) {
   return Status();
 }
 
-/// Dissemination: in round t each rank signals the rank 2^t to its right.
+/// Builds a dissemination barrier: in round t each rank signals the rank 2^t to its right.
 Result<std::vector<DescriptorList>> build_barrier(const CollectiveCall& call) {
   const auto ranks = static_cast<std::uint32_t>(call.nodes.size());
   SequenceBuilder builder(call.job, call.port, call.nodes[call.rank]);
@@ -68,7 +68,8 @@ Result<std::vector<DescriptorList>> build_sequences(const CollectiveCall& call) 
     case CollectiveKind::allreduce:
       return build_halving(call);
   }
-  return failure(Code::invalid_argument, "collective {} does not exist",
+  return failure(Code::invalid_argument,
+                 "collective {} does not exist: use a declared CollectiveKind",
                  static_cast<unsigned>(call.kind));
 }
 

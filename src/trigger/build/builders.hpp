@@ -20,8 +20,9 @@
 
 namespace tutti::trigger {
 
-/// The sequences of a call. Errors (invalid_argument, unsupported) name the excess: rank or root
-/// out of range, more steps than 5 bits count, more than 16 children, an operation on a type.
+/// Builds the sequences of a call. Fails with invalid_argument or unsupported, and names the
+/// excess: rank or root out of range, more steps than 5 bits count, more than 16 children, an
+/// operation that the type lacks.
 Result<std::vector<DescriptorList>> build_sequences(const CollectiveCall& call);
 
 }  // namespace tutti::trigger

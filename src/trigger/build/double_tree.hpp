@@ -1,5 +1,5 @@
-// Two binary trees over the same nodes in which no node is an inner node twice, so that each can
-// carry half of a Broadcast at full bandwidth [Xu25] 1.2.
+// Two binary trees over the same nodes in which no node is an inner node twice, so that each tree
+// can carry half of a Broadcast at full bandwidth ([Xu25] 1.2).
 //
 // The first tree numbers its nodes 1 to n in order, so odd positions are leaves. The second is its
 // mirror image for even n and shifted by one for odd n, so its inner nodes are at odd positions.
@@ -10,7 +10,7 @@
 
 namespace tutti::trigger {
 
-/// A node's neighbours in one tree, positions 1 to n; 0 means none.
+/// The neighbours of a node in one tree, as positions 1 to n; 0 means none.
 struct TreeNode {
   std::uint32_t parent = 0;
   std::array<std::uint32_t, 2> children{};

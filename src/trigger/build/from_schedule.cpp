@@ -69,7 +69,7 @@ class Lowering {
         index(schedule_.rank()), index(peer), kSequenceIds);
   }
 
-  /// Whether the reduction `reduce` is the only reader of the data of `recv`.
+  /// True if the reduction `reduce` is the only task that reads the data of `recv`.
   bool only_reads(TaskIndex recv, TaskIndex reduce) const {
     const schedule::Segment& place = schedule_.tasks()[recv].target;
     for (const TaskIndex t : schedule_.dependents(recv)) {
@@ -109,7 +109,7 @@ class Lowering {
         if (placed[t] || !ready(t, placed)) continue;
         if (!best || comes_before(t, *best)) best = t;
       }
-      if (!best) break;  // cannot occur: dependencies point backwards
+      if (!best) break;  // cannot occur, because dependencies point backwards
       placed[*best] = true;
       ordered.push_back(*best);
     }
@@ -157,7 +157,7 @@ class Lowering {
         emit_wait_keys(t);
         return;
       default:
-        return;  // check() has refused the others
+        return;  // no other kind reaches this point: check() has refused them
     }
   }
 
@@ -198,7 +198,7 @@ class Lowering {
     builder_.name(self_, slot);
   }
 
-  // Outwards from the target: the packets before it are folded one by one, the nearest first.
+  // Folds outwards from the target: the packets before it one by one, the nearest first.
   void emit_wait_keys(TaskIndex t) {
     const Task& task = schedule_.tasks()[t];
     const Extent& target = filled_[t].target;
@@ -221,8 +221,8 @@ class Lowering {
   const ScheduleCall& call_;
   NodeId self_;
   std::vector<FilledTask> filled_;
-  std::vector<TaskIndex> received_by_;  ///< by reduction: the fused receive
-  std::vector<bool> fused_;             ///< receives that a reduction carries out
+  std::vector<TaskIndex> received_by_;  ///< by reduction: the receive that the reduction replaces
+  std::vector<bool> fused_;             ///< by task: true for a receive that a reduction replaces
   std::uint32_t own_packets_ = 0;
   SequenceBuilder builder_;
 };
@@ -233,7 +233,7 @@ Result<DescriptorList> lower_schedule(const schedule::Schedule& schedule,
                                       const schedule::Shape& shape, const ScheduleCall& call) {
   if (call.nodes.size() != schedule.ranks()) {
     return failure(Code::invalid_argument,
-                   "offload: a schedule of {} ranks is given {} nodes: give one a rank",
+                   "offload: a schedule of {} ranks is given {} nodes: give one node for each rank",
                    schedule.ranks(), call.nodes.size());
   }
   return Lowering(schedule, call).lower(shape);

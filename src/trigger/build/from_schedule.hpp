@@ -21,21 +21,22 @@
 
 namespace tutti::trigger {
 
-/// The placement of a schedule at one rank.
+/// The nodes, ports and addresses with which one rank carries out a schedule.
 struct ScheduleCall {
-  std::span<const NodeId> nodes;  ///< node, by rank
+  std::span<const NodeId> nodes;  ///< node of each rank, by rank
   JobId job{};
   Port port{};
   Address send = kNoAddress;
   Address receive = kNoAddress;
-  Address scratch = kNoAddress;  ///< of schedule::scratch_bytes()
+  Address scratch = kNoAddress;  ///< memory of schedule::scratch_bytes() bytes
   reduction::Operation operation = reduction::Operation::sum;
   reduction::ElementType type = reduction::ElementType::int8;
 };
 
-/// The sequence; its last descriptor ends the collective at this rank. Errors: unsupported (a task
-/// without a descriptor, more messages on a connection than steps), invalid_argument (a shape that
-/// does not fit the schedule, ranks without nodes).
+/// Returns the sequence, whose last descriptor ends the collective at this rank. Fails with
+/// unsupported for a task without a descriptor or more messages on a connection than there are
+/// steps, and with invalid_argument for a shape that does not fit the schedule or ranks without
+/// nodes.
 Result<DescriptorList> lower_schedule(const schedule::Schedule& schedule,
                                       const schedule::Shape& shape, const ScheduleCall& call);
 

@@ -1,5 +1,5 @@
 // The multicast groups and ports of a communicator, derived from a random seed that its ranks
-// share. Two jobs on one network rarely collide; if they do, the keyed tag separates them.
+// share. Two jobs on one network rarely get the same; if they do, the keyed tag separates them.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 namespace tutti::device::ip {
 
 /// The group and port of a subgroup. IPv4: 239.192.0.0/14, the organisation-local scope (RFC 2365);
-/// IPv6: ff15::/16, transient and site-local (RFC 4291). Subgroups share one group and differ in
-/// the port, because memberships are scarce and ports are not.
+/// IPv6: ff15::/16, transient and site-local (RFC 4291). All subgroups share one group and differ
+/// in the port, because group memberships are scarce and ports are not.
 SocketAddress group_address(std::span<const std::byte> seed, std::uint16_t communicator,
                             std::uint32_t subgroup, int family, std::uint32_t interface_index);
 

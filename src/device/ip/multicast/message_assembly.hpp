@@ -1,8 +1,8 @@
-// Assembly of one source's UC message ([Khalilov24] 5.2): the segment expected next, and the effect
-// of a gap.
+// Assembly of one source's UC message ([Khalilov24] 5.2): tracks the fragment that must come next,
+// and what a gap voids.
 //
-// A message counts only if all its segments arrive in order. A missing or reordered segment, or
-// another message of the same source before its end, voids it; a repeated segment is ignored. No
+// A message counts only if all its fragments arrive in order. A missing or reordered fragment, or
+// another message of the same source before its end, voids it; a repeated fragment is ignored. No
 // I/O: the queue pair copies the bytes.
 #pragma once
 
@@ -18,13 +18,13 @@ namespace tutti::device::ip {
 class MessageAssembly {
  public:
   enum class Verdict : std::uint8_t {
-    begins,     ///< the first segment of a message
-    continues,  ///< the expected segment, or the first one again before it was placed
-    repeated,   ///< a segment that was already placed
-    dropped,    ///< a segment of a voided or refused message
+    begins,     ///< first fragment of a message
+    continues,  ///< expected fragment, or the first one again before it was placed
+    repeated,   ///< fragment that was placed already
+    dropped,    ///< fragment of a voided or refused message
   };
 
-  /// Judges a segment whose encoded header is at `header`. Its bytes may be placed only after
+  /// Judges a fragment whose encoded header is at `header`. Its bytes may be placed only after
   /// `begins` or `continues`; then call `advance`.
   Verdict admit(const std::byte* header, const wire::Segment& segment) {
     const bool same = state_ != State::none && message_bytes_ == segment.message_bytes &&
@@ -47,19 +47,20 @@ class MessageAssembly {
     return Verdict::dropped;
   }
 
-  /// The bytes of the admitted segment are in place; returns true if the message is complete.
+  /// Records that the bytes of the admitted fragment are in place; returns true if the message is
+  /// complete.
   bool advance(std::uint32_t bytes) {
     next_ += bytes;
     if (next_ < message_bytes_) return false;
     state_ = State::over;
     return true;
   }
-  /// Drops the rest of the message.
+  /// Drops all further fragments of the present message.
   void refuse() { state_ = State::over; }
 
-  /// The encoded header of the message, valid until the next one begins.
+  /// The encoded header of the present message, valid until the next message begins.
   const std::byte* header() const { return header_.data(); }
-  /// Number of messages voided by a gap.
+  /// Number of messages that a gap has voided.
   std::uint64_t gaps() const { return gaps_; }
 
  private:
@@ -67,7 +68,7 @@ class MessageAssembly {
 
   std::array<std::byte, wire::kHeaderBytes> header_{};
   std::uint32_t message_bytes_ = 0;
-  std::uint32_t next_ = 0;  ///< offset of the expected segment
+  std::uint32_t next_ = 0;  ///< offset of the expected fragment in the message
   State state_ = State::none;
   std::uint64_t gaps_ = 0;
 };

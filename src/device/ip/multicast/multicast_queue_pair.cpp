@@ -18,11 +18,11 @@ namespace tutti::device::ip {
 
 namespace {
 
-/// Drops this rank's own datagrams in the kernel. They arrive because a rank that shares its host
+/// Makes the kernel drop this rank's own datagrams. They arrive because a rank on the same host
 /// needs IP_MULTICAST_LOOP, and the loopback interface delivers them in any case.
 Status drop_own_datagrams(int fd, Rank me) {
   constexpr std::uint32_t kUdpHeaderBytes = 8;
-  // The filter loads words in network order; the header is little-endian.
+  // The filter loads words in network order, but the header is little-endian.
   const std::uint32_t own = __builtin_bswap32(index(me));
   std::array<sock_filter, 4> program{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kUdpHeaderBytes + wire::kSourceOffset),
@@ -50,7 +50,7 @@ Status join_group(int fd, const Interface& interface, const SocketAddress& group
   return system_failure(errno, "joining group {} on {}", group.to_string(), interface.name);
 }
 
-/// Excludes groups that other sockets of this host have joined at the same port.
+/// Excludes datagrams to groups that only other sockets of this host have joined at the same port.
 Status hear_joined_groups_only(int fd, int family) {
   if (family == AF_INET) return set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL");
   return set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, "IPV6_MULTICAST_ALL");
@@ -80,7 +80,7 @@ Status IpMulticastQueuePair::open_receive(const Interface& interface, const Sock
   if (!socket) return socket.status();
   receive_ = std::move(*socket);
   const int fd = receive_.get();
-  // Several ranks of one host listen to the same group and port.
+  // Several ranks of one host may listen to the same group and port.
   if (Status s = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !s) return s;
   if (Status s = hear_joined_groups_only(fd, group.family()); !s) return s;
   receive_buffer_bytes_ = enlarge_receive_buffer(fd, settings_.receive_buffer_bytes);
@@ -92,14 +92,16 @@ Status IpMulticastQueuePair::open_receive(const Interface& interface, const Sock
 
 Status IpMulticastQueuePair::bind_receive(const SocketAddress& group) {
   const int fd = receive_.get();
-  // Unicast to a port that several ranks of a host share cannot name the rank.
+  // A unicast address is possible only on a port of its own: on a port that ranks of a host share,
+  // it could not name one of them.
   if (settings_.receive_unicast && !settings_.shared_host) {
     const SocketAddress any = any_address(group.family(), group.port());
     if (::bind(fd, any.get(), any.length()) == 0) {
       unicast_port_ = group.port();
       return {};
     }
-    // The port is taken on one of this host's addresses: use the group address only.
+    // The port is in use on an address of this host, so the socket is bound to the group address
+    // only.
     if (errno != EADDRINUSE) return system_failure(errno, "binding to {}", any.to_string());
   }
   if (::bind(fd, group.get(), group.length()) == 0) return {};
@@ -217,7 +219,8 @@ void IpMulticastQueuePair::add_to(EndpointCounters& counters) const {
   std::array<std::uint32_t, SK_MEMINFO_VARS> memory{};
   socklen_t length = sizeof memory;
   if (::getsockopt(receive_.get(), SOL_SOCKET, SO_MEMINFO, memory.data(), &length) == 0) {
-    // The filter's drops of own datagrams are counted too, but are no losses.
+    // The kernel also counts datagrams that the filter dropped, this rank's own; these are not
+    // losses.
     const std::uint64_t own = looped_back_ ? sender_.messages() : 0;
     const std::uint64_t drops = memory[SK_MEMINFO_DROPS];
     counters.kernel_drops += drops > own ? drops - own : 0;

@@ -1,5 +1,5 @@
-// Base of the UD and UC queue pairs: the sockets of one subgroup, one to send and one to receive,
-// and the membership probes.
+// Base of the UD and UC queue pairs: the two sockets of one subgroup, one to send and one to
+// receive, and the membership probes.
 #pragma once
 
 #include <atomic>
@@ -22,20 +22,22 @@
 
 namespace tutti::device::ip {
 
-/// Settings that all queue pairs of an endpoint share.
+/// The settings that all queue pairs of an endpoint share.
 struct GroupSettings {
   Rank rank = kNoRank;
   std::uint32_t size = 0;
   std::uint16_t communicator = 0;
   Multicast multicast = Multicast::ud;
-  bool shared_host = false;      ///< another rank of this host receives: the kernel must loop back
-  bool receive_unicast = false;  ///< also receive unicast to this rank if the port is its own
+  bool shared_host = false;      ///< true: the kernel must loop back, since another rank of this
+                                 ///< host receives
+  bool receive_unicast = false;  ///< true: also receive unicast to this rank if its port is not
+                                 ///< shared
   int send_buffer_bytes = 0;
   int receive_buffer_bytes = 0;
-  std::shared_ptr<EgressPriority> egress{};  ///< priority at the interface; null: none
+  std::shared_ptr<EgressPriority> egress{};  ///< egress priority at the interface; null: none
 };
 
-/// A membership probe that arrived through a group.
+/// A membership probe that has arrived through a group.
 struct ProbeArrival {
   Rank source = kNoRank;
   std::uint32_t subgroup = 0;
@@ -43,7 +45,7 @@ struct ProbeArrival {
 
 class IpMulticastQueuePair : public MulticastQueuePair {
  public:
-  /// Opens a queue pair of the kind named in the settings.
+  /// Opens a queue pair of the kind (UD or UC) that the settings name.
   static Result<std::unique_ptr<IpMulticastQueuePair>> open(const GroupSettings& settings,
                                                             const Interface& interface,
                                                             const SocketAddress& group,
@@ -51,33 +53,33 @@ class IpMulticastQueuePair : public MulticastQueuePair {
                                                             wire::Integrity integrity);
 
   std::uint64_t unsent_bytes() override;
-  bool reads_posted() override { return false; }  ///< the kernel has copied the data
+  bool reads_posted() override { return false; }  ///< the kernel copies posted data at once
   bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) override;
   void release() override {}
   Status post_probe(std::uint32_t attempt) override;
 
   int receive_descriptor() const override { return receive_.get(); }
   int send_descriptor() const { return send_.get(); }
-  /// Size of the receive buffer that the kernel granted, by its own accounting.
+  /// Size of the receive buffer granted by the kernel, in bytes by the kernel's accounting.
   std::uint64_t receive_buffer_bytes() const { return receive_buffer_bytes_; }
-  /// The port that receives unicast to this rank; 0: none.
+  /// The port on which this rank receives unicast; 0: none.
   std::uint16_t unicast_port() const { return unicast_port_; }
-  /// Sets the unicast address of a rank that receives at one; before any post.
+  /// Sets the unicast address of a rank that has one; must precede any post.
   void set_unicast_address(Rank rank, const SocketAddress& address) {
     unicast_addresses_.resize(settings_.size);
     unicast_addresses_[index(rank)] = address;
   }
-  /// Sets the payload of one segment of a message, which the ranks agreed on; before any post.
+  /// Sets the payload bytes of a UC fragment on which the ranks agreed; must precede any post.
   virtual void set_segment_bytes(std::uint32_t bytes) { (void)bytes; }
-  /// Ends the claim to priority: refused chunks will not be posted again.
+  /// Ends the claim to egress priority, because refused chunks will not be posted again.
   void release_claim() { claim_.waits(false); }
-  /// Moves out the probes since the last call; may be called on either side.
+  /// Returns the probes that have arrived since the last call; either side may call it.
   std::vector<ProbeArrival> take_probes();
-  /// Adds this queue pair's counts; called on the send side.
+  /// Adds the counts of this queue pair to `counters`; only the send side may call it.
   virtual void add_to(EndpointCounters& counters) const;
 
  protected:
-  /// Counts of the receive side.
+  /// The counts of the receive side.
   struct ReceiveCounts {
     SingleWriterCounter datagrams;
     SingleWriterCounter bytes;
@@ -100,26 +102,27 @@ class IpMulticastQueuePair : public MulticastQueuePair {
     const bool known = index(rank) < unicast_addresses_.size() && unicast_addresses_[index(rank)];
     return known ? &*unicast_addresses_[index(rank)] : nullptr;
   }
-  /// Writes the header of this rank's next datagram or message, with its tag.
+  /// Writes the header, with its tag, of this rank's next datagram or message.
   void write_header(wire::PacketKind kind, std::uint32_t epoch, std::uint32_t psn,
                     std::span<const std::byte> payload, std::byte* header) const;
-  /// True if the header names a rank of this communicator and this subgroup; not verified.
+  /// True if the header, which is not verified yet, names a rank of this communicator and this
+  /// subgroup.
   bool ours(const wire::Header& header) const {
     return header.communicator == settings_.communicator && header.subgroup == subgroup_ &&
            index(header.source) < settings_.size;
   }
-  /// The header of a datagram of `kind`. Nothing if it was a probe, which is kept, or a foreign
-  /// datagram, which is counted.
+  /// Decodes the header of a datagram of `kind`. Nothing for a probe, which is kept, and for a
+  /// foreign datagram, which is counted.
   std::optional<wire::Header> accept(wire::PacketKind kind, std::span<const std::byte> datagram);
 
   DatagramSender& sender() { return sender_; }
-  /// Records the end of a post: if chunks were refused, they wait for room.
+  /// Records the end of a post: refused chunks now wait for room in the send queue.
   std::uint32_t posted(std::uint32_t accepted, bool refused) {
     if (refused) ++counters_.send_queue_full;
     claim_.waits(refused);
     return accepted;
   }
-  /// Counts of the send side.
+  /// The counts of the send side.
   EndpointCounters& counters() { return counters_; }
   ReceiveCounts& received() { return received_; }
 
@@ -137,12 +140,15 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   DatagramSender sender_;
   EgressClaim claim_;
   std::mutex probes_mutex_;
-  std::atomic<bool> has_probes_{false};  ///< avoids the lock, since probes are rare
+  std::atomic<bool> has_probes_{false};  ///< true if probes wait; saves taking the lock, since
+                                         ///< probes are rare
   std::vector<ProbeArrival> probes_;
   std::uint64_t receive_buffer_bytes_ = 0;
   std::uint16_t unicast_port_ = 0;
-  std::vector<std::optional<SocketAddress>> unicast_addresses_;  ///< by rank
-  bool looped_back_ = false;  ///< the kernel delivers our own datagrams to our filter
+  std::vector<std::optional<SocketAddress>> unicast_addresses_;  ///< unicast address of each rank,
+                                                                 ///< by rank
+  bool looped_back_ = false;  ///< true: the kernel delivers this rank's own datagrams, for its
+                              ///< filter to drop
   EndpointCounters counters_;
   ReceiveCounts received_;
 };

@@ -11,12 +11,13 @@ namespace tutti::device::ip {
 
 namespace {
 
-// Room for the longest message from a socket after a datagram of unexpected length.
+// Room for the longest message from the socket behind a datagram of unexpected length.
 constexpr std::size_t kAsideBytes = 2 * 65536;
 constexpr std::size_t kFlatSlots = 4;
-// Small enough that tags are computed while the bytes are in the second-level cache.
+// The batch is small enough that tags are computed while the bytes are in the second-level cache.
 constexpr std::size_t kBatchBytes = 128 * 1024;
-// Bounded, so that a flood of unwanted datagrams cannot occupy the thread.
+// The number of receives is bounded, so that a flood of unwanted datagrams cannot occupy the
+// thread.
 constexpr int kMaxReceives = 1024;
 
 }  // namespace
@@ -32,9 +33,10 @@ UcQueuePair::UcQueuePair(const GroupSettings& settings, std::uint32_t subgroup,
 
 Result<std::uint32_t> UcQueuePair::post(const ChunkRun& run) {
   if (run.chunk_bytes == 0 || run.chunk_bytes > message_bytes_for_segment(segment_bytes_)) {
-    return failure(Code::invalid_argument,
-                   "chunks of {} bytes in segments of {} do not fit into UC messages",
-                   run.chunk_bytes, segment_bytes_);
+    return failure(
+        Code::invalid_argument,
+        "chunks of {} bytes in fragments of {} do not fit into UC messages: use a smaller chunk",
+        run.chunk_bytes, segment_bytes_);
   }
   const auto count =
       static_cast<std::uint32_t>((run.data.size() + run.chunk_bytes - 1) / run.chunk_bytes);
@@ -52,7 +54,7 @@ Result<std::uint32_t> UcQueuePair::post(const ChunkRun& run) {
     auto sent = sender().flush(send_fd(), nullptr);
     if (!sent) return sent.status();
     counters().multicast_datagrams_sent += *sent;
-    // A message that was accepted in part is sent again from its start.
+    // A message of which only some fragments were accepted is sent again from its start.
     const std::size_t a_message = segments_of(run.chunk_bytes);
     const std::uint32_t whole =
         *sent == segments ? messages : static_cast<std::uint32_t>(*sent / a_message);
@@ -65,7 +67,7 @@ Result<std::uint32_t> UcQueuePair::post(const ChunkRun& run) {
   return posted(accepted, false);
 }
 
-/// True if one more message can join the added ones in one segmented send.
+/// True if one more message fits into the segmented send that is being filled.
 bool UcQueuePair::joins(std::size_t message_bytes) {
   const std::size_t segments = segments_of(message_bytes);
   const std::size_t first = std::min<std::size_t>(message_bytes, segment_bytes_);
@@ -109,7 +111,7 @@ std::size_t UcQueuePair::poll(std::span<ReceivedChunk> chunks) {
   return batch.filled;
 }
 
-/// Receives the first waiting message; false if no message waits or the next poll must take it.
+/// Receives the first waiting message; false if no message waits or if the next poll must take it.
 bool UcQueuePair::receive(Batch& batch) {
   ++received().calls;
   const auto waiting = look(receive_descriptor());
@@ -138,9 +140,9 @@ bool UcQueuePair::receive_in_place(const WaitingMessage& waiting, Batch& batch) 
   return true;
 }
 
-/// Lays out the receive and returns how many waiting datagrams belong to the first one's message,
-/// assuming that none is missing. 0 if a receive of their own does not pay: most of what waits is
-/// something else, or only one small piece of many waits.
+/// Lays out a receive straight to `at`, and returns how many waiting datagrams belong to the
+/// message of `first` if none is missing. Returns 0 if this does not pay: most of the waiting
+/// datagrams belong to something else, or only one small piece of many waits.
 std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::Segment& first,
                                  std::byte* at) {
   const std::size_t left = first.message_bytes - first.offset;
@@ -153,7 +155,8 @@ std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::Segm
     vectors_[2 * i] = {headers_[i].data(), wire::kSegmentHeaderBytes};
     vectors_[2 * i + 1] = {at + i * step, std::min(step, left - i * step)};
   }
-  // Any excess lands in `aside_` at the offset that it has if everything is received there.
+  // Bytes beyond the foreseen ones go to `aside_`, to the offset that they would have if all had
+  // been received there.
   const std::size_t before =
       (count - 1) * stride + wire::kSegmentHeaderBytes + vectors_[2 * count - 1].iov_len;
   vectors_[2 * count] = {aside_.get() + before, kAsideBytes - before};
@@ -180,8 +183,9 @@ void UcQueuePair::check_foreseen(const WaitingMessage& waiting, const wire::Segm
   put_aside(right, foreseen, stride, received_bytes);
 }
 
-/// Moves the datagrams from `from` on, which did not match the layout, to the offsets in `aside_`
-/// that they have if everything is received there. They are then handled like all others.
+/// Moves the datagrams from `from` on, which did not match the layout, into `aside_`, to the
+/// offsets that they would have if all had been received there. `take_aside` then handles them like
+/// any others.
 void UcQueuePair::put_aside(std::size_t from, std::size_t foreseen, std::size_t stride,
                             std::size_t received_bytes) {
   for (std::size_t i = from; i < foreseen; ++i) {
@@ -239,7 +243,7 @@ void UcQueuePair::count_segment(bool direct) {
   if (direct) ++counts_.direct;
 }
 
-/// The destination of the segment's message; null if the segment is dropped.
+/// Returns the destination of the fragment's message; null if the fragment is dropped.
 std::byte* UcQueuePair::admit(const std::byte* header, const wire::Segment& segment) {
   Source& source = source_of(segment);
   const std::uint64_t gaps = source.assembly.gaps();
@@ -281,7 +285,7 @@ std::byte* UcQueuePair::stage(Source& source, const wire::Segment& segment) {
   return bytes.data();
 }
 
-/// Completes a segment whose bytes are in place.
+/// Completes a fragment whose bytes are in place.
 void UcQueuePair::placed(Source& source, const wire::Segment& segment, Batch& batch) {
   if (!source.assembly.advance(segment.bytes)) return;
   ++counts_.completed;
@@ -294,7 +298,7 @@ void UcQueuePair::placed(Source& source, const wire::Segment& segment, Batch& ba
                                   {source.at, segment.message_bytes},
                                   header.data()};
   batch.bytes += segment.message_bytes;
-  // The next message of this source may reuse the same staging.
+  // A staged message ends the batch, because the next message of this source may reuse its staging.
   batch.over = batch.over || source.staged || batch.bytes >= kBatchBytes ||
                batch.filled == batch.chunks.size();
 }

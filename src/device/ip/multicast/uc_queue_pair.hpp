@@ -1,10 +1,10 @@
 // UC multicast over UDP ([Khalilov24] 5.2): a chunk is one message of several datagrams, its
-// segments, which are received directly to their destination.
+// fragments, which are received directly to their destination.
 //
 // A message leaves as one segmented send. The receiver peeks at the first header in the socket,
-// asks the resolver for the message's destination, and scatters payloads there and headers aside
-// with one receive. Datagrams that do not match this layout, because segments are missing or
-// another message follows, and small pieces are received aside and copied.
+// asks the resolver for the message's destination, and scatters payloads there and headers to a
+// side buffer with one receive. Datagrams that do not match this layout, because fragments are
+// missing or another message follows, and small pieces are received into `aside_` and copied.
 //
 // Placed bytes are valid only once the tag of the whole message, computed in place, is verified.
 #pragma once
@@ -41,26 +41,27 @@ class UcQueuePair final : public IpMulticastQueuePair {
   void add_to(EndpointCounters& counters) const override;
 
  private:
-  /// Largest number of messages per poll.
+  /// Largest number of messages that one poll returns.
   static constexpr std::size_t kMaxMessages = 16;
   static constexpr std::size_t kMaxSegments = DatagramSender::kMaxBatch;
-  /// Largest number of incoming messages of collectives that have not begun here; a further one
-  /// replaces the oldest.
+  /// Number of stagings for incoming messages of collectives that this rank has not begun; a
+  /// further message replaces the oldest.
   static constexpr std::size_t kStagings = 16;
 
-  /// Receive state of one rank.
+  /// The state of receiving from one rank.
   struct Source {
     MessageAssembly assembly;
-    std::byte* at = nullptr;     ///< destination of its message, as of poll `asked_in`
+    std::byte* at = nullptr;     ///< destination of the message, as decided in poll `asked_in`
     std::uint64_t asked_in = 0;  ///< number of the poll that last asked the resolver
     bool staged = false;
-    std::size_t staging = 0;  ///< index, valid while that staging's owner is this rank
+    std::size_t staging = 0;  ///< index of its staging, valid while that staging's owner is this
+                              ///< rank
   };
   struct Staging {
     Rank owner = kNoRank;
     std::vector<std::byte> bytes;
   };
-  /// The messages that the current poll has returned so far.
+  /// The messages that the present poll has returned so far.
   struct Batch {
     std::span<ReceivedChunk> chunks;
     std::size_t filled = 0;
@@ -108,7 +109,7 @@ class UcQueuePair final : public IpMulticastQueuePair {
   std::size_t next_staging_ = 0;
   std::uint64_t polls_ = 0;
 
-  // Datagrams received but not handled yet, in `aside_` or `flat_`; `held_` comes first.
+  // Datagrams that were received but not handled yet, in `aside_` or `flat_`; `held_` comes first.
   DatagramBatch flat_;
   std::unique_ptr<std::byte[]> aside_;
   std::span<const std::byte> aside_left_{};

@@ -1,5 +1,5 @@
-// Peeks at the first waiting message of a socket, so that it can be received directly to its
-// destination.
+// Peeks at the first waiting message of a socket, so that the message can be received directly to
+// its destination.
 #pragma once
 
 #include <sys/uio.h>
@@ -11,8 +11,8 @@
 
 namespace tutti::device::ip {
 
-/// The datagrams that the kernel delivers as one message (UDP_GRO). Each has `datagram_bytes`; the
-/// last may be shorter.
+/// Datagrams that the kernel delivers as one message (UDP_GRO). Each has `datagram_bytes` bytes;
+/// the last may be shorter.
 struct WaitingMessage {
   static constexpr std::size_t kHeadBytes = 32;
 
@@ -21,13 +21,14 @@ struct WaitingMessage {
   std::size_t bytes = 0;
   std::size_t datagram_bytes = 0;
 
-  /// The start of the first datagram.
+  /// The first bytes of the first datagram.
   std::span<const std::byte> head() const { return {storage.data(), head_bytes}; }
 };
 
-/// Peeks at the first message; nothing if none waits.
+/// Peeks at the first message of a socket; nothing if none waits.
 std::optional<WaitingMessage> look(int fd);
-/// Receives the message that `look` showed into `pieces`; returns its length, 0 if it is gone.
+/// Receives the message that `look` showed into `pieces`; returns its length in bytes, 0 if the
+/// message is gone.
 std::size_t receive_scattered(int fd, std::span<iovec> pieces);
 
 }  // namespace tutti::device::ip

@@ -1,4 +1,5 @@
-// The environment as the bootstraps read it: replaceable in tests, strict about numbers.
+// The environment as the bootstraps read it: tests can replace it, and numbers are checked
+// strictly.
 #pragma once
 
 #include <cstdint>
@@ -11,31 +12,31 @@
 
 namespace tutti::runtime {
 
-/// The value of a variable; nothing where it is not set or empty.
+/// Looks up a variable; nothing if it is not set or empty.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 
-/// The variables of this process.
+/// Reads the variables of this process.
 Environment process_environment();
 
-/// A variable that must be a number of at most `max`; nothing where it is not set. The failure
+/// Reads a variable that must be a number of at most `max`; nothing if it is not set. An error
 /// names the variable and its value.
 Result<std::optional<std::uint64_t>> read_number(const Environment& environment,
                                                  const std::string& name, std::uint64_t max);
 
-/// The rank of this process, and the size of its job.
+/// The rank of this process and the size of its job, as a launcher gives them.
 struct LauncherRank {
   Rank rank{0};
   std::uint32_t size = 1;
 };
 
-/// A rank and a size from two variables: both, or neither. One without the other, a bad number, or
-/// a rank that is not below the size is a failure naming the variable.
+/// Reads rank and size from two variables; nothing if neither is set. Fails, and names the
+/// variable, for one without the other, a bad number, or a rank that is not below the size.
 Result<std::optional<LauncherRank>> read_place(const Environment& environment,
                                                const std::string& rank_name,
                                                const std::string& size_name);
 
-/// The first of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, and in a step started by srun SLURM_PROCID,
-/// that is set, with its size.
+/// Reads the first of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK and, in a step started by srun,
+/// SLURM_PROCID that is set, with its size.
 Result<std::optional<LauncherRank>> launcher_place(const Environment& environment);
 
 /// The identity of this run: TUTTI_RUN_ID, else torch's TORCHELASTIC_RUN_ID with the restart count,

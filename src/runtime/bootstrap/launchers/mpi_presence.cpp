@@ -5,7 +5,7 @@
 namespace tutti::runtime {
 namespace {
 
-/// MPI_Initialized or MPI_Finalized: the same shape in every implementation.
+/// The signature of MPI_Initialized and MPI_Finalized, which is the same in every implementation.
 using Query = int (*)(int* flag);
 
 bool ask(const char* name) {

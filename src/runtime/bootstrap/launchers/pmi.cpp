@@ -19,7 +19,7 @@ constexpr std::size_t kMaxLineBytes = 16384;
 constexpr std::string_view kKey = "tutti-unique-id";
 constexpr char kHexDigits[] = "0123456789abcdef";
 
-/// Values may hold no blanks or '='; hexadecimal is safe everywhere.
+/// Encodes a text as hexadecimal, because PMI values must not contain blanks or '='.
 std::string to_hex(std::string_view text) {
   std::string hex;
   for (const char c : text) {
@@ -41,7 +41,7 @@ std::optional<std::string> from_hex(std::string_view hex) {
   return hex.size() % 2 == 0 ? std::optional(text) : std::nullopt;
 }
 
-/// The id without its padding, which the small values of some launchers have no room for.
+/// The id without its padding, because some launchers allow only short values.
 std::string unpadded(const UniqueId& id) {
   std::string text(id.data());
   return text.substr(0, text.rfind('/') + 1);
@@ -85,7 +85,8 @@ Result<Socket> take_descriptor(const Environment& environment) {
     return system_failure(errno, "PMI_FD={} is not open: the launcher's connection was closed",
                           number);
   }
-  // A copy: if the launcher's descriptor were closed, a second attempt could use an unrelated one.
+  // The descriptor is copied: if the launcher's own were closed, a second attempt could use an
+  // unrelated one.
   Socket copy(fcntl(number, F_DUPFD_CLOEXEC, 0));
   if (!copy.open()) return system_failure(errno, "cannot copy PMI_FD={}", number);
   return copy;
@@ -100,11 +101,12 @@ Result<PmiClient::Words> parse_pmi_line(std::string_view line) {
     line.remove_prefix(std::min(line.size(), word.size() + 1));
     if (word.empty()) continue;
     const std::size_t equals = word.find('=');
-    // A free text, as in "msg=no such key", may hold blanks: words without '=' belong to it.
+    // A word without '=' belongs to the free text before it, as in "msg=no such key".
     if (equals == word.npos) continue;
     words[std::string(word.substr(0, equals))] = std::string(word.substr(equals + 1));
   }
-  if (!words.contains("cmd")) return failure(Code::internal, "a PMI answer without a command");
+  if (!words.contains("cmd"))
+    return failure(Code::internal, "the launcher's PMI answer has no command");
   return words;
 }
 
@@ -116,7 +118,8 @@ Result<std::string> PmiClient::read_line() {
       buffer_.erase(0, end + 1);
       return line;
     }
-    if (buffer_.size() > kMaxLineBytes) return failure(Code::internal, "an endless PMI answer");
+    if (buffer_.size() > kMaxLineBytes)
+      return failure(Code::internal, "the launcher's PMI answer is too long");
     std::array<std::byte, 4096> bytes;
     auto got = receive_some(socket_, bytes, deadline_);
     if (!got.ok()) return got.status();

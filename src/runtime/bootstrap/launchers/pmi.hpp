@@ -12,22 +12,22 @@
 
 namespace tutti::runtime {
 
-/// A PMI-1 client on the descriptor that the launcher left open: lines of "key=value" words, each
-/// request answered by one line.
+/// A PMI-1 client on the descriptor that the launcher left open. A request is a line of "key=value"
+/// words, and one line answers it.
 class PmiClient {
  public:
   using Words = std::map<std::string, std::string>;
 
-  /// Owns the descriptor, which must not block.
+  /// Takes over the descriptor, which must not block.
   PmiClient(Socket socket, Deadline deadline) : socket_(std::move(socket)), deadline_(deadline) {}
 
-  /// Handshake, limits and the name of the job's key-value space.
+  /// Performs the handshake; reads the limits and the name of the job's key-value space.
   Status start();
   Status put(std::string_view key, std::string_view value);
-  /// Returns when every process of the job has called it; puts before it are visible after it.
+  /// Returns when every process of the job has called it; every earlier put is then visible to all.
   Status barrier();
   Result<std::string> get(std::string_view key);
-  /// Ends the session; a launcher takes an exit without it for a crash.
+  /// Ends the session; a launcher takes an exit without this call for a crash.
   Status finish();
 
  private:
@@ -41,12 +41,12 @@ class PmiClient {
   std::size_t max_value_bytes_ = 0;
 };
 
-/// The words of one answer: "cmd=get_result rc=0 value=x".
+/// Splits an answer such as "cmd=get_result rc=0 value=x" into its words.
 Result<PmiClient::Words> parse_pmi_line(std::string_view line);
 
-/// Rank 0 publishes the unique id of a store through PMI (PMI_FD, PMI_RANK, PMI_SIZE); everything
-/// else goes through that store. Ends the PMI session, so it is refused in a process that uses MPI
-/// too: such a program gives MPI's allgather as a callback instead.
+/// Rank 0 publishes the unique id of a store through PMI (PMI_FD, PMI_RANK, PMI_SIZE); all further
+/// data go through that store. This ends the PMI session, so a process that also uses MPI is
+/// refused: it gives MPI's allgather as a callback instead.
 Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmi(const Environment& environment,
                                                       Nanoseconds timeout);
 

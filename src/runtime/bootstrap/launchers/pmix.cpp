@@ -22,7 +22,8 @@ namespace {
 constexpr const char* kLibrary = "libpmix.so.2";
 constexpr const char* kKey = "tutti.unique.id";
 
-/// The needed functions, looked up at run time: hosts without PMIx need no PMIx library.
+/// The PMIx functions that are needed, looked up at run time, so that hosts without PMIx need no
+/// library.
 struct Library {
   decltype(&PMIx_Init) init = nullptr;
   decltype(&PMIx_Finalize) finalize = nullptr;
@@ -40,7 +41,7 @@ bool look_up(void* handle, const char* name, Function& function) {
 }
 
 Result<Library> load() {
-  // Never unloaded: the library keeps threads.
+  // The library is never unloaded, because it keeps threads.
   void* handle = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     return failure(Code::unsupported,
@@ -56,7 +57,7 @@ Result<Library> load() {
       look_up(handle, "PMIx_Fence", library.fence) && look_up(handle, "PMIx_Get", library.get) &&
       look_up(handle, "PMIx_Error_string", library.error_string);
   if (complete) return library;
-  return failure(Code::unsupported, "{} lacks a call of PMIx: {}", kLibrary, dlerror());
+  return failure(Code::unsupported, "{} lacks a function of PMIx: {}", kLibrary, dlerror());
 }
 
 void copy_name(char* to, std::size_t room, const char* from) {
@@ -65,7 +66,7 @@ void copy_name(char* to, std::size_t room, const char* from) {
   to[length] = '\0';
 }
 
-/// One session: PMIx_Init to PMIx_Finalize.
+/// One session with the launcher, from PMIx_Init to PMIx_Finalize.
 class Session {
  public:
   explicit Session(const Library& library) : library_(library) {}
@@ -80,7 +81,7 @@ class Session {
     open_ = status.ok();
     if (open_) return {};
     return failure(status.code(),
-                   "{}: PMIX_RANK is set, but its launcher cannot be reached from here; start the "
+                   "{}: PMIX_RANK is set, but its launcher cannot be reached: start the "
                    "program with the launcher, or set RANK and WORLD_SIZE",
                    status.message());
   }
@@ -98,13 +99,13 @@ class Session {
   Status publish(const std::string& text) {
     pmix_value_t value{};
     value.type = PMIX_STRING;
-    value.data.string = const_cast<char*>(text.c_str());  // PMIx_Put copies
+    value.data.string = const_cast<char*>(text.c_str());  // PMIx_Put copies the text
     Status status = check(library_.put(PMIX_GLOBAL, kKey, &value), "PMIx_Put");
     if (status.ok()) status = check(library_.commit(), "PMIx_Commit");
     return status;
   }
 
-  /// Code::timeout where a process of the job does not come.
+  /// Waits for all processes of the job; fails with Code::timeout if one does not come.
   Status fence(int timeout_s) {
     pmix_info_t info[2]{};
     copy_name(info[0].key, sizeof info[0].key, PMIX_COLLECT_DATA);
@@ -191,7 +192,7 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmix(const Environment& enviro
                    "pmix:// needs PMIX_RANK and PMIX_NAMESPACE, which mpirun of Open MPI, prterun "
                    "and srun --mpi=pmix set");
   }
-  // Our PMIx_Finalize would close the connection that MPI_Init still needs.
+  // PMIx_Finalize of this library would close the connection that MPI_Init still needs.
   if (mpi_presence() == MpiPresence::loaded) {
     return failure(Code::unsupported,
                    "this process uses MPI, which must open the launcher's PMIx connection first: "

@@ -8,12 +8,11 @@
 
 namespace tutti::runtime {
 
-/// Whether this build knows PMIx (its headers were there); the library itself is looked for at run
-/// time.
+/// True if this build had the PMIx headers. The library itself is looked up at run time.
 bool pmix_built_in();
 
-/// Rank 0 publishes the unique id of a store through PMIx; everything else goes through that store.
-/// In a process that uses MPI too, only between MPI_Init and MPI_Finalize.
+/// Rank 0 publishes the unique id of a store through PMIx; all further data go through that store.
+/// A process that also uses MPI may call this only between MPI_Init and MPI_Finalize.
 Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmix(const Environment& environment,
                                                        Nanoseconds timeout);
 

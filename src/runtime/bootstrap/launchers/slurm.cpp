@@ -7,7 +7,8 @@
 namespace tutti::runtime {
 namespace {
 
-// Above the registered services, below the ports that Linux gives to outgoing connections.
+// The ports lie above the registered services and below those that Linux gives to outgoing
+// connections.
 constexpr std::uint64_t kFirstPort = 20000;
 constexpr std::uint64_t kPorts = 12000;
 
@@ -41,7 +42,7 @@ Result<std::string> first_slurm_host(std::string_view list) {
   const std::size_t end = list.find_first_of("[,");
   std::string host(list.substr(0, end));
   std::string_view rest = end == list.npos ? std::string_view() : list.substr(end);
-  // Several brackets may follow each other: "rack[1-2]node[3-4]".
+  // Several brackets may follow each other, as in "rack[1-2]node[3-4]".
   while (rest.starts_with('[')) {
     const std::size_t close = rest.find(']');
     const std::string_view inside = rest.substr(1, close == rest.npos ? 0 : close - 1);
@@ -58,10 +59,11 @@ Result<std::string> first_slurm_host(std::string_view list) {
     rest = next == rest.npos ? std::string_view() : rest.substr(next);
   }
   if (!host.empty()) return host;
-  return failure(Code::invalid_argument,
-                 "the Slurm host list '{}' begins with no host: set MASTER_ADDR to the host of "
-                 "rank 0",
-                 list);
+  return failure(
+      Code::invalid_argument,
+      "the Slurm host list '{}' does not begin with a host: set MASTER_ADDR to the host of "
+      "rank 0",
+      list);
 }
 
 Result<std::unique_ptr<Bootstrap>> bootstrap_from_slurm(const Environment& environment,

@@ -1,4 +1,5 @@
-// The bootstrap in a step started by srun, without PMI: the first host of the list runs the store.
+// The bootstrap in a step started by srun, without PMI: rank 0, on the first host of the list, runs
+// the store.
 #pragma once
 
 #include <memory>
@@ -10,11 +11,12 @@
 
 namespace tutti::runtime {
 
-/// The first host of a Slurm host list: "node[07-12,20],gpu3" -> "node07".
+/// The first host of a Slurm host list, for example "node07" of "node[07-12,20],gpu3".
 Result<std::string> first_slurm_host(std::string_view list);
 
-/// SLURM_PROCID, SLURM_NTASKS, SLURM_STEP_NODELIST (or SLURM_JOB_NODELIST). The port follows from
-/// the job and step numbers; MASTER_ADDR, TUTTI_MASTER_PORT and MASTER_PORT override.
+/// The bootstrap by SLURM_PROCID, SLURM_NTASKS, SLURM_STEP_NODELIST (or SLURM_JOB_NODELIST). The
+/// port follows from the job and step numbers; MASTER_ADDR, TUTTI_MASTER_PORT and MASTER_PORT
+/// override these.
 Result<std::unique_ptr<Bootstrap>> bootstrap_from_slurm(const Environment& environment,
                                                         Nanoseconds timeout);
 

@@ -49,7 +49,7 @@ bool is_loopback(const sockaddr& address) {
          IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
 }
 
-/// Waits until `events` or the deadline; false at the deadline.
+/// Waits for `events` on a descriptor; false if the deadline comes first.
 bool wait_for(int fd, short events, Deadline deadline) {
   while (true) {
     pollfd entry{fd, events, 0};
@@ -63,7 +63,7 @@ bool wait_for(int fd, short events, Deadline deadline) {
 Result<Socket> bind_and_listen(const Endpoint& endpoint, int family, const sockaddr* address,
                                socklen_t length, bool dual_stack) {
   Socket socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.open()) return system_failure(errno, "cannot make a TCP socket");
+  if (!socket.open()) return system_failure(errno, "cannot open a TCP socket");
   const int on = 1;
   setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (family == AF_INET6) {
@@ -87,7 +87,7 @@ Result<Socket> listen_everywhere(const Endpoint& endpoint) {
   auto socket = bind_and_listen(endpoint, AF_INET6, reinterpret_cast<const sockaddr*>(&any6),
                                 sizeof any6, true);
   if (socket.ok()) return socket;
-  // A host without IPv6 may have IPv4; any other failure happens again here.
+  // A host without IPv6 may have IPv4. Any other failure will occur again with IPv4.
   sockaddr_in any4{};
   any4.sin_family = AF_INET;
   any4.sin_port = htons(endpoint.port);
@@ -95,7 +95,8 @@ Result<Socket> listen_everywhere(const Endpoint& endpoint) {
                          false);
 }
 
-/// A TCP socket that connects to a free local port can be assigned that port and reach itself.
+/// True if a connection has both ends in this socket: connecting to a free local port, a socket can
+/// be assigned that very port.
 bool connected_to_itself(int fd) {
   sockaddr_storage local{};
   sockaddr_storage remote{};
@@ -111,7 +112,7 @@ bool connected_to_itself(int fd) {
 Result<Socket> connect_address(const addrinfo& address, const Endpoint& endpoint,
                                Deadline deadline) {
   Socket socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.open()) return system_failure(errno, "cannot make a TCP socket");
+  if (!socket.open()) return system_failure(errno, "cannot open a TCP socket");
   int error = 0;
   if (connect(socket.fd(), address.ai_addr, address.ai_addrlen) != 0) error = errno;
   if (error == EINPROGRESS) {
@@ -183,7 +184,7 @@ std::string reachable_host() {
     }
     if (entry->ifa_addr->sa_family != AF_INET6 || !ipv6.empty()) continue;
     const auto* address = reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr);
-    // A link-local address is ambiguous on a host with several interfaces.
+    // A link-local address is left out, because it is ambiguous on a host with several interfaces.
     if (IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr)) continue;
     ipv6 = inet_ntop(AF_INET6, &address->sin6_addr, text, sizeof text);
   }

@@ -17,12 +17,13 @@ namespace tutti::runtime {
 using SteadyClock = std::chrono::steady_clock;
 using Deadline = SteadyClock::time_point;
 
-/// `timeout` from now; negative counts as zero, more than a year as a year.
+/// The instant `timeout` from now. A negative timeout counts as zero, one of more than a year as a
+/// year.
 Deadline deadline_after(Nanoseconds timeout);
-/// Milliseconds until `deadline`, rounded up, never negative.
+/// Time until `deadline` in milliseconds, rounded up and never negative.
 int remaining_ms(Deadline deadline);
 
-/// An owned descriptor.
+/// A file descriptor that is closed with its owner.
 class Socket {
  public:
   Socket() = default;
@@ -40,34 +41,34 @@ class Socket {
   int fd_ = -1;
 };
 
-/// The address of a store: a host name or a literal IPv4 or IPv6 address, and a TCP port.
+/// A TCP address: a host name or a literal IPv4 or IPv6 address, and a port.
 struct Endpoint {
   std::string host;
   std::uint16_t port = 0;
 };
 
-/// "host:port" or "[::1]:port"; port 1 .. 65535.
+/// Reads "host:port" or "[::1]:port" with a port from 1 to 65535.
 Result<Endpoint> parse_endpoint(std::string_view text);
-/// The inverse: IPv6 literals in brackets.
+/// Writes an address so that parse_endpoint reads it, with brackets around IPv6 literals.
 std::string to_string(const Endpoint& endpoint);
 
-/// The address of the first running interface that is not the loopback, IPv4 before IPv6; 127.0.0.1
-/// if there is no other. Other hosts can probably reach it.
+/// The address of the first running interface that is not the loopback, IPv4 before IPv6; other
+/// hosts can probably reach it. 127.0.0.1 if there is no such interface.
 std::string reachable_host();
 
-/// Listens without blocking. A literal address and a name of the loopback are bound as they are;
-/// any other host name, and an empty host, bind every address, IPv4 and IPv6. Port 0 takes a free
-/// one.
+/// Listens without blocking. The loopback's name and literal addresses are bound as given; any
+/// other host name, and an empty one, bind every address, IPv4 and IPv6. Port 0 takes a free port.
 Result<Socket> listen_on(const Endpoint& endpoint);
 Result<std::uint16_t> bound_port(const Socket& socket);
 
-/// Tries every address of the endpoint once; the failure is that of the last one.
+/// Tries every address of the endpoint once; an error is that of the last one.
 Result<Socket> connect_once(const Endpoint& endpoint, Deadline deadline);
 
-/// Sends all bytes, or fails: Code::timeout at the deadline, Code::peer_failed if the peer has
-/// closed.
+/// Sends all bytes. Fails with Code::timeout at the deadline, and with Code::peer_failed if the
+/// peer has closed the connection.
 Status send_all(const Socket& socket, std::span<const std::byte> bytes, Deadline deadline);
-/// Receives at least one byte, or 0 if the peer has closed.
+/// Receives bytes and returns their number, at least one, or 0 if the peer has closed the
+/// connection.
 Result<std::size_t> receive_some(const Socket& socket, std::span<std::byte> into,
                                  Deadline deadline);
 

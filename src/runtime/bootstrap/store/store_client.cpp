@@ -11,7 +11,8 @@
 namespace tutti::runtime {
 namespace {
 
-/// Extra time after the deadline for the store to report which ranks are missing: only it knows.
+/// Extra time after the deadline in which the store can report which ranks are missing: only the
+/// store knows.
 constexpr auto kAnswerTime = std::chrono::seconds(2);
 constexpr auto kLongestTry = std::chrono::seconds(5);
 constexpr auto kFirstPause = std::chrono::milliseconds(5);
@@ -22,7 +23,7 @@ std::uint32_t to_ms(Nanoseconds duration) {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(ms, 0, INT_MAX));
 }
 
-/// A connection to the store that reads and writes whole frames.
+/// A connection to the store that sends and receives whole frames.
 class StoreConnection {
  public:
   StoreConnection(Socket socket, std::size_t max_payload_bytes)
@@ -66,7 +67,7 @@ class StoreBootstrap : public Bootstrap {
     if (!failed_.ok()) return failed_;
     if (mine.size() > kMaxContributionBytes) {
       return failure(Code::invalid_argument,
-                     "rank {} contributes {} bytes to the bootstrap, {} are allowed",
+                     "rank {} contributes {} bytes to the bootstrap: send at most {}",
                      index(options_.rank), mine.size(), kMaxContributionBytes);
     }
     auto result = exchange(mine, timeout);
@@ -78,13 +79,15 @@ class StoreBootstrap : public Bootstrap {
   Result<std::vector<Bytes>> exchange(std::span<const std::byte> mine, Nanoseconds timeout) {
     const Deadline deadline = deadline_after(timeout) + kAnswerTime;
     const Status sent = connection_.send(encode_gather(exchange_, to_ms(timeout), mine), deadline);
-    // A store that gave up has said why before it closed: read on after a failed send.
+    // A store that gave up has sent the reason before it closed, so the client still reads after a
+    // failed send.
     if (sent.code() == Code::timeout) return lost(sent, timeout);
     auto frame = connection_.receive(deadline);
     if (!frame.ok()) return lost(frame.status(), timeout);
     if (frame->kind == FrameKind::failed) return decode_failed(frame->payload);
     if (frame->kind != FrameKind::result) {
-      return failure(Code::internal, "the bootstrap store answered with a message of kind {}",
+      return failure(Code::internal,
+                     "the bootstrap store answered with an unexpected message of kind {}",
                      static_cast<int>(frame->kind));
     }
     return decode_result(frame->payload, exchange_++, options_.size);
@@ -97,9 +100,10 @@ class StoreBootstrap : public Bootstrap {
                      "rank 0, whose bootstrap store is at {}, did not answer rank {} within {}",
                      store, index(options_.rank), describe_duration(timeout));
     }
-    return failure(why.code(),
-                   "rank {} lost rank 0, whose bootstrap store is at {}, in exchange {}: {}",
-                   index(options_.rank), store, exchange_, why.message());
+    return failure(
+        why.code(),
+        "rank {} lost its connection to rank 0, whose bootstrap store is at {}, in exchange {}: {}",
+        index(options_.rank), store, exchange_, why.message());
   }
 
   StoreOptions options_;
@@ -122,9 +126,9 @@ class SingleBootstrap : public Bootstrap {
   std::string description_;
 };
 
-/// Why one attempt to join failed.
+/// The reason why one attempt to join failed.
 struct Setback {
-  bool final = false;  ///< another attempt would fail too
+  bool final = false;  ///< true: another attempt would fail, too
   Status why;
 };
 
@@ -145,28 +149,31 @@ std::optional<StoreConnection> try_to_join(const StoreOptions& options, Deadline
   const Hello hello{index(options.rank), options.size, to_ms(options.timeout),
                     to_ms(deadline - SteadyClock::now()),
                     owner ? options.server->owner_token() : options.token};
-  // After a failed send the receive fails too, with the store's own reason.
+  // After a failed send the receive fails, too, with the store's own reason if there is one.
   [[maybe_unused]] const Status sent = connection.send(encode(hello), deadline);
   auto frame = connection.receive(deadline + kAnswerTime);
   if (!frame.ok()) {
     const Code code = frame.status().code();
     setback = {false, frame.status()};
-    // Closed without a frame: a store that just ended. Other bytes: not a store.
+    // A connection that was closed without a frame belongs to a store that has just ended. Other
+    // bytes do not come from a store.
     if (code != Code::peer_failed && code != Code::timeout) {
-      setback = {true, failure(code, "what answers rank {} at {} is no bootstrap store: {}",
-                               index(options.rank), to_string(options.endpoint),
-                               frame.status().message())};
+      setback = {
+          true,
+          failure(code, "the process that answers rank {} at {} is not a bootstrap store: {}",
+                  index(options.rank), to_string(options.endpoint), frame.status().message())};
     }
     return std::nullopt;
   }
   if (frame->kind == FrameKind::welcome) return connection;
   if (frame->kind == FrameKind::busy) {
-    setback = {false, failure(Code::timeout, "rank 0 still serves its previous job there")};
+    setback = {false,
+               failure(Code::timeout, "rank 0 still serves its previous job at this address")};
   } else if (frame->kind == FrameKind::failed) {
     setback = {true, decode_failed(frame->payload)};
   } else {
-    setback = {true,
-               failure(Code::internal, "an answer of kind {}", static_cast<int>(frame->kind))};
+    setback = {true, failure(Code::internal, "the store sent an unexpected answer of kind {}",
+                             static_cast<int>(frame->kind))};
   }
   return std::nullopt;
 }
@@ -184,8 +191,8 @@ Status unreachable(const StoreOptions& options, const Status& why) {
 Status check_place(Rank rank, std::uint32_t size) {
   if (size >= 1 && size <= kMaxBootstrapRanks && index(rank) < size) return {};
   return failure(Code::invalid_argument,
-                 "rank {} of {} cannot be: a job has 1 to {} ranks, counted from 0", index(rank),
-                 size, kMaxBootstrapRanks);
+                 "rank {} of {} is impossible: a job has 1 to {} ranks, counted from 0",
+                 index(rank), size, kMaxBootstrapRanks);
 }
 
 std::unique_ptr<Bootstrap> make_single_bootstrap(std::string description) {

@@ -13,20 +13,21 @@ struct StoreOptions {
   Endpoint endpoint;
   Rank rank{0};
   std::uint32_t size = 1;
-  JobToken token{};    ///< the same on all ranks
-  std::string method;  ///< begins description(): "env://"
-  /// Time for all ranks to come, in any order.
+  JobToken token{};    ///< token of the job; the same on all ranks
+  std::string method;  ///< beginning of description(), such as "env://"
+  /// Time in which all ranks must join, in any order.
   Nanoseconds timeout = std::chrono::seconds(30);
-  /// A server that listens already; without one, rank 0 starts its own. Kept until the end.
+  /// A server that listens already, which is kept until the end. Without one, rank 0 starts its
+  /// own.
   std::unique_ptr<BootstrapServer> server;
 };
 
-/// Joins the job at `options.endpoint`; returns when every rank has. Fails with Code::timeout
-/// naming the ranks that did not come, or with what the store objects to (another job's token,
-/// another size, a rank that came twice).
+/// Joins the job at `options.endpoint`; returns when every rank has joined. Fails with
+/// Code::timeout, naming the ranks that did not join, or with the store's objection (another job's
+/// token, another size, a rank that joined twice).
 Result<std::unique_ptr<Bootstrap>> connect_store(StoreOptions options);
 
-/// A job of one rank: every exchange returns its own contribution.
+/// The bootstrap of a job of one rank: every exchange returns the rank's own contribution.
 std::unique_ptr<Bootstrap> make_single_bootstrap(std::string description);
 
 /// Fails unless 1 <= size <= kMaxBootstrapRanks and rank < size.

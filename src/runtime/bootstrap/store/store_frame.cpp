@@ -133,16 +133,18 @@ Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std
                                          std::uint32_t size) {
   const std::size_t prefix_bytes = 4 + std::size_t{4} * size;
   if (payload.size() < prefix_bytes || get_u32(payload, 0) != exchange) {
-    return failure(Code::internal, "the bootstrap store answered another exchange than {}",
-                   exchange);
+    return failure(
+        Code::internal,
+        "the bootstrap store answered another exchange than {}: use one version of Tutti",
+        exchange);
   }
   std::vector<Bytes> contributions(size);
   std::span<const std::byte> rest = payload.subspan(prefix_bytes);
   for (std::size_t rank = 0; rank < size; ++rank) {
     const std::size_t length = get_u32(payload, 4 + 4 * rank);
     if (length > rest.size()) {
-      return failure(Code::internal, "the bootstrap store cut the contribution of rank {} short",
-                     rank);
+      return failure(Code::internal,
+                     "the bootstrap store sent too few bytes of rank {}'s contribution", rank);
     }
     contributions[rank].assign(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(length));
     rest = rest.subspan(length);
@@ -154,7 +156,8 @@ Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std
 }
 
 Status decode_failed(std::span<const std::byte> payload) {
-  if (payload.empty()) return failure(Code::internal, "the bootstrap store failed, without a word");
+  if (payload.empty())
+    return failure(Code::internal, "the bootstrap store failed without giving a reason");
   auto code = static_cast<Code>(std::to_integer<int>(payload[0]));
   if (code <= Code::ok || code > Code::internal) code = Code::internal;
   std::string text(reinterpret_cast<const char*>(payload.data()) + 1, payload.size() - 1);
@@ -170,17 +173,20 @@ Result<std::optional<Frame>> FrameDecoder::take() {
   const auto kind = std::to_integer<std::uint8_t>(pending_[5]);
   const bool ours = get_u32(pending_, 0) == kMagic && known(kind) && pending_[6] == std::byte{0} &&
                     pending_[7] == std::byte{0};
-  if (!ours) return failure(Code::invalid_argument, "the other side does not speak our protocol");
+  if (!ours)
+    return failure(Code::invalid_argument, "the other side does not speak the bootstrap protocol");
   if (pending_[4] != std::byte{kVersion}) {
-    return failure(Code::unsupported,
-                   "the other side speaks version {} of the bootstrap protocol, we {}: use the "
-                   "same build of Tutti on all ranks",
-                   std::to_integer<int>(pending_[4]), kVersion);
+    return failure(
+        Code::unsupported,
+        "the other side speaks version {} of the bootstrap protocol, this side {}: use the "
+        "same build of Tutti on all ranks",
+        std::to_integer<int>(pending_[4]), kVersion);
   }
   const std::size_t length = get_u32(pending_, 8);
   if (length > max_payload_bytes_) {
-    return failure(Code::invalid_argument, "a bootstrap message claims {} bytes; {} are allowed",
-                   length, max_payload_bytes_);
+    return failure(Code::invalid_argument,
+                   "a bootstrap message claims {} bytes: at most {} are allowed", length,
+                   max_payload_bytes_);
   }
   if (pending_.size() < kFrameHeaderBytes + length) return std::optional<Frame>();
   const auto begin = pending_.begin() + kFrameHeaderBytes;

@@ -1,8 +1,9 @@
-// The messages between a bootstrap store and its ranks: defined once, bounded, decoded defensively.
+// The messages between a bootstrap store and its ranks: defined once, bounded, and decoded
+// defensively.
 //
 // A frame is a header of 12 bytes (magic, version, kind, zero, payload length) and its payload; all
-// numbers are little endian. Every length is checked against the limit of its kind before anything
-// is stored, and storage grows with the bytes that came, never with the length that was claimed.
+// numbers are little-endian. Every length is checked against the limit of its kind before anything
+// is stored, and storage grows with the bytes that arrive, never with the length that was claimed.
 #pragma once
 
 #include <array>
@@ -20,10 +21,11 @@ namespace tutti::runtime {
 
 inline constexpr std::uint32_t kMaxBootstrapRanks = 1u << 20;
 inline constexpr std::size_t kMaxContributionBytes = std::size_t{16} << 20;
-/// All contributions of one exchange together.
+/// Limit in bytes of all contributions of one exchange together.
 inline constexpr std::size_t kMaxExchangeBytes = std::size_t{1} << 30;
 
-/// Identifies a job (or, where it is random, proves membership): SHA-256 of a text.
+/// Identifies a job, as the SHA-256 of a text; if the text is random, the token also proves
+/// membership.
 using JobToken = std::array<std::byte, 32>;
 JobToken make_job_token(std::string_view text);
 
@@ -32,8 +34,8 @@ enum class FrameKind : std::uint8_t {
   welcome = 2,  ///< store to rank: every rank has come
   gather = 3,   ///< rank to store: its contribution
   result = 4,   ///< store to rank: all contributions
-  failed = 5,   ///< store to rank: a code and a sentence; the connection ends
-  busy = 6,     ///< store to rank: an earlier job still owns this store, try again
+  failed = 5,   ///< store to rank: a code and a sentence; the store then closes the connection
+  busy = 6,     ///< store to rank: an earlier job still owns this store; the rank tries again
 };
 
 inline constexpr std::size_t kFrameHeaderBytes = 12;
@@ -47,14 +49,14 @@ struct Hello {
   static constexpr std::size_t kBytes = 16 + sizeof(JobToken);
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
-  std::uint32_t timeout_ms = 0;    ///< the rank's time limit, for messages
-  std::uint32_t remaining_ms = 0;  ///< time left of it
+  std::uint32_t timeout_ms = 0;    ///< time limit of the rank, for messages
+  std::uint32_t remaining_ms = 0;  ///< part of the time limit that remains
   JobToken token{};
 };
 
 struct Gather {
   static constexpr std::size_t kPrefixBytes = 8;
-  std::uint32_t exchange = 0;  ///< counts the allgathers of the job from 0
+  std::uint32_t exchange = 0;  ///< number of the allgather in the job, from 0
   std::uint32_t timeout_ms = 0;
   Bytes bytes;
 };
@@ -68,21 +70,21 @@ Bytes encode_failed(const Status& status);
 
 Result<Hello> decode_hello(std::span<const std::byte> payload);
 Result<Gather> decode_gather(std::span<const std::byte> payload);
-/// The contributions of `exchange`, exactly `size` of them.
+/// Decodes the contributions of `exchange`; fails unless there are exactly `size`.
 Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std::uint32_t exchange,
                                          std::uint32_t size);
-/// The Status that a `failed` frame carries; never ok.
+/// Decodes the Status of a `failed` frame; never ok.
 Status decode_failed(std::span<const std::byte> payload);
 
 /// Cuts a byte stream into frames. Holds at most one frame's limit plus what append() was given.
 class FrameDecoder {
  public:
   explicit FrameDecoder(std::size_t max_payload_bytes) : max_payload_bytes_(max_payload_bytes) {}
-  /// Applies to frames whose header has not been taken yet.
+  /// Sets the limit for frames whose header has not been read yet.
   void set_max_payload_bytes(std::size_t bytes) { max_payload_bytes_ = bytes; }
   void append(std::span<const std::byte> bytes);
-  /// The next whole frame; nothing if more bytes are needed; a failure for another protocol or a
-  /// frame above the limit, after which the stream cannot be used.
+  /// Returns the next whole frame; nothing if more bytes are needed. Fails for another protocol or
+  /// a frame above the limit, after which the stream cannot be used.
   Result<std::optional<Frame>> take();
 
  private:

@@ -34,12 +34,12 @@ struct Connection {
 
   Socket socket;
   Deadline hello_deadline;
-  std::optional<std::uint32_t> rank;  ///< once it has said a valid hello
+  std::optional<std::uint32_t> rank;  ///< rank of the peer, once it has sent a valid hello
   FrameDecoder decoder{Hello::kBytes};
   std::deque<std::shared_ptr<const Bytes>> outgoing;
-  std::size_t sent_bytes = 0;  ///< of the first outgoing frame
-  bool closing = false;        ///< read no more; end once everything is sent
-  bool broken = false;         ///< end now
+  std::size_t sent_bytes = 0;  ///< bytes of the first outgoing frame that were sent
+  bool closing = false;        ///< true: read no more, and close once everything is sent
+  bool broken = false;         ///< true: close at once
 
   void tell(std::shared_ptr<const Bytes> frame) { outgoing.push_back(std::move(frame)); }
   void dismiss(Bytes frame) {
@@ -78,7 +78,7 @@ class BootstrapServer::Loop {
         owner_token_(make_job_token(random_hex(32))),
         rendezvous_(options_.name, options_.token, owner_token_, options_.size) {}
 
-  /// Blocks signals: the application's handlers must not run on this thread.
+  /// Starts the thread, with signals blocked: the application's handlers must not run on it.
   void start() {
     sigset_t all;
     sigset_t before;
@@ -100,7 +100,7 @@ class BootstrapServer::Loop {
 
  private:
   void run();
-  /// `wakes`: `stop` ends it, too.
+  /// Polls the sockets once, until `latest`; with `wakes`, `stop` also ends the poll.
   void poll_once(Deadline latest, bool wakes);
   Deadline next_deadline() const;
   void accept_all();
@@ -132,7 +132,7 @@ void BootstrapServer::Loop::run() {
   listener_ = Socket();
   const Deadline end = deadline_after(kLinger);
   while (owes_bytes() && SteadyClock::now() < end) poll_once(end, false);
-  // A rank that has not asked yet learns why the job failed, not only that the store is gone.
+  // A rank that has not asked yet must learn why the job failed, not only that the store is gone.
   const Deadline told = deadline_after(kTellFailure);
   while (rendezvous_.failed() && !members_.empty() && SteadyClock::now() < told)
     poll_once(told, false);
@@ -158,8 +158,8 @@ void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
       listener_.open() && SteadyClock::now() >= accept_again_ && strangers < kMaxStrangers;
   std::vector<pollfd> entries;
   entries.reserve(connections_.size() + 2);
-  // While stopping, the wake-up stays readable and must not spin the loop. `stopping_` is not read
-  // again here: a stop between the two reads would be missed.
+  // While the server stops, its wake-up descriptor stays readable and must not spin the loop.
+  // `stopping_` is not read again, because a stop between the two reads would be missed.
   entries.push_back({wakes ? wake_.fd() : -1, POLLIN, 0});
   entries.push_back({accepting ? listener_.fd() : -1, POLLIN, 0});
   for (const auto& connection : connections_) {
@@ -170,13 +170,15 @@ void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
   const Deadline deadline = std::min(latest, next_deadline());
   const int timeout_ms = deadline == Deadline::max() ? -1 : remaining_ms(deadline);
   if (poll(entries.data(), entries.size(), timeout_ms) < 0) return;
-  // Connections before the listener: a rank that left and comes back must first be seen to leave.
+  // Connections are handled before the listener: if a rank leaves and comes back, the store must
+  // first see that it left.
   for (std::size_t i = 0; i + 2 < entries.size(); ++i) {
     Connection& connection = *connections_[i];
     const short events = entries[i + 2].revents;
     if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) receive(connection);
     if ((events & POLLOUT) != 0) flush(connection);
-    // At once: its next connection may come later in the same round.
+    // An ended connection is removed at once, because the rank's next connection may come later in
+    // the same round.
     if (connection.ended()) leave(connection);
   }
   sweep();
@@ -221,7 +223,7 @@ void BootstrapServer::Loop::take_frames(Connection& connection) {
   while (!connection.closing && !connection.broken) {
     auto frame = connection.decoder.take();
     if (!frame.ok()) {
-      // A peer that has not joined gets no answer; a member learns its mistake.
+      // A peer that has not joined gets no answer; a member is told its mistake.
       connection.broken = !connection.rank;
       if (connection.rank) connection.dismiss(encode_failed(frame.status()));
       return;
@@ -240,10 +242,11 @@ void BootstrapServer::Loop::handle(Connection& connection, Frame frame) {
     connection.broken = true;
     return;
   }
-  Result<Gather> gather = frame.kind == FrameKind::gather
-                              ? decode_gather(frame.payload)
-                              : failure(Code::internal, "rank {} sent a message of kind {}",
-                                        *connection.rank, static_cast<int>(frame.kind));
+  Result<Gather> gather =
+      frame.kind == FrameKind::gather
+          ? decode_gather(frame.payload)
+          : failure(Code::internal, "rank {} sent an unexpected message of kind {}",
+                    *connection.rank, static_cast<int>(frame.kind));
   const Status status =
       gather.ok() ? rendezvous_.contribute(*connection.rank, std::move(*gather), SteadyClock::now())
                   : gather.status();
@@ -312,7 +315,7 @@ const JobToken& BootstrapServer::owner_token() const { return loop_->owner_token
 Result<std::unique_ptr<BootstrapServer>> BootstrapServer::start(Options options) {
   const auto size = options.size.value_or(1);
   if (size == 0 || size > kMaxBootstrapRanks) {
-    return failure(Code::invalid_argument, "a job cannot have {} ranks: 1 to {} are possible", size,
+    return failure(Code::invalid_argument, "a job cannot have {} ranks: use 1 to {}", size,
                    kMaxBootstrapRanks);
   }
   auto listener = listen_on(options.endpoint);
@@ -320,7 +323,7 @@ Result<std::unique_ptr<BootstrapServer>> BootstrapServer::start(Options options)
   auto port = bound_port(*listener);
   if (!port.ok()) return port.status();
   Socket wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake.open()) return system_failure(errno, "cannot make an event descriptor");
+  if (!wake.open()) return system_failure(errno, "creating an event descriptor");
   if (options.name.empty()) {
     const std::string& host = options.endpoint.host;
     options.name = to_string(Endpoint{host.empty() ? reachable_host() : host, *port});

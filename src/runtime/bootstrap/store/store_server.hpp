@@ -1,4 +1,4 @@
-// The TCP server of a bootstrap store: one thread, run by rank 0.
+// The TCP server of a bootstrap store: one thread in rank 0's process.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,18 @@
 
 namespace tutti::runtime {
 
-/// Listens from start() until its destruction, which first sends pending frames to the ranks, for
-/// at most five seconds.
+/// Listens from start() until its destruction. The destructor first sends pending frames to the
+/// ranks, for at most five seconds.
 class BootstrapServer {
  public:
   struct Options {
-    Endpoint endpoint;  ///< host "" listens at every address, port 0 takes a free one
-    std::string name;   ///< of the store in messages; empty: its endpoint
-    JobToken token{};   ///< a connection with another token is refused and dropped
-    std::optional<std::uint32_t> size;  ///< nothing: the first rank that comes sets it
-    Nanoseconds hello_timeout = std::chrono::seconds(10);  ///< for a connection to send its hello
+    Endpoint endpoint;  ///< address; host "" listens at every address, port 0 takes a free one
+    std::string name;   ///< name of the store in messages; empty: its endpoint
+    JobToken token{};   ///< token of the job; a connection with another token is refused and closed
+    std::optional<std::uint32_t> size;  ///< number of ranks; nothing: the first rank to join sets
+                                        ///< it
+    Nanoseconds hello_timeout = std::chrono::seconds(10);  ///< time for a connection to send its
+                                                           ///< hello
   };
 
   static Result<std::unique_ptr<BootstrapServer>> start(Options options);
@@ -30,7 +32,7 @@ class BootstrapServer {
   BootstrapServer& operator=(const BootstrapServer&) = delete;
 
   std::uint16_t port() const;
-  /// The token of rank 0's hello. Random, and known to this process only.
+  /// The token of rank 0's hello: random, and known to this process only.
   const JobToken& owner_token() const;
 
  private:

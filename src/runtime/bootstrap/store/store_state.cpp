@@ -34,14 +34,15 @@ Status Rendezvous::check(const Hello& hello) const {
   }
   const auto size = static_cast<std::uint32_t>(members_.size());
   if (size != 0 && hello.size != size) {
-    return failure(Code::invalid_argument,
-                   "rank {} counts {} ranks, the job at {} has {}: give all ranks the same size",
-                   hello.rank, hello.size, where_, size);
+    return failure(
+        Code::invalid_argument,
+        "rank {} expects {} ranks, but the job at {} has {}: give all ranks the same size",
+        hello.rank, hello.size, where_, size);
   }
   if (hello.size == 0 || hello.size > kMaxBootstrapRanks || hello.rank >= hello.size) {
     return failure(Code::invalid_argument,
-                   "rank {} of {} cannot be: a job has 1 to {} ranks, counted from 0", hello.rank,
-                   hello.size, kMaxBootstrapRanks);
+                   "rank {} of {} is impossible: a job has 1 to {} ranks, counted from 0",
+                   hello.rank, hello.size, kMaxBootstrapRanks);
   }
   if (hello.rank == 0 && !owner) {
     return failure(Code::invalid_argument,
@@ -51,8 +52,8 @@ Status Rendezvous::check(const Hello& hello) const {
   }
   if (hello.remaining_ms == 0) {
     return failure(Code::timeout,
-                   "rank {} came to {} after its time-out of {} had passed: start it earlier, or "
-                   "give it a longer time-out",
+                   "rank {} reached {} after its timeout of {} had passed: start it earlier, or "
+                   "give it a longer timeout",
                    hello.rank, where_,
                    describe_duration(std::chrono::milliseconds(hello.timeout_ms)));
   }
@@ -64,13 +65,13 @@ Rendezvous::Verdict Rendezvous::hello(const Hello& hello, Deadline now) {
   if (!status.ok()) return {Admission::refused, std::move(status)};
   if (members_.empty()) members_.resize(hello.size);
   Member& member = members_[hello.rank];
-  // The rank has ended this job and begins its next one before rank 0 has.
+  // The rank has ended the present job and begins its next one before rank 0 has done so.
   if (member.presence == Presence::left) return {Admission::busy, {}};
   if (failure_) return {Admission::refused, *failure_};
   if (member.presence == Presence::present) {
     return {Admission::refused,
             failure(Code::invalid_argument,
-                    "rank {} came twice to {}: give every process a rank of its own", hello.rank,
+                    "rank {} joined twice at {}: give every process a rank of its own", hello.rank,
                     where_)};
   }
   member.presence = Presence::present;
@@ -116,7 +117,7 @@ void Rendezvous::wait(Member& member, Nanoseconds timeout, Nanoseconds remaining
 void Rendezvous::leave(std::uint32_t rank) {
   Member& member = members_[rank];
   if (!joined_) {
-    // The rank may come again while the others still wait.
+    // A rank that waits for the others to join may leave and join again.
     if (member.waiting) --waiting_;
     member = Member();
     return;
@@ -180,12 +181,12 @@ Status Rendezvous::missing_ranks(Nanoseconds timeout) const {
     (members_[rank].presence == Presence::gave_up ? gave_up : absent).push_back(rank);
   }
   if (!absent.empty()) {
-    return failure(Code::timeout, "{} did not come to {} within {}", describe_ranks(absent), where_,
+    return failure(Code::timeout, "{} did not join at {} within {}", describe_ranks(absent), where_,
                    describe_duration(timeout));
   }
   return failure(Code::timeout,
-                 "{} came to {} but did not wait until all ranks were there, within {}: give all "
-                 "ranks the same time-out",
+                 "{} joined at {} but did not wait until all ranks had joined, within {}: give all "
+                 "ranks the same timeout",
                  describe_ranks(gave_up), where_, describe_duration(timeout));
 }
 

@@ -1,5 +1,5 @@
-// The decisions of a bootstrap store, without its sockets: which ranks may join, when an exchange is
-// complete, and the error of every rank when it cannot be.
+// The decisions of a bootstrap store, without its sockets: which ranks may join, when an exchange
+// is complete, and which error each rank gets if it cannot complete.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 namespace tutti::runtime {
 
 /// The state of one job. First every rank says hello and waits for the others; then exchanges
-/// follow one another. A rank whose time-out ends before all have come fails alone and may come
-/// again. Any other failure is final, as is rank 0's time-out, because the store ends with rank 0:
-/// every rank that waits or comes later gets the same error.
+/// follow one another. A rank whose timeout ends before all have joined fails alone and may join
+/// again. Any other failure is final, as is rank 0's timeout, because the store ends with rank 0:
+/// every rank that waits or joins later gets the same error.
 class Rendezvous {
  public:
   struct Message {
     std::uint32_t rank = 0;
     std::shared_ptr<const Bytes> frame;
-    bool ends = false;  ///< the rank is no longer a member: close its connection
+    bool ends = false;  ///< true: the rank is no longer a member, so its connection is closed
   };
   enum class Admission { joined, busy, refused };
   struct Verdict {
@@ -31,30 +31,32 @@ class Rendezvous {
   };
 
   /// `where` names the store in messages. Rank 0 says hello with `owner_token`, which only the
-  /// process of the store knows. Without a `size` the first rank that comes sets it.
+  /// store's process knows. Without a `size` the first rank to join sets it.
   Rendezvous(std::string where, const JobToken& token, const JobToken& owner_token,
              std::optional<std::uint32_t> size);
 
-  /// A rank comes. It waits for the others from now on.
+  /// Handles the hello of a rank, which from now on waits for the others.
   Verdict hello(const Hello& hello, Deadline now);
-  /// A rank that has joined contributes. A failure means that it broke the protocol or that the
-  /// job has failed: send it the failure and close its connection.
+  /// Handles the contribution of a rank that has joined. After a failure, because the rank broke
+  /// the protocol or the job has failed, the caller sends the failure to the rank and closes the
+  /// connection.
   Status contribute(std::uint32_t rank, Gather gather, Deadline now);
-  /// The connection of a rank that had joined has ended.
+  /// Handles the end of the connection of a rank that had joined.
   void leave(std::uint32_t rank);
   bool failed() const { return failure_.has_value(); }
-  /// Fails the ranks, or the job, whose deadline has passed.
+  /// Fails each rank whose deadline has passed, or the job.
   void expire(Deadline now);
-  /// When expire() has something to do; Deadline::max() for never.
+  /// The time at which expire() has something to do; Deadline::max() if never.
   Deadline next_deadline() const;
-  /// Frames to send since the last call, in order.
+  /// Returns the frames to send since the last call, in order.
   std::vector<Message> take_messages();
 
  private:
   enum class Presence : std::uint8_t { absent, present, gave_up, left };
   struct Member {
     Presence presence = Presence::absent;
-    bool waiting = false;  ///< for the others to come, or for the exchange to complete
+    bool waiting = false;  ///< true: waits for the other ranks to join, or for the exchange to
+                           ///< complete
     Deadline deadline = Deadline::max();
     Nanoseconds timeout{0};
     Bytes contribution;
@@ -72,7 +74,7 @@ class Rendezvous {
   std::string where_;
   JobToken token_;
   JobToken owner_token_;
-  std::vector<Member> members_;  ///< empty until the size is known
+  std::vector<Member> members_;  ///< members by rank; empty until the size is known
   std::uint32_t waiting_ = 0;
   std::size_t contributed_bytes_ = 0;
   bool joined_ = false;
