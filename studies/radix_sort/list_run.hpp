@@ -57,7 +57,7 @@ struct ListSpec {
   std::vector<std::uint32_t> members;  ///< ranks of the network, indexed by rank of the task list
   ListCosts costs{};
   /// Whether an interface's eager buffer holds one block, so that a message of n blocks is sent as
-  /// n messages [Inozemtsev12] 4.1. The source does not print the size of its buffers.
+  /// n messages [Inozemtsev12] 4.1. The paper does not print the size of its buffers.
   bool buffer_per_block = false;
 };
 

@@ -92,7 +92,7 @@ class Planner {
     return {};
   }
 
-  /// Records the message that a receive takes or that a key names.
+  /// Records the message that a receive waits for, or that a match key names.
   Status take(const Schedule& in, TaskIndex at, std::uint32_t source, std::uint32_t slot,
               std::vector<Draft>& needs) const {
     const auto found = by_name_.find({source, index(in.rank()), slot});
