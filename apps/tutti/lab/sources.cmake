@@ -1,5 +1,6 @@
-# The lab: hosts as network namespaces on a snooping bridge. Included by apps/tutti and tests/lab.
-set(TUTTI_LAB_INCLUDE_DIR ${PROJECT_SOURCE_DIR}/apps/tutti)  # "lab/lab.hpp"
+# The sources of the lab (hosts as network namespaces on a snooping bridge), for apps/tutti and
+# tests/lab.
+set(TUTTI_LAB_INCLUDE_DIR ${PROJECT_SOURCE_DIR}/apps/tutti)  # for #include "lab/lab.hpp"
 set(TUTTI_LAB_SOURCES
   ${PROJECT_SOURCE_DIR}/apps/tutti/lab/aggregators.cpp
   ${PROJECT_SOURCE_DIR}/apps/tutti/lab/batches.cpp
@@ -17,4 +18,4 @@ set(TUTTI_LAB_SOURCES
   ${PROJECT_SOURCE_DIR}/apps/tutti/launch/place.cpp
   ${PROJECT_SOURCE_DIR}/apps/tutti/launch/process.cpp
   ${PROJECT_SOURCE_DIR}/apps/tutti/launch/remote_socket.cpp)
-set(TUTTI_LAB_COMMAND_SOURCES ${PROJECT_SOURCE_DIR}/apps/tutti/lab/lab_command.cpp)  # needs CLI11
+set(TUTTI_LAB_COMMAND_SOURCES ${PROJECT_SOURCE_DIR}/apps/tutti/lab/lab_command.cpp)  # source that needs CLI11
