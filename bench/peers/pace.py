@@ -12,8 +12,8 @@ BETWEEN_READINGS_S = 2.0
 
 
 class Pace:
-    """Reads the pace before each launch and waits for a quiet moment, for `patience_s` in all. `program` is
-    machine_pace; if it is None, the pace is not read."""
+    """Reads the pace before each launch and waits for a quiet moment, for `patience_s` in all. `program` is machine_pace,
+    or None if the pace is not to be read."""
 
     def __init__(self, program, patience_s=0.0, read=None, sleep=time.sleep):
         self.readings = []

@@ -68,7 +68,7 @@ def _overlap(lines):
 
 
 def relate(rows, fabric, reference):
-    """Adds the ratios to the physical limit and to the reference contender, in place."""
+    """Adds to each row the ratios to the physical limit and to the reference contender."""
     times = {(row["operation"], row["size_bytes"]): row.get("p50_ns") for row in rows if row["contender"] == reference}
     for row in rows:
         operation, size = row["operation"], row["size_bytes"]
