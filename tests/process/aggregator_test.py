@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`tutti aggregator` from the outside: real processes on loopback that join it, lose it, or die."""
+"""Tests `tutti aggregator` from outside, with real processes on loopback that join it, lose it, or die."""
 
 import json
 import os
@@ -19,7 +19,7 @@ MANY_CALLS = "1000000"
 
 
 class Aggregator:
-    """A `tutti aggregator` process and its output."""
+    """One `tutti aggregator` process and its output."""
 
     def __init__(self, key_file, *options):
         self.process = subprocess.Popen(
@@ -148,12 +148,12 @@ class Command(unittest.TestCase):
              "--stats", "--json", report, "--", PROGRAM, "reduce_scatter", str(block), str(calls),
              "order=ring"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        # Both aggregators worked: the counters of each are printed.
+        # The counters that each aggregator prints show that both aggregators worked.
         self.assertEqual(done.stdout.count(f"in_network_calls {calls}\n"), 2, done.stdout)
         with open(report, encoding="utf-8") as file:
             links = json.load(file)["links"]
         for link in links:
-            # Headers, ACKs, connection setup and teardown: less than a tenth.
+            # Headers, ACKs, connection setup and teardown take less than a tenth of the bytes.
             self.assertLess(link["tx_bytes"], 1.1 * calls * block * (ranks - 1))
             self.assertGreater(link["tx_bytes"], calls * block * (ranks - 1))
             self.assertLess(link["rx_bytes"], 1.2 * calls * block)
