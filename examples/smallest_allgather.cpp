@@ -1,6 +1,6 @@
 // The smallest Allgather from C++: every rank sends its number and receives the numbers of all
-// ranks. Start it alone, or as several ranks with `tutti run -n 4 smallest_allgather` or any
-// launcher that Tutti supports.
+// ranks. Run it with one rank directly, or with several ranks by `tutti run -n 4
+// smallest_allgather` or any launcher that Tutti supports.
 #include <tutti/communicator.hpp>
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 int main() {
   auto comm = tutti::Communicator::create();
   if (!comm) {
-    std::cerr << "no communicator: " << comm.status().to_string() << "\n";
+    std::cerr << "cannot create the communicator: " << comm.status().to_string() << "\n";
     return 1;
   }
   const std::uint32_t own = 100 + tutti::index(comm->rank());
@@ -23,7 +23,7 @@ int main() {
     std::cerr << request.status().to_string() << "\n";
     return 1;
   }
-  // The collective makes progress in the background; compute here.
+  // The library advances the collective in the background, so the program may compute here.
   if (const tutti::Status status = request->wait(); !status) {
     std::cerr << status.to_string() << "\n";
     return 1;

@@ -1,5 +1,5 @@
-/* The smallest Broadcast from C: rank 0 sends a sentence to all ranks. Start it alone, or on several
- * ranks by `tutti run -n 4 smallest_broadcast` or any supported launcher. */
+/* The smallest Broadcast from C: rank 0 sends a sentence to all ranks. Run it with one rank directly, or
+ * with several ranks by `tutti run -n 4 smallest_broadcast` or any launcher that Tutti supports. */
 #include <stdio.h>
 #include <string.h>
 #include <tutti/tutti.h>
@@ -7,7 +7,7 @@
 int main(void) {
   tutti_comm_t* comm = NULL;
   if (tutti_comm_create(NULL, &comm) != TUTTI_OK) {
-    fprintf(stderr, "no communicator: %s\n", tutti_last_error());
+    fprintf(stderr, "cannot create the communicator: %s\n", tutti_last_error());
     return 1;
   }
   uint32_t rank = 0;

@@ -27,7 +27,8 @@ constexpr auto kThreadPatience = std::chrono::milliseconds(500);
 
 std::atomic<Clock::rep> last_sign{0};
 
-/// Filled by the thread that the signal interrupts, one at a time.
+/// The stack of one thread, which writes it in the signal handler. Only one thread at a time is
+/// interrupted.
 struct Stack {
   std::array<void*, kMaxFrames> frames;
   int depth = 0;
@@ -52,13 +53,13 @@ std::vector<pid_t> threads() {
   return all;
 }
 
-/// The load address of this program: addr2line expects addresses relative to the file.
+/// The address at which this program is loaded. addr2line expects addresses relative to the file.
 std::uintptr_t load_address() {
   std::uintptr_t address = 0;
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* to) {
         *static_cast<std::uintptr_t*>(to) = info->dlpi_addr;
-        return 1;  // the program comes first
+        return 1;  // stops at the first object, which is the program
       },
       &address);
   return address;
@@ -66,7 +67,7 @@ std::uintptr_t load_address() {
 
 void print_stack(pid_t thread) {
   stack.taken.store(false);
-  if (syscall(SYS_tgkill, getpid(), thread, SIGUSR2) != 0) return;  // it has ended
+  if (syscall(SYS_tgkill, getpid(), thread, SIGUSR2) != 0) return;  // the thread has ended
   const auto give_up = Clock::now() + kThreadPatience;
   while (!stack.taken.load(std::memory_order_acquire) && Clock::now() < give_up) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -76,7 +77,7 @@ void print_stack(pid_t thread) {
     fmt::print(stderr, "cannot be interrupted\n");
     return;
   }
-  // A frame holds where its call returns to: the call is before that.
+  // A frame holds the return address, which follows the call, so one byte is subtracted.
   std::string command = fmt::format("addr2line -Cfpi -e /proc/{}/exe", getpid());
   const std::uintptr_t base = load_address();
   for (int i = 0; i < stack.depth; ++i) {
@@ -87,7 +88,7 @@ void print_stack(pid_t thread) {
 }
 
 void print_all_stacks(std::chrono::seconds patience) {
-  fmt::print(stderr, "\n==== nothing has ended for {} s; what each thread does:\n",
+  fmt::print(stderr, "\n==== no test has begun or ended for {} s; the stacks of all threads:\n",
              patience.count());
   const pid_t me = static_cast<pid_t>(syscall(SYS_gettid));
   for (const pid_t thread : threads()) {
@@ -113,7 +114,7 @@ void watch(std::chrono::seconds patience) {
 void report_later() { last_sign.store(Clock::now().time_since_epoch().count()); }
 
 void report_hang_after(std::chrono::seconds patience) {
-  // The first call loads what a signal handler may not load.
+  // The first call of backtrace() loads a library, which a signal handler must not do.
   void* frame = nullptr;
   (void)backtrace(&frame, 1);
   struct sigaction action {};

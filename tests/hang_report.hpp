@@ -5,11 +5,12 @@
 
 namespace tutti::test {
 
-/// From now on, each time `patience` has passed without report_later(): writes every thread's stack
-/// to standard error, once. Ending the program is left to its parent.
+/// Starts to watch the program: when `patience` has passed without a call of report_later(), the
+/// stack of every thread is written once to standard error. The program goes on until its parent
+/// ends it.
 void report_hang_after(std::chrono::seconds patience);
 
-/// A test begins or ends: the program does not hang.
+/// Notes that a test begins or ends, so that the program does not hang.
 void report_later();
 
 }  // namespace tutti::test

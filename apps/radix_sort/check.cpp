@@ -10,7 +10,7 @@
 namespace radix_sort {
 namespace {
 
-/// A rank's contribution to the check of the keys.
+/// One rank's contribution to the check of the keys, which the ranks exchange.
 struct Report {
   Fingerprint before;
   Fingerprint after;

@@ -1,4 +1,4 @@
-// Checks that the keys of all ranks, in rank order, are sorted and are the keys from before the
+// Checks that the keys of all ranks, in rank order, are sorted and are the same keys as before the
 // sort. A sum of the keys and a sum of their mixed bits identify the set of keys.
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace radix_sort {
 
-/// Scatters every bit of a word; a bijection.
+/// Mixes every bit of a word into every other bit; a bijection.
 std::uint64_t mixed(std::uint64_t word);
 
-/// A fingerprint that does not depend on the order of the keys; sums wrap. The fingerprint of a job
-/// is the sum over its ranks.
+/// The fingerprint of a set of keys, independent of their order; sums wrap. The fingerprint of a
+/// job is the sum over its ranks.
 struct Fingerprint {
   std::uint64_t keys = 0;
   std::uint64_t sum = 0;
@@ -26,19 +26,21 @@ struct Fingerprint {
 template <typename Key>
 Fingerprint fingerprint(std::span<const Key> keys);
 
-/// The result of a check; the same on every rank.
+/// The result of the check, which is the same on every rank.
 struct Verdict {
-  std::uint64_t disorder_within = 0;  ///< keys less than their predecessor on the same rank
-  std::uint64_t disorder_across = 0;  ///< ranks that begin below the last key of a lower rank
+  /// Number of keys that are less than their predecessor on the same rank.
+  std::uint64_t disorder_within = 0;
+  /// Number of ranks that begin with a key less than the last key of a lower rank.
+  std::uint64_t disorder_across = 0;
   bool same_keys = true;
 
   bool holds() const { return disorder_within == 0 && disorder_across == 0 && same_keys; }
-  /// The error text; empty if the check passes.
+  /// The error text; empty if the check passed.
   std::string text() const;
 };
 
-/// Compares the keys of all ranks. `before` is this rank's fingerprint from before the sort.
-/// Collective.
+/// Compares the keys of all ranks; a collective. `before` is the fingerprint of this rank's keys
+/// from before the sort.
 template <typename Key>
 tutti::Result<Verdict> check(tutti::Communicator& communicator, std::span<const Key> keys,
                              const Fingerprint& before);

@@ -1,4 +1,4 @@
-// The digits of a key in some radix, the lowest first.
+// Extracts the digits of a key in some radix, lowest digit first.
 #pragma once
 
 #include <bit>
@@ -6,7 +6,7 @@
 
 namespace radix_sort {
 
-/// The number of passes that a sort of such keys takes.
+/// The number of passes that a sort by digits takes, which is the number of digits of the keys.
 inline std::uint32_t passes_of(std::uint32_t radix, std::uint32_t key_bits) {
   std::uint64_t rest = UINT64_MAX >> (64 - key_bits);
   std::uint32_t passes = 0;
@@ -14,7 +14,7 @@ inline std::uint32_t passes_of(std::uint32_t radix, std::uint32_t key_bits) {
   return passes;
 }
 
-/// A digit in a radix that is a power of two, extracted by a shift.
+/// Extracts a digit in a radix that is a power of two, by a shift.
 class ShiftedDigit {
  public:
   ShiftedDigit(std::uint32_t radix, std::uint32_t pass)
@@ -28,7 +28,7 @@ class ShiftedDigit {
   std::uint32_t mask_;
 };
 
-/// A digit in any other radix, extracted by division. `Key` sets the width of the division.
+/// Extracts a digit in any other radix, by division. `Key` sets the width of the division.
 template <typename Key>
 class DividedDigit {
  public:
@@ -44,7 +44,7 @@ class DividedDigit {
   Key unit_ = 1;  ///< place value of the digit
 };
 
-/// Calls `use` with the functor of the digit.
+/// Calls `use` with a functor that extracts the digit of a key.
 template <typename Key, typename Use>
 void with_digit(std::uint32_t radix, std::uint32_t pass, const Use& use) {
   if (std::has_single_bit(radix)) {

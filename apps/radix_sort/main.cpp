@@ -66,7 +66,7 @@ int run(const Options& options) {
     print_summary(*rows);
     if (!options.json_path.empty()) status = write_json(options, *communicator, *rows);
   }
-  // No rank may leave while a peer can still need it.
+  // A final barrier keeps each rank from leaving while a peer still needs it.
   if (tutti::Status end = finish(communicator->barrier({.will_wait = true})); status.ok())
     status = end;
   if (!status) return complain(status);

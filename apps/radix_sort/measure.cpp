@@ -26,8 +26,7 @@ std::vector<std::uint64_t> shares(const Options& options, std::uint64_t keys, st
   return list;
 }
 
-/// Each key is a function of its coordinates, so the first keys do not depend on the number of
-/// ranks.
+/// Each key depends only on its rank and position, so a key is the same for any number of ranks.
 template <typename Key>
 std::vector<Key> draw(const Options& options, std::uint32_t rank, std::uint64_t count) {
   std::vector<Key> keys(count);
@@ -41,7 +40,7 @@ std::vector<Key> draw(const Options& options, std::uint32_t rank, std::uint64_t 
   return keys;
 }
 
-/// Puts the ranks' blocks, which have equal size, in reverse order.
+/// Puts the blocks of all ranks, which have equal size, in reverse order.
 template <typename Key>
 tutti::Status reverse_ranks(tutti::Communicator& communicator, std::vector<Key>& keys) {
   std::vector<Key> all(keys.size() * communicator.size());
@@ -64,7 +63,7 @@ tutti::Status spoil(tutti::Communicator& communicator, Damage damage, std::vecto
   return {};
 }
 
-/// The number of this rank's calls so far that used the hierarchy.
+/// The number of collectives of this rank so far that used the hierarchy.
 std::uint64_t hierarchical_calls(const tutti::Communicator& communicator) {
   for (const auto& [name, value] : communicator.counters()) {
     if (name == "hierarchical_calls") return value;
@@ -72,7 +71,7 @@ std::uint64_t hierarchical_calls(const tutti::Communicator& communicator) {
   return 0;
 }
 
-/// The measurement of one row with keys of one type.
+/// The measurement of one row, with keys of one type.
 template <typename Key>
 class Measurement {
  public:
@@ -86,7 +85,7 @@ class Measurement {
     row_.passes = sorter_->passes();
     const int all = options_->warmup + options_->iterations;
     for (int i = 0; i < all; ++i) {
-      // The variants take turns to be first, so that neither profits from the order.
+      // The two variants alternate in going first, so that neither profits from the order.
       const bool turned = i % 2 == 1;
       for (const Variant variant : {turned ? Variant::overlapped : Variant::blocking,
                                     turned ? Variant::blocking : Variant::overlapped}) {
@@ -109,7 +108,7 @@ class Measurement {
       keys_.resize(drawn_.size());
     } catch (const std::bad_alloc&) {
       return {tutti::Code::resource_exhausted,
-              "no memory for " + std::to_string(share[me]) + " keys"};
+              "not enough memory for " + std::to_string(share[me]) + " keys"};
     }
     auto sorter = Sorter<Key>::create(*communicator_, share,
                                       {.radix = row_.radix,
@@ -123,8 +122,8 @@ class Measurement {
     return {};
   }
 
-  /// A rank that cannot sort reports it first, because the others would block in the first
-  /// collective.
+  /// Each rank reports to the others whether it can sort. A rank that only returned an error would
+  /// leave the others blocked in their first collective.
   tutti::Status agree(tutti::Status mine) {
     const std::uint32_t able = mine.ok() ? 1 : 0;
     std::vector<std::uint32_t> all(communicator_->size());

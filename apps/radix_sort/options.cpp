@@ -35,7 +35,7 @@ bool parse_plain(std::string_view text, std::uint64_t& value) {
   return error == std::errc{} && end == text.data() + text.size() && !text.empty();
 }
 
-/// Parses "4096" or "2^12".
+/// Parses a number such as "4096" or "2^12".
 bool parse_number(const std::string& text, std::uint64_t& value) {
   if (!text.starts_with("2^")) return parse_plain(text, value);
   std::uint64_t exponent = 0;
@@ -44,7 +44,7 @@ bool parse_number(const std::string& text, std::uint64_t& value) {
   return true;
 }
 
-/// Parses a number within limits; the error names the argument.
+/// Parses a number within limits. The error names the command-line argument.
 std::uint64_t number(const char* name, const std::string& text, std::uint64_t least,
                      std::uint64_t most) {
   std::uint64_t value = 0;
@@ -95,12 +95,12 @@ void add_options(CLI::App& app, Options& options) {
       ->transform(CLI::CheckedTransformer(kKeyNames).description("{uniform,few,equal}"))
       ->default_str("uniform");
   app.add_flag("--taper", options.taper,
-               "Give rank r the share r/(P-1) of the keys: rank 0 has none");
+               "Give rank r the share r/(P-1) of the keys, so that rank 0 has none");
   add_number(app, "--seed", options.seed, 0, UINT64_MAX, "Seed of the keys");
   app.add_option("-n,--iters", options.iterations, "Measured repetitions of each variant")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
-  app.add_option("-w,--warmup_iters", options.warmup, "Repetitions before")
+  app.add_option("-w,--warmup_iters", options.warmup, "Warm-up repetitions, which are not measured")
       ->check(CLI::Range(0, 100'000))
       ->capture_default_str();
   app.add_option(

@@ -1,4 +1,4 @@
-// Prints the results as a table and as JSON.
+// Prints the results of radix_sort as a table and as JSON.
 #pragma once
 
 #include <tutti/communicator.hpp>
@@ -11,7 +11,7 @@
 
 namespace radix_sort {
 
-/// Prints the lines above the rows, which explain the columns.
+/// Prints the lines above the table, which explain its columns.
 void print_header(const Options& options, const tutti::Communicator& communicator);
 void print_row(const Row& row);
 void print_summary(const std::vector<Row>& rows);

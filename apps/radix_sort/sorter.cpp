@@ -8,10 +8,10 @@
 namespace radix_sort {
 namespace {
 
-/// Keys moved between two calls of test(): some tens of microseconds of work.
+/// Number of keys moved between two calls of test(), which takes some tens of microseconds.
 constexpr std::size_t kSliceKeys = 32768;
 
-/// Adds the time since the last call to a phase.
+/// Adds the time since the last call to the time of a phase.
 class Watch {
  public:
   explicit Watch(PhaseTimes& times) : times_(&times) {}
@@ -53,7 +53,7 @@ tutti::Result<std::unique_ptr<Sorter<Key>>> Sorter<Key>::create(
     sorter->arrived_.resize(mine);
   } catch (const std::bad_alloc&) {
     return tutti::Status(tutti::Code::resource_exhausted,
-                         "no memory for " + std::to_string(mine) + " keys");
+                         "not enough memory for " + std::to_string(mine) + " keys");
   }
   if (tutti::Status status = sorter->prepare(communicator); !status) return status;
   return sorter;
@@ -74,7 +74,7 @@ tutti::Status Sorter<Key>::prepare(tutti::Communicator& communicator) {
     if (!prepared) return prepared.status();
     allgather_[static_cast<std::size_t>(variant)] = std::move(*prepared);
   }
-  // Prepared early, so that an unknown algorithm fails before anything is sorted.
+  // The Allgather is prepared early, so that an unknown algorithm fails before anything is sorted.
   const tutti::CollectiveCall exchange{
       .collective = tutti::Collective::alltoall,
       .options = {.algorithm = tutti::Algorithm(options_.alltoall)}};
@@ -105,7 +105,7 @@ tutti::Status Sorter<Key>::run_pass(std::vector<Key>& keys, std::uint32_t pass, 
     if (tutti::Status status = histograms->wait(); !status) return status;
   } else if (options_.progress == Progress::test) {
     meanwhile = &*histograms;
-    meanwhile->test();  // sends what is ready
+    meanwhile->test();  // a test sends all chunks that are ready before the local work begins
   }
   watch.end(Phase::allgather);
   order_locally(keys, pass, meanwhile);

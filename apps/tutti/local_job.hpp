@@ -1,4 +1,4 @@
-// The processes of one `tutti run`, with its messages and the output of its ranks.
+// Runs the processes of one `tutti run`, with its messages and the output of its ranks.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ class LocalJob : private launch::JobObserver {
  public:
   explicit LocalJob(const RunOptions& options);
 
-  /// Starts all ranks. If one cannot be started, the destructor ends those that were.
+  /// Starts all ranks. If one rank cannot be started, the destructor ends those that run.
   Status start(const std::string& master_addr, std::uint16_t master_port);
-  /// Waits for the end of all ranks and returns the status of run_command.
+  /// Waits for the end of all ranks and returns the exit status of `tutti run`.
   int wait();
 
  private:

@@ -23,10 +23,10 @@ namespace {
 
 using namespace tutti::app;
 
-/// The error text, which names the argument.
+/// The text of a CLI11 error, which names the argument.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const bool lacks = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
-  // CLI11 reports an unknown word as a missing subcommand: name the word instead.
+  // CLI11 reports an unknown word as a missing subcommand, so the message names the word instead.
   const auto extras = app.remaining(true);
   if (lacks && !extras.empty())
     return "'" + extras.front() + "' is not a known argument: see --help";
@@ -35,7 +35,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   return text;
 }
 
-/// Prints help and version as CLI11 does, and any error as one line.
+/// Prints help and version as CLI11 does, but any error as one line.
 int end_parsing(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
   std::fprintf(stderr, "tutti: %s (see --help)\n", explain(app, error).c_str());

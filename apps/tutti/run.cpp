@@ -37,7 +37,7 @@ Status check(const RunOptions& options) {
   return {};
 }
 
-/// A port that is free now. It is released at once, because rank 0 must bind it.
+/// A port that is free at this moment. It is released at once, because rank 0 must bind it.
 Result<std::uint16_t> free_port() {
   const auto socket = runtime::listen_on({"127.0.0.1", 0});
   if (!socket.ok()) return socket.status();

@@ -12,17 +12,18 @@ namespace tutti::app {
 
 struct RunOptions {
   std::uint32_t count = 1;
-  std::vector<std::string> program;  ///< the program (looked up in PATH) and its arguments
-  bool prefix = true;                ///< whether each line of output begins with "[rank] "
-  /// Time for the other ranks to end after the first failure, and again between SIGTERM and
+  std::vector<std::string> program;  ///< program, looked up in PATH, and its arguments
+  bool prefix = true;                ///< whether each line of a rank's output begins with "[rank] "
+  /// Time in which the other ranks may end after the first failure, and again after SIGTERM before
   /// SIGKILL.
   Nanoseconds grace = std::chrono::seconds(10);
-  Nanoseconds timeout{0};  ///< time for the whole job; 0: no limit
-  /// Network namespace of each rank, with "{}" replaced by the rank: "lab-h{}" is /run/netns/lab-h0
-  /// for rank 0. Empty: the launcher's.
+  Nanoseconds timeout{0};  ///< time limit of the whole job; 0: no limit
+  /// Name of each rank's network namespace, in which "{}" is replaced by the rank: "lab-h{}" is
+  /// /run/netns/lab-h0 for rank 0. Empty: all ranks run in the launcher's namespace.
   std::string netns;
-  std::string master_addr;        ///< empty: 127.0.0.1, which other namespaces cannot reach
-  std::uint16_t master_port = 0;  ///< 0: a free port (29500 with namespaces)
+  /// Address of rank 0; empty: 127.0.0.1, which other namespaces cannot reach.
+  std::string master_addr;
+  std::uint16_t master_port = 0;  ///< port of rank 0; 0: a free port, or 29500 with namespaces
   int out_fd = 1;
   int err_fd = 2;
 };
@@ -31,14 +32,17 @@ struct RunOptions {
 inline constexpr int kExitTimeout = 124;
 inline constexpr int kExitNotStarted = 125;
 
-/// Runs the job to its end and returns 0, the status of the rank that failed first (128 + signal if
-/// a signal ended it), kExitTimeout or kExitNotStarted. Sets RANK, WORLD_SIZE, LOCAL_RANK,
-/// LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and TUTTI_RUN_ID for each process; a rank in its own
-/// namespace is the only local one. Forwards SIGINT and SIGTERM. Processes that a rank leaves
-/// behind end with it, and all ranks end with the launcher.
+/// Runs the job to its end. Returns 0, the status of the rank that failed first (128 + signal if a
+/// signal ended it), kExitTimeout or kExitNotStarted.
+///
+/// Each process gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and
+/// TUTTI_RUN_ID; a rank in its own namespace counts as the only rank of its host. SIGINT and
+/// SIGTERM are forwarded. Processes that a rank leaves behind are killed when the rank ends, and
+/// all ranks are killed when the launcher ends.
 int run_command(const RunOptions& options);
 
-/// Registers the subcommand. Its run sets `exit_code`, which must outlive the parsing of `app`.
+/// Registers the subcommand. Running the subcommand sets `exit_code`, which must outlive the
+/// parsing of `app`.
 void add_run_command(CLI::App& app, int& exit_code);
 
 }  // namespace tutti::app

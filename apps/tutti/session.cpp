@@ -22,8 +22,8 @@ namespace {
 
 constexpr Nanoseconds kExchangeTimeout = std::chrono::seconds(60);
 
-/// The error if no collective has an algorithm of this name, else "". The call itself checks
-/// whether its collective has it.
+/// The error text if no collective has an algorithm of this name, else "". Whether the collective
+/// in question has the algorithm is checked by the call itself.
 std::string check_algorithm(const std::string& name) {
   std::set<std::string> known{"automatic", "ring", "hierarchical", "in_network", "in_network_ring"};
   for (const auto& entry : collectives::algorithms()) known.emplace(entry.name);
@@ -31,7 +31,7 @@ std::string check_algorithm(const std::string& name) {
   return fmt::format("algorithm '{}' is not known: use one of {}", name, fmt::join(known, ", "));
 }
 
-/// The interface that the communicator chose, found by the same rules.
+/// The name of the interface that the communicator chose, found by the same rules.
 std::string interface_name(const CommunicatorOptions& options, bool local_only) {
   std::string wanted = options.interface;
   if (const char* name = std::getenv("TUTTI_INTERFACE"); wanted.empty() && name != nullptr) {
@@ -104,7 +104,7 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
   add(command.add_option("--retain-bytes", communicator.retain_bytes,
                          "Largest Broadcast that completes at its root once it is sent, while the "
                          "root retains a copy; 0: none"));
-  // The old name works for one release, and --help does not list it.
+  // The old option name --keep-bytes works for one more release, but --help does not list it.
   command.add_option("--keep-bytes", communicator.retain_bytes, "Use --retain-bytes")->group("");
   add(command.add_flag("--always-barrier", communicator.always_barrier,
                        "Run the ready barrier before every collective"));
@@ -130,7 +130,8 @@ Result<Session> Session::create(const SessionOptions& options) {
 }
 
 Status Session::learn_locations(const SessionOptions& options) {
-  // Repeated, because the choice of the interface depends on whether all ranks share a network.
+  // The exchange runs twice, because the choice of the interface depends on whether all ranks share
+  // a network.
   const std::string& boot = runtime::boot_identity();
   Location mine{runtime::host_name(), boot + runtime::namespace_identity("time"),
                 boot + runtime::namespace_identity("net"), ""};

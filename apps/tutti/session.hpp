@@ -1,5 +1,5 @@
-// One rank of a job for the commands that run collectives: the bootstrap, a communicator over it,
-// and an exchange of values that are not measured.
+// One rank of a job, for the commands that run collectives: the bootstrap, a communicator, and an
+// exchange of values outside the measured time.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -17,21 +17,21 @@ namespace tutti::app {
 
 struct SessionOptions {
   CommunicatorOptions communicator;
-  std::string algorithm;  ///< algorithm; empty: automatic
+  std::string algorithm;  ///< name of the algorithm; empty: automatic
 };
 
 /// The name of an algorithm as --algorithm takes it.
 std::string to_string(Algorithm algorithm);
 
-/// Adds --algorithm, --subgroups, --receive-workers, --chains, --chunk-bytes, --interface, --ipv6,
-/// --no-auth, --always-barrier and --create-timeout to a command.
+/// Adds the options of a communicator to a command: --algorithm, --subgroups, --receive-workers,
+/// --chains, --chunk-bytes, --interface, --ipv6, --no-auth, --always-barrier and --create-timeout.
 void add_session_options(CLI::App& command, SessionOptions& options);
 
 /// The host, clock and network of a rank.
 struct Location {
   std::string host;
-  std::string clock;      ///< identity of the clock, equal on ranks that share CLOCK_MONOTONIC
-  std::string network;    ///< identity of the network, equal on ranks that share the interfaces
+  std::string clock;      ///< identity of the clock, equal on ranks with the same CLOCK_MONOTONIC
+  std::string network;    ///< identity of the network, equal on ranks that see the same interfaces
   std::string interface;  ///< interface of the communicator; empty: not known
 
   bool operator==(const Location&) const = default;
@@ -39,35 +39,36 @@ struct Location {
 
 class Session {
  public:
-  /// Finds the other ranks from the environment and creates a communicator with them; collective.
+  /// Finds the other ranks by the environment and creates a communicator with them; a collective.
   static Result<Session> create(const SessionOptions& options);
 
   Communicator& communicator() { return communicator_; }
   Rank rank() const { return communicator_.rank(); }
   std::uint32_t size() const { return communicator_.size(); }
   bool is_first() const { return rank() == Rank{0}; }
-  /// The location of every rank.
+  /// The host, clock and network of every rank, indexed by rank.
   const std::vector<Location>& locations() const { return locations_; }
   std::uint32_t hosts() const;
   /// Whether all ranks read the same monotonic clock.
   bool one_clock() const;
-  /// The bootstrap by which the ranks joined.
+  /// The bootstrap by which the ranks found each other.
   std::string bootstrap() const { return bootstrap_->description(); }
 
-  /// Exchanges bytes over the bootstrap and returns them by rank; collective.
+  /// Exchanges bytes over the bootstrap and returns them indexed by rank; a collective.
   Result<std::vector<runtime::Bytes>> exchange_bytes(std::span<const std::byte> mine);
-  /// The same for a list of plain values, of equal length on every rank.
+  /// Exchanges lists of plain values, of equal length on every rank, over the bootstrap; a
+  /// collective.
   template <typename T>
   Result<std::vector<std::vector<T>>> exchange(const std::vector<T>& mine);
 
-  /// Exchanges values over the communicator and returns them by rank. Between repetitions the
-  /// bootstrap would disturb ranks that have not ended theirs.
+  /// Exchanges values over the communicator and returns them indexed by rank. Between repetitions
+  /// the bootstrap would disturb ranks that have not ended their repetition.
   template <typename T>
   Result<std::vector<T>> share(const T& mine);
 
-  /// Creates another communicator of the same ranks and options; collective.
+  /// Creates another communicator of the same ranks with the same options; a collective.
   Result<Communicator> duplicate() { return communicator_.duplicate(*bootstrap_, options_); }
-  /// Runs a barrier on the communicator, so that no rank leaves while a peer can still need it.
+  /// Runs a barrier on the communicator, so that no rank leaves while a peer still needs it.
   Status finish();
 
  private:

@@ -29,11 +29,12 @@ void add_size(CLI::App& command, const std::string& names, std::uint64_t& bytes,
 
 void add_size_range(CLI::App& command, SizeRange& range) {
   add_size(command, "-b,--minbytes", range.min_bytes, "Smallest size in bytes that a rank sends");
-  add_size(command, "-e,--maxbytes", range.max_bytes, "Largest size");
-  auto* factor = command.add_option("-f,--stepfactor", range.step_factor, "Next size: times");
+  add_size(command, "-e,--maxbytes", range.max_bytes, "Largest size in bytes that a rank sends");
+  auto* factor =
+      command.add_option("-f,--stepfactor", range.step_factor, "Factor from one size to the next");
   factor->check(CLI::Range(std::uint64_t{2}, std::uint64_t{1} << 30))->capture_default_str();
   add_size(command, "-i,--stepbytes", range.step_bytes,
-           "Bytes added for the next size; 0: use the factor");
+           "Bytes from one size to the next; 0: use the factor");
 }
 
 Status SizeRange::check() const {

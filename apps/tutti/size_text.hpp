@@ -1,4 +1,4 @@
-// Byte counts as text.
+// Parses and formats byte counts.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace tutti::app {
 
-/// Parses "1024", "64K", "4M" or "1G" (powers of 1024; lower case and a final B are accepted).
+/// Parses "1024", "64K", "4M" or "1G" with powers of 1024. Lower case and a final B are accepted.
 Result<std::uint64_t> parse_size(const std::string& text);
 
-/// Formats a size exactly and as short as possible: "64K".
+/// Formats a size exactly and as short as possible, such as "64K".
 std::string size_text(std::uint64_t bytes);
 
 }  // namespace tutti::app

@@ -1,9 +1,9 @@
-// The version of this program.
+// The version of the program `tutti`.
 #pragma once
 
 namespace tutti::app {
 
-/// "0.1.0".
+/// The version as text, such as "0.1.0".
 const char* version();
 
 }  // namespace tutti::app

@@ -39,17 +39,17 @@ struct Options {
   std::uint32_t chunk_bytes = 4096;
   std::uint32_t mib = 32;
   std::uint32_t repeat = 15;
-  std::uint32_t count = 0;  ///< repetitions for an instruction counter
-  std::string only;         ///< "keyed" or "crc"; empty: both
+  std::uint32_t count = 0;  ///< number of repetitions for an instruction counter; 0: timed run
+  std::string only;         ///< kind of integrity word, "keyed" or "crc"; empty: both
   std::string json;
 };
 
 struct Sample {
   double seconds = 0;
-  std::uint64_t cycles = 0;  ///< from cycle_counter
+  std::uint64_t cycles = 0;  ///< cycles spent, by cycle_counter()
 };
 
-/// The time stamp counter; on other processors the clock, so a cycle is a nanosecond.
+/// The time stamp counter. Processors without one use the clock, on which a cycle is a nanosecond.
 std::uint64_t cycle_counter() {
 #if defined(__x86_64__)
   return __rdtsc();
@@ -67,7 +67,7 @@ Sample timed(const Work& work) {
   return {static_cast<double>((runtime::now() - begun).count()) / 1e9, spent};
 }
 
-/// The arrival of one block at rank 0 of two, on new engine objects.
+/// Receives one block at rank 0 of two ranks, with new engine objects.
 Sample receive_once(const Staging& staging, const wire::Integrity& integrity,
                     std::span<std::byte> buffer, std::uint32_t chunk_bytes) {
   auto endpoint = std::make_unique<StagedEndpoint>(staging, integrity, chunk_bytes);
@@ -173,7 +173,8 @@ nlohmann::json one_core(const Options& options, std::string_view kind, bool ring
           {"to_memcpy", static_cast<double>(floor.cycles) / static_cast<double>(ours.cycles)}};
 }
 
-/// Two workers, each with its own subgroup, buffer and core; the slower one counts.
+/// Receives with two workers, each with its own subgroup, buffer and core; the time is that of the
+/// slower worker.
 nlohmann::json two_cores(const Options& options, std::string_view kind, double alone) {
   if (std::thread::hardware_concurrency() < 2) return nullptr;
   std::vector<double> rates;

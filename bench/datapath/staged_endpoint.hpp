@@ -15,11 +15,13 @@
 
 namespace tutti::bench {
 
-/// Datagrams as a receive call leaves them: header and payload, one after the other.
+/// Datagrams as a receive call leaves them in memory: header and payload, one datagram after the
+/// other.
 class Staging {
  public:
   /// Makes `count` chunks of one block from `source`. Payloads repeat after `ring` chunks, which
-  /// keeps them in the cache like data just copied by the kernel; `ring` = `count` repeats none.
+  /// keeps them in the cache like data that the kernel has just copied; with `ring` = `count` no
+  /// payload repeats.
   Staging(const wire::Integrity& integrity, Rank source, std::uint32_t epoch, std::uint32_t count,
           std::uint32_t ring, std::uint32_t chunk_bytes)
       : count_(count), ring_(ring), chunk_bytes_(chunk_bytes) {
@@ -56,7 +58,7 @@ class Staging {
   std::vector<std::byte> headers_;
 };
 
-/// Handles a datagram as the `ip` device does after the kernel delivers it.
+/// Handles a datagram as the `ip` device does after the kernel has delivered it.
 class StagedQueuePair final : public device::MulticastQueuePair {
  public:
   StagedQueuePair(const Staging& staging, wire::Integrity integrity)
@@ -102,7 +104,7 @@ class StagedQueuePair final : public device::MulticastQueuePair {
   bool open_ = false;
 };
 
-/// Rank 0 of two; its sends are discarded.
+/// The endpoint of rank 0 of two ranks, which discards all sends.
 class StagedEndpoint final : public device::Endpoint {
  public:
   StagedEndpoint(const Staging& staging, const wire::Integrity& integrity,

@@ -22,7 +22,7 @@ using tutti::wire::IntegrityKind;
 constexpr std::size_t kHeaderBytes = 24;
 constexpr std::size_t kStagingBytes = 128 * 1024;
 
-/// Walks through staging and user buffer datagram by datagram.
+/// Steps through staging and user buffer, one datagram at a time.
 class Datagrams {
  public:
   explicit Datagrams(std::size_t payload_bytes) : payload_bytes_(payload_bytes) {

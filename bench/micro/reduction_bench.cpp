@@ -1,4 +1,4 @@
-// Reduction kernels against the memory-bandwidth bound of one core.
+// Compares the reduction kernels with the memory-bandwidth bound of one core.
 //
 // Each turn times a kernel and two plain loops that move the same bytes: a triad over the same
 // streams and a copy; the faster loop is the bound. `of_bound` is the bound's best time over the
@@ -28,19 +28,20 @@ using tutti::reduction::ElementType;
 using tutti::reduction::Operation;
 using tutti::reduction::Reducer;
 
-constexpr std::size_t kMemoryBytes = 32u << 20;  // per stream
+constexpr std::size_t kMemoryBytes = 32u << 20;  // bytes of one stream, more than the caches hold
 constexpr std::size_t kCachedBytes = 16u << 10;
 constexpr std::size_t kMaxOperands = 16;
 
 using Words = std::vector<std::uint64_t>;
 
-/// The vectors of all benchmarks: small numbers in every type's representation.
+/// The vectors that all benchmarks share, whose bits are small numbers in every element type.
 class Streams {
  public:
   explicit Streams(std::size_t bytes) : bytes_(bytes), result_(bytes / 8) {
     for (std::size_t i = 0; i < kMaxOperands; ++i) {
       Words words(bytes / 8);
-      // 0x3c00..0x3fff in each 16 bits is between 1 and 2 as float16 and near 1 as wider floats.
+      // Each 16 bits are 0x3f00 to 0x3fff: as float16 a number between 1 and 2, and as the top of a
+      // wider float a number near 1.
       for (std::size_t w = 0; w < words.size(); ++w) {
         words[w] = (tutti::draw(i, w) & 0x00ff'00ff'00ff'00ffu) | 0x3f00'3f00'3f00'3f00u;
       }
@@ -64,13 +65,13 @@ double seconds_of(const auto& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// dst[i] += a[i]; vectorised by the compiler, so this file is compiled with -O3.
+// Computes dst[i] += a[i]. The compiler must vectorise this loop, so the file is compiled with -O3.
 [[gnu::noinline]] void triad_update(std::uint64_t* __restrict dst,
                                     const std::uint64_t* __restrict a, std::size_t words) {
   for (std::size_t i = 0; i < words; ++i) dst[i] += a[i];
 }
 
-// dst[i] = a0[i] + a1[i] + ...; reads and writes each stream once.
+// Computes dst[i] = a0[i] + a1[i] + ..., reading and writing each stream once.
 template <std::size_t kOperands>
 [[gnu::noinline]] void triad_of(std::uint64_t* __restrict dst, const Streams& streams,
                                 std::size_t words) {
@@ -92,7 +93,7 @@ void triad(Streams& streams, std::size_t operands) {
   triad_of<16>(streams.result(), streams, words);
 }
 
-/// Copies as many bytes as `streams_moved` streams have, half read and half written.
+/// Copies as many bytes as `streams_moved` streams have, of which half are read and half written.
 void copy(Streams& streams, std::size_t streams_moved) {
   std::size_t left = streams.bytes() * streams_moved / 2;
   for (std::size_t i = 0; left != 0; ++i) {
@@ -102,7 +103,7 @@ void copy(Streams& streams, std::size_t streams_moved) {
   }
 }
 
-/// One kernel: dst op= a0 for one operand, else dst = a0 op a1 op ...
+/// Times one kernel: dst op= a0 with one operand, otherwise dst = a0 op a1 op ...
 void measure(benchmark::State& state, Streams& streams, const Reducer& reducer,
              std::size_t operands) {
   const std::size_t count = streams.bytes() / element_bytes(reducer.type());

@@ -1,8 +1,9 @@
-// Measures the events, and the packet hops without a protocol, that one core simulates per second.
+// Measures how many events, and how many packet hops without a protocol, one core simulates per
+// second.
 //
 // Hold model: take the first of N pending events and push one with a random delay, distributed as
-// in a packet network, with one percent of millisecond timers. Fabric: whole collectives, one event
-// per 4 KiB packet unless the name says otherwise.
+// in a packet network, with one percent of millisecond timers. Fabric: whole collectives, with one
+// event per 4 KiB packet unless the name of the benchmark says otherwise.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -36,7 +37,7 @@ std::vector<std::int64_t> packet_delays() {
   return delays;
 }
 
-/// The standard heap with the wheel's interface, for comparison.
+/// The standard library's heap with the interface of the event queue, for comparison.
 class HeapQueue {
  public:
   void push(const Event& event) { heap_.push(event); }

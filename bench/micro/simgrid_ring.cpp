@@ -25,7 +25,8 @@ double processor_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-/// The 188-node system (12 leaves of 18, 6 spines, trunks of 3) or three levels of radix 32.
+/// The network of 188 nodes (12 leaves of 18, 6 spines, trunks of 3), or three levels of switches
+/// of radix 32.
 std::vector<s4u::Host*> make_network(std::uint32_t ranks) {
   std::vector<s4u::Host*> hosts;
   const s4u::ClusterCallbacks callbacks(
@@ -44,7 +45,7 @@ std::vector<s4u::Host*> make_network(std::uint32_t ranks) {
   return hosts;
 }
 
-/// One rank: sends the block from the left to the right, P-1 times.
+/// One rank of the ring: passes blocks from its left neighbour to its right neighbour, P-1 times.
 void rank_main(std::uint32_t rank, std::uint32_t ranks, std::uint64_t bytes) {
   static char block;
   s4u::Mailbox* right = s4u::Mailbox::by_name(std::to_string((rank + 1) % ranks));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures Tutti beside the programs that users would pick instead, in one run on one fabric. See README.md."""
+"""Measures Tutti beside the libraries that users might choose instead, in one run on one fabric. See README.md."""
 
 import argparse
 import datetime
@@ -33,17 +33,18 @@ def parse_list(of):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     place = parser.add_mutually_exclusive_group(required=True)
-    place.add_argument("--lab", metavar="NAME", help="network namespaces NAME-h0.. and NAME-sw; needs root")
-    parser.add_argument("--ranks-per-host", type=int, default=1, help="of a lab's hosts")
+    place.add_argument("--lab", metavar="NAME", help="lab with the namespaces NAME-h0.. and NAME-sw; needs root")
+    parser.add_argument("--ranks-per-host", type=int, default=1, help="number of ranks on each host of a lab")
     place.add_argument("--loopback", action="store_true", help="all ranks on this host, over lo")
-    parser.add_argument("--ranks", type=int, default=0, help="default: every host of the lab; 4 on loopback")
+    parser.add_argument("--ranks", type=int, default=0,
+                        help="number of ranks (default: one per host of the lab; 4 on loopback)")
     parser.add_argument("--interface", default="eth0", help="data interface in each host (default: %(default)s)")
-    parser.add_argument("--control-interface", help="for the launchers (default: the data interface)")
+    parser.add_argument("--control-interface", help="interface of the launchers (default: the data interface)")
     parser.add_argument("--rate-bits", type=float, help="link rate in bit/s (default: read from the ports' tbf)")
     parser.add_argument("--programs", default="build/release/bench/peers", help="folder of the peers' programs")
     parser.add_argument("--operations", type=parse_list(str), default=["broadcast", "allgather"])
     parser.add_argument("--sizes", type=parse_list(parse_size), default=parse_list(parse_size)("4K,64K,256K,1M,4M"),
-                        help="bytes: the vector of a broadcast, each rank's block of an allgather")
+                        help="sizes in bytes: the vector of a broadcast, each rank's block of an allgather")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--iterations", type=int, default=10, help="measured repetitions in a round")
     parser.add_argument("--warmup", type=int, default=2)
@@ -53,24 +54,25 @@ def parse_arguments():
     parser.add_argument("--contender", nargs=2, metavar=("NAME/VARIANT", "COMMAND"), action="append", default=[],
                         help="another program that speaks the protocol, for example tutti/chain")
     parser.add_argument("--patience", type=float, default=0, metavar="SECONDS",
-                        help="to wait, in all, for a machine that is slower than it was in this run (default: %(default)s)")
+                        help="time to wait, in all, while the machine is slower than it was before (default: %(default)s)")
     parser.add_argument("--timeout", type=float, default=60, help="seconds until a launch counts as hung")
-    parser.add_argument("--lock", default="build/bench.lock", help="held around every launch")
+    parser.add_argument("--lock", default="build/bench.lock", help="lock file that is held around every launch")
     parser.add_argument("--cgroup", help="existing cpu cgroup that every contender runs in, against background load")
-    parser.add_argument("--out", default="build/peers", help="writes OUT.md and OUT.json (default: %(default)s)")
+    parser.add_argument("--out", default="build/peers",
+                        help="prefix of the results OUT.md and OUT.json (default: %(default)s)")
     arguments = parser.parse_args()
     if 0 in arguments.sizes and not {"barrier", "loop_barrier"}.issuperset(arguments.operations):
-        parser.error("--sizes 0 is for the barrier alone")
+        parser.error("--sizes 0 is valid for barriers only: give sizes above 0")
     for peer in arguments.peers:
         if peer not in contenders.VARIANTS:
-            parser.error(f"--peers: unknown peer '{peer}'; known: {', '.join(contenders.VARIANTS)}")
+            parser.error(f"--peers: unknown peer '{peer}'; use one of {', '.join(contenders.VARIANTS)}")
     known = {variant for peer in arguments.peers for variant in contenders.VARIANTS[peer]}
     for variant in arguments.variants or []:
         if variant not in known:
-            parser.error(f"--variants: unknown variant '{variant}'; known: {', '.join(sorted(known))}")
+            parser.error(f"--variants: unknown variant '{variant}'; use one of {', '.join(sorted(known))}")
     for operation in arguments.operations:
         if operation not in contenders.OPERATIONS:
-            parser.error(f"--operations: unknown operation '{operation}'; known: {', '.join(contenders.OPERATIONS)}")
+            parser.error(f"--operations: unknown operation '{operation}'; use one of {', '.join(contenders.OPERATIONS)}")
     return arguments
 
 
@@ -86,7 +88,7 @@ def make_contenders(arguments, fabric):
 
 
 def measure(arguments, fabric, chosen, pace):
-    """Every launch: for each operation and size, round after round, each contender in turn."""
+    """Runs every launch: for each operation and size, round after round, the contenders in turn."""
     launches = {}
     for operation in arguments.operations:
         for size in arguments.sizes:
@@ -109,7 +111,7 @@ def measure(arguments, fabric, chosen, pace):
 
 
 def rotated(chosen, number):
-    """Another order in each round, so that no contender always follows the same one."""
+    """The contenders in another order for each round, so that no contender always follows the same one."""
     start = number % len(chosen)
     return chosen[start:] + chosen[:start]
 
@@ -130,7 +132,7 @@ def facts_of(arguments, fabric, chosen):
 
 
 def machine_pace(programs):
-    """The program that reads the machine's pace; None where it is not built."""
+    """The path of the program that reads the machine's pace; None if the program is not built."""
     program = os.path.join(programs, "machine_pace")
     return program if os.path.exists(program) else None
 

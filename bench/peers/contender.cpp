@@ -22,12 +22,13 @@ namespace tutti::bench {
 namespace {
 
 constexpr std::int64_t kLongestLeadNs = 100'000'000;
-constexpr std::size_t kLargestSize = std::size_t{1} << 30;  // MPI counts are int
+// Largest size whose counts fit MPI's type int.
+constexpr std::size_t kLargestSize = std::size_t{1} << 30;
 constexpr int kAttemptsPerIteration = 3;
 constexpr int kCallsPerLoop = 100;
 constexpr std::int64_t kWorkCalibrationNs = 100'000'000;
 
-/// Exchanges one line with the orchestrator, which reads the switch's counters in between.
+/// Exchanges lines with the orchestrator, which reads the switch's counters between them.
 class Gate {
  public:
   explicit Gate(const std::string& path) {
@@ -112,7 +113,7 @@ bool loops(Operation operation) {
   return operation >= Operation::loop_barrier && operation <= Operation::loop_allgather;
 }
 
-/// The collectives of an operation.
+/// The collectives that an operation consists of.
 std::vector<Work::Kind> parts_of(Operation operation) {
   switch (operation) {
     case Operation::none:
@@ -140,7 +141,7 @@ std::vector<Work::Kind> parts_of(Operation operation) {
 
 bool has_size(Operation operation) { return !parts_of(operation).empty(); }
 
-/// The buffers of one collective, filled and checked in each repetition.
+/// The buffers of one collective, which are filled and checked in each repetition.
 class Part {
  public:
   Part(const Contender& contender, Work::Kind kind, std::size_t bytes)
@@ -189,13 +190,14 @@ class Part {
 };
 
 struct Attempt {
-  bool late = false;             ///< whether a rank learnt the start after it had passed
-  std::int64_t time_ns = 0;      ///< time of the slowest rank; rank 0 only
-  std::int64_t work_ns = 0;      ///< largest do_work time of a rank in it; rank 0 only
-  std::int64_t wrong_bytes = 0;  ///< wrong bytes of this rank
+  bool late = false;         ///< whether a rank learnt the common start too late
+  std::int64_t time_ns = 0;  ///< time of the slowest rank, in ns; on rank 0 only
+  /// Longest do_work time of any rank in this repetition, in ns; on rank 0 only.
+  std::int64_t work_ns = 0;
+  std::int64_t wrong_bytes = 0;  ///< number of wrong bytes at this rank
 };
 
-/// One (operation, size) with its buffers and repetition number.
+/// Repeats one operation of one size, with its buffers.
 class Measurement {
  public:
   Measurement(Contender& contender, Operation operation, std::size_t bytes)
@@ -215,7 +217,7 @@ class Measurement {
       const auto work_ns = contender_.gather(work_ns_);
       if (!work_ns.empty()) attempt.work_ns = *std::max_element(work_ns.begin(), work_ns.end());
     }
-    // Checking would take the core from a rank that has not finished.
+    // Checking before all ranks have finished would take a core from an unfinished rank.
     contender_.barrier();
     attempt.wrong_bytes = check();
     if (contender_.rank() != 0) return attempt;
@@ -230,7 +232,8 @@ class Measurement {
     for (Part& part : parts_) part.fill(repetition_ + 1);
   }
 
-  /// Adds this much work between start and wait; `only` drops the collective.
+  /// Adds `rounds` of work between start and wait; with `only` the work runs without the
+  /// collective.
   void set_work(std::uint64_t rounds, bool only) {
     work_rounds_ = rounds;
     only_work_ = only;
@@ -242,8 +245,8 @@ class Measurement {
     return now_ns() - start_ns;
   }
 
-  /// The mean time of a call over many in sequence. An untimed barrier follows each call except a
-  /// Barrier, so that ranks whose part ends early do not run ahead.
+  /// The mean time of one call in a long sequence of calls. An untimed barrier follows each call
+  /// except a Barrier, so that ranks whose part ends early do not run ahead.
   std::int64_t run_loop() {
     std::int64_t total_ns = 0;
     for (int call = 0; call < kCallsPerLoop; ++call) {
@@ -301,7 +304,7 @@ class Measurement {
   Operation operation_;
   std::uint64_t repetition_ = 0;
   std::uint64_t work_rounds_ = 0;
-  std::int64_t work_ns_ = 0;  ///< this rank's work in the last repetition
+  std::int64_t work_ns_ = 0;  ///< time of this rank's work in the last repetition, in ns
   bool only_work_ = false;
   std::vector<Part> parts_;
 };
@@ -313,14 +316,15 @@ std::int64_t median(std::vector<std::int64_t> values) {
 
 struct Samples {
   std::vector<std::int64_t> times_ns;
-  std::vector<std::int64_t> work_ns;  ///< do_work time of the slowest rank, for each repetition
+  /// do_work time of the slowest rank in ns, for each repetition.
+  std::vector<std::int64_t> work_ns;
   int attempts = 0;
   int late_starts = 0;
-  std::int64_t wrong_bytes = 0;  ///< wrong bytes of this rank
+  std::int64_t wrong_bytes = 0;  ///< number of wrong bytes at this rank
 };
 
-/// Repeats until `wanted` repetitions had a common start. Rank 0 decides; a start of 0 means
-/// "enough".
+/// Repeats until `wanted` repetitions had a common start. Rank 0 decides, and shares a start of 0
+/// when there are enough.
 Samples sample(Measurement& measurement, Contender& contender, int wanted, std::int64_t& lead_ns) {
   Samples samples;
   while (true) {
@@ -344,15 +348,18 @@ Samples sample(Measurement& measurement, Contender& contender, int wanted, std::
   }
 }
 
-/// The two halves of an overlapped operation, each without the other (as in NBCBench).
+/// The times of the two halves of an overlapped operation, each measured without the other (as in
+/// NBCBench).
 struct Alone {
   std::int64_t collective_ns = 0;
-  std::int64_t compute_ns = 0;  ///< fixed work from the common start to the last rank's end
-  std::int64_t work_ns = 0;     ///< fixed work of the slowest rank from its own start
+  /// Time of the fixed work from the common start to the last rank's end, in ns.
+  std::int64_t compute_ns = 0;
+  /// Time of the fixed work on the slowest rank from that rank's own start, in ns.
+  std::int64_t work_ns = 0;
 };
 
-/// The work rate of this process, measured once while every rank works: ranks that share a core get
-/// the same share of it in the measurement.
+/// The work rate of this process, measured once while every rank works, because ranks that share a
+/// core get the same share of it in the measurement.
 double work_rate(Contender& contender) {
   static double rate = 0;
   if (rate == 0) {
@@ -457,7 +464,7 @@ std::vector<std::string> split(const std::string& list) {
   return parts;
 }
 
-/// Returns true if `option` is a common option.
+/// Reads a common option; returns false if `option` is not a common option.
 bool apply(Options& options, const std::string& option, const std::string& value) {
   if (option == "--name") {
     options.name = value;

@@ -1,4 +1,5 @@
-"""The contenders and how each is started: the peers with their variants, and Tutti by a command template."""
+"""The contenders and the commands that start them: the peer libraries with their variants, and Tutti by a command
+template."""
 
 import os
 import shlex
@@ -19,7 +20,7 @@ def _openmpi_allgather(algorithm):
 
 
 def _mpich_chain(segment):
-    """A pipelined chain: MPICH has it as a tree of fan-out 1 among its non-blocking algorithms."""
+    """Arguments of a pipelined chain, which MPICH has as a tree of fan-out 1 among its non-blocking algorithms."""
     return ["-genv", "MPIR_CVAR_BCAST_INTRA_ALGORITHM", "nb", "-genv", "MPIR_CVAR_IBCAST_INTRA_ALGORITHM", "tsp_tree",
             "-genv", "MPIR_CVAR_IBCAST_TREE_TYPE", "kary", "-genv", "MPIR_CVAR_IBCAST_TREE_KVAL", "1",
             "-genv", "MPIR_CVAR_IBCAST_TREE_PIPELINE_CHUNK_SIZE", str(segment)]
@@ -30,8 +31,8 @@ OPERATIONS = ("barrier", "broadcast", "allgather", "reduce_scatter", "allreduce"
               "loop_allgather", "overlap_broadcast", "overlap_allgather", "overlap_allreduce")
 GLOO_OPERATIONS = tuple(one for one in OPERATIONS if one not in ("reduce_scatter", "pair"))
 
-# peer -> variant -> (operations it applies to, extra arguments of the launcher). Hand-picked variants change the
-# algorithm only. A peer's "best" is its fastest variant for that operation and size, "default" included.
+# Variants by peer library, each with the operations it applies to and the extra arguments of the launcher. A variant
+# changes the algorithm only; a peer's "best" is its fastest variant for an operation and size, "default" included.
 VARIANTS = {
     "openmpi": {
         "default": (OPERATIONS, []),
@@ -48,7 +49,7 @@ VARIANTS = {
         "shared-memory": (OPERATIONS, ["-genv", "UCX_TLS", "posix,self"]),
     },
     "gloo": {
-        "default": (GLOO_OPERATIONS, []),  # its option objects offer no other algorithm for either
+        "default": (GLOO_OPERATIONS, []),  # Gloo's option objects offer no other algorithm
     },
 }
 
@@ -60,23 +61,23 @@ PACKAGES = {
 
 
 class Contender:
-    """One column: a peer's variant, or Tutti."""
+    """One column of the report: a variant of a peer library, or Tutti."""
 
     def __init__(self, peer, variant, operations):
         self.peer = peer
         self.variant = variant
         self.operations = operations
         self.name = f"{peer} {variant}"
-        self.unavailable = None  # why it cannot run, for people
+        self.unavailable = None  # the reason, for the report, if the contender cannot run
         self.uses_aggregators = False
 
     def commands(self, fabric, job):
-        """The processes to start, each a list of words."""
+        """The commands of the processes to start, each a list of words."""
         raise NotImplementedError
 
 
 class Job:
-    """One launch: one operation and size."""
+    """The parameters of one launch, which measures one operation and size."""
 
     def __init__(self, operation, size, iterations, warmup, gate, folder):
         self.operation = operation
@@ -87,17 +88,17 @@ class Job:
         self.folder = folder
 
     def sizes(self):
-        """The size as programs take it, which want one for a barrier too."""
+        """The --sizes argument; programs want a size above 0 even for a barrier."""
         return str(max(self.size, 1))
 
     def options(self, name):
-        """Options of every program that is built on contender.hpp."""
+        """The options of every program that is built on contender.hpp."""
         return ["--name", name, "--operations", f"none,{self.operation}", "--sizes", self.sizes(), "--iterations",
                 str(self.iterations), "--warmup", str(self.warmup), "--gate", self.gate]
 
 
 class Peer(Contender):
-    """A peer's program, built by CMakeLists.txt of this folder."""
+    """A program of a peer library, built by CMakeLists.txt of this folder."""
 
     def __init__(self, peer, variant, programs):
         operations, self.extra = VARIANTS[peer][variant]
@@ -149,7 +150,7 @@ class Peer(Contender):
 
 
 class Template(Contender):
-    """Tutti, or anything else that speaks the protocol of README.md, started by a command line with {fields}."""
+    """Tutti, or another program that speaks the protocol of README.md, started by a command line with {fields}."""
 
     def __init__(self, name, template):
         peer, _, variant = name.partition("/")
@@ -176,14 +177,14 @@ class Template(Contender):
 
 
 def enter(fabric, rank, command):
-    """`command` on the host of `rank`."""
+    """The command that runs `command` on the host of `rank`."""
     if fabric.kind == "loopback":
         return command
     return [ENTER_HOST, fabric.hosts[rank], shlex.join(command)]
 
 
 def _inside_first_host(fabric, command):
-    """A launcher must itself be on the network that its remote halves call back to."""
+    """The command for a launcher, which must run on the network to which the processes that it starts connect."""
     return enter(fabric, 0, command)
 
 
@@ -195,7 +196,7 @@ def _installed(launcher, packages):
 
 
 def package_versions():
-    """Version of each package of each peer, for the record."""
+    """The installed version of each package of each peer library, for the report."""
     names = sorted({name for _, packages, _ in PACKAGES.values() for name in packages.split()} | {"libucx0"})
     versions = {}
     for name in names:

@@ -10,8 +10,9 @@ def _ip(*words):
 
 
 class Lab:
-    """A lab that `tutti lab up` built: namespaces NAME-h0.. (10.77.0.(host+1) on eth0; one rank each, or as many as said,
-    consecutive ones) and NAME-sw with a port p0.. for each. `tutti`: the program that knows the lab."""
+    """A lab that `tutti lab up` built: namespaces NAME-h0.. for the hosts (10.77.0.(host+1) on eth0), and NAME-sw with
+    a port p0.. for each host. Each host has `ranks_per_host` consecutive ranks. `tutti` is the program that knows the
+    lab's cores."""
 
     kind = "lab"
 
@@ -37,17 +38,17 @@ class Lab:
         self._cores = {aggregated: self._shares_of_cores(tutti, aggregated) for aggregated in (False, True)}
 
     def _shares_of_cores(self, tutti, aggregated):
-        """Input of enter_host: each host's share of the cores, the same as `tutti lab run` gives, for every contender. An
-        aggregator has a share only if the contender uses one."""
+        """The cores of each host, as input of enter_host: for every contender the same as `tutti lab run` gives. An
+        aggregator has cores of its own only if the contender uses one."""
         command = [tutti, "lab", "cores", "--name", self.name.removeprefix("tutti-"), "--hosts", str(len(set(self.hosts)))]
         done = subprocess.run(command + ([] if aggregated else ["--aggregators", "0"]), capture_output=True, text=True,
                               check=False)
         if done.returncode != 0:
-            raise SystemExit(f"compare: lab {self.name}: no shares of the cores: {done.stderr.strip()}")
+            raise SystemExit(f"compare: lab {self.name}: `tutti lab cores` failed: {done.stderr.strip()}")
         return " ".join(done.stdout.split())
 
     def environment(self, contender):
-        """Variables of a contender's processes, added to ours."""
+        """The variables to add to the environment of a contender's processes."""
         return {"TUTTI_HOST_CORES": self._cores[contender.uses_aggregators]}
 
     @staticmethod
@@ -59,7 +60,7 @@ class Lab:
         return f"{entries[0]['local']}/{entries[0]['prefixlen']}"
 
     def _shaping(self):
-        """(bits per second, burst bytes) of the slowest port, (None, 0) where none is shaped."""
+        """The rate in bits per second and the burst in bytes of the slowest port; (None, 0) if no port is shaped."""
         text = subprocess.run(["tc", "-n", self.switch, "-j", "qdisc", "show"], check=True,
                               capture_output=True, text=True).stdout
         shaped = [entry["options"] for entry in json.loads(text)
@@ -77,13 +78,13 @@ class Lab:
         return ".".join(octets.split(".")[:kept] + ["0"] * (4 - kept)) + "/" + prefix
 
     def link_bytes(self):
-        """Bytes in and out of all host ports of the switch since they were made."""
+        """Bytes that entered or left the switch by its host ports since the lab was built."""
         links = {link["ifname"]: link["stats64"]
                  for link in json.loads(_ip("-n", self.switch, "-s", "-j", "link", "show"))}
         return sum(links[port]["rx"]["bytes"] + links[port]["tx"]["bytes"] for port in self.ports)
 
     def drops(self):
-        """(packets dropped by the hosts' own queues, packets dropped by the switch's ports) so far."""
+        """Packets dropped so far: by the hosts' own queues, and by the switch's ports."""
         own = sum(self._dropped(host, [self.data_interface]) for host in self.hosts)
         return own, self._dropped(self.switch, self.ports)
 
@@ -94,17 +95,18 @@ class Lab:
         return sum(entry.get("drops", 0) for entry in json.loads(text) if entry.get("dev") in interfaces)
 
     def ideal_link_bytes(self, operation, size):
-        """One multicast send a block and P-1 receptions of it, summed over the ports: P copies of a block."""
+        """The least bytes over all ports: by multicast each block is sent once and received P-1 times, so it counts P
+        times."""
         return size * self.ranks * (self.ranks if operation.endswith("allgather") else 1)
 
     def limit_ns(self, operation, size):
-        """The shortest time in which a host's link carries the payload; None where links are not shaped."""
+        """The shortest time in which a host's link carries the payload; None if links are not shaped."""
         if not self.rate_bits:
             return None
         return self.received_bytes(operation, size) * 8 * 1e9 / self.rate_bits
 
     def limit_after_burst_ns(self, operation, size):
-        """As limit_ns, for links that were idle before: a shaper lets its burst pass at once then."""
+        """The value of limit_ns() for links that were idle before, which let the shaper's burst pass at once."""
         if not self.rate_bits:
             return None
         return max(0, self.received_bytes(operation, size) - self.burst_bytes) * 8 * 1e9 / self.rate_bits
@@ -125,9 +127,9 @@ class Lab:
 
 
 def received_blocks(operation, ranks):
-    """Blocks that the busiest direction of a host's link carries at the least, whatever the algorithm. A host that
-    gathers receives all others' blocks. If the network sums, a host that scatters sums sends as many blocks, and both
-    together take one block more in each direction; an allreduce sends and receives its vector once."""
+    """The least number of blocks that the busiest direction of a host's link carries, whatever the algorithm. In an
+    allgather a host receives the blocks of all others; in a reduce_scatter with sums in the network it sends as many.
+    The pair carries one block more in each direction, and an allreduce sends and receives its vector once."""
     collective = operation.removeprefix("overlap_").removeprefix("loop_")
     if collective in ("allgather", "reduce_scatter"):
         return ranks - 1
@@ -135,7 +137,7 @@ def received_blocks(operation, ranks):
 
 
 class Loopback:
-    """All ranks on this host; sockets over lo. One counter: what lo sent."""
+    """All ranks on this host, with sockets over lo, whose only counter is the bytes that lo sent."""
 
     kind = "loopback"
     rate_bits = None
@@ -143,7 +145,7 @@ class Loopback:
     data_interface = control_interface = "lo"
 
     def __init__(self, ranks):
-        self.ranks_per_host = 1  # one machine: peers that share memory do so by their variant
+        self.ranks_per_host = 1  # ranks that share memory are a variant of a peer library, not several ranks per host
         self.ranks = ranks or 4
         self.hosts = ["localhost"] * self.ranks
         self.addresses = ["127.0.0.1/8"] * self.ranks

@@ -57,7 +57,7 @@ class GlooContender final : public Contender {
   }
   void allgather(const std::byte* input, std::byte* output, std::size_t bytes) override {
     gloo::AllgatherOptions options(context_);
-    // Gloo takes the input as a non-const pointer but only reads it.
+    // Gloo takes the input as a non-const pointer but does not write to it.
     options.setInput(const_cast<char*>(reinterpret_cast<const char*>(input)), bytes);
     options.setOutput(reinterpret_cast<char*>(output), bytes * static_cast<std::size_t>(ranks()));
     options.setTag(kMeasuredTag);
@@ -159,7 +159,8 @@ int main(int argc, char** argv) {
     const Place place = parse_place(rest);
     GlooContender contender(place.rank, place.ranks, place.interface, place.folder);
     const std::int64_t wrong_bytes = tutti::bench::measure_all(contender, options);
-    contender.barrier();  // a rank must not close while another waits for its last bytes
+    // A rank must not close its connections while another rank waits for their last bytes.
+    contender.barrier();
     return wrong_bytes == 0 ? 0 : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "gloo_peer: %s\n", error.what());

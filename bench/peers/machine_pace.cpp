@@ -21,7 +21,7 @@ using tutti::bench::now_ns;
 
 constexpr int kRounds = 5;
 constexpr int kCalls = 20'000;
-constexpr std::size_t kCopyBytes = 16 << 20;  // more than the caches hold
+constexpr std::size_t kCopyBytes = 16 << 20;  // bytes of the copy, more than the caches hold
 
 struct Core {
   int number = 0;
@@ -39,7 +39,7 @@ std::vector<Core> usable_cores() {
   return cores;
 }
 
-/// The median of the rounds, so that an interrupted round has no effect.
+/// The median time over the rounds, so that one interrupted round has no effect.
 template <typename Work>
 double median_ns(std::barrier<>& together, Work&& work) {
   double times[kRounds];

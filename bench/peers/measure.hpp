@@ -1,5 +1,5 @@
-// Common start on the host's clock, and data that identify sender, repetition and offset, for every
-// measurement of Tutti.
+// The common start on the host's clock, and data that identifies sender, repetition and offset, for
+// every measurement of Tutti.
 #pragma once
 
 #include <sched.h>
@@ -15,17 +15,17 @@ namespace tutti::bench {
 
 inline constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 
-/// CLOCK_MONOTONIC, which all processes of a host share.
+/// The time of CLOCK_MONOTONIC, which all processes of a host share.
 inline std::int64_t now_ns() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
   return time.tv_sec * kNanosecondsPerSecond + time.tv_nsec;
 }
 
-/// Sleeps, then yields for the last moment, so that ranks that share a core do not delay each
-/// other.
+/// Waits until an instant: sleeps, then yields for the last moment, so that ranks that share a core
+/// do not delay each other.
 inline void wait_until(std::int64_t instant_ns) {
-  constexpr std::int64_t kYieldBeforeStartNs = 60'000;  // a sleep may end this much late
+  constexpr std::int64_t kYieldBeforeStartNs = 60'000;  // time by which a sleep may end late, in ns
   const std::int64_t wake_ns = instant_ns - kYieldBeforeStartNs;
   const timespec wake{wake_ns / kNanosecondsPerSecond, wake_ns % kNanosecondsPerSecond};
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, nullptr) == EINTR) {
@@ -33,15 +33,16 @@ inline void wait_until(std::int64_t instant_ns) {
   while (now_ns() < instant_ns) sched_yield();
 }
 
-/// Yields the core to ranks that share it and have not finished: later work of this rank is not
-/// part of their time.
+/// Yields the core to ranks that share it and have not finished, so that this rank's later work is
+/// not part of their time.
 inline void stand_aside() {
   constexpr std::int64_t kAsideNs = 200'000;
   const std::int64_t end_ns = now_ns() + kAsideNs;
   while (now_ns() < end_ns) sched_yield();
 }
 
-/// Fills in the data of `rank` in one repetition; a stale, shifted or foreign block never matches.
+/// A word of the data that `rank` sends in one repetition; a stale, shifted or foreign block never
+/// matches.
 inline std::uint64_t pattern_word(int rank, std::uint64_t repetition, std::uint64_t index) {
   std::uint64_t word = (static_cast<std::uint64_t>(rank) << 48) ^ (repetition << 32) ^ index;
   word = (word ^ (word >> 31)) * 0x9E3779B97F4A7C15ULL;
@@ -55,7 +56,7 @@ inline void fill_pattern(std::byte* data, std::size_t bytes, int rank, std::uint
   }
 }
 
-/// The number of bytes that differ from the pattern.
+/// The number of bytes that differ from the pattern of a rank and repetition.
 inline std::int64_t count_wrong(const std::byte* data, std::size_t bytes, int rank,
                                 std::uint64_t repetition) {
   std::int64_t wrong = 0;
@@ -70,7 +71,7 @@ inline std::int64_t count_wrong(const std::byte* data, std::size_t bytes, int ra
   return wrong;
 }
 
-/// Small whole numbers for sums, exact as floats in any order.
+/// A small whole number as operand of a sum, so that sums are exact as floats in any order.
 inline float sum_number(int rank, std::uint64_t repetition, std::uint64_t index) {
   const std::uint64_t mixed = (index ^ (index >> 7) ^ (index >> 13)) + repetition;
   return static_cast<float>(1 + (mixed + 3 * static_cast<std::uint64_t>(rank)) % 8);
@@ -83,7 +84,8 @@ inline void fill_numbers(std::byte* data, std::size_t bytes, int rank, std::uint
   }
 }
 
-/// The number of bytes, of elements from `first` on, that differ from the sum over all ranks.
+/// The number of bytes that differ from the sum over all ranks. `first` is the index of the first
+/// element of `data`.
 inline std::int64_t count_wrong_sums(const std::byte* data, std::size_t bytes, std::uint64_t first,
                                      int ranks, std::uint64_t repetition) {
   std::int64_t wrong = 0;
@@ -95,8 +97,8 @@ inline std::int64_t count_wrong_sums(const std::byte* data, std::size_t bytes, s
   return wrong;
 }
 
-/// A fixed amount of computation without library calls. It must not end by the clock: cycles taken
-/// by another thread have to lengthen it.
+/// Computes for a fixed number of rounds without library calls. The work must not end by the clock,
+/// because cycles taken by another thread have to lengthen it.
 inline void do_work(std::uint64_t rounds) {
   volatile double value = 1;
   for (std::uint64_t round = 0; round < rounds; ++round) {
@@ -104,7 +106,7 @@ inline void do_work(std::uint64_t rounds) {
   }
 }
 
-/// Rounds of `do_work` per nanosecond, measured over `duration_ns`.
+/// The rounds of `do_work` per nanosecond, measured for `duration_ns`.
 inline double measure_work_rate(std::int64_t duration_ns) {
   const std::int64_t start_ns = now_ns();
   std::uint64_t rounds = 0;

@@ -1,4 +1,5 @@
-// Measures the collectives of an MPI. Built once with each MPI's compiler wrapper.
+// Measures the collectives of an MPI library. The program is built once with each MPI's compiler
+// wrapper.
 #include <mpi.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -97,7 +98,8 @@ class MpiContender final : public Contender {
   std::vector<MPI_Request> requests_;
 };
 
-constexpr int kFinalizeHung = 0;  // all results are printed by then, so this is not a failed run
+// Exit status after a hang in MPI_Finalize: success, because all results are printed by then.
+constexpr int kFinalizeHung = 0;
 
 constexpr char kHungNotice[] = "mpi_peer: MPI_Finalize hung; left without it\n";
 
@@ -106,7 +108,8 @@ extern "C" void leave_hung_finalize(int) {
   _exit(written < 0 ? 1 : kFinalizeHung);
 }
 
-/// MPICH 4.0 over UCX often never returns from MPI_Finalize: a timer then ends the process.
+/// Ends the process by a timer if MPI_Finalize does not return, as happens often with MPICH 4.0
+/// over UCX.
 void finalize_within(long patience_ms) {
   std::signal(SIGALRM, leave_hung_finalize);
   const itimerval timer{{0, 0}, {patience_ms / 1000, (patience_ms % 1000) * 1000}};

@@ -1,17 +1,19 @@
-"""How quick the machine is at the moment, beside its quickest moment of this run: what a launch was measured at."""
+"""The pace of the machine, compared with the best pace of this run, so that each launch is reported with the pace it
+had."""
 
 import json
 import subprocess
 import time
 
-# As many times the best of this run: the rest is the scatter of the reading itself.
+# Largest ratio of a reading to the best of this run that counts as quiet; smaller differences are scatter of the
+# reading.
 QUIET = {"system_call_ns": 1.2, "copy_ns_per_kib": 1.6}
 BETWEEN_READINGS_S = 2.0
 
 
 class Pace:
-    """Reads the pace before each launch, and waits for a quiet moment where it may. `program`: machine_pace; None: there is
-    none, and nothing is read. `patience_s`: to wait in all."""
+    """Reads the pace before each launch and waits for a quiet moment, for `patience_s` in all. `program` is machine_pace,
+    or None if the pace is not to be read."""
 
     def __init__(self, program, patience_s=0.0, read=None, sleep=time.sleep):
         self.readings = []
@@ -21,7 +23,8 @@ class Pace:
         self._sleep = sleep
 
     def before_launch(self):
-        """The reading at which the launch may begin: the first that is quiet, or the last for which there was patience."""
+        """Waits until a launch may begin and returns the last reading: the first quiet one, or the one at which the
+        patience ended."""
         reading = self._next()
         while reading and not self._quiet(reading) and self.waited_s < self._patience_s:
             self._sleep(BETWEEN_READINGS_S)
@@ -39,11 +42,11 @@ class Pace:
         return all(ratio <= QUIET[key] for key, ratio in self.slowness(reading).items())
 
     def slowness(self, reading):
-        """Each figure of a reading over the best of this run; 1: as quick as the machine was seen to be."""
+        """The ratio of each figure of a reading to the best of this run; 1 is the best pace seen."""
         return {key: round(reading[key] / min(one[key] for one in self.readings), 3) for key in reading}
 
     def facts(self):
-        """For the report: the best and the worst figures, and how long was waited."""
+        """The best and the worst figures and the time spent waiting, for the report."""
         if not self.readings:
             return None
         keys = self.readings[0]

@@ -1,17 +1,18 @@
-"""From launches to figures, and from figures to the markdown table."""
+"""Turns launches into figures, and figures into the markdown report."""
 
 import math
 import statistics
 
 
 def percentile(values, share):
-    """Nearest rank: a value that was measured."""
+    """The percentile by nearest rank, which is one of the values."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def summarise(contender, fabric, operation, size, launches, pace=None):
-    """One row: figures over all rounds of one contender at one operation and size. `pace`: the machine's during the run."""
+    """One row of the report: figures over all rounds of one contender at one operation and size. `pace` is that of the
+    run."""
     good = [launch for launch in launches if launch.status == "ok"]
     row = {"contender": contender.name, "peer": contender.peer, "variant": contender.variant, "operation": operation,
            "size_bytes": size, "rounds": len(launches), "rounds_ok": len(good), "status": "ok", "notes": []}
@@ -58,15 +59,16 @@ def summarise(contender, fabric, operation, size, launches, pace=None):
 
 
 def _overlap(lines):
-    """NBCBench's figure: 1 - (both together - the work alone) / the collective alone. Above 1 it is noise: the raw value
-    stays beside the limited one. Lost work: how much longer the same work takes beside the collective."""
+    """The overlap as NBCBench defines it: 1 - (both together - the work alone) / the collective alone. A raw value
+    above 1 is noise, so it is limited to 1 and also reported. `lost_work` says how much longer the same work takes
+    beside the collective."""
     raw = statistics.median(1 - (percentile(line["times_ns"], 0.5) - line["compute_ns"]) / line["alone_ns"] for line in lines)
     return {"alone_ns": statistics.median(line["alone_ns"] for line in lines), "overlap": min(1.0, raw), "overlap_raw": raw,
             "lost_work": statistics.median(line["work_overlapped_ns"] / line["work_ns"] - 1 for line in lines)}
 
 
 def relate(rows, fabric, reference):
-    """Adds the ratios to the physical limit and to the reference contender, in place."""
+    """Adds to each row the ratios to the physical limit and to the reference contender."""
     times = {(row["operation"], row["size_bytes"]): row.get("p50_ns") for row in rows if row["contender"] == reference}
     for row in rows:
         operation, size = row["operation"], row["size_bytes"]
@@ -100,13 +102,13 @@ def _size(size):
 
 
 def _best(rows):
-    """The fastest row. One that failed in some rounds stays in the comparison by its good ones."""
+    """The fastest row. A row that failed in some rounds is compared by its good rounds."""
     timed = [row for row in rows if "p50_ns" in row]
     return min(timed, key=lambda row: row["p50_ns"]) if timed else None
 
 
 def _cell(rows, variant):
-    """`time (variant)` for the summary, or the reason for its absence."""
+    """The text `time (variant)` for the summary, or the reason if there is no time."""
     chosen = _best(rows) if variant == "best" else next((row for row in rows if row["variant"] == variant), None)
     if chosen is None:
         return rows[0]["status"] if rows else "-"
@@ -119,7 +121,7 @@ def _cell(rows, variant):
 
 
 def _limit(row):
-    """The limit, and what is left of it once the shaper has let its burst pass."""
+    """The limit, and in brackets the limit after the shaper has let its burst pass."""
     if row["limit_ns"] is None:
         return "-"
     return f"{_ms(row['limit_ns'])} ({_ms(row['limit_after_burst_ns'])})"
@@ -165,7 +167,7 @@ def _overlap_text(row):
 
 
 def _start_cost(rows):
-    """Time of the measurement itself: an error bar for short operations."""
+    """A line with the time of the operation `none`, which is the error bar of short operations."""
     costs = {}
     for row in rows:
         if "none_p50_ns" in row:
@@ -175,15 +177,15 @@ def _start_cost(rows):
 
 
 def _pace(pace):
-    """How unevenly the machine gave its cores and memory meanwhile."""
+    """A line about how much the pace of the machine's cores and memory varied during the run."""
     best, worst = pace["best"], pace["worst"]
     return (f"The machine, read before each launch: a system call {best['system_call_ns']:.0f} to "
             f"{worst['system_call_ns']:.0f} ns, a copy {best['copy_ns_per_kib']:.0f} to {worst['copy_ns_per_kib']:.0f} ns a "
-            f"KiB on the slower core, all cores at once; {pace['waited_s']:.0f} s were waited for quiet.")
+            f"KiB on the slower core, all cores at once; {pace['waited_s']:.0f} s were spent waiting for a quiet machine.")
 
 
 def markdown(result):
-    """The whole report for people, from the same record that is written as JSON."""
+    """The whole report as markdown, from the same record that is written as JSON."""
     rows, facts = result["rows"], result["facts"]
     peers = list(dict.fromkeys(row["peer"] for row in rows))
     lines = ["# Peers, measured in one run", "", f"Fabric: {facts['fabric']}.",

@@ -1,4 +1,5 @@
-"""Runs one launch: starts its processes, answers its gate, ends what is left, and returns what it measured."""
+"""Runs one launch: starts its processes, serves its gate, ends all processes that are left, and returns what was
+measured."""
 
 import ctypes
 import fcntl
@@ -12,11 +13,12 @@ import threading
 import time
 
 SCHEMA = "tutti.bench.contender/1"
-GRACE_S = 3.0  # for the other processes of a launch, once one has failed
+GRACE_S = 3.0  # time in seconds for the other processes of a launch after one of them failed
 
 
 def adopt_orphans():
-    """Makes this process the parent of whatever a launcher leaves behind, so that it can be ended by its number."""
+    """Makes this process the parent of all processes that a launcher leaves behind, so that they can be ended by their
+    ids."""
     pr_set_child_subreaper = 36
     if ctypes.CDLL(None, use_errno=True).prctl(pr_set_child_subreaper, 1, 0, 0, 0) != 0:
         raise SystemExit("compare: prctl(PR_SET_CHILD_SUBREAPER): " + os.strerror(ctypes.get_errno()))
@@ -31,7 +33,7 @@ def _descendants():
             with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as stat:
                 parent = int(stat.read().rpartition(")")[2].split()[1])
         except OSError:
-            continue  # it has ended meanwhile
+            continue  # the process has ended meanwhile
         children.setdefault(parent, []).append(int(entry))
     found, waiting = [], [os.getpid()]
     while waiting:
@@ -58,11 +60,12 @@ def _end_descendants():
 
 
 class Gate:
-    """Reads the link counters when rank 0 says that its window begins and ends, and lets it go on after that."""
+    """Reads the link counters when rank 0 reports the begin and the end of its measured window, and lets rank 0
+    continue."""
 
     def __init__(self, path, fabric):
         self.path = path
-        self.windows = {}  # (operation, size) -> (bytes, attempts)
+        self.windows = {}  # bytes and attempts, by (operation, size)
         self.complaint = ""
         self._fabric = fabric
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -75,7 +78,7 @@ class Gate:
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
-            pass  # no program had connected
+            pass  # no program had connected to the gate
         self._socket.close()
         self._thread.join(timeout=5)
 
@@ -88,7 +91,7 @@ class Gate:
             with connection, connection.makefile("r") as lines:
                 self._answer(connection, lines)
         except (OSError, ValueError, subprocess.CalledProcessError) as error:
-            self.complaint = f"gate: {error}"  # its windows stay unmeasured; the launch itself may be fine
+            self.complaint = f"gate: {error}"  # without this gate's windows the launch may still be valid
 
     def _answer(self, connection, lines):
         begun = 0
@@ -102,7 +105,7 @@ class Gate:
 
 
 class Launch:
-    """The outcome: status is ok, hung, failed or wrong data; detail says more for people."""
+    """The outcome of a launch. `status` is ok, hung, failed or wrong data, and `detail` explains it in the report."""
 
     def __init__(self, status, detail="", line=None, link_bytes=None, wall_s=0.0):
         self.status = status
@@ -111,16 +114,15 @@ class Launch:
         self.link_bytes = link_bytes
         self.wall_s = wall_s
         self.hung_at_exit = False
-        self.drops = [0, 0]  # packets: by the hosts' own queues, by the switch's ports
-        self.idle_times_ns = []  # of the operation `none`
-        self.pace = None  # the machine's, right before
+        self.drops = [0, 0]  # packets dropped by the hosts' own queues and by the switch's ports
+        self.idle_times_ns = []  # times of the operation `none`
+        self.pace = None  # pace of the machine right before the launch
 
 
 def run(contender, fabric, job, timeout_s, lock_path, cgroup, expired=None):
-    """One launch of `contender`, under the lock; `job.gate` and `job.folder` are filled in here.
+    """Runs one launch of `contender` while holding the lock, and fills in `job.gate` and `job.folder`.
 
-    `expired()` tells when the launch counts as hung; by default that is after `timeout_s`.
-    """
+    `expired()` says whether the launch counts as hung; by default it does after `timeout_s`."""
     with tempfile.TemporaryDirectory(prefix="tutti-peers-") as folder, open(lock_path, "a", encoding="utf-8") as lock:
         job.folder = os.path.join(folder, "rendezvous")
         os.mkdir(job.folder)
@@ -147,8 +149,8 @@ def _run_processes(commands, folder, expired, cgroup, environment):
     for number, command in enumerate(commands):
         if cgroup:
             command = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', cgroup, *command]
-        # One session for all: in sessions of their own, ranks that share a core would be scheduled as groups (autogroup),
-        # each with the same share whatever it has to do, which no launcher of one host does. It cost an Allreduce a half.
+        # All processes stay in one session. In sessions of their own, the kernel would schedule ranks that share a core
+        # as groups (autogroup), each with an equal share whatever it has to do, which no launcher of one host does.
         with open(f"{folder}/out.{number}", "wb") as out, open(f"{folder}/err.{number}", "wb") as err:
             processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                               process_group=0, env=environment))
@@ -175,7 +177,7 @@ def _judge(job, folder, codes, hung, gate, timeout_s, wall_s):
     if line["wrong_bytes"]:
         return Launch("wrong data", f"{line['wrong_bytes']} wrong bytes", line, wall_s=wall_s)
     if not line["times_ns"]:
-        return Launch("failed", "no repetition had a common start; raise the lead", line, wall_s=wall_s)
+        return Launch("failed", "no repetition had a common start: raise the lead", line, wall_s=wall_s)
     launch = Launch("ok", "", line, _bytes_per_operation(job, gate.windows), wall_s)
     idle = _find_line(folder, "none", 0)
     launch.idle_times_ns = idle["times_ns"] if idle else []
@@ -214,7 +216,8 @@ def _last_complaint(folder):
 
 
 def _bytes_per_operation(job, windows):
-    """Less what the measurement itself sends each repetition, which the operation `none` shows."""
+    """The link bytes of one operation, without those that the measurement itself causes, which the operation `none`
+    shows."""
     window = windows.get((job.operation, job.size))
     if not window or not window[1]:
         return None

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of compare.py with contenders that misbehave on purpose; needs no peer, no privilege and no network."""
+"""Tests compare.py with contenders that misbehave on purpose. The tests need no peer library, no privilege and no
+network."""
 
 import os
 import sys
@@ -16,7 +17,7 @@ import pace as paces  # noqa: E402
 import report  # noqa: E402
 import runner  # noqa: E402
 
-# A contender of one process: passes the gate, prints the two lines. argv: operations, size, gate, wrong bytes.
+# A contender of one process, which passes the gate and prints its two lines. argv: operations, size, gate, wrong bytes.
 OBEDIENT = r"""
 import json, socket, sys
 operations, size, gate, wrong = sys.argv[1].split(","), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
@@ -31,12 +32,12 @@ for operation in operations:
 
 
 class CountedFabric:
-    """Loopback without interfaces: 400 bytes pass in the first window, 8000 in the second."""
+    """A loopback without interfaces, on which 400 bytes pass in the first window and 8000 in the second."""
 
     kind = "loopback"
     ranks = 2
     ranks_per_host = 1
-    rate_bits = 8e9  # a byte a nanosecond
+    rate_bits = 8e9  # one byte a nanosecond
     burst_bytes = 100
     data_interface = "lo"
     hosts = ["localhost"] * 2
@@ -69,20 +70,20 @@ def launch(script, *words, expired=None):
 
 
 class Launches(unittest.TestCase):
-    def test_obedient_contender_is_measured_and_its_protocol_bytes_are_taken_off(self):
+    def test_obedient_contender_is_measured_without_the_bytes_of_the_protocol(self):
         _, outcome = launch(OBEDIENT, "{operations}", "{sizes}", "{gate}", "0")
         self.assertEqual(outcome.status, "ok", outcome.detail)
         self.assertEqual(outcome.line["times_ns"], [3000, 1000, 2000, 9000])
         self.assertEqual(outcome.link_bytes, 8000 / 4 - 400 / 4)
 
-    def test_wrong_data_is_no_result(self):
+    def test_launch_with_wrong_data_gives_no_result(self):
         contender, outcome = launch(OBEDIENT, "{operations}", "{sizes}", "{gate}", "7")
         self.assertEqual(outcome.status, "wrong data")
         row = report.summarise(contender, CountedFabric(), "broadcast", 500, [outcome])
         self.assertEqual(row["status"], "wrong data")
         self.assertNotIn("p50_ns", row)
 
-    def test_failure_keeps_the_last_complaint(self):
+    def test_failed_launch_keeps_its_last_error_line(self):
         _, outcome = launch("import sys; sys.exit('no such interface: eth7')")
         self.assertEqual(outcome.status, "failed")
         self.assertIn("no such interface: eth7", outcome.detail)
@@ -102,7 +103,7 @@ class Launches(unittest.TestCase):
             with open(note, encoding="utf-8") as file:
                 self.assertFalse(os.path.exists(f"/proc/{file.read()}"))
 
-    def test_result_before_a_hang_counts_and_is_noted(self):
+    def test_launch_that_hangs_after_its_result_counts_with_a_note(self):
         with tempfile.TemporaryDirectory() as folder:
             note = os.path.join(folder, "printed")
             script = OBEDIENT + f"\nsys.stdout.flush()\nopen({note!r}, 'w').close()\nimport time; time.sleep(600)"
@@ -112,7 +113,7 @@ class Launches(unittest.TestCase):
         self.assertEqual(row["status"], "ok")
         self.assertIn("hung at exit in 1 of 1, after the result", row["notes"])
 
-    def test_one_hung_round_stays_visible_beside_a_good_one(self):
+    def test_row_with_a_hung_and_a_good_round_reports_both(self):
         contender, good = launch(OBEDIENT, "{operations}", "{sizes}", "{gate}", "0")
         row = report.summarise(contender, CountedFabric(), "broadcast", 500, [good, runner.Launch("hung", "no result")])
         self.assertEqual(row["status"], "hung in 1 of 2")
@@ -132,22 +133,22 @@ class Overlap(unittest.TestCase):
                                              "work_ns": 1000, "work_overlapped_ns": work}) for both, work in rounds]
         return report.summarise(contender, CountedFabric(), "overlap_broadcast", 500, launches)
 
-    def test_overlap_compares_with_the_fixed_work_alone(self):
+    def test_overlap_is_computed_from_the_time_of_the_work_alone(self):
         row = self.row((1250, 1100))
         self.assertAlmostEqual(row["overlap"], 0.75)
         self.assertAlmostEqual(row["overlap_raw"], 0.75)
         self.assertAlmostEqual(row["lost_work"], 0.1)
 
-    def test_serial_execution_overlaps_nothing(self):
+    def test_overlap_of_serial_execution_is_zero(self):
         self.assertAlmostEqual(self.row((2000, 1000))["overlap"], 0)
 
-    def test_overlap_above_one_is_limited_and_its_raw_value_kept(self):
+    def test_overlap_above_one_is_limited_and_its_raw_value_reported(self):
         row = self.row((700, 1000))
         self.assertEqual(row["overlap"], 1)
         self.assertAlmostEqual(row["overlap_raw"], 1.3)
         self.assertEqual(report._overlap_text(row), ["overlap 100.0% (raw 130.0%), work +0.0% longer"])
 
-    def test_rounds_give_their_median(self):
+    def test_row_of_several_rounds_has_their_median(self):
         self.assertAlmostEqual(self.row((1100, 1000), (1500, 1000), (1200, 1000))["overlap"], 0.8)
 
 
@@ -158,21 +159,21 @@ class MachinePace(unittest.TestCase):
         return paces.Pace("", patience_s, lambda: {"system_call_ns": next(readings), "copy_ns_per_kib": 100.0},
                           sleep=lambda _: None)
 
-    def test_a_launch_waits_for_the_pace_that_was_seen_before(self):
+    def test_launch_waits_until_the_pace_is_as_good_as_before(self):
         pace = self.of(170.0, 230.0, 229.0, 175.0, patience_s=100)
         self.assertEqual(pace.before_launch()["system_call_ns"], 170.0)
         self.assertEqual(pace.before_launch()["system_call_ns"], 175.0)
         self.assertEqual(pace.waited_s, 2 * paces.BETWEEN_READINGS_S)
         self.assertEqual(pace.facts()["worst"]["system_call_ns"], 230.0)
 
-    def test_patience_ends_and_the_slowness_is_told(self):
+    def test_launch_begins_when_patience_ends_and_reports_the_slowness(self):
         pace = self.of(170.0, *[340.0] * 100, patience_s=10)
         pace.before_launch()
         for _ in range(3):
             self.assertEqual(pace.slowness(pace.before_launch())["system_call_ns"], 2.0)
         self.assertEqual(pace.waited_s, 10)
 
-    def test_without_the_program_nothing_is_read(self):
+    def test_pace_without_its_program_is_not_read(self):
         pace = paces.Pace(None, 10)
         self.assertIsNone(pace.before_launch())
         self.assertIsNone(pace.facts())
@@ -194,7 +195,7 @@ class Tables(unittest.TestCase):
                  "cores": 1, "kernel": "k", "yield_shim": False, "burst_bytes": 0}
         self.assertIn(peer.unavailable, report.markdown({"rows": rows, "facts": facts, "reference": None}))
 
-    def test_limits_ratios_and_burst(self):
+    def test_row_has_its_ratios_to_limit_burst_and_reference(self):
         contender, good = launch(OBEDIENT, "{operations}", "{sizes}", "{gate}", "0")
         row = report.summarise(contender, CountedFabric(), "broadcast", 500, [good])
         report.relate([row], CountedFabric(), "tutti default")
@@ -210,7 +211,7 @@ class Tables(unittest.TestCase):
         self.assertEqual(fabric.ideal_link_bytes("allgather", 10), 40)
         self.assertEqual(fabric.received_bytes("allgather", 10), 10)
 
-    def test_sizes(self):
+    def test_size_arguments_are_parsed(self):
         self.assertEqual([compare.parse_size(text) for text in ("64K", "1m", "17")], [65536, 1 << 20, 17])
 
 

@@ -1,6 +1,6 @@
-// Makes a busy-waiting library fair when there are more ranks than cores: LD_PRELOAD it.
-// UCX, and MPICH over it, polls epoll_wait() with a timeout of 0 in a loop that never gives the
-// core away. When such a poll finds nothing, this one lets another process run first.
+// Makes a busy-polling library fair if there are more ranks than cores, when preloaded by
+// LD_PRELOAD. UCX, and MPICH over it, calls epoll_wait() with a timeout of 0 in a loop that never
+// gives the core away; when such a call finds nothing, this epoll_wait() lets another process run.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>

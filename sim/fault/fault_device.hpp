@@ -24,16 +24,17 @@ class FaultDevice final : public Device {
         counters_(std::make_shared<InjectedCounters>()),
         tap_(std::make_shared<PlannedFrameTap>(plan_, counters_)) {}
 
-  /// Applies the rules for reliable frames; set it in the options of the device below.
+  /// The hook that applies the plan's rules to reliable frames; set it in the options of the
+  /// decorated device.
   std::shared_ptr<FrameTap> frame_tap() const { return tap_; }
-  /// Sets the device that moves the bytes; call before `open`.
+  /// Sets the decorated device, which moves the bytes. Call it before `open`.
   void decorate(std::shared_ptr<Device> inner) { inner_ = std::move(inner); }
 
   std::string name() const override;
   Result<std::unique_ptr<Endpoint>> open(const EndpointOptions& options) override;
 
   const FaultPlan& plan() const { return plan_; }
-  /// The faults injected so far, at all endpoints of this device.
+  /// The faults injected so far at all endpoints of this device.
   Injected injected() const { return counters_->snapshot(); }
 
  private:

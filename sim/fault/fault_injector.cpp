@@ -8,8 +8,10 @@ namespace tutti::device::fault {
 
 namespace {
 
-constexpr std::size_t kGeneration = 1 << 18;  // chunks counted before the older half is dropped
-constexpr std::uint64_t kDetail = 0xde7a11;   // separates draws of details from decisions
+// Chunks whose copies are counted before the older generation is dropped.
+constexpr std::size_t kGeneration = 1 << 18;
+// Constant that keeps draws for a fault's details apart from draws for its decision.
+constexpr std::uint64_t kDetail = 0xde7a11;
 
 bool meets(const FaultRule& rule, const Subject& subject) {
   if (rule.place != subject.place || rule.packet != subject.packet) return false;
@@ -87,7 +89,8 @@ unsigned PlannedFrameTap::copies(Rank from, Rank to, std::size_t) {
       .place = FaultSite::sender, .packet = Packet::reliable, .source = from, .receiver = to};
   {
     const std::lock_guard lock(mutex_);
-    // A retransmitted frame counts as the next one, because the two cannot be distinguished here.
+    // A frame tap cannot tell a retransmitted frame from a new one, so each frame of a pair of
+    // ranks counts as the next occurrence.
     subject.occurrence = sent_[{from, to}]++;
   }
   const FaultRule* rule = decide(plan_, subject);

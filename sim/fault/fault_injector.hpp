@@ -1,5 +1,5 @@
-// Applies a plan to each packet. Each decision is a draw keyed by the packet's identity, so a plan
-// treats a packet alike whatever other traffic there is.
+// Applies a fault plan to each packet. A draw keyed by the packet's identity decides each fault, so
+// other traffic does not change what a plan does to a packet.
 #pragma once
 
 #include <atomic>
@@ -17,23 +17,24 @@
 
 namespace tutti::device::fault {
 
-/// The faults injected so far.
+/// The number of faults injected so far, by kind.
 struct Injected {
   std::uint64_t chunks_dropped_at_sender = 0;
-  std::uint64_t bytes_dropped_at_sender = 0;  ///< payload that no receiver got
+  /// Payload bytes of chunks that the sender's decorator dropped.
+  std::uint64_t bytes_dropped_at_sender = 0;
   std::uint64_t chunks_dropped_at_receiver = 0;
   std::uint64_t bytes_dropped_at_receiver = 0;
   std::uint64_t chunks_delayed = 0;
   std::uint64_t chunks_reordered = 0;
   std::uint64_t chunks_duplicated = 0;
   std::uint64_t chunks_corrupted = 0;
-  std::uint64_t bytes_corrupted = 0;  ///< payload of the damaged chunks
+  std::uint64_t bytes_corrupted = 0;  ///< payload bytes of the corrupted chunks
   std::uint64_t frames_dropped = 0;
   std::uint64_t frames_duplicated = 0;
   std::uint64_t probes_dropped = 0;
 };
 
-/// The counts of all endpoints of a decorated device. Thread-safe.
+/// The sum of the injected faults of all endpoints of a decorated device. Thread-safe.
 class InjectedCounters {
  public:
   void add(std::uint64_t Injected::*counter, std::uint64_t amount = 1);
@@ -44,27 +45,27 @@ class InjectedCounters {
   Injected sum_;
 };
 
-/// The inputs of a decision.
+/// The identity of a packet, on which the decision about its fault depends.
 struct Subject {
   FaultSite place = FaultSite::receiver;
   Packet packet = Packet::chunk;
   std::uint32_t epoch = 0;
   std::uint32_t psn = 0;
   Rank source = kNoRank;
-  Rank receiver = kNoRank;       ///< kNoRank if the packet is for all
-  std::uint32_t occurrence = 0;  ///< earlier copies of the packet at this place
+  Rank receiver = kNoRank;       ///< receiving rank; kNoRank for a multicast at its sender
+  std::uint32_t occurrence = 0;  ///< number of earlier copies of this packet at this site
 };
 
-/// The first rule of `plan` that applies, or null.
+/// The first rule of `plan` that applies to the packet, or null.
 const FaultRule* decide(const FaultPlan& plan, const Subject& subject);
-/// A draw for the details of a fault, independent of the decision.
+/// A random draw for the details of a fault, independent of the draw that decided it.
 std::uint64_t detail(const FaultPlan& plan, const Subject& subject);
 
 /// Counts the copies of each chunk that pass one queue pair.
 class OccurrenceCounter {
  public:
   std::uint32_t of(std::uint32_t epoch, std::uint32_t psn, Rank source) const;
-  /// Counts one copy more; returns the number of earlier ones.
+  /// Counts one more copy of a chunk and returns the number of earlier copies.
   std::uint32_t count(std::uint32_t epoch, std::uint32_t psn, Rank source);
 
  private:
@@ -79,7 +80,8 @@ class OccurrenceCounter {
   };
   using Counts = std::unordered_map<Key, std::uint32_t, Hash>;
 
-  // Two generations bound the memory, because the copies of a chunk are close together in time.
+  // Copies of a chunk are close together in time, so counting only the two latest generations of
+  // chunks bounds the memory.
   Counts recent_;
   Counts older_;
 };

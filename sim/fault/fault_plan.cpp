@@ -24,7 +24,7 @@ struct Unit {
   std::string_view name;
   std::int64_t nanoseconds;
 };
-// Longer names first, because "ms" ends in "s".
+// "ms" stands before "s", because a text that ends in "ms" also ends in "s".
 constexpr std::array<Unit, 4> kUnits = {Unit{"ns", 1}, Unit{"us", 1'000}, Unit{"ms", 1'000'000},
                                         Unit{"s", 1'000'000'000}};
 
@@ -34,7 +34,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-/// Splits `text` at any of `separators` and drops empty pieces.
+/// Splits `text` at any of `separators` and drops empty parts.
 std::vector<std::string_view> split(std::string_view text, std::string_view separators) {
   std::vector<std::string_view> pieces;
   while (!text.empty()) {
@@ -52,7 +52,8 @@ std::optional<Enum> named(const std::array<std::string_view, N>& names, std::str
   return static_cast<Enum>(at - names.begin());
 }
 
-/// Parses "12.5%" into parts per million; at most four decimals and 100 %.
+/// Parses a percentage such as "12.5%", with at most four decimals and at most 100 %, into parts
+/// per million.
 std::optional<std::uint32_t> parse_rate(std::string_view text) {
   if (text.empty() || text.back() != '%') return std::nullopt;
   text.remove_suffix(1);
@@ -123,7 +124,7 @@ std::optional<std::vector<Rank>> parse_ranks(std::string_view text) {
   return ranks;
 }
 
-/// Stores a parsed value; false if there is none.
+/// Stores a parsed value; returns false if parsing gave none.
 template <typename Target, typename Value>
 bool store(Target& target, std::optional<Value> value) {
   if (value) target = *value;
@@ -221,7 +222,7 @@ std::string to_string(const FaultRule& rule) {
     text += fmt::format("{}{}", i == 0 ? " ranks=" : ",", index(rule.ranks[i]));
   }
   if (rule.occurrences != 0) text += fmt::format(" occurrences={}", rule.occurrences);
-  // A rule with a default time prints a zero explicitly.
+  // delay and reorder have a default time, so a time of zero must be printed.
   const bool timed = rule.action == Action::delay || rule.action == Action::reorder;
   if (timed || rule.by.count() != 0) text += " by=" + print_time(rule.by);
   if (rule.action == Action::reorder) text += fmt::format(" distance={}", rule.distance);

@@ -22,17 +22,18 @@
 namespace tutti::device::fault {
 
 enum class Action : std::uint8_t {
-  drop,   ///< any kind, any place; reliable frames at the sender only
-  delay,  ///< chunks at a receiver: held back for `by`
-  /// Chunks at a receiver: held back until `distance` later ones have passed, or for `by`.
+  drop,   ///< lost packet: any kind at any site, but reliable frames at the sender only
+  delay,  ///< chunk at a receiver held back for the time `by`
+  /// Chunk at a receiver held back until `distance` later chunks have passed, but at most for the
+  /// time `by`.
   reorder,
-  duplicate,  ///< chunks anywhere, reliable frames at the sender
-  corrupt,    ///< chunks at a receiver: flips one bit of payload or tag
+  duplicate,  ///< packet delivered twice: chunks at either site, reliable frames at the sender
+  corrupt,    ///< chunk at a receiver with one flipped bit in payload or tag
 };
 enum class FaultSite : std::uint8_t { sender, receiver };
 enum class Packet : std::uint8_t { chunk, reliable, probe };
 
-/// Numbers from `first` to `last`, inclusive.
+/// The numbers from `first` to `last`, both included.
 struct Interval {
   std::uint32_t first = 0;
   std::uint32_t last = 0;
@@ -45,15 +46,17 @@ struct FaultRule {
   Action action = Action::drop;
   FaultSite place = FaultSite::receiver;
   Packet packet = Packet::chunk;
-  /// Share of the packets that meet the conditions, in parts per million.
+  /// Share of the packets meeting the conditions that the rule strikes, in parts per million.
   std::uint32_t rate_ppm = 1'000'000;
-  std::optional<Interval> epochs{};  ///< chunks only
-  std::optional<Interval> psns{};    ///< chunks only
-  std::optional<Rank> source{};      ///< the sending rank
-  std::vector<Rank> ranks{};         ///< the receiving ranks; empty: all
-  std::uint32_t occurrences = 0;     ///< only this many first copies of a packet; 0: all
-  Nanoseconds by{0};                 ///< delay, reorder, duplicate: how long the packet is held
-  std::uint32_t distance = 0;        ///< reorder: number of chunks that overtake
+  std::optional<Interval> epochs{};  ///< collectives whose packets the rule strikes; chunks only
+  std::optional<Interval> psns{};    ///< PSNs that the rule strikes; chunks only
+  std::optional<Rank> source{};      ///< rank whose packets the rule strikes; unset: any sender
+  std::vector<Rank> ranks{};         ///< receivers at which the rule strikes; empty: all
+  /// Number of first copies of a packet that the rule strikes; 0: all copies.
+  std::uint32_t occurrences = 0;
+  /// Time for which delay, reorder or duplicate holds a packet back.
+  Nanoseconds by{0};
+  std::uint32_t distance = 0;  ///< number of chunks that must overtake a reordered chunk
 
   friend bool operator==(const FaultRule&, const FaultRule&) = default;
 };
@@ -62,20 +65,20 @@ struct FaultPlan {
   std::uint64_t seed = 1;
   std::vector<FaultRule> rules{};
 
-  /// Reads the text form; ';' or line ends separate statements. Error (invalid_argument): names the
-  /// statement and the accepted forms.
+  /// Parses the text form, in which ';' and line ends separate statements. Error
+  /// (invalid_argument): names the wrong statement and the accepted forms.
   static Result<FaultPlan> parse(std::string_view text);
-  /// The text form; parse() reads it back to an equal plan.
+  /// The plan as text, which parse() reads back to an equal plan.
   std::string to_string() const;
-  /// Whether any rule applies to this kind of packet at this place.
+  /// Whether any rule of the plan applies to this kind of packet at this site.
   bool concerns(FaultSite place, Packet packet) const;
 
   friend bool operator==(const FaultPlan&, const FaultPlan&) = default;
 };
 
-/// "drop receiver chunk rate=1%".
+/// The rule as text, such as "drop receiver chunk rate=1%".
 std::string to_string(const FaultRule& rule);
-/// Whether a decorator can apply the rule; the error names the supported forms.
+/// Ok if a decorator can apply the rule; otherwise an error that names the supported forms.
 Status check(const FaultRule& rule);
 
 }  // namespace tutti::device::fault

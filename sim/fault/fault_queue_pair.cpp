@@ -52,7 +52,7 @@ Result<std::uint32_t> FaultQueuePair::post(const ChunkRun& run) {
     const FaultRule* rule = fate_of(done);
     std::uint32_t accepted = 1;
     if (rule == nullptr || rule->action == Action::duplicate) {
-      // Chunks without faults are sent in one piece.
+      // A run of chunks without faults goes out in one post.
       std::uint32_t end = done + 1;
       while (rule == nullptr && end < count && fate_of(end) == nullptr) ++end;
       auto posted = post_part(run, done, end - done);
@@ -95,7 +95,8 @@ std::size_t FaultQueuePair::poll(std::span<ReceivedChunk> chunks) {
   if (!receives_) return inner_->poll(chunks);
   const Instant now{context_->now_ns.load(std::memory_order_relaxed)};
   std::size_t filled = let_go(now, chunks);
-  // If a whole batch is lost, read the next one: zero would mean that the queue is empty.
+  // Zero would tell the caller that the queue is empty, so a batch that is lost as a whole is
+  // followed by a poll for the next batch.
   while (filled < chunks.size()) {
     const std::size_t arrived = inner_->poll(chunks.subspan(filled));
     if (arrived == 0) break;
@@ -130,7 +131,8 @@ std::size_t FaultQueuePair::let_go(Instant now, std::span<ReceivedChunk> chunks)
       continue;
     }
     chunks[filled++] = one.chunk;
-    out_.push_back(std::move(one));  // moving a vector keeps the address of its bytes
+    // Moving the vector keeps the address of its bytes, which the chunk refers to.
+    out_.push_back(std::move(one));
     held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return filled;
@@ -187,7 +189,8 @@ void FaultQueuePair::damage(const Subject& subject, ReceivedChunk& chunk) {
   hold(chunk, {}, 0);
   Held copy = std::move(held_.back());
   held_.pop_back();
-  // Damages only tag or payload: a changed PSN or epoch would make it a different chunk.
+  // Only the tag or the payload is corrupted: a changed PSN or epoch would make the chunk another
+  // one.
   const std::size_t bits = (copy.bytes.size() - wire::kTagOffset) * 8;
   const std::uint64_t bit = wire::kTagOffset * 8 + detail(context_->plan, subject) % bits;
   copy.bytes[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));

@@ -14,17 +14,17 @@
 
 namespace tutti::device::fault {
 
-/// State that the queue pairs of an endpoint share with it.
+/// State that an endpoint shares with its queue pairs.
 struct FaultContext {
   FaultPlan plan{};
   Rank rank = kNoRank;
   std::shared_ptr<InjectedCounters> counters{};
-  std::atomic<std::int64_t> now_ns{0};  ///< the time that the endpoint was given last
+  std::atomic<std::int64_t> now_ns{0};  ///< latest instant that the caller gave to the endpoint
 };
 
 class FaultQueuePair final : public MulticastQueuePair {
  public:
-  /// `inner` and `context` outlive the decorator.
+  /// The wrapped queue pair `inner` and the `context` must outlive the decorator.
   FaultQueuePair(MulticastQueuePair& inner, FaultContext& context);
 
   Result<std::uint32_t> post(const ChunkRun& run) override;
@@ -40,22 +40,23 @@ class FaultQueuePair final : public MulticastQueuePair {
   int receive_descriptor() const override { return inner_->receive_descriptor(); }
   Status post_probe(std::uint32_t attempt) override;
 
-  /// When the first delayed chunk is due; kNever if none is held.
+  /// When the earliest delayed chunk is due; kNever if no chunk is held.
   Instant next_due() const { return Instant{next_due_ns_.load(std::memory_order_relaxed)}; }
 
  private:
-  /// A chunk with a copy of its header and payload.
+  /// A delayed chunk with its own copy of header and payload.
   struct Held {
     ReceivedChunk chunk;
     std::vector<std::byte> bytes;
     Instant due{};
-    std::uint64_t due_count = 0;  ///< or when this many chunks have passed
+    /// Number of passed chunks at which this chunk is released before `due`.
+    std::uint64_t due_count = 0;
   };
 
   const FaultRule* fate(const Subject& subject) const { return decide(context_->plan, subject); }
   Result<std::uint32_t> post_part(const ChunkRun& run, std::uint32_t first, std::uint32_t count);
   std::size_t let_go(Instant now, std::span<ReceivedChunk> chunks);
-  /// Applies the plan to an arrival; returns whether it passes now.
+  /// Applies the plan to an arriving chunk; returns whether the chunk passes at once.
   bool pass(Instant now, ReceivedChunk& chunk);
   void hold(const ReceivedChunk& chunk, Instant due, std::uint64_t due_count);
   void damage(const Subject& subject, ReceivedChunk& chunk);
@@ -63,14 +64,15 @@ class FaultQueuePair final : public MulticastQueuePair {
 
   MulticastQueuePair* inner_;
   FaultContext* context_;
-  bool sends_ = false;     ///< some rule applies to chunks at the sender
-  bool receives_ = false;  ///< some rule applies to chunks at the receiver
+  bool sends_ = false;     ///< whether any rule applies to chunks at the sender
+  bool receives_ = false;  ///< whether any rule applies to chunks at the receiver
   OccurrenceCounter sent_;
   OccurrenceCounter received_;
   std::uint32_t probes_sent_ = 0;
   std::uint64_t passed_ = 0;
   std::vector<Held> held_;
-  std::vector<Held> out_;  ///< returned by the last poll; their bytes are needed until `release`
+  /// Chunks that the last poll returned, kept until the caller releases their bytes.
+  std::vector<Held> out_;
   std::atomic<std::int64_t> next_due_ns_{kNever.nanoseconds};
 };
 

@@ -20,9 +20,9 @@ bool is_gather(CollectiveKind kind) {
   return kind == CollectiveKind::allgather || kind == CollectiveKind::ring_allgather;
 }
 
-/// The first position that differs from `value`, or the end.
+/// The index of the first byte that differs from `value`, or the size.
 std::size_t first_other(std::span<const std::byte> bytes, std::byte value) {
-  // All bytes equal the first if each equals the next.
+  // All bytes equal the first byte if each byte equals the next one.
   if (!bytes.empty() && bytes[0] == value &&
       std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0) {
     return bytes.size();
@@ -31,7 +31,7 @@ std::size_t first_other(std::span<const std::byte> bytes, std::byte value) {
   return static_cast<std::size_t>(at - bytes.begin());
 }
 
-/// The key of the schedule that runs a point-to-point kind.
+/// The key of the schedule that runs a point-to-point collective.
 schedule::TemplateKey template_of(const CollectiveSpec& spec, std::uint32_t ranks, Rank rank) {
   schedule::TemplateKey key{.collective = Collective::barrier,
                             .algorithm = "dissemination",
@@ -62,7 +62,8 @@ std::shared_ptr<const schedule::Schedule> find_template(const schedule::Template
   return found ? std::move(*found) : nullptr;
 }
 
-/// Below the shortest message of a simulated device, so that small cases use both protocols.
+/// The eager limit is below the shortest message of a simulated device, so that small scenarios use
+/// both the eager and the rendezvous protocol.
 constexpr std::uint64_t kEagerLimitBytes = 64;
 
 }  // namespace
@@ -161,7 +162,8 @@ Status CollectiveRun::finish(bool succeeded) {
                      wrong - all.begin(), all.size(), static_cast<unsigned>(*wrong),
                      static_cast<unsigned>(*right), kind);
   }
-  // Overwrites the buffers as an application would, so that later accesses are detected.
+  // The check overwrites the buffers as an application may, so that any later access to them is
+  // detected.
   std::fill(all.begin(), all.end(), kAfterwards);
   if (!own_.empty()) {
     std::fill(own_.begin() + kGuardBytes, own_.end() - kGuardBytes, kAfterwards);

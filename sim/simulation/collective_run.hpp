@@ -1,5 +1,5 @@
-// One rank's collective as its application sees it: guarded buffers, contents that identify the
-// place of every byte, and checks at the end.
+// One rank's collective as its application sees it: buffers between guard bytes, contents that
+// identify each byte's position, and checks at the end.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +18,23 @@ namespace tutti::simulation {
 
 using Bytes = std::vector<std::byte>;
 
-/// The result that a collective must produce: one block of each source, in order. Shared by the
-/// ranks.
+/// The bytes that a collective must deliver: one block of each source, in rank order. All ranks
+/// share one copy.
 Bytes expected_result(const CollectiveSpec& spec, std::uint32_t ranks, std::uint64_t seed);
 
-/// Bytes that each rank receives; P blocks for an Allgather.
+/// The bytes that a collective delivers to each rank; for an Allgather, P blocks.
 std::uint64_t result_bytes(const CollectiveSpec& spec, std::uint32_t ranks);
 
-/// The operation of a collective at one of `ranks` ranks, as a communicator would create it.
+/// The operation of a collective at one rank, as a communicator would create it.
 std::unique_ptr<engine::Operation> make_operation(const CollectiveSpec& spec, std::uint32_t ranks,
                                                   Rank rank, std::span<const std::byte> own,
                                                   std::span<std::byte> result);
 
-/// The buffers of one rank for one collective.
+/// The send and receive buffers of one rank for one collective.
 class CollectiveRun {
  public:
-  /// Allocates and fills the buffers. `expected` comes from expected_result() and must outlive
-  /// this.
+  /// Allocates and fills the buffers. `expected` is the value of expected_result() and must outlive
+  /// this object.
   CollectiveRun(const CollectiveSpec& spec, std::uint32_t ranks, Rank rank, const Bytes& expected);
 
   std::unique_ptr<engine::Operation> operation();
@@ -42,10 +42,11 @@ class CollectiveRun {
   std::span<const std::byte> sent() const {
     return own_.empty() ? std::span<const std::byte>(result_) : std::span<const std::byte>(own_);
   }
-  /// At completion: checks the result, then overwrites both buffers as the application may. The
-  /// error names the first wrong byte.
+  /// Checks the result at completion, then overwrites both buffers as an application may. The error
+  /// names the first wrong byte.
   Status finish(bool succeeded);
-  /// At the end: checks that nothing was written outside the buffers, or to them after completion.
+  /// Checks, at the end of the simulation, that nothing was written outside the buffers, or into
+  /// them after completion.
   Status check_untouched() const;
 
  private:
@@ -61,8 +62,8 @@ class CollectiveRun {
   std::uint32_t ranks_;
   Rank rank_;
   std::uint64_t result_bytes_ = 0;
-  Bytes result_;  ///< guard, result, guard
-  Bytes own_;     ///< guard, own block, guard; empty if the block lies in the result
+  Bytes result_;  ///< receive buffer between two guards
+  Bytes own_;     ///< own block between two guards; empty if the block lies in the receive buffer
   bool finished_ = false;
 };
 

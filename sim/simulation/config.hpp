@@ -1,4 +1,4 @@
-// The configuration of a simulation and its faults: plain data, which can be drawn from a seed,
+// The configuration of a simulation and its faults, as plain data that can be drawn from a seed,
 // written as text and replayed.
 #pragma once
 
@@ -22,9 +22,9 @@ class Trace;
 namespace tutti::simulation {
 
 enum class CollectiveKind : std::uint8_t {
-  allgather,       ///< by multicast [Khalilov24] 4.1
-  broadcast,       ///< by multicast [Khalilov24] 3
-  ring_allgather,  ///< point to point
+  allgather,       ///< multicast Allgather [Khalilov24] 4.1
+  broadcast,       ///< multicast Broadcast [Khalilov24] 3
+  ring_allgather,  ///< point-to-point Allgather in a ring
   chain_broadcast,
   barrier,
 };
@@ -32,60 +32,61 @@ const char* to_string(CollectiveKind kind);
 
 struct CollectiveSpec {
   CollectiveKind kind = CollectiveKind::allgather;
-  std::uint64_t bytes = 0;  ///< Allgather: size of a rank's block; Broadcast: of the message
-  Rank root = rank_of(0);   ///< Broadcast only
-  bool in_place = false;    ///< Allgather: a rank's block lies in its receive buffer
+  std::uint64_t bytes = 0;  ///< bytes of a rank's block (Allgather) or of the message (Broadcast)
+  Rank root = rank_of(0);   ///< root of a Broadcast
+  bool in_place = false;    ///< whether a rank's own block lies in its receive buffer (Allgather)
 
   friend bool operator==(const CollectiveSpec&, const CollectiveSpec&) = default;
 };
 
-/// The time that a host's worker takes. It is busy this long after a poll, and sleeps if it has
-/// nothing to do until something arrives or is due.
+/// The time that polling takes on a host. The host's worker is busy for this time after each poll;
+/// without work it sleeps until something arrives or is due.
 struct HostModel {
   Nanoseconds poll{500};     ///< cost of polling one communicator
-  Nanoseconds chunk{250};    ///< cost of each chunk received
+  Nanoseconds chunk{250};    ///< cost of each received chunk
   Nanoseconds message{150};  ///< cost of each message or completion
-  Nanoseconds jitter{0};     ///< largest extra cost, drawn for each poll
-  /// Completion moderation: chunks wake a sleeping worker only this long after the first of them.
-  /// The worker then also sleeps again at once after a poll that brought nothing but chunks, all of
-  /// which fit.
+  Nanoseconds jitter{0};     ///< largest random extra cost of a poll
+  /// Completion moderation: arriving chunks wake a sleeping worker only this long after the first
+  /// of them. After a poll that handled nothing but chunks, the worker sleeps again at once.
   Nanoseconds moderation{0};
 };
 
 struct CommunicatorSpec {
-  std::vector<sim::HostId> hosts{};  ///< host, by rank
+  std::vector<sim::HostId> hosts{};  ///< hosts of the ranks, indexed by rank
   std::uint32_t subgroups = 1;
   engine::Settings engine{};
   device::sim::NicSettings nic{};
   Nanoseconds peer_timeout{3'000'000'000};
-  device::fault::FaultPlan faults{};          ///< empty if there are no faults
-  std::shared_ptr<device::FrameTap> tap{};    ///< replaces the plan's tap; may be null
-  std::vector<CollectiveSpec> collectives{};  ///< run in this order by every rank
-  /// Collectives that a rank has submitted and that have not ended.
+  device::fault::FaultPlan faults{};  ///< faults of the communicator; empty: none
+  /// Frame tap that replaces the tap of `faults`; may be null.
+  std::shared_ptr<device::FrameTap> tap{};
+  std::vector<CollectiveSpec> collectives{};  ///< collectives that every rank runs, in order
+  /// Largest number of collectives that a rank has submitted and that have not ended.
   std::uint32_t submitted_ahead = 1;
-  Nanoseconds skew{0};     ///< largest difference between the starts of ranks
-  Nanoseconds compute{0};  ///< longest computation between two collectives
+  Nanoseconds skew{0};     ///< largest difference between the start times of the ranks
+  Nanoseconds compute{0};  ///< longest computation between two collectives of a rank
 };
 
-/// A host does nothing for a while. Its NIC continues unless the host serves it.
+/// A host whose worker does nothing for a time. Its NIC goes on, unless the worker must serve it.
 struct Pause {
   sim::HostId host{};
   Instant from{};
   Nanoseconds length{};
 };
-/// A host dies.
+/// The death of a host.
 struct Death {
   sim::HostId host{};
   Instant at{};
 };
-/// A link is down for a while.
+/// A link that is down for a time.
 struct Outage {
   sim::LinkId link{};
   Instant from{};
   Nanoseconds length{};
 };
 
-/// A packet that a link loses, or whose draw is inverted, by its key in draws.
+/// A packet whose loss draw on one link came true or is to be inverted, identified by the packet's
+/// key in the draws.
 struct FabricLoss {
   sim::LinkId link{};
   std::uint64_t identity = 0;
@@ -95,21 +96,23 @@ struct FabricLoss {
 
 struct WorldConfig {
   std::uint64_t seed = 1;
-  const sim::Topology* topology = nullptr;  ///< outlives the simulation
+  const sim::Topology* topology = nullptr;  ///< network; must outlive the simulation
   sim::FabricSettings fabric{};
   HostModel host{};
   std::vector<CommunicatorSpec> communicators{};
   std::vector<Pause> pauses{};
   std::vector<Death> deaths{};
   std::vector<Outage> outages{};
-  std::vector<std::pair<sim::LinkClass, double>> loss{};  ///< loss probabilities, until `healed`
+  /// Loss probability by class of link, until `healed`.
+  std::vector<std::pair<sim::LinkClass, double>> loss{};
   std::vector<FabricLoss> toggled_losses{};
-  Instant healed = kNever;  ///< fabric and taps inject no faults from then on
+  Instant healed = kNever;  ///< healing, after which fabric and frame taps inject no faults
   std::uint64_t max_events = UINT64_MAX;
-  Instant end = kNever;  ///< running longer is an error
-  /// Runs until all collectives are over; disabled without streams.
+  Instant end = kNever;  ///< instant after which a simulation that still runs is an error
+  /// Background traffic until all collectives are over; none without streams.
   sim::BackgroundSettings background{};
-  observe::Trace* trace = nullptr;  ///< records ranks, workers and ports; outlives the simulation
+  /// Recorder of ranks, workers and ports, or null; must outlive the simulation.
+  observe::Trace* trace = nullptr;
 };
 
 }  // namespace tutti::simulation

@@ -62,7 +62,7 @@ void sum_phases(const Simulation& simulation, const ExperimentSpec& spec,
   const double ends = static_cast<double>(spec.ranks) * spec.iterations;
   report.phases.ready_ns /= ends;
   report.phases.data_ns /= ends;
-  // The rest of the time: the handshake, and the worker's delay before it.
+  // The handshake phase is the rest of the time, including the worker's delay before the handshake.
   report.phases.handshake_ns = std::max(
       0.0, report.phases.handshake_ns / ends - report.phases.ready_ns - report.phases.data_ns);
 }
@@ -88,7 +88,7 @@ TopologySpec default_place(std::uint32_t ranks) {
 
 Result<ExperimentReport> run_experiment(const ExperimentSpec& spec) {
   if (spec.ranks < 1 || spec.iterations < 1) {
-    return failure(Code::invalid_argument, "{} ranks, {} iterations: give at least 1 of each",
+    return failure(Code::invalid_argument, "{} ranks, {} iterations: use at least 1 of each",
                    spec.ranks, spec.iterations);
   }
   auto topology = spec.topology_text.empty() ? make_topology(spec.place)

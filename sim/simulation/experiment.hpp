@@ -1,4 +1,4 @@
-// One collective on a simulated network, measured for time and traffic without faults.
+// Runs one collective on a simulated network without faults and measures its time and traffic.
 #pragma once
 
 #include <array>
@@ -22,23 +22,26 @@ struct ExperimentSpec {
   std::uint32_t iterations = 1;
   std::uint64_t seed = 1;
   TopologySpec place{};
-  /// In the format of Topology::parse; if not empty, it replaces the shape of `place`.
+  /// Topology in the format of Topology::parse; unless empty, it replaces the shape of `place`.
   std::string topology_text;
   std::uint32_t subgroups = 1;
-  std::uint32_t chains = 1;  ///< 0: chosen by the learned send schedule
+  std::uint32_t chains = 1;  ///< number of chains; 0: chosen by the learned send schedule
   std::uint32_t chunk_bytes = 4096;
   std::uint32_t staging_chunks = 8192;
   bool lossless = true;
   sim::Routing routing = sim::Routing::ecmp;
   std::uint32_t loss_ppm = 0;
-  bool carry_bytes = false;  ///< if false, bytes are only counted
-  bool per_packet = false;   ///< one event for each packet at each host: no trains, no leaf groups
-  sim::BackgroundSettings background{};  ///< disabled without streams; its seed is drawn
-  observe::Trace* trace = nullptr;       ///< may be null
+  /// Whether the data is carried and checked; if false, bytes are only counted.
+  bool carry_bytes = false;
+  /// Whether each packet at each host is an event of its own, without trains and leaf groups.
+  bool per_packet = false;
+  /// Background traffic with a seed drawn for each run; none without streams.
+  sim::BackgroundSettings background{};
+  observe::Trace* trace = nullptr;  ///< recorder of the run; may be null
   HostModel host{.moderation = Nanoseconds(4'000)};
 };
 
-/// Mean nanoseconds that ranks spent in each phase.
+/// Time spent in each phase, in nanoseconds, averaged over the ranks.
 struct PhaseTimes {
   double ready_ns = 0;
   double data_ns = 0;
@@ -46,9 +49,11 @@ struct PhaseTimes {
 };
 
 struct ExperimentReport {
-  std::vector<Nanoseconds> times;   ///< by iteration: first call to last end
-  std::vector<Nanoseconds> finish;  ///< by rank, first iteration: its call to its end
-  PhaseTimes phases;                ///< of the first iteration
+  /// Time of each iteration from the first rank's call to the last rank's end.
+  std::vector<Nanoseconds> times;
+  /// Time of the first iteration from a rank's call to its end, indexed by rank.
+  std::vector<Nanoseconds> finish;
+  PhaseTimes phases;  ///< phases of the first iteration
   std::array<sim::TrafficCount, sim::kLinkClasses> classes{};
   std::uint64_t links = 0;
   sim::FabricCounters fabric{};
@@ -58,15 +63,15 @@ struct ExperimentReport {
   std::uint64_t digest = 0;
 };
 
-/// The smallest usual network for a number of ranks: one switch up to 36, the system of 188 nodes
-/// up to 216, beyond it a fat tree of three levels.
+/// The smallest usual network for a number of ranks: one switch for up to 36, the 188-node system
+/// for up to 216, and a three-level fat tree beyond.
 TopologySpec default_place(std::uint32_t ranks);
-/// Reads "single:8", "tree:LEAVESxHOSTSxSPINES", "cluster188", "radix:RxLEVELS[xHOSTS]".
+/// Parses "single:8", "tree:LEAVESxHOSTSxSPINES", "cluster188" or "radix:RxLEVELS[xHOSTS]".
 Result<TopologySpec> parse_place(std::string_view text);
-/// The text that parse_place() reads.
+/// The topology as text, which parse_place() reads back.
 std::string to_string(const TopologySpec& place);
 
-/// Runs the experiment. Error: it cannot be set up, or a check fails.
+/// Runs the experiment. Error: the experiment cannot be set up, or a check failed.
 Result<ExperimentReport> run_experiment(const ExperimentSpec& spec);
 
 }  // namespace tutti::simulation

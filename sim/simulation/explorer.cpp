@@ -16,9 +16,9 @@ namespace tutti::simulation {
 namespace {
 
 constexpr Instant kStart{1'000};
-constexpr std::uint32_t kMaxWaits = 400;  // times that one run may advance the clock
+constexpr std::uint32_t kMaxWaits = 400;  // number of times that one run may advance the clock
 
-/// One run: the ranks, and the packets delivered to each so far.
+/// One run of the collective: the ranks and the packets delivered to each rank so far.
 class Execution {
  public:
   Execution(const ExplorerSpec& spec, const std::vector<Bytes>& expected)
@@ -43,13 +43,13 @@ class Execution {
   Execution& operator=(const Execution&) = delete;
 
   std::vector<ModelCheckNetwork::Choice> choices() const { return network_.choices(); }
-  /// Whether an equal chunk has been delivered to this rank before.
+  /// Whether an equal chunk was delivered to the same rank before.
   bool is_repeated(const ModelCheckNetwork::Choice& choice) const {
     if (choice.from != kNoRank) return false;
     const std::vector<std::uint64_t>& seen = histories_[index(choice.at)].chunks;
     return std::find(seen.begin(), seen.end(), choice.name) != seen.end();
   }
-  /// Delivers a packet; returns whether it changed anything.
+  /// Delivers a packet; returns whether the packet had any effect.
   bool deliver(const ModelCheckNetwork::Choice& choice) {
     const std::uint32_t rank = index(choice.at);
     const bool chunk = choice.from == kNoRank;
@@ -71,7 +71,7 @@ class Execution {
     }
     return true;
   }
-  /// Advances the clock to the next deadline; false if there is none.
+  /// Advances the clock to the next deadline; returns false if there is no deadline.
   bool wait() {
     Instant deadline = kNever;
     for (const auto& context : contexts_) deadline = std::min(deadline, context->next_deadline());
@@ -85,7 +85,7 @@ class Execution {
     }
     return true;
   }
-  /// A hash of the state: the packets that each rank has seen.
+  /// A hash of the state, which the packets delivered to each rank determine.
   std::uint64_t state() const {
     std::uint64_t state = 0;
     for (const History& one : histories_) {
@@ -107,18 +107,20 @@ class Execution {
  private:
   /// The packets delivered to a rank.
   struct History {
-    std::uint64_t ordered = 0;  ///< hash over packets whose order matters
-    /// Sum over the latest chunks that changed nothing but their own mark.
+    std::uint64_t ordered = 0;  ///< hash over the packets whose order matters
+    /// Order-independent sum over the latest consecutive chunks that only set their own bit in the
+    /// chunk map.
     std::uint64_t marks = 0;
-    std::uint64_t idle = 0;             ///< sum over chunks that changed nothing
-    std::vector<std::uint64_t> chunks;  ///< names of chunks
+    /// Order-independent sum over the chunks that had no effect.
+    std::uint64_t idle = 0;
+    std::vector<std::uint64_t> chunks;  ///< names of the chunks delivered to the rank
 
     void close_marks() {
       ordered = mix(ordered ^ marks);
       marks = 0;
     }
   };
-  /// The externally visible state of a rank.
+  /// The state of a rank that other ranks and the clock can observe.
   struct Effects {
     std::uint64_t chunks_received = 0;
     observe::Counters others{};
@@ -141,7 +143,7 @@ class Execution {
     const observe::Counters& counters = context.counters();
     Effects effects{counters.chunks_received, counters, network_.sent(), left_,
                     context.next_deadline()};
-    // These counters show that a chunk arrived, not its consequences.
+    // The counters cleared below count the arrivals of chunks, not their consequences.
     observe::Counters& others = effects.others;
     others.chunks_received = others.chunks_duplicate = others.chunks_stale = 0;
     others.chunks_out_of_order = 0;
@@ -197,7 +199,8 @@ class Explorer {
   }
 
  private:
-  /// Repeats a path, then continues it to the end; adds the branches that it passes to `open`.
+  /// Repeats a path of choices and continues it to the end; appends the branches passed on the way
+  /// to `open`.
   void go_on(std::vector<std::uint16_t> path, std::vector<std::vector<std::uint16_t>>& open) {
     Execution execution(spec_, expected_);
     for (const std::uint16_t choice : path) step(execution, choice);
@@ -208,9 +211,9 @@ class Explorer {
       if (!seen_.insert(execution.state()).second) return;
       ++report_.states;
       if (count == 0 && !execution.wait()) {
-        return fail(failure(Code::internal, "no event is left, and a rank has not finished"), path);
+        return fail(failure(Code::internal, "a rank has not finished and no event is left"), path);
       }
-      // Waiting is no choice: a repeated path waits by itself.
+      // Waiting is not a recorded choice, because a repeated path waits at the same points.
       if (count == 0) continue;
       const std::uint16_t taken = first_choice(execution);
       const std::size_t before = path.size();
@@ -226,7 +229,7 @@ class Explorer {
     if (Status status = execution.check_end(); !status) fail(status, path);
   }
 
-  /// The index of a chunk that will change nothing, if there is one.
+  /// The index of a choice that delivers a repeated chunk, which has no effect; 0 if there is none.
   static std::uint16_t first_choice(const Execution& execution) {
     const auto choices = execution.choices();
     const auto found = std::find_if(choices.begin(), choices.end(), [&](const auto& choice) {
@@ -235,7 +238,7 @@ class Explorer {
     return static_cast<std::uint16_t>(found == choices.end() ? 0 : found - choices.begin());
   }
 
-  /// Returns whether the choice changed anything.
+  /// Delivers a choice; returns whether the packet had any effect.
   bool step(Execution& execution, std::uint16_t choice) {
     auto choices = execution.choices();
     while (choices.empty() && execution.wait()) choices = execution.choices();
@@ -259,7 +262,8 @@ class Explorer {
 
   const ExplorerSpec& spec_;
   std::vector<Bytes> expected_;
-  std::unordered_set<std::uint64_t> seen_;  ///< looked up, never iterated
+  /// Hashes of the states seen; never iterated, so that hashing cannot affect the order.
+  std::unordered_set<std::uint64_t> seen_;
   ExplorerReport report_;
 };
 
@@ -276,7 +280,8 @@ ExplorerReport explore_all_losses(ExplorerSpec spec, std::uint32_t chunks) {
     for (std::uint32_t i = 0; i < chunks; ++i) {
       spec.lost[i] = static_cast<std::uint32_t>(set >> (i * spec.ranks)) & ((1u << spec.ranks) - 1);
     }
-    // A rank's own chunk does not pass the network, so sets that differ only in it are equal.
+    // A rank's own chunk does not cross the network, so a set of losses that contains such a chunk
+    // repeats another set.
     const CollectiveSpec& what = spec.collectives[0];
     const bool gathers = what.kind == CollectiveKind::allgather;
     const std::uint32_t block = std::max<std::uint32_t>(

@@ -1,14 +1,15 @@
-// Model checker: runs a small collective through every order in which its packets can arrive, and
-// every set of them that can be lost.
+// Model checker: runs a small collective through every order in which its packets can arrive and
+// every set of packets that can be lost.
 //
-// A path is a sequence of choices of the next chunk or message to arrive. Messages of a pair keep
-// their order, chunks do not, and time advances only when nothing waits. Paths that deliver the
-// same packets to each rank in the same order reach the same state, so only one of them is
-// continued. Two further differences have no effect and are not explored:
-//   - the moment at which a chunk that changes nothing arrives, such as a duplicate: it is
-//     delivered at once;
-//   - the order of consecutive chunks at a rank that change nothing but their own mark.
-// The effects of a chunk are everything that the rank counts, sends, and sets as its next deadline.
+// A path is a sequence of choices of the next chunk or message to arrive. Messages of a pair of
+// ranks keep their order, chunks do not, and time advances only when no packet is in flight. Paths
+// that deliver the same packets to each rank in the same order reach the same state, so the
+// explorer continues only one of them.
+//
+// Two more differences have no effect and are not explored. A chunk that changes nothing, such as a
+// duplicate, is delivered at once, and consecutive chunks at a rank that only set their own bits
+// count as one set. The effects of a chunk are what the rank counts, what it sends and its next
+// deadline.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ struct ExplorerSpec {
   bool always_barrier = false;
   std::uint64_t retain_bytes = 0;
   std::vector<CollectiveSpec> collectives{};
-  /// Bit r of lost[i]: chunk i of the multicast chunks does not reach rank r.
+  /// Losses by multicast chunk: bit r of lost[i] means that chunk i does not reach rank r.
   std::vector<std::uint32_t> lost{};
   std::uint64_t max_states = 1'000'000;
 };
@@ -36,18 +37,18 @@ struct ExplorerSpec {
 struct ExplorerReport {
   Status verdict;
   std::uint64_t states = 0;  ///< distinct states
-  std::uint64_t ends = 0;    ///< runs that reached the end
+  std::uint64_t ends = 0;    ///< number of runs that reached the end
   std::uint64_t steps = 0;
-  std::uint64_t idle_steps = 0;  ///< arrivals among them that changed nothing
-  bool complete = false;         ///< whether all states were seen
-  std::string path;              ///< path to a failure: the arrivals in order
+  std::uint64_t idle_steps = 0;  ///< number of arrivals that had no effect
+  bool complete = false;         ///< whether every state was explored
+  std::string path;              ///< arrivals that lead to the failure, in order
 };
 
-/// Explores all orders for one set of losses.
+/// Explores every order of arrival for one set of losses.
 ExplorerReport explore(const ExplorerSpec& spec);
 
 /// Explores every set of losses of the first `chunks` chunks at the ranks that do not send them, up
-/// to the first failure. The counts are sums.
+/// to the first failure. The report's counts are sums over the sets.
 ExplorerReport explore_all_losses(ExplorerSpec spec, std::uint32_t chunks);
 
 }  // namespace tutti::simulation

@@ -16,7 +16,7 @@ using device::Completion;
 using device::Opcode;
 using device::ReceivedChunk;
 
-/// One rank's endpoint: holds delivered packets until the engine polls.
+/// One rank's endpoint, which keeps delivered packets until the engine polls.
 class ChoiceEndpoint final : public device::Endpoint, private device::MulticastQueuePair {
  public:
   ChoiceEndpoint(ModelCheckNetwork& network, Rank rank) : network_(&network), rank_(rank) {

@@ -1,4 +1,4 @@
-// A device whose packets arrive when the explorer chooses them.
+// A device whose packets arrive in the order that the explorer chooses.
 #pragma once
 
 #include <cstddef>
@@ -21,20 +21,23 @@ class ModelCheckNetwork {
                     std::vector<std::uint32_t> lost);
   ~ModelCheckNetwork();
 
-  /// The endpoint of the next rank. The caller owns it; the network must outlive it.
+  /// Makes the endpoint of a rank, to be called in rank order. The caller owns the endpoint, and
+  /// the network must outlive it.
   std::unique_ptr<device::Endpoint> open(Rank rank);
 
-  /// A packet that may arrive next.
+  /// A packet that the explorer may deliver next.
   struct Choice {
     Rank at = kNoRank;
-    std::uint32_t chunk = 0;  ///< index among the chunks that wait for that rank ...
-    Rank from = kNoRank;      ///< ... or, unless kNoRank, the rank whose first message arrives
-    std::uint64_t name = 0;   ///< hash of the packet's contents
+    /// Index among the chunks waiting for rank `at`, if `from` is kNoRank.
+    std::uint32_t chunk = 0;
+    /// Sender whose oldest message to `at` arrives; kNoRank: a chunk arrives.
+    Rank from = kNoRank;
+    std::uint64_t name = 0;  ///< hash of the packet's contents
   };
-  /// All choices, in an order that depends only on the waiting packets.
+  /// All packets that may arrive next, in an order that depends only on the packets in flight.
   std::vector<Choice> choices() const;
   void deliver(const Choice& choice);
-  /// Packets sent so far; each chunk counts once.
+  /// Number of packets sent so far; a multicast chunk counts once.
   std::uint64_t sent() const { return sent_; }
   static std::string describe(const Choice& choice);
 
@@ -49,11 +52,11 @@ class ModelCheckNetwork {
   };
   struct Message {
     device::Opcode opcode = device::Opcode::send;
-    bool answer = false;  ///< response to a READ
+    bool answer = false;  ///< whether the message is the response to a READ
     bool refused = false;
     std::uint64_t work_id = 0;
     Bytes bytes;
-    std::span<std::byte> local;  ///< READ: destination of the response
+    std::span<std::byte> local;  ///< destination of the response to a READ
     std::uint64_t key = 0;
     std::uint64_t offset = 0;
     std::uint64_t length = 0;
@@ -73,10 +76,10 @@ class ModelCheckNetwork {
   std::uint32_t ranks_;
   std::uint32_t chunk_bytes_;
   std::vector<std::uint32_t> lost_;
-  std::uint32_t multicast_ = 0;  ///< chunks sent so far
+  std::uint32_t multicast_ = 0;  ///< number of chunks sent so far
   std::uint64_t sent_ = 0;
   std::vector<ChoiceEndpoint*> endpoints_;
-  std::vector<std::vector<Chunk>> waiting_;  ///< by receiver
+  std::vector<std::vector<Chunk>> waiting_;  ///< chunks in flight, indexed by receiver
   std::vector<std::deque<Message>> channels_;
 };
 

@@ -1,5 +1,5 @@
-// A simulation as a few lines of text. The swarm draws it from a seed, the shrinker reduces a
-// failure to it, and `tutti sim replay` runs it.
+// A scenario: one simulated run as a few lines of text. The swarm draws scenarios from seeds, the
+// shrinker reduces a failing run to one, and `tutti sim replay` runs one.
 //
 //   seed=7 topology=single:3 jitter=300ns
 //   communicator ranks=3 chunk=64 chains=2 epoch=4294967295
@@ -9,7 +9,7 @@
 //   pause 2 at=1ms for=3ms
 //
 // The words of a line may come in any order, and omitted words have defaults. `run`, `fault` and
-// `frame` belong to the communicator above them; hosts are numbers of the topology.
+// `frame` lines belong to the communicator line above them; hosts are numbered as in the topology.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace tutti::simulation {
 
 /// A fault of the n-th frame (from 0) that one rank sends to another on a reliable connection.
 struct FrameFault {
-  bool duplicate = false;  ///< if false, the frame is lost
+  bool duplicate = false;  ///< whether the frame is duplicated; if false, it is lost
   Rank from = kNoRank;
   Rank to = kNoRank;
   std::uint32_t number = 0;
@@ -33,14 +33,16 @@ struct FrameFault {
   friend bool operator==(const FrameFault&, const FrameFault&) = default;
 };
 
-/// The topology of a scenario.
+/// The topology of a scenario's network.
 struct TopologySpec {
   enum class Shape : std::uint8_t { single_switch, two_levels, cluster188, radix };
   Shape shape = Shape::single_switch;
-  /// Hosts of the switch (single_switch) or a leaf (two_levels); ports of a switch (radix).
+  /// Hosts of the switch (single_switch), hosts of a leaf (two_levels), or ports of a switch
+  /// (radix).
   std::uint32_t hosts = 8;
-  std::uint32_t leaves = 0;  ///< radix: hosts present, leaf by leaf; 0: all
-  std::uint32_t spines = 1;  ///< radix: levels
+  /// Leaf switches (two_levels), or hosts present, filled leaf by leaf (radix; 0: all).
+  std::uint32_t leaves = 0;
+  std::uint32_t spines = 1;  ///< spine switches (two_levels) or levels of switches (radix)
   std::uint64_t bits_per_second = 56'000'000'000;
   sim::PlacementKind placement = sim::PlacementKind::packed;
 
@@ -49,12 +51,13 @@ struct TopologySpec {
 
 struct ScenarioCommunicator {
   std::uint32_t ranks = 2;
-  std::uint32_t rotated = 0;  ///< rank r takes the place of r + rotated
+  /// Shift of the ranks over the hosts: rank r runs on the host of position r + rotated.
+  std::uint32_t rotated = 0;
   std::uint32_t subgroups = 1;
   std::uint32_t chains = 1;
   std::uint32_t chunk_bytes = 64;
   std::uint32_t staging_chunks = 256;
-  std::uint64_t window_bytes = 0;  ///< 0: the size of staging
+  std::uint64_t window_bytes = 0;  ///< receive window in bytes; 0: the size of staging
   std::uint32_t pulses_in_flight = 4;
   bool always_barrier = false;
   std::uint64_t retain_bytes = 0;
@@ -84,7 +87,7 @@ struct Scenario {
   bool host_serviced = false;
   bool carry_bytes = true;
   std::uint32_t send_queue_chunks = 256;
-  std::uint32_t loss_ppm = 0;  ///< on every link, until `healed`
+  std::uint32_t loss_ppm = 0;  ///< loss on every link until `healed`, in parts per million
   HostModel host{};
   Nanoseconds healed{50'000'000};
   Nanoseconds limit{30'000'000'000};
@@ -94,13 +97,13 @@ struct Scenario {
   std::vector<Outage> outages{};
   std::vector<FabricLoss> toggled_losses{};
 
-  /// The text form; parse() reads it back to an equal scenario.
+  /// The scenario as text, which parse() reads back to an equal scenario.
   std::string to_string() const;
-  /// Parses a scenario. Error (invalid_argument): names the line and the accepted forms.
+  /// Parses a scenario. Error (invalid_argument): names the wrong line and the accepted forms.
   static Result<Scenario> parse(std::string_view text);
 };
 
-/// The fabric of a scenario.
+/// Builds the network of a scenario.
 Result<sim::Topology> make_topology(const TopologySpec& place);
 
 }  // namespace tutti::simulation

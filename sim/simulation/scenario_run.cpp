@@ -9,13 +9,13 @@ namespace tutti::simulation {
 
 namespace {
 
-// A scenario with more events is taken to be an endless loop.
+// A scenario with more events than this is taken to loop forever.
 constexpr std::uint64_t kMaxEvents = 5'000'000;
 
 }  // namespace
 
-/// Loses and duplicates the frames that the scenario lists and those that its plan draws, and
-/// records both.
+/// A frame tap that loses and duplicates the frames that the scenario lists or its fault plan
+/// draws, and records the faults of both.
 class ScenarioWorld::ScriptedTap final : public device::FrameTap {
  public:
   ScriptedTap(const ScenarioCommunicator& from)
@@ -93,7 +93,8 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
   to.engine.assumed_bytes_per_second = scenario_.place.bits_per_second / 8;
   to.engine.first_epoch = from.first_epoch;
   to.engine.activation_lead = Nanoseconds(0);
-  to.nic.chunk_bytes = std::max(from.chunk_bytes, 256u);  // a message must fit into a packet
+  // Chunk size that leaves room for the longest message, which must fit one packet.
+  to.nic.chunk_bytes = std::max(from.chunk_bytes, 256u);
   to.engine.chunk_bytes = from.chunk_bytes;
   to.nic.staging_chunks = from.staging_chunks;
   to.nic.send_queue_chunks = scenario_.send_queue_chunks;
@@ -102,7 +103,8 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
   to.nic.lossless = scenario_.lossless;
   to.nic.expect_reordering = scenario_.routing == sim::Routing::adaptive;
   to.nic.retransmit_timeout = Nanoseconds(100'000);
-  // The engine counts bytes but the NIC counts receives: a short chunk takes a whole one.
+  // The engine counts the receive window in bytes, the NIC in receives, and a short chunk takes a
+  // whole receive.
   const std::uint64_t posted = std::uint64_t{from.staging_chunks} * from.chunk_bytes;
   to.engine.window_bytes = from.window_bytes == 0 ? posted : std::min(from.window_bytes, posted);
   to.peer_timeout = from.peer_timeout;
@@ -145,7 +147,8 @@ Status ScenarioWorld::open() {
   auto places = sim::place(topology_, most, scenario_.place.placement, scenario_.seed);
   if (!places) return places.status();
   for (const ScenarioCommunicator& one : scenario_.communicators) {
-    if (one.ranks == 0) return failure(Code::invalid_argument, "a communicator of 0 ranks");
+    if (one.ranks == 0)
+      return failure(Code::invalid_argument, "a communicator has 0 ranks: use at least 1");
     config.communicators.push_back(make_communicator(one, *places));
   }
   world_ = std::make_unique<Simulation>(std::move(config));
@@ -193,32 +196,32 @@ Status ScenarioWorld::check_costs(const ScenarioResult& result) {
     return check_nothing_was_recovered(result);
   }
   if (Status status = check_nobody_was_skipped(result); !status) return status;
-  // A duplicated datagram takes two receives, but credits count one.
+  // A duplicated chunk takes two receives, but its credit accounts for one.
   const bool once = result.lost_bytes == 0 && injected.chunks_duplicated == 0;
   return once ? check_staging(result) : Status();
 }
 
-// If one chunk was lost at one rank, its neighbour has it or will have it, so no rank may be
-// skipped as silent.
+// If one chunk was lost at one rank, its left neighbour has the chunk or will have it, so the fetch
+// ring must not skip any rank as silent.
 Status ScenarioWorld::check_nobody_was_skipped(const ScenarioResult& result) {
   const device::fault::Injected& injected = result.injected;
   const bool one_lost = injected.chunks_dropped_at_sender == 0 && result.staging_drops == 0 &&
                         injected.chunks_dropped_at_receiver + injected.chunks_corrupted == 1;
   for (std::uint32_t c = 0; one_lost && c < scenario_.communicators.size(); ++c) {
     const ScenarioCommunicator& one = scenario_.communicators[c];
-    // A rank that starts late or answers slowly looks silent.
+    // A rank that starts late or answers slowly may rightly be skipped as silent.
     if (one.skew + one.compute + 100 * scenario_.host.jitter > one.patience) continue;
     for (std::uint32_t r = 0; r < one.ranks; ++r) {
       const observe::Counters& counters = world_->context(c, rank_of(r)).counters();
       if (counters.fetch_targets_skipped == 0) continue;
-      return failure(Code::internal, "rank {} skipped {} ranks that answer", r,
+      return failure(Code::internal, "rank {} skipped {} ranks as silent although they answer", r,
                      counters.fetch_targets_skipped);
     }
   }
   return {};
 }
 
-// Credits keep the chunks in flight below the posted receives, within one collective without loss.
+// Within one collective without loss, credits keep the chunks in flight below the posted receives.
 Status ScenarioWorld::check_staging(const ScenarioResult& result) {
   for (std::uint32_t c = 0; c < scenario_.communicators.size(); ++c) {
     const ScenarioCommunicator& one = scenario_.communicators[c];
@@ -227,14 +230,15 @@ Status ScenarioWorld::check_staging(const ScenarioResult& result) {
       if (world_->context(c, rank_of(r)).counters().tail_probes > 0) return {};
     }
   }
-  return failure(Code::internal, "{} chunks found no receive posted though credits are kept",
+  return failure(Code::internal,
+                 "{} chunks found no posted receive although every sender kept its credits",
                  result.staging_drops);
 }
 
-// Without loss or delay nothing is recovered, and no chunk crosses a link twice.
+// Without loss or delay, recovery must move no bytes and no chunk may cross a link twice.
 Status ScenarioWorld::check_nothing_was_recovered(const ScenarioResult& result) {
   if (result.recovered_bytes > 0) {
-    return failure(Code::internal, "{} bytes were recovered though nothing was lost",
+    return failure(Code::internal, "{} bytes were recovered although nothing was lost",
                    result.recovered_bytes);
   }
   std::uint64_t sent = 0;
@@ -248,8 +252,9 @@ Status ScenarioWorld::check_nothing_was_recovered(const ScenarioResult& result) 
     const auto link = static_cast<sim::LinkId>(l);
     const std::uint64_t crossed = world_->network().fabric().tx(link).payload_bytes;
     if (crossed > sent) {
-      return failure(Code::internal, "{} bytes crossed link {} where {} were sent in all", crossed,
-                     l, sent);
+      return failure(Code::internal,
+                     "{} bytes crossed link {}, more than the {} bytes that all ranks sent",
+                     crossed, l, sent);
     }
   }
   return {};

@@ -1,4 +1,4 @@
-// Runs a scenario and checks the result.
+// Runs a scenario and checks its result.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,21 @@
 
 namespace tutti::simulation {
 
-/// The result of a scenario, with the faults that occurred.
+/// The result of a scenario and the faults that occurred in it.
 struct ScenarioResult {
   WorldReport report;
-  std::vector<std::vector<FrameFault>> frames;  ///< by communicator
+  /// Frame faults that occurred, indexed by communicator.
+  std::vector<std::vector<FrameFault>> frames;
   std::vector<FabricLoss> losses;
   device::fault::Injected injected{};
-  std::uint64_t recovered_bytes = 0;  ///< fetched, or multicast again after a loss
-  std::uint64_t lost_bytes = 0;       ///< bytes that receivers missed through drops and damage
+  /// Bytes fetched from neighbours or multicast again after a loss.
+  std::uint64_t recovered_bytes = 0;
+  /// Payload bytes that receivers missed through drops and corruption.
+  std::uint64_t lost_bytes = 0;
   std::uint64_t staging_drops = 0;
 };
 
-/// A scenario set up as a simulation.
+/// A scenario that is set up as a simulation.
 class ScenarioWorld {
  public:
   static Result<std::unique_ptr<ScenarioWorld>> create(const Scenario& scenario);
@@ -32,7 +35,7 @@ class ScenarioWorld {
 
   Simulation& simulation() { return *world_; }
   const sim::Topology& topology() const { return topology_; }
-  /// Runs it and applies the simulation's checks and those that hold for this scenario.
+  /// Runs the simulation and applies its checks and those that hold for this scenario only.
   ScenarioResult run();
 
  private:
@@ -55,7 +58,7 @@ class ScenarioWorld {
   std::unique_ptr<Simulation> world_;
 };
 
-/// Sets up and runs; if the setup fails, the verdict says why.
+/// Sets up and runs a scenario; if the setup fails, the verdict gives the reason.
 ScenarioResult run_scenario(const Scenario& scenario);
 
 }  // namespace tutti::simulation

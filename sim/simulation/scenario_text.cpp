@@ -134,7 +134,7 @@ void visit_fields(Visit&& field, ScenarioCommunicator*) {
   field("compute", &C::compute);
 }
 
-/// Appends the fields that differ from their defaults.
+/// Appends the fields that differ from their defaults as "name=value" words.
 template <typename T>
 void print_fields(const T& from, std::string& text) {
   const T usual{};
@@ -146,7 +146,7 @@ void print_fields(const T& from, std::string& text) {
       static_cast<T*>(nullptr));
 }
 
-/// Whether a word is a valid field of T.
+/// Parses one word into the field of T that it names; returns false if the word is not valid.
 template <typename T>
 bool parse_field(std::string_view name, std::string_view value, T& to) {
   bool good = false;
@@ -195,7 +195,8 @@ std::string print_place(const TopologySpec& place) {
 }
 
 bool parse_topology(std::string_view value, TopologySpec& place) {
-  // Splits the name off first, because it may contain an x.
+  // The topology's name is split off before the rest is split at 'x', because a name may contain an
+  // 'x'.
   const std::size_t colon = std::min(value.find(':'), value.size());
   Words words = split(value.substr(colon), ":x");
   words.insert(words.begin(), value.substr(0, colon));
@@ -273,7 +274,7 @@ bool parse_frame(const Words& words, FrameFault& frame) {
          words[3].starts_with('#') && read(words[3].substr(1), frame.number);
 }
 
-/// Parses "pause 2 at=1ms for=3ms": a number, an instant and a duration.
+/// Parses a line such as "pause 2 at=1ms for=3ms" into its number, instant and duration.
 bool parse_timed(const Words& words, std::uint32_t& which, Instant& at, Nanoseconds& length) {
   if (words.size() < 3 || !read(words[1], which)) return false;
   for (std::size_t i = 2; i < words.size(); ++i) {
@@ -287,7 +288,7 @@ bool parse_timed(const Words& words, std::uint32_t& which, Instant& at, Nanoseco
   return true;
 }
 
-/// Reads a scenario line by line.
+/// Parses a scenario line by line.
 class ScenarioReader {
  public:
   explicit ScenarioReader(Scenario& scenario) : scenario_(scenario) {}
@@ -440,7 +441,8 @@ Result<Scenario> Scenario::parse(std::string_view text) {
     at = end + 1;
   }
   if (scenario.communicators.empty()) {
-    return failure(Code::invalid_argument, "a scenario needs a communicator line");
+    return failure(Code::invalid_argument,
+                   "the scenario has no communicator: add a communicator line");
   }
   return scenario;
 }
@@ -468,7 +470,8 @@ Result<sim::Topology> make_topology(const TopologySpec& place) {
     shape.down = {place.hosts, place.leaves};
     shape.up = {1, place.spines};
   } else {
-    // As many ports up as down, except at the top level.
+    // Every switch below the top level has as many ports up as down; the top level has all ports
+    // down.
     const std::uint32_t half = place.hosts / 2;
     shape.down.assign(place.spines, half);
     shape.up.assign(place.spines, half);

@@ -1,5 +1,5 @@
-// Shrinks a failing scenario: lists each fault singly, then removes faults, then ranks, bytes and
-// features, as long as it still fails.
+// The shrinker: lists each fault of a failing scenario singly, then removes faults, then ranks,
+// collectives, bytes and features, as long as the scenario still fails.
 #include <algorithm>
 #include <variant>
 
@@ -15,7 +15,7 @@ using device::fault::FaultRule;
 using device::fault::Interval;
 using device::fault::Packet;
 
-/// A single fault.
+/// One fault of a scenario, which the shrinker can remove alone.
 struct FaultAtom {
   std::uint32_t communicator = 0;
   std::variant<FaultRule, FrameFault, Pause, Death, Outage, FabricLoss> what;
@@ -64,7 +64,7 @@ Scenario with_atoms(const Scenario& bare, const std::vector<FaultAtom>& atoms) {
 
 // ---- each fault by itself -----------------------------------------------------------------------
 
-/// The chunks of a communicator's collectives, by epoch, and their senders.
+/// The epoch, PSN and sender of each chunk of a communicator's collectives.
 struct ChunkOf {
   std::uint32_t epoch;
   std::uint32_t psn;
@@ -88,9 +88,10 @@ std::vector<ChunkOf> chunks_of(const ScenarioCommunicator& communicator) {
   return chunks;
 }
 
-/// Writes a plan's draws as rules, one for each chunk that is affected.
+/// Turns the draws of a fault plan into one rule for each chunk copy that they strike.
 std::vector<FaultRule> struck_chunks(const ScenarioCommunicator& communicator) {
-  constexpr std::uint32_t kCopies = 4;  // copies of a chunk considered: more are rarely sent
+  // Copies of a chunk that are examined; more copies are rarely sent.
+  constexpr std::uint32_t kCopies = 4;
   std::vector<FaultRule> rules;
   const FaultPlan& plan = communicator.faults;
   for (const ChunkOf& chunk : chunks_of(communicator)) {
@@ -123,14 +124,14 @@ std::vector<FaultRule> struck_chunks(const ScenarioCommunicator& communicator) {
   return rules;
 }
 
-/// The same faults, listed singly.
+/// The same scenario with each fault listed singly instead of drawn.
 Scenario itemised(const Scenario& scenario) {
   const ScenarioResult happened = run_scenario(scenario);
   Scenario items = scenario;
   items.loss_ppm = 0;
   if (scenario.loss_ppm > 0) {
     items.toggled_losses.clear();
-    // In a network without loss, a toggled draw is a loss.
+    // On links without random loss, toggling a packet's draw makes the packet lost.
     items.toggled_losses = happened.losses;
   }
   for (std::uint32_t c = 0; c < items.communicators.size(); ++c) {
@@ -238,14 +239,14 @@ class Shrinker {
 
   bool fewer_ranks(Scenario& best) {
     for (std::uint32_t ranks = 2; ranks < best.communicators[0].ranks; ++ranks) {
-      // Another network has other links and packets.
+      // Outages and toggled losses name links and packets that a smaller network does not have.
       if (!best.outages.empty() || !best.toggled_losses.empty()) return false;
       if (try_instead(best, of_ranks(best, ranks))) return true;
     }
     return false;
   }
 
-  /// The scenario among fewer ranks; faults of removed ranks move to others.
+  /// The scenario with fewer ranks; the faults of removed ranks move to remaining ranks.
   static Scenario of_ranks(const Scenario& scenario, std::uint32_t ranks) {
     Scenario less = scenario;
     less.place = {.shape = TopologySpec::Shape::single_switch, .hosts = ranks};
@@ -263,7 +264,7 @@ class Shrinker {
         for (Rank& rank : rule.ranks) rank = remaining(rank);
         if (rule.source) rule.source = remaining(*rule.source);
         if (!rule.psns) continue;
-        // An Allgather among fewer ranks has fewer chunks.
+        // An Allgather with fewer ranks has fewer chunks, so PSNs are scaled down.
         rule.psns->first = rule.psns->first * ranks / scenario.communicators[0].ranks;
         rule.psns->last =
             std::max(rule.psns->first, rule.psns->last * ranks / scenario.communicators[0].ranks);
@@ -274,7 +275,7 @@ class Shrinker {
     return less;
   }
 
-  /// Resets fields that differ from their defaults.
+  /// Resets fields to their defaults, one by one, as long as the scenario still fails.
   bool plainer(Scenario& best) {
     bool smaller = false;
     const Scenario usual;

@@ -26,18 +26,18 @@ constexpr EventKind kHeal = world_kind(4);
 constexpr EventKind kSubmit = world_kind(5);
 constexpr EventKind kWake = world_kind(6);
 
-// The engine's records use time zero for "never".
+// The simulation starts after time zero, which the engine's records use for "never".
 constexpr Instant kStart{1'000};
-// Packets still in flight after the last collective arrive within this time.
+// A packet still in flight when the last collective ends arrives within this time.
 constexpr Nanoseconds kLinger{20'000'000};
 
-// Purposes of random draws.
+// The purposes of random draws, which keep draws for different uses independent.
 constexpr std::uint64_t kSkew = 1;
 constexpr std::uint64_t kCompute = 2;
 constexpr std::uint64_t kJitter = 3;
 constexpr std::uint64_t kContents = 4;
 
-/// Passes frames to a tap until the network is healed.
+/// A frame tap that passes frames to another tap until the network is healed.
 class HealingTap final : public device::FrameTap {
  public:
   HealingTap(std::shared_ptr<FrameTap> inner, const sim::EventQueue& queue, Instant healed)
@@ -58,7 +58,7 @@ std::uint64_t mixed_into(std::uint64_t digest, std::uint64_t value) {
 
 }  // namespace
 
-/// Records the fabric's losses.
+/// Records the packets that the fabric loses.
 class Simulation::DropRecorder final : public sim::Sink {
  public:
   explicit DropRecorder(std::vector<FabricLoss>& losses) : losses_(&losses) {}
@@ -76,7 +76,7 @@ class Simulation::DropRecorder final : public sim::Sink {
 
 Simulation::Simulation(WorldConfig config) : config_(std::move(config)) {}
 Simulation::~Simulation() {
-  // Endpoints must be destroyed before the network.
+  // The endpoints must be destroyed before the network.
   members_.clear();
 }
 
@@ -211,10 +211,11 @@ WorldReport Simulation::run() {
       if (until == kNever) until = now() + kLinger;
       if (now() >= until) break;
     } else if (report_.events >= config_.max_events) {
-      fail(
-          failure(Code::timeout, "not over after {} events: {}", report_.events, describe_stuck()));
+      fail(failure(Code::timeout, "the simulation is not over after {} events: {}", report_.events,
+                   describe_stuck()));
     } else if (now() >= config_.end) {
-      fail(failure(Code::timeout, "not over after {} ns: {}", now().nanoseconds, describe_stuck()));
+      fail(failure(Code::timeout, "the simulation is not over after {} ns: {}", now().nanoseconds,
+                   describe_stuck()));
     }
   }
   if (report_.verdict.ok() && remaining_ > 0) {
@@ -232,7 +233,7 @@ void Simulation::handle(const Event& event) {
   if (kind == EventKind::background) {
     background_->handle(event);
   } else if (kind == kWake) {
-    // A host has one valid wake, the earliest requested.
+    // A host has one valid wake event, the earliest that was requested; later ones are ignored.
     if (hosts_[target].wake_at == now()) work(target);
   } else if (kind == kSubmit) {
     submit(target);
@@ -312,7 +313,8 @@ void Simulation::work(std::uint32_t at) {
     config_.trace->add({worker_tracks_, at}, "poll", Nanoseconds(now.nanoseconds),
                        host.busy_until - now);
   }
-  // The poll has already handled its chunks, unless it sent, began or ended something.
+  // A poll that only received chunks left no work behind, so the worker may sleep until the
+  // moderation time has passed.
   const bool only_chunks = sum.messages + sum.sends + sum.turns == 0;
   if (only_chunks && config_.host.moderation.count() > 0) worked = false;
   Instant next = kNever;
@@ -358,7 +360,7 @@ Nanoseconds Simulation::cost_of(Host& host, const Work& work) {
     cost += Nanoseconds(
         static_cast<std::int64_t>(drawn % (static_cast<std::uint64_t>(model.jitter.count()) + 1)));
   }
-  // Virtual time must advance, whatever the model says.
+  // Virtual time must advance even if the host model has no costs.
   return std::max(cost, Nanoseconds(1));
 }
 

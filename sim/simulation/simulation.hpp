@@ -1,4 +1,5 @@
-// Many ranks in one virtual time: the engine's communicators on simulated NICs, driven by events.
+// Runs many ranks in one virtual time: the engine's communicators on simulated NICs, driven by
+// events.
 //
 // Each host has one worker that polls the communicators of its ranks, as the progress thread does.
 // The configuration alone determines the order of events: no clock, thread or address affects it.
@@ -22,7 +23,7 @@
 
 namespace tutti::simulation {
 
-/// The end of a collective at one rank.
+/// The end of one collective at one rank.
 struct CollectiveEnd {
   bool submitted = false;
   bool done = false;
@@ -33,13 +34,14 @@ struct CollectiveEnd {
 
 /// The result of a simulation.
 struct WorldReport {
-  Status verdict;   ///< the first check that failed, or ok
-  Instant ended{};  ///< end of the last collective
+  Status verdict;   ///< first check that failed, or ok
+  Instant ended{};  ///< instant at which the last collective ended
   std::uint64_t events = 0;
   std::uint64_t polls = 0;
-  std::uint64_t idle_polls = 0;  ///< polls that found nothing after a wake-up
-  std::uint64_t digest = 0;      ///< hash of all events and ends: equal runs have equal digests
-  std::uint64_t completed = 0;   ///< collectives times ranks
+  std::uint64_t idle_polls = 0;  ///< number of polls after a wake-up that found nothing to do
+  /// Hash of all events and ends of collectives; equal runs have equal digests.
+  std::uint64_t digest = 0;
+  std::uint64_t completed = 0;  ///< number of collectives that ended, counted at each rank
   std::uint64_t failed = 0;
 };
 
@@ -48,9 +50,9 @@ class Simulation final : public device::sim::HostWaker {
   explicit Simulation(WorldConfig config);
   ~Simulation() override;
 
-  /// Opens all endpoints; once, before `run`.
+  /// Opens all endpoints. Call it once, before `run`.
   Status open();
-  /// Runs until every collective is over at every living rank and nothing is in flight, or until a
+  /// Runs until every living rank has ended every collective and no packet is in flight, or until a
   /// check fails.
   WorldReport run();
 
@@ -65,10 +67,10 @@ class Simulation final : public device::sim::HostWaker {
   const CollectiveEnd& end_of(std::uint32_t communicator, Rank rank, std::uint32_t at) const {
     return member(communicator, rank).ends[at];
   }
-  /// The faults that the decorators injected.
+  /// The faults that the fault decorators injected.
   device::fault::Injected injected() const;
   bool lives(std::uint32_t communicator, Rank rank) const;
-  /// Packets lost in the fabric, link and identity, in order.
+  /// The packets lost in the fabric, each by link and identity, in order of loss.
   const std::vector<FabricLoss>& fabric_losses() const { return losses_; }
 
   void wake(sim::HostId host, Instant visible, bool chunk) override;
@@ -85,8 +87,10 @@ class Simulation final : public device::sim::HostWaker {
     device::sim::SimEndpoint* endpoint = nullptr;
     std::unique_ptr<engine::CommunicatorContext> context;
     std::vector<CollectiveEnd> ends;
-    std::deque<CollectiveRun> runs;     ///< empty if bytes are not carried
-    std::uint64_t traced_ready_ns = 0;  ///< part of the counter that earlier spans cover
+    /// Buffers of each collective; empty if the simulation carries no bytes.
+    std::deque<CollectiveRun> runs;
+    /// Time in the ready barrier that the trace already contains, in ns.
+    std::uint64_t traced_ready_ns = 0;
     std::uint64_t traced_data_ns = 0;
     std::string first_error;
   };
@@ -101,8 +105,10 @@ class Simulation final : public device::sim::HostWaker {
   struct Shared {
     std::shared_ptr<device::fault::FaultDevice> faults;
     std::shared_ptr<device::Device> device;
-    std::vector<Bytes> expected;  ///< by collective; empty if bytes are not carried
-    /// If bytes are not carried, one buffer for all ranks.
+    /// Expected results, indexed by collective; empty if the simulation carries no bytes.
+    std::vector<Bytes> expected;
+    /// Receive buffers that all ranks share if the simulation carries no bytes, indexed by
+    /// collective.
     std::vector<std::unique_ptr<std::byte[]>> absent;
     std::uint32_t first_member = 0;
   };
@@ -118,12 +124,12 @@ class Simulation final : public device::sim::HostWaker {
   void on_script(sim::EventKind kind, std::uint32_t target);
   void heal();
   void work(std::uint32_t host);
-  /// A member's actions so far, from which its worker's time is computed.
+  /// A member's work so far, from which the time of its host's worker is computed.
   struct Work {
     std::uint64_t chunks = 0;
     std::uint64_t messages = 0;
     std::uint64_t sends = 0;
-    std::uint64_t turns = 0;  ///< collectives begun and ended
+    std::uint64_t turns = 0;  ///< number of collectives begun or ended
 
     Work& operator+=(const Work& other);
     Work operator-(const Work& other) const;
@@ -156,7 +162,8 @@ class Simulation final : public device::sim::HostWaker {
   std::vector<Shared> shared_;
   std::vector<Member> members_;
   std::vector<Host> hosts_;
-  std::uint64_t remaining_ = 0;  ///< collectives times living ranks that are not over
+  /// Number of collectives that living ranks have still to end, counted at each rank.
+  std::uint64_t remaining_ = 0;
   WorldReport report_;
 };
 

@@ -44,7 +44,7 @@ bool Simulation::error_names_the_lost(const Member& member, const std::string& m
   };
   const auto dead = [&](const Death& one) { return names(one.host); };
   if (std::any_of(config_.deaths.begin(), config_.deaths.end(), dead)) return true;
-  // A host paused for this long looks dead if its worker serves the connections.
+  // If the worker serves the connections, a host paused for this long looks dead to its peers.
   return std::any_of(config_.pauses.begin(), config_.pauses.end(), [&](const Pause& one) {
     return one.length >= spec.peer_timeout && spec.nic.host_serviced && names(one.host);
   });
@@ -58,7 +58,7 @@ Status Simulation::check_member(const Member& member) const {
   }
   if (!member.first_error.empty()) {
     if (error_names_the_lost(member, member.first_error)) return {};
-    return failure(Code::internal, "an error names no lost rank: {}", member.first_error);
+    return failure(Code::internal, "an error does not name the lost rank: {}", member.first_error);
   }
   const auto ranks = static_cast<std::uint32_t>(spec.hosts.size());
   std::uint64_t chunks = 0;
@@ -79,14 +79,17 @@ Status Simulation::check_member(const Member& member) const {
   }
   const observe::Counters& counters = member.context->counters();
   if (counters.chunks_received + counters.chunks_fetched != chunks) {
-    return failure(Code::internal, "{} chunks were received and {} fetched instead of {} in all",
+    return failure(Code::internal,
+                   "{} chunks were received and {} fetched, but {} in all are needed",
                    counters.chunks_received, counters.chunks_fetched, chunks);
   }
   if (counters.messages_rejected != 0 || counters.chunks_malformed != 0) {
-    return failure(Code::internal, "{} messages and {} chunks of its peers were found illegal",
+    return failure(Code::internal,
+                   "{} messages and {} chunks of its peers were rejected as malformed",
                    counters.messages_rejected, counters.chunks_malformed);
   }
-  // The copy that places an unexpected chunk is not counted.
+  // The copy that places an unexpected chunk does not enter the sum of placements, so runs with
+  // unexpected chunks are not compared.
   if (!spec.nic.carry_bytes && counters.chunks_unexpected == 0 &&
       member.endpoint->nic().placed_check != placed) {
     return failure(Code::internal, "data was placed at wrong addresses");
@@ -98,7 +101,7 @@ Status Simulation::check_ports() const {
   const sim::Fabric& fabric = network_->fabric();
   const sim::FabricCounters& counters = fabric.counters();
   if (counters.in_flight != 0 && queue_.empty()) {
-    return failure(Code::internal, "{} packets are in the fabric though no event is left",
+    return failure(Code::internal, "{} packets are in the fabric although no event is left",
                    counters.in_flight);
   }
   if (counters.in_flight != 0) return {};

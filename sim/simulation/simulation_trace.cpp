@@ -1,4 +1,5 @@
-// The trace of a simulation: collectives and their phases by rank, polls by host, and every port.
+// Writes the trace of a simulation: the collectives and phases of each rank, the polls of each
+// host, and every port.
 #include <fmt/format.h>
 
 #include "sim/fabric/port_trace.hpp"
@@ -28,7 +29,8 @@ void Simulation::begin_trace() {
   network_->fabric().observe_ports(port_trace_.get());
 }
 
-/// Adds a collective's span, and its phases if they do not overlap.
+/// Adds the span of a collective, and the spans of its phases if they do not overlap those of
+/// another collective.
 void Simulation::trace_end(Member& member, const CollectiveEnd& end, CollectiveKind kind) {
   const TraceTrack track{rank_tracks_, static_cast<std::uint32_t>(&member - members_.data())};
   const sim::Picoseconds begin = sim::from_instant(end.submitted_at);

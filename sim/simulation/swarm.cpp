@@ -18,7 +18,7 @@ using device::fault::Action;
 using device::fault::FaultRule;
 using device::fault::Packet;
 
-/// Makes random draws, in an order that does not depend on the scenario's shape.
+/// Draws a scenario. The order of the draws does not depend on the scenario's shape.
 class Drawer {
  public:
   Drawer(std::uint64_t seed, const SwarmOptions& options) : random_(mix(seed)), options_(options) {}
@@ -121,7 +121,7 @@ class Drawer {
     return one;
   }
 
-  /// A rule for a packet's first copies only, so that it arrives in the end.
+  /// A rule for the first copies of a packet only, so that a later copy arrives.
   FaultRule bounded(Action action, device::fault::FaultSite place) {
     FaultRule rule{.action = action, .place = place, .packet = Packet::chunk};
     rule.occurrences = from_to(1, 3);
@@ -212,10 +212,11 @@ Scenario draw_scenario(std::uint64_t seed, const SwarmOptions& options) {
 
 namespace {
 
-/// Seeds summed up together: enough to keep threads from waiting for each other.
+/// Number of seeds whose reports are summed up together, large enough that threads rarely wait for
+/// each other.
 constexpr std::uint64_t kBatch = 256;
 
-/// Runs the seeds [first, first + reports.size()).
+/// Runs the scenarios of the seeds from `first` to `first` + reports.size() - 1.
 void run_batch(std::uint64_t first, const SwarmOptions& options, unsigned jobs,
                std::vector<WorldReport>& reports) {
   std::atomic<std::size_t> next{0};

@@ -10,42 +10,43 @@
 
 namespace tutti::simulation {
 
-/// Limits of the draws.
+/// The limits of the random draws.
 struct SwarmOptions {
-  std::uint32_t ranks = 0;  ///< 0: drawn, mostly 2 to 16
+  std::uint32_t ranks = 0;  ///< number of ranks; 0: drawn, mostly 2 to 16
   bool deaths = true;
 };
 
-/// The scenario of a seed. Each kind of fault and each feature is left out half of the time, so
-/// that none hides another.
+/// Draws the scenario of a seed. Each feature and each kind of fault is left out of half of the
+/// scenarios, so that none hides another.
 Scenario draw_scenario(std::uint64_t seed, const SwarmOptions& options = {});
 
-/// The result of a range of seeds.
+/// The result of running a range of seeds.
 struct SwarmSummary {
   std::uint64_t seeds = 0;
   std::uint64_t events = 0;
-  std::uint64_t completed = 0;  ///< collectives times ranks
-  std::uint64_t failed = 0;     ///< collectives that ended through a death
+  std::uint64_t completed = 0;  ///< number of collectives that ended, counted at each rank
+  /// Number of collectives that ended with an error because a host died.
+  std::uint64_t failed = 0;
   std::uint64_t digest = 0;
-  bool found = false;  ///< a seed failed
+  bool found = false;  ///< whether a seed failed
   std::uint64_t failing_seed = 0;
   Status failure;
 };
 
-/// Runs the seeds [first, last] on `jobs` threads, up to the first seed that fails. The summary
-/// does not depend on `jobs`. The caller's thread calls `progress` as seeds are added.
+/// Runs the seeds from `first` to `last` on `jobs` threads, up to the first seed that fails; the
+/// summary does not depend on `jobs`. The calling thread calls `progress` as seeds are added up.
 SwarmSummary run_swarm(std::uint64_t first, std::uint64_t last, const SwarmOptions& options = {},
                        const std::function<void(const SwarmSummary&)>& progress = {},
                        unsigned jobs = 1);
 
-/// Whether a scenario still shows the failure.
+/// Whether a smaller scenario still shows the failure that is being shrunk.
 using Fails = std::function<bool(const Scenario&)>;
 
-/// A smaller scenario that also fails: fewer faults, listed singly, then fewer ranks, collectives,
-/// bytes and features. Tries at most `budget` scenarios.
+/// Returns a smaller scenario that also fails, with fewer and singly listed faults, ranks,
+/// collectives, bytes and features. Runs at most `budget` scenarios.
 Scenario shrink(const Scenario& scenario, const Fails& fails, std::uint32_t budget = 4000);
 
-/// The command that repeats a seed: "tutti sim swarm --seeds 7..7".
+/// The command that runs one seed again, such as "tutti sim swarm --seeds 7..7".
 std::string replay_command(std::uint64_t seed, const SwarmOptions& options = {});
 
 }  // namespace tutti::simulation

@@ -19,11 +19,15 @@ using trigger::Descriptor;
 
 namespace {
 
-constexpr EventKind kStep = EventKind{16};     // a sequence (target) continues
-constexpr EventKind kSend = EventKind{17};     // a message (argument) is ready for the link
-constexpr EventKind kVisible = EventKind{18};  // a message (argument) is visible to its receiver
+constexpr EventKind kStep = EventKind{16};  // event: a sequence (the target) continues
+// Event: a message (the argument) is ready for its sender's link.
+constexpr EventKind kSend = EventKind{17};
+// Event: a message (the argument) is visible to its receiver.
+constexpr EventKind kVisible = EventKind{18};
 constexpr std::uint64_t kHeaderBytes = 8 * trigger::kMaxPacketHeaderWords;
-constexpr std::uint64_t kStartDraw = 1;  // equal to that of trigger_network.cpp, for equal starts
+// Purpose of the draw of start times, equal to that of trigger_network.cpp so that both start
+// alike.
+constexpr std::uint64_t kStartDraw = 1;
 constexpr std::uint32_t kRoot = 0;
 
 class HostNetwork {
@@ -41,7 +45,8 @@ class HostNetwork {
     std::uint32_t node = 0;
     std::uint32_t job = 0;
     std::size_t at = 0;
-    bool added = false;  ///< T_Compute of the current descriptor ends at `ready`
+    /// Whether the addition of the current descriptor, T_Compute, has been charged.
+    bool added = false;
     bool ended = false;
     Picoseconds ready{};
     trigger::DescriptorList descriptors;
@@ -49,9 +54,10 @@ class HostNetwork {
   struct Message {
     trigger::PacketKey key;
     std::uint32_t to = 0;
-    std::uint32_t sequence = 0;  ///< the sequence that waits for it
+    std::uint32_t sequence = 0;  ///< sequence of the receiver that waits for the message
     std::uint64_t bytes = 0;
-    bool transfer = false;  ///< a transfer to memory, by formula (1) of [Xu25] 2.2
+    /// Whether the message is a transfer to memory, by formula (1) of [Xu25] 2.2.
+    bool transfer = false;
   };
 
   Status build();
@@ -65,7 +71,8 @@ class HostNetwork {
     queue_.push({at, event_key(kind, target), argument});
   }
   Picoseconds now() const { return queue_.now(); }
-  /// A message's name at its receiver, above the 48 bits of its key.
+  /// The key of a message among those of all receivers: the receiver's number above the 48 bits of
+  /// the packet key.
   static std::uint64_t name(std::uint32_t to, const trigger::PacketKey& key) {
     return std::uint64_t{to} << trigger::kKeyBits | key.packed();
   }
@@ -75,8 +82,8 @@ class HostNetwork {
   sim::WireSpeed compute_;
   sim::EventQueue queue_;
   std::vector<trigger::NodeId> names_;
-  std::vector<Sequence> sequences_;  ///< by node, job and port
-  std::uint32_t ports_ = 0;          ///< of a job
+  std::vector<Sequence> sequences_;  ///< sequences, indexed by node, job and port
+  std::uint32_t ports_ = 0;          ///< number of sequences of one job at one node
   std::vector<Picoseconds> link_free_;
   std::vector<Message> messages_;
   std::unordered_set<std::uint64_t> seen_;
@@ -89,8 +96,9 @@ Status HostNetwork::build() {
       spec_.jobs > trigger::kJobIds || spec_.pieces < 1 ||
       spec_.bytes < sizeof(double) * spec_.pieces) {
     return failure(Code::invalid_argument,
-                   "host-based: {} nodes, {} jobs, {} bytes in {} pieces are invalid", spec_.nodes,
-                   spec_.jobs, spec_.bytes, spec_.pieces);
+                   "host-based: {} nodes, {} jobs, {} bytes in {} pieces are invalid: use 2 to "
+                   "32768 nodes, at least 1 job and 1 piece, and 8 bytes or more a piece",
+                   spec_.nodes, spec_.jobs, spec_.bytes, spec_.pieces);
   }
   for (std::uint32_t node = 0; node < spec_.nodes; ++node) {
     names_.push_back(static_cast<trigger::NodeId>(node));
@@ -163,8 +171,8 @@ void HostNetwork::step(std::uint32_t at) {
   if (sequence.node == kRoot) report_.root_time = std::max(report_.root_time, now());
 }
 
-// The end of T_Compute. Jobs that share a node queue for its memory, which additions and transfers
-// both use.
+// When an addition, T_Compute, ends. Jobs that share a node queue for the node's memory, which
+// additions and transfers both use.
 Picoseconds HostNetwork::add(const Sequence& sequence, std::uint64_t bytes) {
   if (!spec_.shared_links) return now() + compute_.time_of(bytes);
   Picoseconds& free = link_free_[sequence.node];

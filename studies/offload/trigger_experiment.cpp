@@ -12,8 +12,8 @@ constexpr std::uint32_t kUnits = 8;
 constexpr std::uint32_t kBufferBytes = 512 * 1024;
 constexpr std::uint32_t kSlotBytes = 1024;
 constexpr std::uint32_t kMaxJobs = 32;
-// A credit pulse is 80 slots. The buffers without their reserve hold 46 pulses, and a job may have
-// 1 MiB of them in flight.
+// A credit batch has 80 slots: the buffers without their reserve hold 46 batches, and a job may
+// have 1 MiB of them in flight.
 constexpr std::uint32_t kPulses = 46;
 constexpr std::uint32_t kWindow = 13;
 
@@ -43,7 +43,8 @@ TriggerNetworkSpec tianhe_interface(CollectiveKind kind, std::uint64_t bytes, st
       .counters = kPulses};
   spec.segment_bytes = kSlotBytes;
   if (kind != CollectiveKind::broadcast) return spec;
-  // A Broadcast's data never wait in a buffer, so its credits only cut it into pulses.
+  // The data of a Broadcast never waits in a hash buffer, so credits only cut it into credit
+  // batches.
   const std::uint64_t elements = bytes / sizeof(double);
   const std::uint64_t piece = (elements + kBroadcastPieces - 1) / kBroadcastPieces;
   spec.credits.pulses = (kBroadcastPieces + 1) * jobs;
@@ -58,7 +59,8 @@ TriggerNetworkSpec tianhe_interface(CollectiveKind kind, std::uint64_t bytes, st
 Result<OffloadSpeedup> run_offload_speedup(const TriggerNetworkSpec& spec) {
   const bool broadcast = spec.kind == CollectiveKind::broadcast;
   if (!broadcast && spec.kind != CollectiveKind::reduce && spec.kind != CollectiveKind::allreduce) {
-    return failure(Code::invalid_argument, "{} has no host-based counterpart",
+    return failure(Code::invalid_argument,
+                   "{} has no host-based counterpart: use Broadcast or a reduction",
                    to_string(spec.kind));
   }
   OffloadSpeedup result;
@@ -70,7 +72,7 @@ Result<OffloadSpeedup> run_offload_speedup(const TriggerNetworkSpec& spec) {
   host.jobs = spec.jobs;
   host.kind = spec.kind;
   host.bytes = spec.bytes;
-  // A host's Reduce of this algorithm exchanges whole halves, step by step.
+  // The host-based Reduce of this algorithm exchanges whole halves of the vector at each step.
   host.pieces = broadcast ? kBroadcastPieces : 1;
   host.latency = spec.latency;
   host.shared_links = spec.shared_links;

@@ -1,5 +1,5 @@
-// The experiments of [Xu25] 2.2, 2.3 with offloaded collectives: use of the hash buffers (table 1)
-// and speedup over host-based Broadcast and Reduce (figs. 5 and 6).
+// The experiments of [Xu25] 2.2 and 2.3 with offloaded collectives: use of the hash buffers (table
+// 1), and speedup over host-based Broadcast and Reduce (figs. 5 and 6).
 #pragma once
 
 #include <array>
@@ -11,17 +11,17 @@
 
 namespace tutti::simulation {
 
-/// The sizes and numbers of jobs in [Xu25] 2.2.
+/// The vector sizes and numbers of jobs in [Xu25] 2.2.
 inline constexpr std::array<std::uint64_t, 13> kOffloadSizes = {
     256,        4u << 10,   8u << 10,   16u << 10,  32u << 10,  48u << 10, 64u << 10,
     128u << 10, 256u << 10, 384u << 10, 512u << 10, 768u << 10, 1u << 20};
 inline constexpr std::array<std::uint32_t, 3> kOffloadJobs = {1, 8, 32};
-/// Pieces of a Broadcast, offloaded or not; T_MsgSize is the time of one piece. Assumed: the
-/// default number of pulses of PulsedCredits.
+/// Number of pieces of a Broadcast, offloaded or host-based; T_MsgSize is the time of one piece.
+/// Assumed: the default number of credit batches of PulsedCredits.
 inline constexpr std::uint32_t kBroadcastPieces = 4;
 
-/// The interface of [Xu25] for a collective: 8 units of 512 KB, 32 nodes, and credits for the
-/// capacity of the buffers without their reserve. Slots of 1 KiB, and a sequence for each, are
+/// The settings of [Xu25] for a collective: 8 trigger units of 512 KB, 32 nodes, and credits for
+/// the capacity of the buffers without their reserve. Slots of 1 KiB, each with one sequence, are
 /// assumed.
 TriggerNetworkSpec tianhe_interface(trigger::CollectiveKind kind, std::uint64_t bytes,
                                     std::uint32_t jobs);
@@ -29,13 +29,15 @@ TriggerNetworkSpec tianhe_interface(trigger::CollectiveKind kind, std::uint64_t 
 struct OffloadSpeedup {
   TriggerNetworkReport offloaded;
   HostNetworkReport host;
-  double speedup = 0;  ///< ratio of the times to the last process's end
-  double formula = 0;  ///< formula (1) or (2) of [Xu25] 2.2 with the same parameters, for one hop
-  std::uint64_t startup_bytes = 0;  ///< bytes to which the formula's T applies
+  /// Host-based time divided by offloaded time, each to the last process's end.
+  double speedup = 0;
+  /// Speedup for one hop by formula (1) or (2) of [Xu25] 2.2 with the same parameters.
+  double formula = 0;
+  std::uint64_t startup_bytes = 0;  ///< bytes to which the start-up terms of the formula apply
 };
 
-/// Runs `spec` offloaded, and its host-based counterpart on the same network. For Broadcasts and
-/// reductions; errors are those of the two runs.
+/// Runs `spec` offloaded and its host-based counterpart on the same network, for a Broadcast or a
+/// reduction. Errors are those of the two runs.
 Result<OffloadSpeedup> run_offload_speedup(const TriggerNetworkSpec& spec);
 
 }  // namespace tutti::simulation

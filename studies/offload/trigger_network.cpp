@@ -23,21 +23,26 @@ using trigger::UnitBank;
 
 namespace {
 
-constexpr EventKind kTurn = EventKind{16};    // a host's call may begin pulses (argument: job)
-constexpr EventKind kUnits = EventKind{17};   // a node's units process arrivals
-constexpr EventKind kLink = EventKind{18};    // a node's link is free
-constexpr EventKind kSend = EventKind{19};    // a packet (argument) is ready for the link
-constexpr EventKind kArrive = EventKind{20};  // a packet (argument) is at its destination
-constexpr EventKind kRetry = EventKind{21};   // packets that a node pushed back are tried again
+// Event: a host's call may begin credit batches (argument: job).
+constexpr EventKind kTurn = EventKind{16};
+constexpr EventKind kUnits = EventKind{17};  // event: a node's trigger units process arrivals
+constexpr EventKind kLink = EventKind{18};   // event: a node's link is free
+// Event: a packet (the argument) is ready for the link.
+constexpr EventKind kSend = EventKind{19};
+// Event: a packet (the argument) has reached its destination.
+constexpr EventKind kArrive = EventKind{20};
+// Event: the packets that a node pushed back are tried again.
+constexpr EventKind kRetry = EventKind{21};
 constexpr std::uint64_t kHeaderBytes = 8 * trigger::kMaxPacketHeaderWords;
 constexpr std::uint64_t kStartDraw = 1;
 constexpr std::uint64_t kValueDraw = 2;
 constexpr std::uint32_t kRoot = 0;
-// If every packet is pushed back, retries never end. The run fails after this long without
-// progress.
+// If every packet is pushed back, retries never end, so a run fails after this long without an
+// accepted packet.
 constexpr Picoseconds kPatience = sim::milliseconds(10);
 
-/// Small integers, whose sum is exact in any order, so that every result can be checked.
+/// Input of small integers, whose sum is exact in any order, so that the study can check every
+/// result.
 double contribution(std::uint32_t node, std::uint64_t element) {
   return static_cast<double>(draw(kValueDraw, node, element) % 1024);
 }
@@ -56,7 +61,7 @@ class TriggerNetwork {
   struct Packet {
     trigger::PacketHeader header;
     std::vector<std::byte> payload;
-    bool held = false;  ///< whether it has been pushed back
+    bool held = false;  ///< whether the packet has been pushed back at least once
   };
   struct RootSlots {
     std::uint32_t used = 0;
@@ -67,13 +72,18 @@ class TriggerNetwork {
         : bank(settings), credits(std::move(made)) {}
     UnitBank bank;
     trigger::PulsedCredits credits;
-    std::vector<std::unique_ptr<trigger::PulsedCollective>> calls{};  ///< by job
-    std::vector<std::vector<double>> outputs{};                       ///< by job
-    std::vector<Picoseconds> finish{};                                ///< by job; 0 while it runs
+    /// Calls in progress, indexed by job.
+    std::vector<std::unique_ptr<trigger::PulsedCollective>> calls{};
+    /// Result vectors, indexed by job.
+    std::vector<std::vector<double>> outputs{};
+    /// Ends of the calls, indexed by job; 0 while a call runs.
+    std::vector<Picoseconds> finish{};
     std::vector<double> input{};
-    std::vector<Picoseconds> link_free{};  ///< one, or one a job
-    std::vector<std::uint32_t> held{};     ///< packets pushed back, in order of arrival
-    std::uint64_t stalled = 0;             ///< value at the last tick
+    /// Instants at which the node's link is free, or each job's link if links are not shared.
+    std::vector<Picoseconds> link_free{};
+    /// Packets that the node pushed back, in order of arrival.
+    std::vector<std::uint32_t> held{};
+    std::uint64_t stalled = 0;  ///< number of stalls of the units at the last tick
     Picoseconds stalled_until{};
     bool units_due = false;
     bool link_due = false;
@@ -115,11 +125,11 @@ class TriggerNetwork {
   std::vector<Packet> packets_;
   std::vector<std::uint32_t> free_packets_;
   std::uint64_t held_back_ = 0;
-  std::uint32_t running_ = 0;  ///< calls
-  Picoseconds moved_{};        ///< when a packet was last accepted
+  std::uint32_t running_ = 0;  ///< number of calls that have not ended
+  Picoseconds moved_{};        ///< instant at which a node last accepted a packet
   RootSlots slots_{};          ///< slots in use at the root's node since `slots_since_`
   Picoseconds slots_since_{};
-  double used_time_ = 0;  ///< integral of slots over picoseconds
+  double used_time_ = 0;  ///< integral of used slots over time in picoseconds
   double waiting_time_ = 0;
   std::uint32_t most_used_ = 0;
 };
@@ -127,10 +137,10 @@ class TriggerNetwork {
 Status TriggerNetwork::build() {
   if (spec_.nodes < 2 || spec_.jobs < 1 || spec_.jobs > spec_.bank.jobs || elements_ == 0 ||
       spec_.bytes % sizeof(double) != 0) {
-    return failure(
-        Code::invalid_argument,
-        "offload: {} nodes, {} jobs, {} bytes: use at least 2 nodes, 1 to {} jobs, whole doubles",
-        spec_.nodes, spec_.jobs, spec_.bytes, spec_.bank.jobs);
+    return failure(Code::invalid_argument,
+                   "offload: {} nodes, {} jobs, {} bytes: use at least 2 nodes, 1 to {} jobs and a "
+                   "multiple of 8 bytes",
+                   spec_.nodes, spec_.jobs, spec_.bytes, spec_.bank.jobs);
   }
   for (std::uint32_t node = 0; node < spec_.nodes; ++node) {
     names_.push_back(static_cast<trigger::NodeId>(node));
@@ -184,7 +194,7 @@ Status TriggerNetwork::open_job(std::uint32_t node, std::uint32_t job) {
   const auto spread = static_cast<std::uint64_t>(spec_.start_spread.count) + 1;
   const Picoseconds called{
       static_cast<std::int64_t>(draw(spec_.seed, kStartDraw, node, job) % spread)};
-  // The transfers of a Broadcast fetch its data themselves.
+  // The units fetch the data of a Broadcast themselves, so no bus transfer is charged for it.
   const Picoseconds fetched = broadcast ? Picoseconds{} : spec_.latency.bus;
   push(called + spec_.latency.processor + spec_.latency.bus + fetched, kTurn, node, job);
   return {};
@@ -238,7 +248,8 @@ Status TriggerNetwork::units(std::uint32_t node) {
   return complete(node);
 }
 
-// The interface counts a pulse's responses and fetches the data of the next without the host.
+// The interface counts the responses of a credit batch and fetches the data of the next batch
+// without the host.
 Status TriggerNetwork::complete(std::uint32_t node) {
   Node& at = *nodes_[node];
   while (!at.bank.completions().empty()) {
@@ -247,7 +258,7 @@ Status TriggerNetwork::complete(std::uint32_t node) {
     const std::uint32_t job = index(completion.job);
     trigger::PulsedCollective& call = *at.calls[job];
     if (!call.on_completion(completion)) {
-      return failure(Code::internal, "offload: job {} completes a call that it has not begun", job);
+      return failure(Code::internal, "offload: job {} completed a call that it has not begun", job);
     }
     if (Status status = call.status(); !status) return status;
     if (call.done() && at.finish[job].count == 0) {
@@ -260,7 +271,7 @@ Status TriggerNetwork::complete(std::uint32_t node) {
   return {};
 }
 
-// Takes packets from the units as long as the link is free.
+// Takes packets from the trigger units as long as the link is free.
 void TriggerNetwork::pump(std::uint32_t node) {
   Node& at = *nodes_[node];
   while (trigger::PacketOutbox* outbox = at.bank.next_outbox()) {
@@ -281,7 +292,8 @@ void TriggerNetwork::pump(std::uint32_t node) {
     packets_[packet].held = false;
     outbox->pop();
     if (transfer) {
-      // Formula (1): the control message, then the descriptor and its transfer to the interface.
+      // By formula (1), the control message comes first, then the descriptor and its transfer to
+      // the interface.
       const OffloadLatency& latency = spec_.latency;
       push(now() + latency.message() + latency.processor + latency.bus, kSend, node, packet);
     } else {
@@ -300,13 +312,13 @@ void TriggerNetwork::send(std::uint32_t packet) {
   push(free + spec_.latency.network + after, kArrive, index(header.destination), packet);
 }
 
-// Returns true if the packet was accepted, false if it was pushed back.
+// Offers a packet to a node; returns whether the node accepted it instead of pushing it back.
 Result<bool> TriggerNetwork::deliver(std::uint32_t at) {
   Packet& packet = packets_[at];
   const std::uint32_t node = index(packet.header.destination);
   const auto delivered = nodes_[node]->bank.deliver(packet.header, packet.payload);
   if (delivered == UnitBank::Delivered::refused) {
-    return failure(Code::internal, "offload: node {} refuses the packet {}", node,
+    return failure(Code::internal, "offload: node {} refused packet {}", node,
                    to_string(packet.header.key));
   }
   if (delivered == UnitBank::Delivered::pushed_back) {
@@ -345,7 +357,8 @@ Status TriggerNetwork::retry(std::uint32_t node) {
   return {};
 }
 
-// A parked read holds a slot, or a place beside the table if the table is full around its key.
+// Each parked read occupies a slot of the hash buffer, or a place beside the table if the slots
+// around its key are full.
 void TriggerNetwork::note_occupancy() {
   const UnitBank& bank = nodes_[kRoot]->bank;
   const auto since = static_cast<double>((now() - slots_since_).count);
@@ -375,7 +388,8 @@ Status TriggerNetwork::check_results(TriggerNetworkReport& report) const {
   for (std::uint32_t node = 0; node < (root_only ? 1 : spec_.nodes); ++node) {
     for (std::uint32_t job = 0; job < spec_.jobs; ++job) {
       if (nodes_[node]->outputs[job] != expected) {
-        return failure(Code::internal, "offload: job {} has a wrong result at node {}", job, node);
+        return failure(Code::internal, "offload: the result of job {} at node {} is wrong", job,
+                       node);
       }
       report.results_checked += elements_;
     }
@@ -392,8 +406,10 @@ Status TriggerNetwork::judge(TriggerNetworkReport& report) {
       const std::uint32_t most = buffer.counters().occupied_high_water;
       const std::uint32_t room = buffer.slots() + unit.places();
       if (most > room || buffer.counters().occupied != 0) {
-        return failure(Code::internal, "offload: a buffer of {} places held {}; {} are left", room,
-                       most, buffer.counters().occupied);
+        return failure(
+            Code::internal,
+            "offload: a hash buffer of {} places held {} packets at once and holds {} at the end",
+            room, most, buffer.counters().occupied);
       }
       report.most_full_percent =
           std::max(report.most_full_percent, 100.0 * most / buffer.home_slots());
@@ -409,7 +425,7 @@ Status TriggerNetwork::judge(TriggerNetworkReport& report) {
     report.posts_deferred += node->bank.counters().posts_deferred;
   }
   if (report.pulses_in_flight > report.pulses_allowed) {
-    return failure(Code::internal, "offload: {} pulses in flight with {} credits",
+    return failure(Code::internal, "offload: {} credit batches were in flight with only {} credits",
                    report.pulses_in_flight, report.pulses_allowed);
   }
   return check_results(report);
@@ -422,8 +438,8 @@ Result<TriggerNetworkReport> TriggerNetwork::run() {
     if (Status status = handle(event); !status) return status;
   }
   if (running_ != 0 || !queue_.empty()) {
-    return failure(Code::internal, "offload: {} calls of {} and {} events wait forever", running_,
-                   spec_.jobs * spec_.nodes, queue_.size());
+    return failure(Code::internal, "offload: {} of {} calls have not ended and {} events are left",
+                   running_, spec_.jobs * spec_.nodes, queue_.size());
   }
   TriggerNetworkReport report;
   for (const auto& node : nodes_) {

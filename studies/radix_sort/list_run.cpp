@@ -20,9 +20,10 @@ using sim::Picoseconds;
 namespace {
 
 constexpr EventKind kVisible =
-    EventKind{20};  // host: a message (argument: parity and task) arrives
-constexpr EventKind kDoorbell = EventKind{21};  // nic: a list is posted
-constexpr EventKind kOver = EventKind{22};      // nic: the host's completion
+    EventKind{20};  // event at a host: a message arrives (argument: parity of the call, and task)
+constexpr EventKind kDoorbell = EventKind{21};  // event at an interface: a task list is posted
+// Event at an interface: its completion reaches the host.
+constexpr EventKind kOver = EventKind{22};
 
 Picoseconds time_of(Nanoseconds duration) { return sim::from_nanoseconds(duration); }
 
@@ -81,9 +82,10 @@ Status ListRun::prepare(Participant& one, const schedule::Schedule& schedule) {
   for (TaskIndex t = 0; t < tasks.size(); ++t) {
     const schedule::Queue& queue = one.schedule.queues()[tasks[t].queue];
     if (one.filled[t].transfer != schedule::Transfer::eager) {
-      return failure(Code::unsupported,
-                     "{} has {} bytes: interfaces run eager lists only, of messages up to {}",
-                     describe(one.schedule, t), bytes_of(one, t), shape.eager_limit_bytes);
+      return failure(
+          Code::unsupported,
+          "{} has {} bytes: interfaces run eager lists only, so use messages of up to {} bytes",
+          describe(one.schedule, t), bytes_of(one, t), shape.eager_limit_bytes);
     }
     if (tasks[t].kind == TaskKind::copy && !queue.held) one.posting += copy_time(bytes_of(one, t));
     if (queue.kind == schedule::QueueKind::management) one.managed.push_back(t);
@@ -93,7 +95,7 @@ Status ListRun::prepare(Participant& one, const schedule::Schedule& schedule) {
 
 Picoseconds ListRun::begin(std::uint32_t rank, Picoseconds now) {
   Participant& one = at(rank);
-  // Clears the marks of the last call; messages of the next call may arrive from now on.
+  // Clears the arrival marks of the last call. From now on messages of the next call may arrive.
   auto& last = one.arrived[one.calls % 2];
   std::fill(last.begin(), last.end(), false);
   ++one.calls;
@@ -119,7 +121,7 @@ void ListRun::send(const Participant& one, TaskIndex task, Picoseconds when) {
   network_.send(when, message);
 }
 
-/// Carries out all tasks that may be issued now, one after the other.
+/// Carries out, one after the other, all tasks that the host may issue now.
 Picoseconds ListRun::carry_out_by_host(Participant& one, Picoseconds now) {
   for (TaskIndex task = 0; one.board.next(task);) {
     const TaskKind kind = one.schedule.tasks()[task].kind;
@@ -140,7 +142,8 @@ Picoseconds ListRun::carry_out_by_host(Participant& one, Picoseconds now) {
   return now;
 }
 
-/// The time of the waits and enables that the board carried out since the last call.
+/// The time of the waits and enables that the task board carried out since the last call of this
+/// function.
 Picoseconds ListRun::charge_waits(Participant& one) {
   const std::size_t before = one.managed_done;
   while (one.managed_done < one.managed.size() &&
@@ -166,7 +169,7 @@ void ListRun::carry_out_by_nic(Participant& one, Picoseconds now) {
       ++counts_.nic_messages;
       send(one, task, when);
     } else if (!one.schedule.queues()[what.queue].held) {
-      one.board.complete(task);  // complete once posted
+      one.board.complete(task);  // the host did this task before it posted the list
     } else {
       one.copies.push_back(task);
       host_is_needed = true;
@@ -198,7 +201,8 @@ Picoseconds ListRun::look(std::uint32_t rank, Picoseconds now) {
     }
     return now;
   }
-  if (one.over) {  // eager messages stay in the interface's buffers until now [Inozemtsev12] 4.1
+  // Eager messages stay in the interface's buffers until the host polls [Inozemtsev12] 4.1.
+  if (one.over) {
     one.over = false;
     one.done = true;
     return now + time_of(spec_.costs.host.message) +
@@ -213,7 +217,8 @@ Picoseconds ListRun::look(std::uint32_t rank, Picoseconds now) {
   return now;
 }
 
-/// A message may arrive before its receiver calls, but not before the previous call is over.
+/// Marks a message as arrived. A message may arrive before its receiver calls, but not before the
+/// receiver's previous call is over.
 void ListRun::arrive(Participant& one, std::uint32_t parity, TaskIndex task, Picoseconds now) {
   one.arrived[parity][task] = true;
   if (one.calls % 2 != parity || !one.board.is_open(task)) return;
@@ -237,7 +242,8 @@ void ListRun::delivered(const NetworkMessage& message, Picoseconds now) {
 }
 
 void ListRun::left(const NetworkMessage& message, Picoseconds now) {
-  if (!by_nic()) return;  // the host copied it when it sent it
+  // A host copies a message when it sends it, so only interfaces wait for the message to leave.
+  if (!by_nic()) return;
   Participant& one = at(message.from);
   one.board.complete(message.task);
   carry_out_by_nic(one, now);

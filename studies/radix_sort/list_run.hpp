@@ -1,10 +1,11 @@
-// A collective's task lists on a simulated network, carried out by hosts or by interfaces with wait
-// and enable [Inozemtsev12] 3. The schedules are the library's; calls follow one another.
+// Carries out the task lists of a collective on a simulated network, by hosts or by interfaces with
+// wait and enable [Inozemtsev12] 3. The schedules are the library's, and calls of the collective
+// follow one another.
 //
 // A host carries out its list only while it polls, and arrivals wait until then. An interface gets
-// the lowered list (schedule/core_direct/core_direct.hpp) at once and runs it alone; the host sees
-// only the end. `TaskBoard` decides in both cases which task may be issued. Only time is simulated;
-// the validator and the engine show the results.
+// the lowered list (schedule/core_direct/core_direct.hpp) at once and runs it alone; its host sees
+// only the end. For both, `TaskBoard` decides which task may be issued. This study simulates only
+// time; the validator and the engine show the results.
 #pragma once
 
 #include <array>
@@ -25,22 +26,23 @@ namespace tutti::simulation {
 enum class ListRunner : std::uint8_t { host, nic };
 const char* to_string(ListRunner runner);
 
-/// Costs of task lists. At the host, a poll takes `host.poll` and each message `host.message`.
+/// Costs of task lists. A host takes `host.poll` for a poll and `host.message` for each message.
 struct ListCosts {
   HostModel host{};
-  /// Delay from the link, or from the interface, to the host's completion queue.
+  /// Delay from the link, or from the interface, until a completion is in the host's completion
+  /// queue.
   Nanoseconds completion{600};
-  /// nic: host time per posted task. Assumed: some stores.
+  /// Host time to post one task to an interface. Assumed: some stores.
   Nanoseconds post{50};
-  /// nic: time of the interface, which all ranks of a host share, for each message sent, each wait
-  /// and each enable. [Inozemtsev12] gives no value; calibrated at one cell of its table III (a),
-  /// radix 2 and 2^12 keys, with the work of a core of ours.
+  /// Time of the interface, which all ranks of a host share, for each message sent, each wait and
+  /// each enable. [Inozemtsev12] gives no value; this one is calibrated at one cell of table III
+  /// (a), radix 2 and 2^12 keys.
   Nanoseconds task{300};
-  /// Copy rate of the host. Assumed: a core's share of such a machine's memory.
+  /// Copy rate of a host. Assumed: one core's share of such a machine's memory bandwidth.
   std::uint64_t copy_bits_per_second = 40'000'000'000;
 };
 
-/// Notified when a rank has something to poll.
+/// Receives a notification when a rank has something to poll.
 class RankWaker {
  public:
   virtual ~RankWaker() = default;
@@ -49,63 +51,68 @@ class RankWaker {
 
 struct ListSpec {
   ListRunner runner = ListRunner::host;
-  schedule::Purpose purpose{};  ///< of any rank; `ranks` is the number of members
+  /// Purpose of the task lists, with any rank; `ranks` is the number of members.
+  schedule::Purpose purpose{};
   std::uint64_t block_bytes = 0;
-  std::vector<std::uint32_t> members;  ///< ranks of the network, by rank of the list
+  std::vector<std::uint32_t> members;  ///< ranks of the network, indexed by rank of the task list
   ListCosts costs{};
-  /// nic: an eager buffer holds one block, so a message of n blocks is n messages [Inozemtsev12]
-  /// 4.1. Its buffer size is not printed.
+  /// Whether an interface's eager buffer holds one block, so that a message of n blocks is sent as
+  /// n messages [Inozemtsev12] 4.1. The paper does not print the size of its buffers.
   bool buffer_per_block = false;
 };
 
-/// Work of hosts and interfaces, over all ranks and calls.
+/// Numbers of steps of hosts and interfaces, over all ranks and calls.
 struct ListCounts {
-  std::uint64_t host_messages = 0;  ///< messages that hosts sent
-  std::uint64_t nic_messages = 0;   ///< messages that interfaces sent
-  std::uint64_t nic_waits = 0;      ///< waits and enables
+  std::uint64_t host_messages = 0;  ///< number of messages that hosts sent
+  std::uint64_t nic_messages = 0;   ///< number of messages that interfaces sent
+  std::uint64_t nic_waits = 0;      ///< number of waits and enables that interfaces carried out
   std::uint64_t looks = 0;
 };
 
 class ListRun {
  public:
-  /// Error: the algorithm cannot be built, has no lowered form, or has messages above the eager
-  /// limit, which the lowering here does not support.
+  /// Prepares the task lists. Error: the algorithm cannot be built, has no lowered form, or has
+  /// messages above the eager limit, which this study does not lower.
   static Result<std::unique_ptr<ListRun>> create(sim::EventQueue& queue, MessageNetwork& network,
                                                  RankWaker& waker, ListSpec spec);
 
-  /// Begins a rank's call at `now`; its last call must be over. Returns when its host is free
-  /// again.
+  /// Begins a rank's call at `now`; the rank's last call must be over. Returns when the rank's host
+  /// is free again.
   sim::Picoseconds begin(std::uint32_t rank, sim::Picoseconds now);
-  /// Whether a poll would find anything.
+  /// Whether a poll of this rank would find anything.
   bool has_news(std::uint32_t rank) const;
-  /// Polls. Returns when the host is free again.
+  /// Polls for a rank. Returns when the rank's host is free again.
   sim::Picoseconds look(std::uint32_t rank, sim::Picoseconds now);
-  /// Whether the rank's call is over, as far as its host knows.
+  /// Whether the rank's call is over, as far as the rank's host knows.
   bool done(std::uint32_t rank) const { return at(rank).done; }
 
-  /// Called for each message that was sent with `send`.
+  /// The network's notifications about a message that this run sent.
   void delivered(const NetworkMessage& message, sim::Picoseconds now);
   void left(const NetworkMessage& message, sim::Picoseconds now);
-  /// Handles an event; false if it is of another kind.
+  /// Handles an event; returns false if the event is of another kind.
   bool handle(const sim::Event& event);
   const ListCounts& counts() const { return counts_; }
 
  private:
   struct Participant {
-    std::uint32_t rank = 0;  ///< rank of the network
+    std::uint32_t rank = 0;  ///< rank in the network
     schedule::Schedule schedule;
     std::vector<schedule::FilledTask> filled;
-    std::vector<schedule::TaskIndex> managed;  ///< entries of the management queue
+    std::vector<schedule::TaskIndex> managed;  ///< entries of the management queue, as tasks
     std::size_t managed_done = 0;
-    /// Host time of a call for posting tasks and for copies before any message.
+    /// Host time at the start of a call for posting tasks and for the copies that precede all
+    /// messages.
     sim::Picoseconds posting{};
     schedule::TaskBoard board;
-    std::array<std::vector<bool>, 2> arrived;  ///< by parity of the call, then by task
-    std::vector<schedule::TaskIndex> seen;     ///< host: messages to receive
-    std::vector<schedule::TaskIndex> copies;   ///< nic: copies left to the host
+    /// Whether each message has arrived, indexed by parity of the call, then by task.
+    std::array<std::vector<bool>, 2> arrived;
+    /// Messages that the host has still to receive, as tasks.
+    std::vector<schedule::TaskIndex> seen;
+    /// Copies that the interface leaves to the host, as tasks.
+    std::vector<schedule::TaskIndex> copies;
     std::uint32_t calls = 0;
-    bool reported = false;  ///< nic: the host's completion is in flight
-    bool over = false;      ///< nic: the completion is visible
+    bool reported = false;  ///< whether the interface's completion is on its way to the host
+    bool over = false;      ///< whether the host can see the interface's completion
     bool done = false;
   };
 
@@ -136,8 +143,9 @@ class ListRun {
   ListSpec spec_;
   sim::WireSpeed copy_;
   std::vector<Participant> participants_;
-  std::vector<std::uint32_t> number_;       ///< by rank of the network: index into participants_
-  std::vector<sim::Picoseconds> nic_free_;  ///< by host
+  std::vector<std::uint32_t> number_;  ///< index in participants_, by rank of the network
+  /// Instant at which each host's interface is free, indexed by host.
+  std::vector<sim::Picoseconds> nic_free_;
   ListCounts counts_;
 };
 

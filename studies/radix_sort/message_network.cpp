@@ -10,9 +10,12 @@ using sim::Picoseconds;
 
 namespace {
 
-constexpr EventKind kPosted = EventKind{16};  // a message (target) has reached its interface
-constexpr EventKind kLeft = EventKind{17};  // a packet (argument: cookie) has left a host (target)
-constexpr EventKind kPassed = EventKind{18};  // a message within a host has passed the interface
+// Event: a message (the target) has reached its sender's interface.
+constexpr EventKind kPosted = EventKind{16};
+// Event: a packet (argument: its cookie) has left a host (the target).
+constexpr EventKind kLeft = EventKind{17};
+// Event: a message between ranks of one host has passed the interface.
+constexpr EventKind kPassed = EventKind{18};
 
 std::uint64_t cookie_of(std::uint32_t record, bool last) {
   return std::uint64_t{record} << 1 | (last ? 1 : 0);
@@ -84,11 +87,11 @@ void MessageNetwork::pump(std::uint32_t host) {
   }
 }
 
-/// Sends one packet of a message; returns true if it was the last.
+/// Sends one packet of a message; returns whether it was the last packet.
 bool MessageNetwork::send_packet(std::uint32_t at) {
   Record& record = messages_[at];
   const std::uint64_t rest = (--record.to_send) * settings_.mtu_bytes;
-  // The first packet is the short one.
+  // The first packet of a message takes the remainder, so that all later packets are full.
   const std::uint64_t payload = record.unsent_bytes - std::min(record.unsent_bytes, rest);
   record.unsent_bytes -= payload;
   const std::uint32_t from = host_of(record.message.from);
@@ -140,7 +143,7 @@ void MessageNetwork::deliver(std::uint32_t at, Picoseconds when) {
   sink_.delivered(message, when);
 }
 
-/// Frees a record once its message has left and arrived; with short cables either may come first.
+/// Frees a record once its message has left and arrived. With short cables either may come first.
 void MessageNetwork::release(std::uint32_t at) {
   if (messages_[at].has_left && messages_[at].to_arrive == 0) free_.push_back(at);
 }

@@ -1,7 +1,7 @@
-// Messages between ranks, several a host, packet by packet on the simulated fabric.
+// Messages between ranks on the simulated fabric, packet by packet, with several ranks per host.
 //
-// Ranks of one host share its port, where messages take turns of some packets each. Messages within
-// a host pass only the interface, one after the other at the rate of a link.
+// Ranks of one host share its port, at which messages take turns of a few packets each. Messages
+// within a host pass only the interface, one after the other at the rate of a link.
 #pragma once
 
 #include <cstdint>
@@ -15,48 +15,49 @@
 namespace tutti::simulation {
 
 struct NetworkMessage {
-  std::uint32_t from = 0;  ///< rank
+  std::uint32_t from = 0;  ///< sending rank
   std::uint32_t to = 0;
   std::uint64_t bytes = 0;
-  std::uint32_t call = 0;  ///< this and the next three are free for the sender
+  std::uint32_t call = 0;  ///< number for the sender's use, as are the next three fields
   std::uint32_t slot = 0;
   std::uint32_t task = 0;
   std::uint64_t keys = 0;
 };
 
-/// Receives notifications of messages.
+/// Receives notifications about messages.
 class MessageSink {
  public:
   virtual ~MessageSink() = default;
-  /// The last byte has reached the interface of `message.to`.
+  /// The last byte of `message` has reached the interface of its receiver.
   virtual void delivered(const NetworkMessage& message, sim::Picoseconds at) = 0;
-  /// The last byte has left the interface of `message.from`.
+  /// The last byte of `message` has left the interface of its sender.
   virtual void left(const NetworkMessage& message, sim::Picoseconds at) = 0;
 };
 
 struct MessageNetworkSettings {
   std::uint32_t ranks_per_host = 1;
-  std::uint32_t mtu_bytes = 4096;   ///< payload of a packet, in bytes
+  std::uint32_t mtu_bytes = 4096;   ///< largest payload of a packet, in bytes
   std::uint32_t header_bytes = 26;  ///< header of each packet on the wire, in bytes
-  std::uint32_t burst_packets = 4;  ///< packets that a message sends per turn
-  std::uint32_t posted_ahead = 4;   ///< packets queued at a port's link
+  std::uint32_t burst_packets = 4;  ///< number of packets that a message sends per turn
+  std::uint32_t posted_ahead = 4;   ///< number of packets that may be queued at a port's link
   sim::FabricSettings fabric{};
 };
 
 class MessageNetwork final : public sim::Sink {
  public:
-  /// Rank r is on host r / ranks_per_host of `topology`. The network keeps all references.
+  /// Connects the ranks: rank r is on host r / ranks_per_host of `topology`. The network keeps
+  /// references to all arguments.
   MessageNetwork(sim::EventQueue& queue, const sim::Topology& topology,
                  const MessageNetworkSettings& settings, MessageSink& sink);
 
-  /// Gives a message to its sender's interface at `at`, which is now or later.
+  /// Gives a message to its sender's interface at the instant `at`, which is now or later.
   void send(sim::Picoseconds at, const NetworkMessage& message);
-  /// Handles an event; false if it is of another kind.
+  /// Handles an event; returns false if the event is of another kind.
   bool handle(const sim::Event& event);
 
   std::uint32_t host_of(std::uint32_t rank) const { return rank / settings_.ranks_per_host; }
   std::uint64_t sent() const { return sent_; }
-  /// Messages that have not been delivered.
+  /// Number of messages that have not been delivered.
   std::uint64_t under_way() const { return messages_.size() - free_.size(); }
 
   void arrived(const sim::Arrival& arrival, sim::HostId at, const sim::Packet& packet) override;
@@ -66,15 +67,15 @@ class MessageNetwork final : public sim::Sink {
   struct Record {
     NetworkMessage message;
     std::uint64_t unsent_bytes = 0;
-    std::uint64_t to_send = 0;  ///< packets still to send
+    std::uint64_t to_send = 0;  ///< number of packets that have still to be sent
     std::uint64_t to_arrive = 0;
     bool has_left = false;
   };
 
   struct Port {
-    std::deque<std::uint32_t> open;  ///< messages being sent; the first has the turn
-    std::uint32_t burst = 0;         ///< packets sent in this turn
-    std::uint32_t posted = 0;        ///< packets that have not left
+    std::deque<std::uint32_t> open;  ///< messages being sent; the first one has the turn
+    std::uint32_t burst = 0;         ///< number of packets sent in the current turn
+    std::uint32_t posted = 0;        ///< number of posted packets that have not left
   };
 
   void take_up(std::uint32_t at);
@@ -91,8 +92,8 @@ class MessageNetwork final : public sim::Sink {
   MessageSink& sink_;
   sim::Fabric fabric_;
   sim::WireSpeed speed_;
-  std::vector<Port> ports_;  ///< by host
-  /// By host: when the next message within the host may begin.
+  std::vector<Port> ports_;  ///< ports, indexed by host
+  /// Instant at which the next message within a host may begin, indexed by host.
   std::vector<sim::Picoseconds> within_free_;
   std::vector<Record> messages_;
   std::vector<std::uint32_t> free_;

@@ -14,37 +14,39 @@ using sim::Picoseconds;
 
 namespace {
 
-constexpr EventKind kStep = EventKind{24};  // a rank (target) continues
+constexpr EventKind kStep = EventKind{24};  // event: a rank (the target) continues
 constexpr std::uint64_t kBytesOfCount = 4;
 
-/// The stage of a rank within its pass.
+/// The stage of a rank within a pass of the sort.
 enum class Stage : std::uint8_t {
   count,
-  call,   ///< begins the Allgather; hierarchical: leaves its counts in the host's memory
-  lead,   ///< hierarchical, leader: waits for the counts of the host's ranks, then begins
-  local,  ///< orders its keys
+  call,  ///< begins the Allgather, or leaves the rank's counts in the host's memory (hierarchical)
+  /// Waits, as leader, for the counts of the host's ranks, then begins the Allgather
+  /// (hierarchical).
+  lead,
+  local,  ///< orders a slice of the rank's keys
   test,   ///< polls the Allgather between two slices
-  wait,   ///< for the Allgather
+  wait,   ///< waits for the end of the Allgather
   route,
   exchange,
-  arrive,  ///< waits for its new keys
+  arrive,  ///< waits for the rank's new keys
   over,
 };
 
 struct Sorter {
   Stage stage = Stage::count;
-  bool waiting = false;  ///< whether it waits for a wake-up
+  bool waiting = false;  ///< whether the rank waits for a wake-up
   std::uint32_t pass = 0;
-  std::uint64_t unordered = 0;  ///< keys of this pass still to order
+  std::uint64_t unordered = 0;  ///< number of keys that the rank has still to order in this pass
   std::uint64_t arrived = 0;
-  Picoseconds since{};  ///< end of the time already added to `phases`
+  Picoseconds since{};  ///< end of the time that is already added to `phases`
   std::array<Picoseconds, kSortPhases> phases{};
 };
 
-/// Shared memory of a host's ranks.
+/// State in the memory that the ranks of one host share.
 struct Meeting {
-  std::uint32_t left = 0;    ///< ranks that have left their counts
-  std::uint32_t shared = 0;  ///< Allgathers whose result the leader has shared
+  std::uint32_t left = 0;    ///< number of ranks that have left their counts
+  std::uint32_t shared = 0;  ///< number of Allgathers whose result the leader has shared
 };
 
 class SortRun final : public MessageSink, public RankWaker {
@@ -219,7 +221,8 @@ void SortRun::step(std::uint32_t rank) {
 void SortRun::call(std::uint32_t rank) {
   if (!spec_.hierarchical) return begin(rank);
   const Picoseconds end = now() + message_time() + copy_.time_of(block_bytes());
-  // The leader's own counts are ready; the last of the other ranks wakes it.
+  // The leader's own counts are ready at once; the last of the other ranks to leave its counts
+  // wakes the leader.
   if (leads(rank)) ++meeting_of(rank).left;
   go_on(rank, Stage::lead, end);
 }
@@ -244,7 +247,7 @@ void SortRun::begin(std::uint32_t rank) {
   go_on(rank, spec_.overlapped ? Stage::local : Stage::wait, free);
 }
 
-/// Orders a slice of the keys, or all keys if no polling is needed in between.
+/// Orders one slice of the keys, or all keys if the Allgather needs no polling in between.
 void SortRun::order(std::uint32_t rank) {
   Sorter& sorter = sorters_[rank];
   const bool looks = spec_.overlapped && spec_.runner == ListRunner::host;
@@ -264,7 +267,7 @@ void SortRun::wait(std::uint32_t rank) {
   sorters_[rank].waiting = true;
 }
 
-/// A rank that is not the leader waits until its leader shares the result.
+/// Makes a rank that is not the leader wait until its leader has shared the result.
 void SortRun::look_in_memory(std::uint32_t rank) {
   if (meeting_of(rank).shared > sorters_[rank].pass) return take_histograms(rank);
   sorters_[rank].waiting = true;
@@ -318,7 +321,7 @@ void SortRun::arrive(std::uint32_t rank) {
   go_on(rank, ++sorter.pass < passes_ ? Stage::count : Stage::over, end);
 }
 
-/// Keys arrive directly at their place; the owner sees a completion later.
+/// Keys arrive directly at their final place; their owner sees a completion later.
 void SortRun::delivered(const NetworkMessage& message, Picoseconds when) {
   if (message.keys == 0) return lists_->delivered(message, when);
   Sorter& sorter = sorters_[message.to];
@@ -355,7 +358,8 @@ std::vector<SortPart> sort_parts(std::uint32_t from, std::uint32_t ranks, std::u
                                  std::uint32_t radix) {
   std::vector<SortPart> parts;
   for (std::uint64_t digit = 0; digit < radix; ++digit) {
-    const std::uint64_t below = digit * keys / radix;  // keys of each rank with smaller digits
+    // Number of keys of each rank with a smaller digit.
+    const std::uint64_t below = digit * keys / radix;
     std::uint64_t rest = (digit + 1) * keys / radix - below;
     std::uint64_t place = below * ranks + from * rest;
     while (rest > 0) {

@@ -1,11 +1,11 @@
-// The radix sort of [Inozemtsev12] 5, 6.8 in virtual time. For each digit, keys are counted, the
-// histograms gathered, the keys ordered within each rank and sent to their owners. Hosts, or
-// interfaces with wait and enable, carry out the Allgather by the library's task lists; the sort
-// waits for it at once, or orders its keys meanwhile.
+// The radix sort of [Inozemtsev12] 5, 6.8 in virtual time. For each digit, the ranks count their
+// keys, gather the histograms, order the keys within each rank and send them to their owners.
+// Hosts, or interfaces with wait and enable, carry out the Allgather by the library's task lists;
+// the sort waits for the Allgather at once, or orders its keys meanwhile.
 //
-// Keys are uniform: each rank has equally many of each digit. As in [Inozemtsev12] they reach their
-// owners by one-sided transfers, one for each run of keys between two ranks. The caller gives the
-// cost of a rank's own work.
+// Keys are uniform: each rank has equally many of each digit. As in [Inozemtsev12], keys reach
+// their owners by one-sided transfers, one for each run of keys between two ranks. The caller gives
+// the cost of a rank's own work.
 #pragma once
 
 #include <array>
@@ -18,32 +18,32 @@
 
 namespace tutti::simulation {
 
-/// A rank's own work, which takes equally long on all ranks.
+/// Costs of a rank's own work, which takes equally long on all ranks.
 struct SortWork {
-  sim::Picoseconds count{};  ///< counting one key
-  sim::Picoseconds local{};  ///< moving one key to its place in the order of the digit
-  sim::Picoseconds route{};  ///< processing one count of all ranks' histograms
+  sim::Picoseconds count{};  ///< time to count one key
+  sim::Picoseconds local{};  ///< time to move one key to its place in the order of the digit
+  sim::Picoseconds route{};  ///< time to process one count of all ranks' histograms
 };
 
 struct SortSpec {
   std::uint32_t hosts = 16;
   std::uint32_t ranks_per_host = 8;
-  /// The ranks of a host exchange through its memory, and one of them communicates for all
-  /// [Inozemtsev12] 4.2. Only the communication between hosts overlaps.
+  /// Whether the ranks of a host exchange through its memory and one of them communicates for all
+  /// [Inozemtsev12] 4.2. Only the communication between hosts then overlaps with work.
   bool hierarchical = false;
   std::uint32_t radix = 2;
   std::uint32_t key_bits = 32;
-  std::uint64_t keys = 4096;  ///< keys of a rank
+  std::uint64_t keys = 4096;  ///< number of keys of a rank
   bool overlapped = false;
   SortWork work{};
   ListRunner runner = ListRunner::host;
   std::string algorithm = "standard_exchange";
   std::uint32_t ports = 1;
   ListCosts costs{};
-  bool buffer_per_block = false;  ///< see ListSpec
-  /// host: keys ordered between two polls of the Allgather, as in apps/radix_sort.
+  bool buffer_per_block = false;  ///< whether an eager buffer holds one block, see ListSpec
+  /// Number of keys that a host orders between two polls of the Allgather, as in apps/radix_sort.
   std::uint64_t slice_keys = 32768;
-  /// As in [Inozemtsev12]: four lanes, quad data rate.
+  /// Rate of a link: four lanes at quad data rate, as in [Inozemtsev12].
   std::uint64_t bits_per_second = 32'000'000'000;
 };
 
@@ -53,26 +53,27 @@ const char* to_string(SortPhase phase);
 
 struct SortReport {
   sim::Picoseconds time;  ///< time to the last rank's end
-  /// Mean of the ranks. allgather: starting and awaiting it, without local work.
+  /// Time of each phase, averaged over the ranks. The phase `allgather` is starting and awaiting
+  /// the Allgather, without local work.
   std::array<sim::Picoseconds, kSortPhases> phases{};
   std::uint32_t passes = 0;
   ListCounts lists{};
   std::uint64_t key_messages = 0;
-  std::uint64_t keys_moved = 0;  ///< keys sent to another rank, over all passes
+  std::uint64_t keys_moved = 0;  ///< number of keys sent to another rank, over all passes
   std::uint64_t events = 0;
   std::uint64_t digest = 0;
 };
 
-/// Keys that go from one rank to another in one pass, in the order of their places there.
+/// Keys that go from one rank to another in one pass, in the order of their places at the receiver.
 struct SortPart {
   std::uint32_t to = 0;
   std::uint64_t keys = 0;
 };
-/// The keys that rank `from` of `ranks` sends, to itself included.
+/// The parts that rank `from` of `ranks` sends, including the part for itself.
 std::vector<SortPart> sort_parts(std::uint32_t from, std::uint32_t ranks, std::uint64_t keys,
                                  std::uint32_t radix);
 
-/// Error: the numbers are invalid, or the algorithm does not serve that many ranks.
+/// Runs the sort. Error: the numbers are invalid, or the algorithm does not serve that many ranks.
 Result<SortReport> run_sort(const SortSpec& spec);
 
 }  // namespace tutti::simulation

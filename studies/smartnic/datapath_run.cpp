@@ -21,17 +21,19 @@ using sim::Picoseconds;
 
 namespace {
 
-constexpr EventKind kSend = EventKind{16};      // the link is free
-constexpr EventKind kArrive = EventKind{17};    // a completion is visible to a thread
-constexpr EventKind kAccess = EventKind{18};    // a thread continues after a memory access
-constexpr EventKind kCopied = EventKind{19};    // a staging place is free
-constexpr EventKind kCredit = EventKind{20};    // the client may send another chunk
-constexpr std::uint32_t kDatagramHeader = 76;   // LRH 8, GRH 40, BTH 12, DETH 8, immediate 4, CRC 4
-constexpr std::uint32_t kConnectedHeader = 84;  // the same with RETH 16 for DETH
-constexpr std::uint64_t kMemory = 1;            // purpose of random draws
+constexpr EventKind kSend = EventKind{16};    // event: the link is free
+constexpr EventKind kArrive = EventKind{17};  // event: a completion is visible to a thread
+constexpr EventKind kAccess = EventKind{18};  // event: a thread continues after a memory access
+constexpr EventKind kCopied = EventKind{19};  // event: a staging slot is free again
+constexpr EventKind kCredit = EventKind{20};  // event: the client may send another chunk
+// Bytes of LRH 8, GRH 40, BTH 12, DETH 8, immediate 4 and CRC 4.
+constexpr std::uint32_t kDatagramHeader = 76;
+// Bytes of kDatagramHeader with RETH 16 in place of DETH 8.
+constexpr std::uint32_t kConnectedHeader = 84;
+constexpr std::uint64_t kMemory = 1;  // purpose of the random draws of memory latencies
 constexpr std::uint32_t kEpoch = 1;
 
-/// Fills in the final content of the buffer.
+/// Fills the buffer with the content that it must have at the end.
 void fill_expected(std::vector<std::byte>& bytes) {
   for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
     const std::uint64_t word = mix(at);
@@ -43,12 +45,12 @@ Picoseconds of_cycles(double cycles, double hertz) {
   return {static_cast<std::int64_t>(cycles / hertz * 1e12 + 0.5)};
 }
 
-/// A connection's queue pair as its thread sees it: one completion at a time.
+/// The queue pair of one connection as its thread sees it: one completion at a time.
 class OffloadedPair final : public device::MulticastQueuePair {
  public:
   struct Arrived {
     std::uint32_t psn = 0;
-    std::uint32_t place = 0;  ///< index of its staging place
+    std::uint32_t place = 0;  ///< index of the chunk's staging slot
     std::span<const std::byte> bytes{};
   };
   struct Copy {
@@ -64,7 +66,7 @@ class OffloadedPair final : public device::MulticastQueuePair {
     for (std::uint32_t place = places; place-- > 0;) free_.push_back(place);
   }
 
-  /// The interface has received a chunk, into a posted place or straight to its destination.
+  /// Receives a chunk into a posted staging slot, or straight at its destination.
   void arrive(std::uint32_t psn, std::span<const std::byte> bytes, std::byte* destination) {
     std::uint32_t place = 0;
     if (staging_) {
@@ -77,7 +79,7 @@ class OffloadedPair final : public device::MulticastQueuePair {
     std::memcpy(destination, bytes.data(), bytes.size());
     completions.push_back({psn, place, {destination, bytes.size()}});
   }
-  /// The copy out of a place is done.
+  /// Ends the copy out of a staging slot.
   void copied(const Copy& copy) {
     std::memcpy(copy.destination, memory_.data() + std::size_t{copy.place} * chunk_bytes_,
                 lengths_[copy.place]);
@@ -90,7 +92,7 @@ class OffloadedPair final : public device::MulticastQueuePair {
     chunks[0] = {.epoch = kEpoch, .psn = one.psn, .source = source_, .payload = one.bytes};
     return 1;
   }
-  /// The interface has checked the CRC. Posts the copy, if one is needed.
+  /// Posts the copy out of staging, if one is needed. The interface has already checked the CRC.
   bool copy_and_verify(const device::ReceivedChunk&, std::byte* destination) override {
     if (staging_) copies.push_back({completions.front().place, destination});
     return true;
@@ -101,7 +103,7 @@ class OffloadedPair final : public device::MulticastQueuePair {
   Status post_probe(std::uint32_t) override { return {}; }
 
   std::deque<Arrived> completions{};
-  std::deque<Copy> copies{};  ///< posted copies in order of execution
+  std::deque<Copy> copies{};  ///< posted copies, in order of execution
   std::uint32_t most_used = 0;
 
  private:
@@ -122,10 +124,10 @@ class DatapathRun {
   struct Thread {
     std::unique_ptr<OffloadedPair> pair;
     std::unique_ptr<engine::ReceiveWorker> worker;
-    std::uint32_t next_psn = 0;  ///< next chunk that the client sends
-    std::uint32_t window = 0;    ///< chunks that the client may still send
+    std::uint32_t next_psn = 0;  ///< PSN of the next chunk that the client sends
+    std::uint32_t window = 0;    ///< number of chunks that the client may still send
     std::uint32_t accesses_left = 0;
-    Picoseconds busy{};  ///< time spent on completions
+    Picoseconds busy{};  ///< time that the thread has spent on completions
     Picoseconds began{};
     std::uint64_t handled = 0;
   };
@@ -159,7 +161,7 @@ class DatapathRun {
   sim::WireSpeed link_;
 
   std::uint32_t accesses_ = 1;
-  Picoseconds issue_{};    ///< issue time between two memory accesses
+  Picoseconds issue_{};    ///< time in the issue slot between two memory accesses
   Picoseconds latency_{};  ///< latency between two memory accesses
   Picoseconds doorbell_{};
   double memory_ps_ = 0;  ///< mean time of a memory access, in picoseconds
@@ -171,7 +173,7 @@ class DatapathRun {
   Picoseconds last_{};
 };
 
-/// The buffer as blocks of whole chunks, one a thread.
+/// The layout of the buffer: one block of whole chunks for each thread.
 protocol::BlockLayout make_layout(const DatapathSpec& spec) {
   protocol::BlockLayout layout(spec.chunk_bytes, 1, spec.buffer_bytes);
   const std::uint64_t chunks = (spec.buffer_bytes + spec.chunk_bytes - 1) / spec.chunk_bytes;
@@ -213,7 +215,7 @@ DatapathRun::DatapathRun(const DatapathSpec& spec)
   cost_completions();
 }
 
-/// Divides a completion's cycles into shared and waiting time.
+/// Splits a completion's cycles into time on shared resources and waiting time.
 void DatapathRun::cost_completions() {
   const sim::CompletionWork& work = work_of(spec_);
   const sim::ThreadedProcessor& processor = spec_.processor;
@@ -234,7 +236,7 @@ bool DatapathRun::eligible(std::uint32_t thread) const {
   return one.window > 0 && one.next_psn < layout_.blocks()[thread].psns.last;
 }
 
-/// The client sends one chunk to the next connection in turn that has room.
+/// Lets the client send one chunk to the next connection in turn that has room.
 void DatapathRun::send(Picoseconds now) {
   link_busy_ = false;
   for (std::uint32_t tried = 0; tried < spec_.threads; ++tried) {
@@ -251,7 +253,8 @@ void DatapathRun::send(Picoseconds now) {
     const Picoseconds left = now + link_.time_of(bytes + std::uint64_t{packets} * header);
     const Picoseconds arrived = left + spec_.link_latency;
     if (first_.count < 0) first_ = now + spec_.link_latency;
-    // Without staging the data passes the bus at once; its completion does not.
+    // Without staging the data passes the bus as soon as it arrives, but its completion does not
+    // pass the bus.
     if (!spec_.staging) last_ = std::max(last_, bus_.delivered(arrived, bytes, false));
     push(arrived + spec_.bus.local_latency, kArrive, t, psn);
     push(left, kSend, 0);
@@ -275,8 +278,8 @@ void DatapathRun::arrive(const Event& event) {
   access(t, event.time);
 }
 
-/// A thread issues instructions up to its next memory access, makes it and waits. After the last
-/// access it rings the doorbell.
+/// Lets a thread issue instructions up to its next memory access, make the access and wait. After
+/// its last access the thread rings the doorbell.
 void DatapathRun::access(std::uint32_t t, Picoseconds now) {
   Thread& thread = threads_[t];
   if (thread.accesses_left == 0) return finish(t, now);
@@ -295,7 +298,7 @@ void DatapathRun::access(std::uint32_t t, Picoseconds now) {
   push(next, kAccess, t);
 }
 
-/// The time of a completion is over: the kernel runs, and the work that it posted begins.
+/// Ends the time of a completion: the kernel runs, and the work that it posted begins.
 void DatapathRun::finish(std::uint32_t t, Picoseconds now) {
   Thread& thread = threads_[t];
   const std::size_t copies = thread.pair->copies.size();
@@ -364,7 +367,8 @@ const sim::CompletionWork& work_of(const DatapathSpec& spec) {
 Result<DatapathReport> run_datapath(const DatapathSpec& spec) {
   const std::uint32_t most = spec.processor.cores * spec.processor.threads_per_core;
   if (spec.threads < 1 || spec.threads > most) {
-    return failure(Code::invalid_argument, "{} threads: use 1 to {}", spec.threads, most);
+    return failure(Code::invalid_argument, "{} threads are out of range: use 1 to {}", spec.threads,
+                   most);
   }
   if (spec.chunk_bytes == 0 || spec.buffer_bytes / spec.chunk_bytes < spec.threads) {
     return failure(Code::invalid_argument,
@@ -372,7 +376,8 @@ Result<DatapathReport> run_datapath(const DatapathSpec& spec) {
                    spec.buffer_bytes, spec.chunk_bytes, spec.threads);
   }
   if (spec.staging && spec.chunk_bytes > spec.packet_bytes) {
-    return failure(Code::invalid_argument, "a datagram of {} bytes does not fit a packet of {}",
+    return failure(Code::invalid_argument,
+                   "a datagram of {} bytes does not fit a packet of {} bytes: use smaller chunks",
                    spec.chunk_bytes, spec.packet_bytes);
   }
   return DatapathRun(spec).run();

@@ -6,7 +6,7 @@
 namespace tutti::sim {
 namespace {
 
-/// A core's part of the closed network, in seconds.
+/// Queue lengths and completion rate of one core in the closed network of threads.
 struct Core {
   double threads = 0;
   double issue_queue = 0;
@@ -14,7 +14,8 @@ struct Core {
   double rate = 0;
 };
 
-/// The time of a visit if `others` of the threads may be queued there already.
+/// The time of a visit to a resource with mean queue length `queue`, in which `threads` threads
+/// take part.
 double visit(double demand, double queue, double threads) {
   return threads <= 1 ? demand : demand * (1 + queue * (threads - 1) / threads);
 }
@@ -68,11 +69,12 @@ std::uint32_t DatapathModel::threads_for(double bits_per_second, std::uint64_t b
 }
 
 Picoseconds NicModel::fetched(Picoseconds posted, std::uint64_t bytes) {
-  Picoseconds ready = posted + settings_.latency;  // doorbell
+  Picoseconds ready = posted + settings_.latency;  // time for the doorbell to reach the interface
   if (!settings_.inline_descriptor) {
     ready += settings_.latency * 2 + speed_.time_of(settings_.descriptor_bytes);
   }
-  // Reads are requested at once and answered in order, so only their data occupies the bus.
+  // The interface requests reads at once and gets the answers in order, so only their data occupies
+  // the bus.
   const Picoseconds data = std::max(ready + settings_.latency * 2, reads_free_);
   reads_free_ = data + speed_.time_of(bytes);
   return reads_free_;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr MessageIndex kNoMessage = 0xffff'ffffu;
 
-/// Size of part `at` of `parts` of a whole; sizes differ by at most a byte.
+/// The size of part `at` of `parts` of a whole; sizes differ by at most one byte.
 std::uint64_t part_bytes(std::uint64_t bytes, std::uint64_t at, std::uint64_t parts) {
   return (at + 1) * bytes / parts - at * bytes / parts;
 }
@@ -22,8 +22,8 @@ struct Edge {
   std::uint32_t child;
 };
 
-/// Sends segments down a tree. The edges of a parent are in its order, after the edge that leads to
-/// it.
+/// Sends segments down a tree. The edges of a parent are in its sending order, after the edge that
+/// leads to the parent.
 MessagePlan down_a_tree(std::uint32_t ranks, std::uint64_t bytes, std::uint32_t segments,
                         const std::vector<Edge>& edges) {
   MessagePlan plan(ranks);
@@ -40,12 +40,13 @@ MessagePlan down_a_tree(std::uint32_t ranks, std::uint64_t bytes, std::uint32_t 
   return plan;
 }
 
-/// A plan in which each rank's sends depend on all that it has received so far.
+/// A plan in which each message of a rank depends on all messages that the rank has received so
+/// far.
 class AllReceived {
  public:
   explicit AllReceived(MessagePlan& plan) : plan_(plan), received_(plan.ranks()) {}
   void add(const Message& message) { pending_.push_back(message); }
-  /// Ends a round: its messages go out together and have arrived after it.
+  /// Ends a round: adds its messages, which the following rounds then count as received.
   void end_round() {
     std::vector<MessageIndex> added;
     for (const Message& message : pending_) {

@@ -1,8 +1,8 @@
 // A collective as messages: sender, receiver, size, and the messages that the sender must have
-// received before. Link traffic and time follow from them.
+// received first. Link traffic and time follow from them.
 //
-// The plans here are the algorithms of other libraries, for comparison; schedule_plan.hpp converts
-// the engine's own schedules.
+// The plans in this file are algorithms of other libraries, for comparison; schedule_plan.hpp
+// converts the engine's own schedules.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace tutti::sim {
 /// The index of a message in its plan, in order of addition.
 using MessageIndex = std::uint32_t;
 
-/// All ranks but the sender, by multicast.
+/// The receiver of a multicast: all ranks except the sender.
 inline constexpr std::uint32_t kAllRanks = 0xffff'ffffu;
 
 struct Message {
   std::uint32_t from = 0;
-  std::uint32_t to = 0;  ///< rank, or kAllRanks
+  std::uint32_t to = 0;  ///< receiving rank, or kAllRanks
   std::uint64_t bytes = 0;
-  /// A contribution: the switches add those of all ranks but `to`, each of which sends one of this
-  /// length, and `to` receives the sum.
+  /// Whether the message is a contribution. The switches add the contributions of equal length of
+  /// all ranks except `to`, and `to` receives the sum.
   bool reduced = false;
 };
 
@@ -30,9 +30,9 @@ class MessagePlan {
  public:
   explicit MessagePlan(std::uint32_t ranks) : ranks_(ranks), first_needs_(1) {}
 
-  /// Adds a message that its sender sends after it has received all messages of `needs`, which are
-  /// addressed to it and were added before. Of several sendable messages, those added first go
-  /// first. Multicasts and contributions cannot be needs.
+  /// Adds a message that its sender sends after receiving all messages of `needs`, which must be
+  /// addressed to the sender and added before. Of several messages that may be sent, the one added
+  /// first goes first; multicasts and contributions cannot be needs.
   MessageIndex add(const Message& message, std::span<const MessageIndex> needs = {});
 
   std::uint32_t ranks() const { return ranks_; }
@@ -51,18 +51,19 @@ class MessagePlan {
 
 // ---- Broadcast of `bytes` from rank 0 ----
 
-/// k-nomial tree (2: binomial), the largest subtrees first.
+/// Broadcast by a k-nomial tree (binomial for k = 2), with the largest subtrees served first.
 MessagePlan plan_broadcast_k_nomial(std::uint32_t ranks, std::uint64_t bytes, std::uint32_t radix);
-/// Children of r: 2r+1 and 2r+2.
+/// Broadcast by a binary tree, in which rank r has the children 2r+1 and 2r+2.
 MessagePlan plan_broadcast_binary_heap(std::uint32_t ranks, std::uint64_t bytes,
                                        std::uint32_t segments = 1);
-/// Binary tree in which every subtree is a run of consecutive ranks with its root in the middle.
+/// Broadcast by a binary tree in which every subtree is a run of consecutive ranks with its root in
+/// the middle.
 MessagePlan plan_broadcast_binary_in_order(std::uint32_t ranks, std::uint64_t bytes,
                                            std::uint32_t segments = 1);
-/// Rank r to rank r+1, `segments` pieces behind one another.
+/// Broadcast by a chain from rank r to rank r+1, pipelined in `segments` pieces.
 MessagePlan plan_broadcast_chain(std::uint32_t ranks, std::uint64_t bytes, std::uint32_t segments);
 MessagePlan plan_broadcast_linear(std::uint32_t ranks, std::uint64_t bytes);
-/// Binomial scatter of P parts, then each part once around the ring.
+/// Broadcast by a binomial scatter of P parts, each of which then goes once around a ring.
 MessagePlan plan_broadcast_scatter_ring(std::uint32_t ranks, std::uint64_t bytes);
 MessagePlan plan_broadcast_multicast(std::uint32_t ranks, std::uint64_t bytes);
 
@@ -70,33 +71,36 @@ MessagePlan plan_broadcast_multicast(std::uint32_t ranks, std::uint64_t bytes);
 
 MessagePlan plan_allgather_ring(std::uint32_t ranks, std::uint64_t bytes);
 MessagePlan plan_allgather_linear(std::uint32_t ranks, std::uint64_t bytes);
-/// P = 2^n + x, not a power of two: of the first 2x ranks the even ones act for the odd ones.
+/// Allgather by recursive doubling. For P = 2^n + x, the even ones of the first 2x ranks act for
+/// their odd neighbours.
 MessagePlan plan_allgather_recursive_doubling(std::uint32_t ranks, std::uint64_t bytes);
 MessagePlan plan_allgather_bruck(std::uint32_t ranks, std::uint64_t bytes);
-/// Every rank multicasts its block, `chains` ranks at a time. Each activates the next in its chain
-/// by a message without payload [Khalilov24] 4.1.
+/// Allgather in which every rank multicasts its block, `chains` ranks at a time. Each rank
+/// activates the next in its chain by a message without payload [Khalilov24] 4.1.
 MessagePlan plan_allgather_multicast(std::uint32_t ranks, std::uint64_t bytes,
                                      std::uint32_t chains);
 
 // ---- Reduce-Scatter, alone and beside an Allgather ----------------------------------------------
 // Each result has `bytes` per rank. Additions take no time.
 
-/// Each partial result travels once around the ring: the messages of a ring Allgather.
+/// Reduce-Scatter in which each partial result travels once around the ring, with the messages of a
+/// ring Allgather.
 MessagePlan plan_reduce_scatter_ring(std::uint32_t ranks, std::uint64_t bytes);
-/// Every rank contributes to each other rank's result, in the order of the results.
+/// Reduce-Scatter in which every rank contributes to each other rank's result, in the order of the
+/// results.
 MessagePlan plan_reduce_scatter_in_network(std::uint32_t ranks, std::uint64_t bytes);
-/// Ring Allgather and ring Reduce-Scatter at the same time, step by step in turn.
+/// Ring Allgather and ring Reduce-Scatter at the same time, whose steps alternate.
 MessagePlan plan_rings_together(std::uint32_t ranks, std::uint64_t bytes);
 /// Multicast Allgather and in-network Reduce-Scatter at the same time, in P turns. In turn r rank r
-/// multicasts its block while all others contribute to its result. Every host sends and receives
-/// one block a turn, and no two packets compete for a link.
+/// multicasts its block while all others contribute to its result, so that every host sends and
+/// receives one block a turn and no two packets compete for a link.
 MessagePlan plan_offloaded_together(std::uint32_t ranks, std::uint64_t bytes);
 
 // ---- [Khalilov24] fig. 2 as its authors computed it ----
 
-/// Link uses that the authors' script counts for a plan, in units of `block_bytes`, on a tree of 16
-/// hosts a leaf and two leaves a pod. It differs from routing in two ways. The distance of two
-/// ranks is signed, so a message to a lower rank stays within a leaf; and a multicast also descends
+/// The link uses that the authors' script counts for a plan, in units of `block_bytes`, on a tree
+/// of 16 hosts a leaf and two leaves a pod. Unlike routing, the script signs the distance of two
+/// ranks, so that a message to a lower rank stays within a leaf, and lets a multicast also descend
 /// into the pod that it came from.
 std::uint64_t paper_link_units(const MessagePlan& plan, std::uint64_t block_bytes);
 

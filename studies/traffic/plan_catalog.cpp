@@ -7,7 +7,7 @@
 namespace tutti::sim {
 namespace {
 
-// Number of pieces of a pipelined chain: one a packet of 4 KiB.
+// A pipelined chain has one piece for each packet of 4 KiB.
 std::uint32_t segments_of(std::uint64_t bytes) {
   return static_cast<std::uint32_t>((bytes + 4095) / 4096 + (bytes == 0 ? 1 : 0));
 }
@@ -70,7 +70,7 @@ Result<MessagePlan> plan_by_name(std::string_view name, std::uint32_t ranks, std
     if (one.name == name) return one.make(ranks, bytes);
     names += (names.empty() ? "" : ", ") + std::string(one.name);
   }
-  return failure(Code::invalid_argument, "no algorithm is named {}: use one of {}", name, names);
+  return failure(Code::invalid_argument, "algorithm {} is not known: use one of {}", name, names);
 }
 
 }  // namespace tutti::sim

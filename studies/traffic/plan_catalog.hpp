@@ -1,4 +1,4 @@
-// Message plans by name, for the command line, the report and the tests.
+// A catalogue of message plans by name, for the command line, the report and the tests.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,18 @@
 
 namespace tutti::sim {
 
-/// A plan with a name.
+/// A message plan with its name.
 struct NamedPlan {
-  std::string_view name;  ///< "allgather_ring"
-  /// `bytes` is the size of a rank's block, a rank's result, or the message of a Broadcast.
+  std::string_view name;  ///< name, such as "allgather_ring"
+  /// Builds the plan. `bytes` is the size of a rank's block, of a rank's result, or of the message
+  /// of a Broadcast.
   MessagePlan (*make)(std::uint32_t ranks, std::uint64_t bytes);
 };
 
-/// All named plans.
+/// All plans of the catalogue.
 std::span<const NamedPlan> plan_catalog();
-/// Error invalid_argument: the name is not in the catalogue, which the error lists.
+/// Finds a plan by name. Error (invalid_argument): the name is not in the catalogue, which the
+/// error lists.
 Result<MessagePlan> plan_by_name(std::string_view name, std::uint32_t ranks, std::uint64_t bytes);
 
 }  // namespace tutti::sim

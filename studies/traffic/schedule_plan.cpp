@@ -18,7 +18,7 @@ using schedule::Task;
 using schedule::TaskIndex;
 using schedule::TaskKind;
 
-/// A message before its position in the plan is known, numbered by rank and task.
+/// A message whose position in the plan is not yet known, identified by rank and task.
 using Draft = std::uint32_t;
 
 struct Drafted {
@@ -45,14 +45,16 @@ class Planner {
   }
 
  private:
-  using Name = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  ///< source, target, slot
+  /// Key of a message: source, target and match slot.
+  using Name = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
 
   static bool sends(const Task& task) {
     return schedule::sends_message(task.kind) || task.kind == TaskKind::multicast;
   }
 
   Status refuse(const Schedule& in, TaskIndex at) const {
-    return failure(Code::unsupported, "{} has no message plan: build the schedule without it",
+    return failure(Code::unsupported,
+                   "{} cannot be part of a message plan: build the schedule without it",
                    describe(in, at));
   }
 
@@ -61,8 +63,8 @@ class Planner {
     for (const schedule::Queue& queue : in.queues()) {
       if (queue.held || queue.kind != schedule::QueueKind::free) {
         return failure(Code::unsupported,
-                       "rank {} has a {} queue: message plans are made of schedules with free "
-                       "queues, before they are lowered",
+                       "rank {} has a {} queue: convert the schedule, which must have free "
+                       "queues only, before it is lowered",
                        index(in.rank()), to_string(queue.kind));
       }
     }
@@ -90,7 +92,7 @@ class Planner {
     return {};
   }
 
-  /// Records the message that a receive takes or that a key names.
+  /// Records the message that a receive waits for, or that a match key names.
   Status take(const Schedule& in, TaskIndex at, std::uint32_t source, std::uint32_t slot,
               std::vector<Draft>& needs) const {
     const auto found = by_name_.find({source, index(in.rank()), slot});
@@ -102,7 +104,8 @@ class Planner {
     return {};
   }
 
-  /// Computes the needs of each task, its own receives included.
+  /// The messages that each task needs, directly or through other tasks, including what the task
+  /// itself receives.
   Status find_needs(const Schedule& in) {
     const std::span<const Task> tasks = in.tasks();
     std::vector<std::vector<Draft>> complete(tasks.size());
@@ -135,7 +138,8 @@ class Planner {
     return {};
   }
 
-  /// Adds messages as they become sendable, those of a rank in the order of its list.
+  /// Adds the messages in an order in which they may be sent, those of one rank in the order of its
+  /// task list.
   Result<sim::MessagePlan> in_order() {
     sim::MessagePlan plan(static_cast<std::uint32_t>(schedules_.size()));
     std::deque<Draft> possible;

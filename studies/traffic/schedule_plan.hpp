@@ -1,5 +1,5 @@
-// Converts the engine's schedules to message plans, which give the link traffic and the time of the
-// very task lists that the engine runs.
+// Converts the engine's schedules to message plans, so that the link traffic and time of exactly
+// those task lists can be computed.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@ namespace tutti::simulation {
 namespace {
 
 constexpr std::uint64_t kBackground = 1;
-// With background traffic, the collective starts after the streams have started.
+// With background traffic, the collective starts only after the background streams have started.
 constexpr sim::Picoseconds kWarmUp = sim::microseconds(200);
 
 sim::FabricSettings fabric_settings(const TrafficSpec& spec) {
@@ -92,7 +92,7 @@ Status run_once(const TrafficSpec& spec, const sim::Topology& topology,
 
 Result<TrafficReport> run_traffic(const TrafficSpec& spec) {
   if (spec.ranks < 1 || spec.iterations < 1) {
-    return failure(Code::invalid_argument, "{} ranks, {} iterations: give at least 1 of each",
+    return failure(Code::invalid_argument, "{} ranks, {} iterations: use at least 1 of each",
                    spec.ranks, spec.iterations);
   }
   auto topology = spec.topology_text.empty() ? make_topology(spec.place)

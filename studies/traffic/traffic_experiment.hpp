@@ -1,5 +1,5 @@
-// A message plan on a simulated network: link traffic and time of other libraries' algorithms, as
-// run_experiment() gives them for the library's own protocol.
+// Runs a message plan on a simulated network: gives the link traffic and time of other libraries'
+// algorithms, as run_experiment() does for the library's own protocol.
 #pragma once
 
 #include <array>
@@ -20,41 +20,45 @@ class Trace;
 namespace tutti::simulation {
 
 struct TrafficSpec {
-  std::string algorithm = "allgather_ring";  ///< a name of sim::plan_catalog()
+  std::string algorithm = "allgather_ring";  ///< name of a plan in sim::plan_catalog()
   std::uint32_t ranks = 8;
   std::uint64_t bytes = 64 * 1024;
-  std::uint32_t iterations = 1;  ///< each on an idle network, with its own background traffic
-  std::uint64_t seed = 1;        ///< seed of placement, routes and background
+  /// Number of runs, each on an idle network with its own background traffic.
+  std::uint32_t iterations = 1;
+  std::uint64_t seed = 1;  ///< seed of placement, routes and background traffic
   TopologySpec place{};
-  /// In the format of Topology::parse; if not empty, it replaces the shape of `place`.
+  /// Topology in the format of Topology::parse; unless empty, it replaces the shape of `place`.
   std::string topology_text;
   sim::TrafficSettings traffic{.trains = true, .posted_ahead = 4};
   bool lossless = true;
   bool leaf_groups = true;
   sim::Routing routing = sim::Routing::ecmp;
-  /// Disabled without streams; its seed is drawn. With background traffic, packets are sent singly
-  /// instead of in trains, so that other senders share the port packet by packet.
+  /// Background traffic with a drawn seed; none without streams. With background traffic, packets
+  /// are sent singly instead of in trains, so that all senders share a port packet by packet.
   sim::BackgroundSettings background{};
-  observe::Trace* trace = nullptr;  ///< of the first iteration; may be null
+  observe::Trace* trace = nullptr;  ///< recorder of the first iteration; may be null
 };
 
 inline constexpr std::size_t kCountingRules = 5;
 
 struct TrafficReport {
-  std::vector<sim::HostId> hosts;        ///< by rank
-  std::vector<sim::Picoseconds> times;   ///< by iteration: time to the last rank's end
-  std::vector<sim::Picoseconds> finish;  ///< by rank, first iteration
-  // Counts of the first iteration:
+  std::vector<sim::HostId> hosts;       ///< hosts of the ranks, indexed by rank
+  std::vector<sim::Picoseconds> times;  ///< times to the last rank's end, indexed by iteration
+  /// Ends of the ranks in the first iteration, indexed by rank.
+  std::vector<sim::Picoseconds> finish;
+  // Traffic of the first iteration:
   std::array<sim::TrafficCount, sim::kLinkClasses> classes{};
-  std::array<sim::TrafficCount, kCountingRules> rules{};  ///< by sim::CountingRule
-  sim::FabricCounters fabric{};                           ///< sums over all iterations
+  /// Traffic counted by each sim::CountingRule.
+  std::array<sim::TrafficCount, kCountingRules> rules{};
+  /// Fabric counters, summed over all iterations.
+  sim::FabricCounters fabric{};
   std::uint64_t events = 0;
   std::uint64_t digest = 0;
-  /// Count of the authors' script for [Khalilov24] fig. 2, in blocks.
+  /// Link uses in blocks that the authors' script counts for [Khalilov24] fig. 2.
   std::uint64_t paper_units = 0;
 };
 
-/// Error: the name, the ranks or the network are invalid.
+/// Runs the plan. Error: the name, the number of ranks or the network is invalid.
 Result<TrafficReport> run_traffic(const TrafficSpec& spec);
 
 }  // namespace tutti::simulation

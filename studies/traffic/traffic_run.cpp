@@ -8,9 +8,9 @@
 namespace tutti::sim {
 namespace {
 
-/// Detail of an event: a packet or train has left a rank's host.
+/// detail of an event: a packet or train has left a rank's host
 constexpr std::uint32_t kLeft = 1;
-/// The last packets of a multicast are sent singly. A short activation that follows may overtake
+/// The last packets of a multicast are sent singly: a short activation that follows may overtake
 /// them and must find the ports in the state that single packets leave.
 constexpr std::uint64_t kTrainTail = 4;
 
@@ -66,7 +66,8 @@ void TrafficRun::index_dependents() {
 
 Status TrafficRun::check_plan(const Fabric& fabric) const {
   if (hosts_.size() != plan_.ranks()) {
-    return failure(Code::invalid_argument, "{} hosts are given for a plan of {} ranks",
+    return failure(Code::invalid_argument,
+                   "{} hosts are given for a plan of {} ranks: give one host per rank",
                    hosts_.size(), plan_.ranks());
   }
   for (MessageIndex m = 0; m < plan_.messages().size(); ++m) {
@@ -81,14 +82,15 @@ Status TrafficRun::check_plan(const Fabric& fabric) const {
   }
   for (std::uint32_t rank = 0; rank < plan_.ranks(); ++rank) {
     if (index(hosts_[rank]) >= fabric.topology().hosts()) {
-      return failure(Code::invalid_argument, "rank {} is on host {}, of {} hosts", rank,
+      return failure(Code::invalid_argument,
+                     "rank {} is on host {}, but the network has only {} hosts", rank,
                      index(hosts_[rank]), fabric.topology().hosts());
     }
   }
   return {};
 }
 
-/// Creates the group of all ranks if the plan needs one.
+/// Creates the multicast group of all ranks if the plan needs one.
 Status TrafficRun::join_group(Fabric& fabric, TreeChoice tree) {
   const auto by_tree = [](const Message& one) { return one.to == kAllRanks || one.reduced; };
   const std::span<const Message> messages = plan_.messages();
@@ -113,7 +115,8 @@ Status TrafficRun::begin(Fabric& fabric, Picoseconds start, TreeChoice tree) {
   for (const Message& message : plan_.messages()) {
     const std::uint32_t packets = packets_of(message.bytes, settings_.mtu_bytes);
     missing_packets_.push_back(packets);
-    // Contributions that are added up count once, for the first rank.
+    // All contributions to one result arrive as one message, counted at the first contributing
+    // rank.
     std::uint64_t receivers = message.to == kAllRanks ? plan_.ranks() - 1 : 1;
     if (message.reduced && message.from != (message.to == 0 ? 1 : 0)) receivers = 0;
     undelivered_ += packets * receivers;
@@ -130,7 +133,7 @@ void TrafficRun::send(MessageIndex at, Picoseconds now) {
   pump(rank, now);
 }
 
-/// The next packet or train of the port's current message.
+/// The next packet or train of the message that the port is sending.
 Packet TrafficRun::next_packet(Port& port, bool& last) const {
   const MessageIndex at = port.waiting[port.next];
   const Message& message = plan_.messages()[at];
@@ -201,7 +204,7 @@ void TrafficRun::arrived(const Arrival& arrival, HostId at, const Packet& packet
   queue_.push({ready, event_key(EventKind::traffic, message), 0});
 }
 
-/// Of a multicast to all hosts of a leaf only the last packet matters, once for all hosts.
+/// Notes the arrival of a multicast at all hosts of a leaf at once. Only its last packet matters.
 void TrafficRun::arrived_on_leaf(const Arrival& arrival, HostId first, std::uint64_t hosts,
                                  const Packet& packet) {
   if (!packet.multicast) return Sink::arrived_on_leaf(arrival, first, hosts, packet);
@@ -214,7 +217,7 @@ void TrafficRun::arrived_on_leaf(const Arrival& arrival, HostId first, std::uint
   group.last = std::max(group.last, arrival.last());
 }
 
-/// Splits shared progress into the progress of single hosts.
+/// Splits the shared progress of a leaf's hosts into the progress of single hosts.
 void TrafficRun::part(std::uint32_t first_host) {
   Together& group = together_[first_host];
   for (std::uint64_t rest = group.hosts; rest != 0; rest &= rest - 1) {
@@ -251,8 +254,8 @@ Status TrafficRun::run(BackgroundTraffic* background) {
   }
   for (std::uint32_t host = 0; host < together_.size(); ++host) part(host);
   if (undelivered_ == 0) return {};
-  return failure(Code::internal, "{} packets did not arrive, {} were dropped by the fabric",
-                 undelivered_, fabric_->counters().dropped);
+  return failure(Code::internal, "{} packets did not arrive; the fabric dropped {}", undelivered_,
+                 fabric_->counters().dropped);
 }
 
 Picoseconds TrafficRun::finish_time() const {

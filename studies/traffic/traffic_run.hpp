@@ -1,5 +1,5 @@
-// Runs a message plan over a fabric: the traffic of each link, and the time at which each rank has
-// received everything.
+// Runs a message plan over a fabric and measures the traffic of each link and the time at which
+// each rank has received everything.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +16,33 @@
 namespace tutti::sim {
 
 struct TrafficSettings {
-  std::uint32_t mtu_bytes = 4096;             ///< largest payload of a packet, in bytes
-  std::uint32_t unicast_header_bytes = 26;    ///< header of a packet on the wire (LRH to ICRC)
-  std::uint32_t multicast_header_bytes = 76;  ///< header of a datagram, with GRH and DETH
-  Picoseconds message_overhead{};  ///< from the last byte received to the next message posted
-  /// Sends full packets of a message as one train, which is exact if no two trains meet.
+  std::uint32_t mtu_bytes = 4096;  ///< largest payload of a packet, in bytes
+  /// Bytes of a packet's headers on the wire, from LRH to ICRC.
+  std::uint32_t unicast_header_bytes = 26;
+  std::uint32_t multicast_header_bytes = 76;  ///< bytes of a datagram's headers, with GRH and DETH
+  /// Time from the last byte of a received message to the next message posted.
+  Picoseconds message_overhead{};
+  /// Whether full packets of a message are sent as one train, which is exact if no two trains meet.
   bool trains = false;
-  /// Packets or trains given to a host's port ahead of time; 0: all. From 2 on the times are equal,
-  /// and memory no longer grows with the data still to be sent.
+  /// Number of packets or trains given to a host's port ahead of time; 0: all. From 2 on the times
+  /// do not depend on it, and memory no longer grows with the data still to be sent.
   std::uint32_t posted_ahead = 0;
 };
 
-/// The ports that "all switch ports" counts; every ratio names its rule.
+/// The rule by which traffic is counted; ratios of traffic depend on it.
 enum class CountingRule : std::uint8_t {
   link,    ///< every directed link once, host links included
-  rx_tx,   ///< received and transmitted at all switch ports
-  tx,      ///< transmitted by switch ports: traffic from host to leaf is not counted
-  rx,      ///< received by switch ports: traffic from leaf to host is not counted
-  fabric,  ///< links between switches only
+  rx_tx,   ///< packets received and packets transmitted at all switch ports
+  tx,      ///< packets transmitted by switch ports, without traffic from hosts to leaves
+  rx,      ///< packets received by switch ports, without traffic from leaves to hosts
+  fabric,  ///< packets on links between switches
 };
-/// "LINK", "RXTX", "TX", "RX", "FAB".
+/// The rule's name: "LINK", "RXTX", "TX", "RX" or "FAB".
 const char* to_string(CountingRule rule);
-/// The traffic of a fabric's links so far, by a rule.
+/// The traffic on all links of a fabric so far, counted by a rule.
 TrafficCount count_traffic(const Fabric& fabric, CountingRule rule);
 
-/// One collective on one fabric, whose sink it is. Losses are not repaired; they are reported as an
+/// Runs one collective on one fabric, whose sink it is. Losses are not repaired but reported as an
 /// error.
 class TrafficRun : public Sink {
  public:
@@ -48,16 +50,17 @@ class TrafficRun : public Sink {
   TrafficRun(EventQueue& queue, const MessagePlan& plan, std::vector<HostId> hosts,
              const TrafficSettings& settings);
 
-  /// Creates the multicast group if the plan needs one, and starts at `start`.
+  /// Creates the multicast group if the plan needs one, and starts the collective at `start`.
   Status begin(Fabric& fabric, Picoseconds start, TreeChoice tree = {});
-  /// Handles events of kind `traffic`.
+  /// Handles an event of kind `traffic`.
   void handle(const Event& event);
   /// Handles events until the queue is empty, ignoring kinds other than those of the fabric, this
-  /// class and `background`. `background`, which may be null, is stopped once all messages have
-  /// arrived. Error: messages did not arrive, through lost packets or a plan with a cycle.
+  /// class and `background`, which may be null and is stopped once all messages have arrived.
+  /// Error: messages did not arrive, because packets were lost or the plan has a cycle.
   Status run(BackgroundTraffic* background = nullptr);
 
-  /// After `run`: when a rank had received everything; 0 if it receives nothing.
+  /// The instant, after `run`, at which a rank had received everything; 0 if the rank receives
+  /// nothing.
   Picoseconds finish_time(std::uint32_t rank) const { return finish_[rank]; }
   Picoseconds finish_time() const;
 
@@ -67,16 +70,16 @@ class TrafficRun : public Sink {
   void departed(Picoseconds when, HostId from, const Packet& packet) override;
 
  private:
-  /// The messages that a rank sends, in order.
+  /// The messages that a rank sends, in sending order.
   struct Port {
     std::vector<MessageIndex> waiting;
-    std::size_t next = 0;          ///< index in `waiting`
-    std::uint64_t sent_bytes = 0;  ///< bytes sent of the message at `next`
+    std::size_t next = 0;          ///< index in `waiting` of the message being sent
+    std::uint64_t sent_bytes = 0;  ///< bytes already sent of the message at `next`
     std::uint32_t sent_packets = 0;
-    std::uint32_t posted = 0;  ///< packets that have not left
+    std::uint32_t posted = 0;  ///< number of posted packets that have not left the host
   };
 
-  /// Arrivals that are equal, also in time, at neighbouring hosts.
+  /// Arrivals at neighbouring hosts that are equal in content and time.
   struct Together {
     std::uint64_t hosts = 0;
     Picoseconds last{};
@@ -98,14 +101,17 @@ class TrafficRun : public Sink {
   Fabric* fabric_ = nullptr;
   GroupId group_{};
   std::vector<std::uint32_t> rank_of_host_;
-  std::vector<Port> ports_;                     ///< by rank
-  std::vector<std::uint32_t> missing_needs_;    ///< by message
-  std::vector<std::uint32_t> missing_packets_;  ///< by message to one rank
+  std::vector<Port> ports_;  ///< ports, indexed by rank
+  /// Number of messages still needed before each message, indexed by message.
+  std::vector<std::uint32_t> missing_needs_;
+  /// Number of packets still missing from each message to one rank, indexed by message.
+  std::vector<std::uint32_t> missing_packets_;
   std::vector<std::uint32_t> first_dependents_;
   std::vector<MessageIndex> dependents_;
-  std::vector<Picoseconds> finish_;  ///< without the arrivals in together_
-  std::vector<Together> together_;   ///< by first host
-  std::uint64_t undelivered_ = 0;    ///< packets times receivers that are outstanding
+  std::vector<Picoseconds> finish_;  ///< ends of the ranks, without the arrivals in together_
+  std::vector<Together> together_;   ///< shared arrivals, indexed by their first host
+  /// Number of packets not yet delivered, counted at each receiver.
+  std::uint64_t undelivered_ = 0;
 };
 
 }  // namespace tutti::sim

@@ -1,5 +1,5 @@
-// An endpoint's address comes through the bootstrap: it decodes to usable values and encodes to the
-// same bytes, or it is refused.
+// Fuzzes the decoder of an endpoint's address, which arrives through the bootstrap: the bytes
+// decode to usable values that encode to the same bytes, or they are refused.
 #include "device/ip/address_record.hpp"
 
 #include <algorithm>

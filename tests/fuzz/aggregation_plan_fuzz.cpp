@@ -1,5 +1,5 @@
-// Rank 0's plan for the aggregators comes through the bootstrap: bytes decode to a usable plan that
-// encodes to the same plan, or they are refused.
+// Fuzzes the decoder of rank 0's plan for the aggregators, which arrives through the bootstrap: the
+// bytes decode to a usable plan that encodes to the same plan, or they are refused.
 #include "runtime/aggregator/aggregation_plan.hpp"
 
 #include "fuzz.hpp"

@@ -1,5 +1,5 @@
-// An aggregator listens on a public port, and ranks write call records into its memory: all bytes
-// decode within the limits, or are refused.
+// Fuzzes the decoders of an aggregator, which listens on a public port and whose memory ranks write
+// call records into: all bytes decode within the limits, or are refused.
 #include "runtime/aggregator/aggregator_frame.hpp"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void check_messages(std::span<const std::byte> bytes) {
 void check_sealed(std::span<const std::byte> bytes) {
   const ServiceKey key(32, std::byte{7});
   const ControlNonce nonce{};
-  // Random bytes do not authenticate with this key.
+  // Random bytes cannot be authentic under this key.
   require(!unseal(key, ControlDirection::to_aggregator, nonce, nonce, bytes).has_value());
   if (bytes.size() > 2048) return;
   const auto sealed = seal(key, ControlDirection::to_job, nonce, nonce, bytes);

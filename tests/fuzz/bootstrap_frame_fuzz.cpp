@@ -1,5 +1,5 @@
-// The bootstrap's store listens on a public port: streams are cut into frames or fail, and every
-// payload decodes or is refused.
+// Fuzzes the frames of the bootstrap's store, which listens on a public port: a stream is cut into
+// frames or fails, and every payload decodes or is refused.
 #include "runtime/bootstrap/store/store_frame.hpp"
 
 #include <algorithm>
@@ -24,12 +24,12 @@ bool equal(std::span<const std::byte> a, std::span<const std::byte> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
-/// The payload after a frame's header.
+/// The payload that follows a frame's header.
 std::span<const std::byte> payload_of(const Bytes& frame) {
   return std::span(frame).subspan(kFrameHeaderBytes);
 }
 
-/// Decodes a payload as each kind; a decoded payload encodes to the same bytes.
+/// Decodes a payload as each kind of frame; a payload that decodes must encode to the same bytes.
 void check_payload(std::span<const std::byte> payload) {
   if (const auto hello = decode_hello(payload); hello.ok()) {
     require(equal(payload_of(encode(*hello)), payload));
@@ -47,7 +47,8 @@ void check_payload(std::span<const std::byte> payload) {
   require(!decode_failed(payload).ok());
 }
 
-/// Feeds the stream in pieces of `piece` bytes; the frames do not depend on the cuts.
+/// Feeds the stream in pieces of `piece` bytes. The frames that come out must not depend on the
+/// cuts.
 std::vector<Frame> frames_of(std::span<const std::byte> stream, std::size_t piece) {
   FrameDecoder decoder(kLimit);
   std::vector<Frame> frames;
@@ -76,7 +77,7 @@ void check_stream(std::span<const std::byte> stream, std::size_t piece) {
   }
 }
 
-/// Valid frames with the input as payloads, then damaged by it.
+/// Valid frames with the input as payloads, which the input then damages.
 Bytes dress(std::span<const std::byte> input) {
   Bytes stream = encode_gather(1, 1000, input);
   const Bytes hello = encode(Hello{.rank = 1, .size = kSize, .timeout_ms = 9, .remaining_ms = 8});

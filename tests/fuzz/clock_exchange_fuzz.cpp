@@ -1,5 +1,6 @@
-// The clock exchange in a context to which hostile peers send messages, data and immediates: it
-// accepts each answer once, and ends as soon as the proper ones have come.
+// Fuzzes the clock exchange in a context to which hostile peers send messages, data and immediates:
+// the context accepts each answer once, and ends the exchange as soon as all proper answers have
+// arrived.
 #include "engine/core/clock_exchange.hpp"
 
 #include <algorithm>
@@ -66,7 +67,7 @@ class Job {
     poll();
   }
 
-  /// The messages of proper peers end the exchange, whatever came before.
+  /// Delivers the messages of proper peers, which must end the exchange whatever came before.
   void check_end() {
     const std::vector<std::byte> answer(index(me_) == 0 ? 0 : kAnswerBytes);
     for (std::uint32_t slot = 0; slot < kExchanges; ++slot) {
@@ -84,7 +85,7 @@ class Job {
     if (ended_->done && ended_->status.ok() && index(me_) != 0) {
       require(outcome_.bounds.exchanges() == kExchanges);
     }
-    // Each question is sent, and answered, once.
+    // Each question is sent, and answered, at most once.
     const std::uint64_t most = index(me_) == 0 ? (kRanks - 1) * kExchanges : kExchanges;
     require(endpoint_->data_posted() <= most);
   }

@@ -1,5 +1,5 @@
-// A schedule's data messages and CTS messages from hostile peers: a decoded message lies within its
-// bytes and encodes to the same bytes.
+// Fuzzes the decoders of a schedule's data messages and CTS messages: a decoded message lies within
+// its bytes and encodes to the same bytes.
 #include "protocol/codec/data_message.hpp"
 
 #include <algorithm>

@@ -9,12 +9,12 @@
 
 namespace tutti::fuzz {
 
-/// Ends the process if an invariant does not hold, in every kind of build.
+/// Ends the process if an invariant does not hold, in debug and in optimised builds.
 inline void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// An input that is read front to back; zeros follow its end.
+/// A fuzzer's input, which is read from front to back; reads beyond its end give zeros.
 class Input {
  public:
   explicit Input(std::span<const std::byte> bytes) : bytes_(bytes) {}

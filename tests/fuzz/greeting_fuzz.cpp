@@ -1,5 +1,5 @@
-// Peer options come through a bootstrap that any process may have written to: they decode or are
-// refused, and decoded ones can be compared.
+// Fuzzes the decoder of peer options, which arrive through a bootstrap that any process may have
+// written to: they decode or are refused, and decoded ones can be compared.
 #include "runtime/communicator/greeting.hpp"
 
 #include <cstdint>
@@ -29,8 +29,8 @@ void check(std::span<const std::byte> bytes) {
   require(other.ok() || other.code() == Code::invalid_argument);
 }
 
-/// Valid peer options of which the input overwrites bytes, position and value in turn: bytes that
-/// the fuzzer invents rarely pass the first checks.
+/// Valid peer options of which the input overwrites bytes, each given by position and value. Bytes
+/// that the fuzzer invents rarely pass the first checks.
 void check_damaged(std::span<const std::byte> input) {
   static const std::vector<std::byte> valid = make_greeting({}, 3).encode();
   std::vector<std::byte> damaged = valid;

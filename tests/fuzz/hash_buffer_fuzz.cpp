@@ -1,4 +1,4 @@
-// The hash buffer compared with a map, driven by hostile bytes: three bytes an operation.
+// Compares the hash buffer with a map under hostile bytes, of which each operation takes three.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// The expected content of the buffer.
+/// The expected content of the hash buffer.
 class Mirror {
  public:
   explicit Mirror(std::uint32_t slots) : buffer_({slots, kSlotBytes, kReaders}) {}

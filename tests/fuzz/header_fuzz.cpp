@@ -1,4 +1,4 @@
-// Datagram headers from hostile bytes: a decoded header encodes to the same bytes and can be
+// Fuzzes the decoder of datagram headers: a decoded header encodes to the same bytes and can be
 // printed.
 #include <algorithm>
 #include <array>

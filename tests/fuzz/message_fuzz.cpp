@@ -1,5 +1,5 @@
-// Protocol messages from hostile bytes: a decoded message is within bounds and encodes to the same
-// bytes.
+// Fuzzes the decoder of protocol messages: a decoded message is within bounds and encodes to the
+// same bytes.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   std::array<std::byte, tutti::protocol::kMaxMessageBytes> again{};
   if (tutti::protocol::encode(*message, again.data()) != size) std::abort();
-  // The second byte is reserved: encoded as zero, and ignored.
+  // The second byte of a message is reserved: the encoder writes zero, and the decoder ignores it.
   again[1] = input[1];
   if (!std::equal(input.begin(), input.end(), again.begin())) std::abort();
   if (tutti::protocol::to_string(message->kind) == nullptr) std::abort();

@@ -1,4 +1,5 @@
-// Answers of a PMI-1 launcher: the parsed words are those of the line, and encode to the same line.
+// Fuzzes the parser of a PMI-1 launcher's answers: the parsed words are those of the line, and
+// encode to the same line.
 #include <algorithm>
 #include <string>
 

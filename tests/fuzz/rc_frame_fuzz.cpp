@@ -1,5 +1,5 @@
-// Hostile frames from the network: a frame decodes or is refused, and a channel that is fed any
-// sequence of frames neither reads nor writes beyond registered memory.
+// Fuzzes the frames of reliable connections: a frame decodes or is refused, and a channel that is
+// fed any sequence of frames neither reads nor writes beyond registered memory.
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -20,7 +20,7 @@ constexpr std::uint32_t kOwn = 0x0a0a0a0a;
 constexpr std::uint32_t kPeer = 0x0b0b0b0b;
 
 struct Sink : CompletionSink {
-  std::uint8_t digest = 0;  // reads every byte of a completion
+  std::uint8_t digest = 0;  // sum that reads every byte of a completion
   void push(const Completion& completion) override {
     for (const std::byte byte : completion.payload) digest ^= static_cast<std::uint8_t>(byte);
   }
@@ -40,7 +40,7 @@ void check_round_trip(std::span<const std::byte> bytes) {
   require(std::memcmp(header.data(), bytes.data(), size) == 0);
 }
 
-/// Takes the frames that the channel wants to send and reads all their bytes.
+/// Takes the frames that the channel wants to send, and reads all their bytes.
 void drain(RcChannel& channel, Instant now, Sink& sink) {
   OutgoingFrame frame;
   while (channel.next_frame(now, frame)) {
@@ -51,8 +51,8 @@ void drain(RcChannel& channel, Instant now, Sink& sink) {
   }
 }
 
-/// Work of all kinds, so that answers and refusals have a target. The memory is exactly as long as
-/// registered, so that the sanitizer sees the first byte beyond it.
+/// Posts work of all kinds, so that answers and refusals from the input have a target. The memory
+/// is exactly as long as registered, so that the sanitizer sees the first byte beyond it.
 struct Target {
   std::vector<std::byte> local = std::vector<std::byte>(3000);
   std::vector<std::byte> region = std::vector<std::byte>(5000);
@@ -78,7 +78,7 @@ struct Target {
   }
 };
 
-/// Cuts the input into frames by lengths of two bytes, and sets the right incarnations.
+/// Cuts the input into frames by lengths of two bytes, and writes valid incarnations into them.
 void feed(std::span<const std::byte> input) {
   Target target;
   Sink sink;

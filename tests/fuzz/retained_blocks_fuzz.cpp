@@ -1,5 +1,6 @@
-// Hostile peers request retained blocks from their root: every request is answered at most once,
-// "ready" only for a copy that exists, and copies stay until all ranks have acknowledged them.
+// Fuzzes the requests for retained blocks at their root: every request is answered at most once,
+// "ready" is the answer only if a copy exists, and copies stay until all ranks have acknowledged
+// them.
 #include "engine/core/retained_blocks.hpp"
 
 #include <algorithm>
@@ -19,7 +20,8 @@ using fuzz::require;
 constexpr std::uint32_t kRanks = 3;
 constexpr Rank kMe{0};
 constexpr Nanoseconds kGrace{5};
-constexpr std::uint32_t kFirstEpoch = 0xffff'fff0u;  // wraps soon
+// First epoch, so close to its end that it wraps during the test.
+constexpr std::uint32_t kFirstEpoch = 0xffff'fff0u;
 
 class Job {
  public:

@@ -1,5 +1,5 @@
-// Schedules from hostile text: a parsed schedule prints, parses again to the same, and can be
-// validated, filled, lowered and shown.
+// Fuzzes the parser of schedules: a parsed schedule prints, parses again to an equal schedule, and
+// can be validated, filled, lowered and shown.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// An endpoint without a network: the fuzz target supplies its arrivals.
+// An endpoint without a network, to which the fuzz target gives the arrivals.
 #pragma once
 
 #include <deque>
@@ -28,11 +28,11 @@ class ScriptedEndpoint final : public device::Endpoint {
     capabilities_.max_send_batch = 16;
   }
 
-  /// Lets the next `poll` return a message or, without bytes, an immediate.
+  /// Makes the next `poll` return a message or, if there are no bytes, an immediate.
   void deliver(Rank from, std::vector<std::byte> message, std::uint64_t immediate = 0) {
     arrivals_.push_back({from, std::move(message), immediate});
   }
-  /// The number of posted messages that carry a schedule's data.
+  /// The number of posted messages that carried a schedule's data.
   std::uint64_t data_posted() const { return data_posted_; }
 
   const device::Capabilities& capabilities() const override { return capabilities_; }
@@ -56,7 +56,7 @@ class ScriptedEndpoint final : public device::Endpoint {
     for (; filled < completions.size() && !ended_.empty(); ended_.pop_front()) {
       completions[filled++] = ended_.front();
     }
-    // One at a time: its bytes stay valid until the next poll.
+    // A poll returns one arrival only, because its bytes stay valid until the next poll.
     if (filled == completions.size() || arrivals_.empty()) return filled;
     current_ = std::move(arrivals_.front());
     arrivals_.pop_front();

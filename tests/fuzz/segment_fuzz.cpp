@@ -1,5 +1,5 @@
-// Headers of UC fragments from hostile bytes: a decoded fragment lies within its message and
-// encodes to the same bytes, and any sequence of fragments stays within its message.
+// Fuzzes the headers of UC fragments: a decoded fragment lies within its message and encodes to the
+// same bytes, and any sequence of fragments stays within its message.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -15,7 +15,8 @@ namespace {
 
 using namespace tutti;
 
-constexpr std::size_t kEntryBytes = wire::kSegmentHeaderBytes + 2;  // with the payload's length
+// Bytes of a fragment's header and of its payload's length.
+constexpr std::size_t kEntryBytes = wire::kSegmentHeaderBytes + 2;
 
 void check(std::span<const std::byte> header, const wire::Segment& segment) {
   if (std::uint64_t{segment.offset} + segment.bytes > segment.message_bytes) std::abort();

@@ -1,4 +1,4 @@
-// Shared memory that a hostile peer writes: frames and chunks that are handed out lie within their
+// Fuzzes shared memory that a peer writes: frames and chunks that are handed out lie within their
 // ring, and frames of a proper writer come out unchanged.
 #include <algorithm>
 #include <array>
@@ -34,7 +34,7 @@ struct alignas(kCacheLineBytes) FrameRing {
   std::array<std::byte, frame_ring_bytes(kCapacity)> bytes{};
 };
 
-/// The input is the count of written bytes and the ring's content.
+/// Reads a ring whose count of written bytes and content come from the input.
 void check_hostile_frames(Input input) {
   FrameRing ring;
   const auto written = input.take<std::uint64_t>();
@@ -55,7 +55,7 @@ void check_hostile_frames(Input input) {
   require(false);
 }
 
-/// Passes frames of the input's lengths through a ring and expects them unchanged.
+/// Passes frames whose lengths come from the input through a ring, and requires them unchanged.
 void check_proper_frames(Input input) {
   FrameRing ring;
   FrameWriter writer(ring.bytes);
@@ -86,7 +86,8 @@ void check_proper_frames(Input input) {
   require(reader.empty() && !reader.broken());
 }
 
-/// A peer's shared memory in which the input overwrites the chunk ring: position and value in turn.
+/// Reads a peer's shared memory in which the input overwrites bytes of the chunk ring, each given
+/// by position and value.
 void check_hostile_chunks(Input input) {
   static const SegmentShape shape{.ranks = 2, .subgroups = 1};
   static std::vector<Segment> segments = [] {

@@ -1,5 +1,5 @@
-// Chunks from hostile peers in slot exchanges between hosts: every entry that is handed out is as
-// long as its exchange says, and an exchange completes as if no hostile chunk had come.
+// Fuzzes the chunks of slot exchanges between hosts: every entry that is handed out is as long as
+// its exchange says, and an exchange completes as if no hostile chunk had arrived.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -17,7 +17,8 @@ using namespace tutti;
 
 constexpr std::uint32_t kRanks = 3;
 constexpr std::uint32_t kChunkBytes = 48;
-constexpr std::size_t kFixedBytes = 6;  // source, epoch, PSN, length; the payload follows
+// Bytes of source, epoch, PSN and length, which precede the payload.
+constexpr std::size_t kFixedBytes = 6;
 
 /// Delivers the chunks that the input contains.
 class HostilePair final : public device::MulticastQueuePair {
@@ -29,11 +30,11 @@ class HostilePair final : public device::MulticastQueuePair {
   }
   std::uint64_t unsent_bytes() override { return 0; }
   std::size_t poll(std::span<device::ReceivedChunk> chunks) override {
-    // One at a time, so that exchanges end between them.
+    // Chunks are delivered one at a time, so that exchanges can end between them.
     if (input_.size() < kFixedBytes) return 0;
     const auto byte = [&](std::size_t at) { return std::to_integer<std::uint32_t>(input_[at]); };
     const std::size_t bytes = std::min<std::size_t>(byte(5), input_.size() - kFixedBytes);
-    // The queue pair checks the range of the sender, and that it is another rank.
+    // The queue pair has already checked that the sender is another rank of the communicator.
     chunks[0] = {.epoch = byte(1) | byte(2) << 28,
                  .psn = byte(3) | byte(4) << 30,
                  .source = rank_of(1 + byte(0) % (kRanks - 1)),

@@ -1,4 +1,4 @@
-// The addresses that ranks exchange: they decode or are refused.
+// Fuzzes the decoder of the addresses that ranks exchange: an address decodes or is refused.
 #include <cstdint>
 #include <cstdlib>
 #include <span>

@@ -1,5 +1,5 @@
-// Hostile descriptors and packets at a node's trigger units: decoded ones encode to the same bytes,
-// checked ones run without touching memory outside the job, and no buffer overruns.
+// Fuzzes the descriptors and packets at a node's trigger units: decoded ones encode to the same
+// bytes, checked ones run without touching memory outside the job, and no buffer overruns.
 #include <array>
 #include <cstddef>
 #include <cstdint>

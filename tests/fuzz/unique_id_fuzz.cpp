@@ -1,5 +1,5 @@
-// A unique id is text from any source: it is parsed into parts that make the same id, or it is
-// refused.
+// Fuzzes the parser of unique ids, which are text from any source: an id is parsed into parts that
+// make the same id, or it is refused.
 #include <algorithm>
 #include <string>
 
@@ -30,10 +30,10 @@ void check(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   check(text);
-  // The parts of an id from the input, in a valid frame.
+  // A valid id whose parts come from the input.
   check("tutti1/0123456789abcdef0123456789abcdef/" + std::string(text.substr(0, 80)));
-  // No id of this process is made here: it would be discarded by the call, so any bytes are
-  // harmless.
+  // This process has made no id that the call could discard, so the bytes of the id may be
+  // arbitrary.
   UniqueId id{};
   std::copy_n(text.begin(), std::min(text.size(), id.size()), id.begin());
   discard_unique_id(id);

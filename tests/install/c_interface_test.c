@@ -1,4 +1,4 @@
-/* The C interface as a whole: three ranks as threads over a callback, and every way to misuse it.
+/* Tests the whole C interface: three ranks as threads, which bootstrap by a callback, and every misuse.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ enum { kRanks = 3, kBytes = 5001, kRetainBytes = 3000 };
 static int failures = 0;
 static pthread_mutex_t failures_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* Counts and shows a check that does not hold. */
+/* Counts and prints a check that failed. */
 static void check(int holds, const char* what, int line) {
   if (holds) return;
   pthread_mutex_lock(&failures_mutex);
@@ -23,7 +23,7 @@ static void check(int holds, const char* what, int line) {
 #define CHECK_OK(call) check((call) == TUTTI_OK, #call, __LINE__)
 #define CHECK_INVALID(call) check((call) == TUTTI_INVALID_ARGUMENT, #call, __LINE__)
 
-/* ---- An allgather among threads, as a program with its own exchange would give it --------------
+/* ---- An allgather among threads, as a program passes it to the callback --------------
  */
 
 struct exchange {
@@ -49,7 +49,7 @@ static tutti_status_t gather(const void* mine, void* all, size_t bytes, int64_t 
   return TUTTI_OK;
 }
 
-/* Calls of each rank. */
+/* The calls that each rank makes. */
 
 static void check_misuse_of_comm(tutti_comm_t* comm) {
   unsigned char bytes[8] = {0};
@@ -109,7 +109,7 @@ static void check_requests(tutti_comm_t* comm, uint32_t rank) {
   for (uint32_t r = 0; r < kRanks; ++r) {
     for (int i = 0; i < kBytes; ++i) {
       if (all[rank][r * kBytes + (uint32_t)i] == r + 1) continue;
-      CHECK(!"the allgather brought wrong bytes");
+      CHECK(!"the allgather delivered wrong bytes");
       return;
     }
   }
@@ -124,7 +124,7 @@ static void note_kept(const char* name, uint64_t value, void* context) {
   if (strcmp(name, "blocks_retained") == 0) *(uint64_t*)context = value;
 }
 
-/* Its option ends where a Broadcast needs a handshake. */
+/* The option retain_bytes ends at the size from which a Broadcast needs a handshake. */
 static void check_copies(tutti_comm_t* comm, uint32_t rank) {
   unsigned char bytes[kRetainBytes + 1] = {0};
   tutti_call_options_t options = TUTTI_CALL_OPTIONS_INIT;
@@ -150,7 +150,7 @@ static void check_observation(tutti_comm_t* comm) {
   tutti_free_text(text);
 }
 
-/* A timed-out wait leaves the collective under way; it ends when the last rank calls it. */
+/* A wait that times out leaves the collective under way, and it ends when the last rank calls. */
 static void check_timeout(tutti_comm_t* comm, tutti_comm_t* other, uint32_t rank) {
   tutti_request_t* request = NULL;
   if (rank != 0) {
@@ -202,7 +202,7 @@ static void* run_rank(void* context) {
   if (other != NULL) {
     check_requests(other, rank);
     check_timeout(comm, other, rank);
-    CHECK_OK(tutti_barrier(comm, NULL)); /* not on `other`: abort also ends what still lingers */
+    CHECK_OK(tutti_barrier(comm, NULL)); /* a barrier on `other` could end by its abort */
     check_abort(other, rank);
   }
   CHECK_OK(tutti_barrier(comm, NULL));
@@ -211,7 +211,7 @@ static void* run_rank(void* context) {
   return NULL;
 }
 
-/* Checks that need no ranks. */
+/* The checks that need no communicator. */
 
 static tutti_status_t refuse(const void* mine, void* all, size_t bytes, int64_t timeout_ns,
                              void* context) {
@@ -239,7 +239,7 @@ static void check_misuse_without_ranks(void) {
   options.multicast = "pigeon";
   CHECK_INVALID(tutti_comm_create(&options, &comm));
   CHECK(strstr(tutti_last_error(), "use ud or uc") != NULL);
-  /* A caller of a later version: more fields than we know, refused only where one is set. */
+  /* A caller built for a later version passes unknown fields, which are refused only if set. */
   struct {
     tutti_comm_options_t known;
     uint64_t unknown;
@@ -278,6 +278,6 @@ int main(void) {
   }
   for (int r = 0; r < kRanks; ++r) pthread_join(threads[r], NULL);
   pthread_barrier_destroy(&exchange.barrier);
-  if (failures == 0) printf("the C interface holds\n");
+  if (failures == 0) printf("all checks of the C interface passed\n");
   return failures == 0 ? 0 : 1;
 }

@@ -1,5 +1,6 @@
 #!/bin/sh
-# check_install.sh BUILD WORK: installs BUILD under WORK and uses it as outside programs do.
+# check_install.sh BUILD WORK installs the build folder BUILD under WORK and uses the installation as outside programs
+# do.
 set -eu
 build=$1
 work=$2
@@ -46,8 +47,7 @@ LD_LIBRARY_PATH=$library "$work/sample_cpp"
 
 echo "== what the library shows"
 objdump -p "$library/libtutti.so" | grep -q 'SONAME *libtutti.so.0$'
-# Every function of the C header is exported with its version, and no other symbol but namespace
-# tutti.
+# The library exports every function of the C header with its version, and otherwise only symbols of namespace tutti.
 grep -o '\btutti_[a-z_]*(' "$work/moved/include/tutti/tutti.h" | tr -d '(' | grep -v '_fn$' |
   sort -u > "$work/promised"
 nm -D --defined-only "$library/libtutti.so" | awk '$2 != "A" { print $3 }' > "$work/exported"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# on_four_ranks.sh PROGRAM: runs it as four ranks, each of which must succeed and print its part.
+# on_four_ranks.sh PROGRAM runs the program as four ranks, each of which must succeed and print its part.
 set -u
 program=$1
 output=$(mktemp -d)

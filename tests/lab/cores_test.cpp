@@ -1,4 +1,4 @@
-// The cores that each host and aggregator of a lab gets; needs no lab.
+// Tests which cores each host and aggregator of a lab gets. No lab is built.
 #include "lab/cores.hpp"
 #include "requirements.hpp"
 
@@ -11,7 +11,7 @@
 namespace tutti::lab {
 namespace {
 
-/// The number of shares in [first, last) that each core belongs to.
+/// The number of shares in [first, last) to which each core belongs.
 std::vector<int> users_of_cores(const std::vector<cpu_set_t>& shares, std::size_t first,
                                 std::size_t last) {
   std::vector<int> users(CPU_SETSIZE);
@@ -23,7 +23,7 @@ std::vector<int> users_of_cores(const std::vector<cpu_set_t>& shares, std::size_
   return users;
 }
 
-/// Restricts this process to `count` cores for a test, or to fewer if there are fewer.
+/// Restricts this process to `count` cores for a test, or to all cores if there are fewer.
 class FewerCores {
  public:
   explicit FewerCores(int count) {
@@ -51,7 +51,7 @@ TEST(SharesOfCores, HostsHaveEqualShares) {
   cpu_set_t allowed;
   ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
   const int cores = CPU_COUNT(&allowed);
-  EXPECT_TRUE(shares_of_cores(1, 0).empty()) << "a host alone has what its caller has";
+  EXPECT_TRUE(shares_of_cores(1, 0).empty()) << "the only host of a lab uses the caller's cores";
   for (const int hosts : {2, 3, 8, 64}) {
     const std::vector<cpu_set_t> shares = shares_of_cores(hosts, 0);
     ASSERT_EQ(shares.size(), static_cast<std::size_t>(hosts));
@@ -88,7 +88,8 @@ TEST(SharesOfCores, AggregatorSharesFollowTheirLoad) {
     }
     EXPECT_EQ(beside, one.hosts_beside_the_first) << one.hosts << " hosts";
     const std::vector<int> users = users_of_cores(shares, hosts, shares.size());
-    EXPECT_EQ(*std::max_element(users.begin(), users.end()), 1) << "aggregators are apart";
+    EXPECT_EQ(*std::max_element(users.begin(), users.end()), 1)
+        << "aggregators must not share cores with each other";
   }
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Real jobs across the lab's network: every rank on its own host, with a switch between them."""
+"""Runs real jobs across the lab's network, with every rank on its own host and a switch between them."""
 
 import json
 import os
@@ -20,7 +20,7 @@ PATIENCE_S = 100
 
 
 def can(what):
-    """Whether `tutti lab check` says that this machine can build such a lab."""
+    """Whether `tutti lab check` says that this machine can build this kind of lab."""
     check = subprocess.run([TUTTI, "lab", "check"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     return any(line.startswith(what) and line.split()[-1] == "yes" for line in check.stdout.splitlines())
 
@@ -50,7 +50,7 @@ class LabJobs(unittest.TestCase):
         return sum(result["counters"].get(counter, 0) for result in results)
 
     def check_multicast(self, results, blocks, block_bytes):
-        """The bytes went by multicast, once each, apart from losses."""
+        """Checks that the bytes of all blocks were multicast once each, apart from losses."""
         collectives = self.total(results, "collectives_started") // len(results)
         self.assertGreater(collectives, 0)
         for result in results:
@@ -60,7 +60,7 @@ class LabJobs(unittest.TestCase):
     def lab(self, *words):
         return subprocess.run([TUTTI, "lab", *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
-    def test_each_place_has_its_share_of_the_cores(self):
+    def test_place_of_a_lab_has_its_share_of_the_cores(self):
         if not can("persistent lab"):
             requirements.skip_without("netadmin", "no persistent lab here: see `tutti lab check`")
         name = f"cores-{os.getpid()}"
@@ -79,11 +79,11 @@ class LabJobs(unittest.TestCase):
         finally:
             self.lab("down", "--name", name)
 
-    def test_allgather_by_ipv6(self):
+    def test_allgather_over_ipv6_is_multicast(self):
         results = self.bench(["--ipv6"], "allgather", "-b", "64K", "-e", "64K", "--ipv6")
         self.check_multicast(results, 3, 65536)
 
-    def test_loss_by_ipv6_is_fetched(self):
+    def test_chunks_lost_over_ipv6_are_fetched(self):
         results = self.bench(["--ipv6", "--loss", "3", "--loss-proto", "udp"], "broadcast", "-b", "512K", "-e", "512K",
                              "--ipv6")
         self.check_multicast(results, 1, 524288)
@@ -92,18 +92,18 @@ class LabJobs(unittest.TestCase):
 
     def test_lost_slot_entries_are_sent_again(self):
         results = self.bench(["--loss", "5", "--loss-proto", "udp"], "allgather", "-b", "64", "-e", "8K", hosts=4)
-        # Every size, each repetition out of place and in place, and barriers between them.
+        # Every size is measured in place and out of place, with barriers between the repetitions.
         for result in results:
             self.assertGreaterEqual(result["counters"]["slot_exchanges"], 4 * 6)
             self.assertGreaterEqual(result["counters"]["device_slot_datagrams_sent"], 4 * 4 * 6)
         self.assertGreater(self.total(results, "slot_entries_requested"), 0)
         self.assertGreater(self.total(results, "slot_entries_resent"), 0)
 
-    def test_gathered_entries_go_to_the_root_alone(self):
+    def test_entries_of_a_gather_are_sent_to_the_root_alone(self):
         for options in ([], ["--ipv6"]):
             results = self.bench(options, "gather", "-b", "64", "-e", "64", *options, hosts=4)
             gathered = 3 * (6 + 2) * len(results)
-            # Each datagram for all ranks is received three times; each of the gathered ones once.
+            # A datagram for all ranks is received three times, a datagram of a gathered entry once.
             self.assertLessEqual(self.total(results, "device_slot_datagrams_received"),
                                  3 * self.total(results, "device_slot_datagrams_sent") - gathered)
 
@@ -113,7 +113,7 @@ class LabJobs(unittest.TestCase):
         lost = self.total(results, "chunks_lost")
         self.assertLess(lost, self.total(results, "chunks_received") / 50)
 
-    def test_hosts_of_several_ranks_join_in_shared_memory(self):
+    def test_ranks_of_one_host_use_shared_memory_in_hierarchical_calls(self):
         hosts = ["--ranks-per-host", "3"]
         for operation, options in (("allgather", ["-b", "5K", "-e", "40K"]), ("broadcast", ["-b", "100K", "-e", "100K",
                                                                                           "--root", "4"])):
@@ -121,14 +121,13 @@ class LabJobs(unittest.TestCase):
             for algorithm in ("hierarchical", "multicast"):
                 results = self.bench(hosts, operation, *options, "--algorithm", algorithm, hosts=2)
                 calls[algorithm] = min(result["counters"]["hierarchical_calls"] for result in results)
-            # The benchmark's own exchanges between repetitions are short, and use the same path in
-            # both runs.
+            # The benchmark's own short exchanges between repetitions use the same path in both runs, so they cancel.
             self.assertGreaterEqual(calls["hierarchical"] - calls["multicast"], 6 * 6)
 
-    def test_long_broadcast_crosses_the_hosts_in_segments(self):
-        # 16 segments, each a call of every host's ranks and one of the leaders. The benchmark
-        # repeats repetitions that a late rank delayed, which are counted as well: a few of the
-        # short ones.
+    def test_long_broadcast_is_sent_between_hosts_in_segments(self):
+        # The long message has 16 segments, each with one collective of every host's ranks and one of the leaders. Up to
+        # `spoilt` short repetitions may be counted in addition, because the benchmark repeats those that a late rank
+        # delayed.
         ranks, leaders, repetitions, spoilt = 6, 2, 6 + 2, 4
         for root in (0, 3, 4):
             completed = {}
@@ -140,10 +139,8 @@ class LabJobs(unittest.TestCase):
                                     (repetitions - spoilt) * (16 - 1) * (ranks + leaders), f"root {root}")
 
     def test_hierarchy_option_selects_the_calls(self):
-        # Side calls for one Allgather of 256 KiB among 2 hosts of 4 ranks, whose blocks have 4
-        # segments: with leaders 6 of each rank and 4 of each leader; with groups 3 of each rank.
-        # Two leaders a host have too little to segment: 2 of each rank and one of each leader, less
-        # the repetitions that a late rank delayed, as above.
+        # An Allgather of 256 KiB among 2 hosts of 4 ranks has blocks of 4 segments. The three sums count the
+        # collectives on side communicators for one call with leaders, with groups and with two leaders a host.
         by_leaders, by_groups, by_two, repetitions, spoilt = 8 * 6 + 2 * 4, 8 * 3, 8 * 2 + 4, 6 + 2, 4
         completed = {}
         for hierarchy in ("leaders", "leaders=2", "groups", "flat"):
@@ -154,7 +151,7 @@ class LabJobs(unittest.TestCase):
         self.assertGreaterEqual(completed["leaders"] - completed["groups"], (repetitions - spoilt) * (by_leaders - by_groups))
         self.assertGreaterEqual(completed["leaders"] - completed["leaders=2"], (repetitions - spoilt) * (by_leaders - by_two))
 
-    def test_how_hosts_are_joined_is_said(self):
+    def test_description_of_a_communicator_names_its_hierarchy(self):
         for hierarchy, said in (("leaders", "2 hosts of 4 ranks each, joined by shared memory"),
                                 ("leaders=2", "2 hosts of 4 ranks each, joined by shared memory, 2 leaders a host"),
                                 ("leaders=3", "one leader a host: 4 ranks have no 3 that lead equal parts"),
@@ -165,12 +162,12 @@ class LabJobs(unittest.TestCase):
         self.assertNotIn("joined", alone["communicator"])
         self.assertNotIn("one leader a host", alone["communicator"])
 
-    def test_short_messages_of_hosts_with_several_ranks_go_by_their_leaders(self):
+    def test_short_allgather_of_hosts_with_several_ranks_uses_leaders(self):
         results = self.bench(["--ranks-per-host", "2"], "allgather", "-b", "64", "-e", "64", hosts=2)
         for result in results:
             self.assertGreaterEqual(result["counters"]["hierarchical_calls"], 2 * 4 * 6)
 
-    def test_a_sort_gathers_its_histograms_by_leaders_or_flat_as_it_is_told(self):
+    def test_sort_gathers_histograms_by_the_algorithm_of_its_option(self):
         for algorithm, share in (("hierarchical", 1), ("recursive_doubling", 0)):
             with tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "sort.json")
@@ -185,13 +182,13 @@ class LabJobs(unittest.TestCase):
                 self.assertEqual(row["wrong"], "")
                 self.assertEqual(row["hierarchical_calls"], share * row["passes"] * row["sorts_checked"])
 
-    def test_what_the_environment_chooses_is_not_overruled(self):
+    def test_algorithm_of_the_environment_excludes_the_hierarchy(self):
         results = self.bench(["--ranks-per-host", "2", "--env", "TUTTI_ALGORITHMS=allgather=ring"], "allgather", "-b", "64",
                              "-e", "64", hosts=2)
         for result in results:
             self.assertEqual(result["counters"].get("hierarchical_calls", 0), 0)
 
-    def test_a_frozen_rank_is_named_on_all_hosts(self):
+    def test_frozen_rank_is_named_on_all_hosts(self):
         for collective in ("allgather", "broadcast"):
             done = subprocess.run([TUTTI, "lab", "run", "--hosts", "2", "--ranks-per-host", "2", "--grace-s", "12", "--", LOOP,
                                    collective, "3000", "1000000", "stop=3:50", "by=hierarchical"],
@@ -210,17 +207,17 @@ class LabJobs(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             with open(report, encoding="utf-8") as file:
                 links = json.load(file)["links"]
-        # Both aggregators worked: the counters of each are printed.
+        # The counters that each aggregator prints show that both aggregators worked.
         self.assertEqual(done.stdout.count(f"in_network_calls {calls}\n"), 2, done.stdout)
         self.assertEqual(len(links), ranks)
         for link in links:
-            # Headers, ACKs, connection setup and teardown: less than a tenth.
+            # Headers, ACKs, connection setup and teardown take less than a tenth of the bytes.
             self.assertLess(link["tx_bytes"], 1.1 * calls * block * (ranks - 1))
             self.assertGreater(link["tx_bytes"], calls * block * (ranks - 1))
             self.assertLess(link["rx_bytes"], 1.2 * calls * block)
             self.assertGreater(link["rx_bytes"], calls * block)
 
-    def test_only_rank_of_a_host_runs_round_robin_but_callbacks_do_not(self):
+    def test_only_rank_of_a_host_has_real_time_priority_except_in_callbacks(self):
         round_robin = subprocess.run(["chrt", "--rr", "1", "true"], capture_output=True, check=False)
         if round_robin.returncode != 0 or os.nice(0) != 0:
             requirements.skip_without("priority", "no round-robin scheduling for this process, or it has a nice value")

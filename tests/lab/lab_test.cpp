@@ -1,4 +1,4 @@
-// The lab on this machine: the network that it builds, its losses, and its complete removal.
+// Tests labs on this machine: the network that a lab builds, its losses, and its complete removal.
 #include "lab/lab.hpp"
 
 #include <arpa/inet.h>
@@ -44,7 +44,7 @@ constexpr const char* kGroup = "239.77.1.1";
 constexpr const char* kGroup6 = "ff15::77:1";
 constexpr std::size_t kPayloadBytes = 200;
 constexpr std::uint32_t kProbe = 0xffff'ffff;
-/// Only bounds the time in which a broken lab fails.
+/// Time limit of a test on a broken lab; a working lab never reaches it.
 constexpr milliseconds kPatience{10'000};
 
 const LabSupport& support() {
@@ -60,7 +60,7 @@ sockaddr_in ipv4(const std::string& address) {
   return result;
 }
 
-/// A bound receiver on a host; a failure to make one fails the test.
+/// A receiver on a host, bound to an address. The test fails if the socket cannot be made.
 device::Descriptor receiver_on(const Lab& lab, int host) {
   Result<device::Descriptor> made = lab.socket_on(host, AF_INET, SOCK_DGRAM);
   EXPECT_TRUE(made) << made.status().to_string();
@@ -107,14 +107,14 @@ void send_one(const device::Descriptor& sender, std::uint32_t sequence) {
       << std::strerror(errno);
 }
 
-/// The datagrams that one receiver has seen, in order, without probes.
+/// The datagrams that one receiver has received, in order, without probes.
 struct Seen {
   std::vector<std::uint32_t> order;
   int corrupt = 0;
   bool probed = false;
 
   std::set<std::uint32_t> unique() const { return {order.begin(), order.end()}; }
-  /// The number of datagrams that came after one sent later.
+  /// The number of datagrams that arrived after a datagram sent later.
   int late() const {
     int count = 0;
     std::uint32_t highest = 0;
@@ -126,7 +126,7 @@ struct Seen {
   }
 };
 
-/// Reads one datagram if there is one within the time.
+/// Reads one datagram, if one arrives within the time.
 bool receive_one(const device::Descriptor& receiver, Seen& seen, milliseconds within) {
   pollfd polled{receiver.get(), POLLIN, 0};
   if (poll(&polled, 1, static_cast<int>(within.count())) != 1) return false;
@@ -149,7 +149,7 @@ void drain(const device::Descriptor& receiver, Seen& seen, milliseconds quiet) {
   }
 }
 
-/// Sends probes until the receiver gets one; false if it never does.
+/// Sends probes until the receiver gets one; false if none arrives in time.
 bool reaches(const device::Descriptor& sender, const device::Descriptor& receiver) {
   Seen seen;
   const auto end = steady_clock::now() + kPatience;
@@ -161,7 +161,8 @@ bool reaches(const device::Descriptor& sender, const device::Descriptor& receive
   return seen.probed;
 }
 
-/// Sends numbered datagrams, in bursts that fit the receivers' buffers, and collects them.
+/// Sends numbered datagrams in bursts that fit the receivers' buffers, and collects what each
+/// receiver gets.
 std::vector<Seen> exchange(const device::Descriptor& sender,
                            const std::vector<const device::Descriptor*>& receivers,
                            std::uint32_t count) {
@@ -183,7 +184,8 @@ Lab must_create(const LabOptions& options) {
   Result<Lab> lab = Lab::create(options);
   EXPECT_TRUE(lab) << lab.status().to_string();
   if (!lab)
-    std::abort();  // a machine that lab_support() approved, so every further line would fail
+    // lab_support() approved this machine, so without a lab every further line would fail.
+    std::abort();
   return std::move(*lab);
 }
 
@@ -232,7 +234,7 @@ TEST(Lab, MulticastReachesEachMemberOnceAndNoOtherHost) {
   EXPECT_EQ(seen[0].unique().size(), kCount);
   EXPECT_EQ(seen[0].late(), 0);
   EXPECT_TRUE(seen[1].order.empty());
-  // Not even on the link: a few packets of the querier at most.
+  // The link of the other host carries at most a few packets of the querier.
   EXPECT_LT(after[2].since(before[2]).rx_packets, 50u);
 }
 
@@ -302,7 +304,7 @@ TEST(Lab, BothEndsOfEachLinkAreShaped) {
     ASSERT_TRUE(shown);
     const nlohmann::json queue = nlohmann::json::parse(shown->output).at(0);
     EXPECT_EQ(queue.at("kind"), "tbf");
-    EXPECT_EQ(queue.at("options").at("rate"), 125'000'000);  // bytes per second
+    EXPECT_EQ(queue.at("options").at("rate"), 125'000'000);  // rate in bytes per second
     EXPECT_GE(queue.at("options").at("burst"), 128 * 1000);
   };
   for (int host = 0; host < 2; ++host) {
@@ -327,11 +329,11 @@ TEST(Lab, ImpairmentsDisableSegmentation) {
   EXPECT_NE(on->output.find("tx-udp-segmentation: on"), std::string::npos) << on->output;
 }
 
-/// Two receivers of one group, and a sender.
+/// Two receivers of one group, and one sender.
 class ImpairedLab : public testing::Test {
  protected:
   static constexpr std::uint32_t kCount = 2000;
-  // Ten percent of kCount, plus or minus six standard deviations.
+  // The bounds are ten percent of kCount, plus or minus six standard deviations.
   static constexpr std::size_t kLeast = 120;
   static constexpr std::size_t kMost = 280;
 
@@ -400,7 +402,8 @@ TEST_F(ImpairedLab, BurstLossHasRuns) {
     runs += is_lost && !before_lost;
     before_lost = is_lost;
   }
-  // About 18 runs of 10 are expected; independent losses would have runs of about 1.1.
+  // About 18 runs of 10 losses are expected, whereas independent losses would give runs of about
+  // 1.1.
   ASSERT_GT(runs, 2u);
   EXPECT_LT(runs, 60u);
   EXPECT_GT(lost, 3 * runs);
@@ -440,8 +443,8 @@ TEST_F(ImpairedLab, ReorderingLosesNothing) {
   for (const Seen& one : send_all()) {
     EXPECT_EQ(one.order.size(), kCount);
     EXPECT_EQ(one.unique().size(), kCount);
-    // At most the delayed ones (100 expected); fewer if this machine was slow to send the next
-    // ones.
+    // About 100 datagrams are delayed. Fewer are late if this machine was slow to send the
+    // datagrams behind them.
     EXPECT_GT(one.late(), 0);
     EXPECT_LT(one.late(), 200);
   }
@@ -524,14 +527,14 @@ TEST(Lab, TeardownLeavesNothing) {
   Result<pid_t> inside = lab.spawn_on(1, sleeper);
   ASSERT_TRUE(inside) << inside.status().to_string();
   EXPECT_TRUE(namespace_in_use(inode));
-  EXPECT_TRUE(Lab::attach(name)) << "others find it while it lives";
+  EXPECT_TRUE(Lab::attach(name)) << "other processes must find the lab while its owner runs";
   ASSERT_TRUE(lab.tear_down());
   EXPECT_EQ(*launch::wait_for(*inside), 128 + SIGKILL);
   EXPECT_FALSE(namespace_in_use(inode));
   EXPECT_EQ(Lab::attach(name).status().code(), Code::invalid_argument);
 }
 
-TEST(Lab, LabOfAKilledOwnerIsRemoved) {
+TEST(Lab, LabOfKilledOwnerIsRemoved) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
@@ -557,7 +560,7 @@ TEST(Lab, LabOfAKilledOwnerIsRemoved) {
   ASSERT_TRUE(state) << state.status().to_string();
   EXPECT_TRUE(state->abandoned());
   EXPECT_TRUE(wait_until([&] { return launch::process_start(state->keeper) == 0; }));
-  // Another test that runs at the same time may remove it first.
+  // Another test that runs at the same time may have removed the lab already.
   remove_abandoned_labs();
   EXPECT_FALSE(recorded(name));
 }
@@ -573,7 +576,7 @@ TEST(Lab, PersistentLabStaysUntilRemoved) {
     EXPECT_EQ(lab.host_namespace(1), "tutti-" + options.name + "-h1");
   }
   EXPECT_TRUE(std::filesystem::exists(file));
-  EXPECT_FALSE(Lab::create(options)) << "the name is taken";
+  EXPECT_FALSE(Lab::create(options)) << "a second lab must not take the same name";
   Result<Lab> found = Lab::attach(options.name);
   ASSERT_TRUE(found) << found.status().to_string();
   const device::Descriptor receiver = receiver_on(*found, 1);
@@ -583,7 +586,7 @@ TEST(Lab, PersistentLabStaysUntilRemoved) {
   EXPECT_FALSE(recorded(options.name));
 }
 
-TEST(Lab, HalfBuiltPersistentLabIsRemoved) {
+TEST(Lab, PartlyBuiltPersistentLabIsRemoved) {
   if (!support().persistent) return test::skip_without("netadmin", support().persistent.message());
   Result<pid_t> gone = launch::fork_into({}, [] { return 0; });
   ASSERT_TRUE(gone && launch::wait_for(*gone));
@@ -596,13 +599,13 @@ TEST(Lab, HalfBuiltPersistentLabIsRemoved) {
   const std::string space = "tutti-" + state.options.name + "-sw";
   ASSERT_TRUE(launch::run_checked({}, {"ip", "netns", "add", space}, {}, "prepare"));
   ASSERT_TRUE(record_new(state));
-  // Another test that runs at the same time may remove it first.
+  // Another test that runs at the same time may have removed the lab already.
   remove_abandoned_labs();
   EXPECT_TRUE(wait_until([&] { return !std::filesystem::exists("/run/netns/" + space); }));
   EXPECT_TRUE(wait_until([&] { return !recorded(state.options.name).ok(); }));
 }
 
-/// The lines of a run, by rank.
+/// The lines that a run prints, indexed by rank.
 struct Lines {
   std::map<int, std::vector<std::string>> output;
   std::map<int, std::vector<std::string>> error;
@@ -678,15 +681,15 @@ TEST(Runner, MissingProgramIsReported) {
   EXPECT_NE(report.status().message().find("/nonexistent/program"), std::string::npos);
 }
 
-/// Runs ranks in a child that has become a plain user. Returns 0, or 77 where the machine forbids a
-/// lab to plain users; the error goes to the descriptor.
+/// Runs ranks in a child process that has become a plain user. Returns 0, or 77 if the machine
+/// forbids labs to plain users; the error is written to the descriptor.
 int run_as_plain_user(int told) {
   constexpr unsigned kNobody = 65534;
   if (setgroups(0, nullptr) != 0 || setresgid(kNobody, kNobody, kNobody) != 0 ||
       setresuid(kNobody, kNobody, kNobody) != 0) {
     return 2;
   }
-  // A process that changed its user cannot access its own files in /proc until it executes a
+  // A process that changed its user may access its own files in /proc only after it executes a
   // program.
   prctl(PR_SET_DUMPABLE, 1);
   unsetenv("XDG_RUNTIME_DIR");
@@ -722,7 +725,8 @@ int run_as_plain_user(int told) {
 TEST(Runner, PlainUserCanRunRanks) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   if (geteuid() != 0)
-    return test::skip_without("root", "a plain user runs this test: the others cover it");
+    return test::skip_without("root",
+                              "this test needs root; the other tests already run as a plain user");
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   Result<pid_t> child = launch::fork_into({}, [&ends] { return run_as_plain_user(ends[1]); });

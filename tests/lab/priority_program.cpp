@@ -1,6 +1,6 @@
-// Two ranks, each alone on its host, report the scheduling of their background threads: one line a
-// rank, "rank 0: precedence 100, callback of another thread at policy 0". On an error the program
-// prints it and exits with status 3.
+// Two ranks, each the only rank of its host, report the scheduling of their background threads: one
+// line a rank, "rank 0: precedence 100, callback of another thread at policy 0". On an error the
+// program prints it and exits with status 3.
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -18,7 +18,8 @@
 namespace {
 
 constexpr int kFailed = 3;
-constexpr std::size_t kBlockBytes = 1024 * 1024;  // lasts longer than on_completion() usually takes
+// Block size, large enough that the callback is usually set before the collective ends.
+constexpr std::size_t kBlockBytes = 1024 * 1024;
 constexpr int kMaxCalls = 1000;
 
 int fail(const tutti::Status& status) {
@@ -33,7 +34,8 @@ std::uint64_t counter_of(const tutti::Communicator& communicator, std::string_vi
   return one == counters.end() ? 0 : one->second;
 }
 
-/// A call that another thread drives to its end; `policy` receives that thread's scheduling policy.
+/// Runs a collective that another thread completes; `policy` receives the scheduling policy of that
+/// thread.
 tutti::Status call(tutti::Communicator& communicator, std::atomic<int>& policy) {
   std::vector<std::byte> own(kBlockBytes);
   std::vector<std::byte> all(kBlockBytes * communicator.size());

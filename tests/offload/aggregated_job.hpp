@@ -1,4 +1,4 @@
-// A job whose ranks are threads of this process, with aggregators, over the real network stack on
+// A job with aggregators whose ranks are threads of this process, over the real network stack on
 // loopback.
 #pragma once
 
@@ -33,7 +33,7 @@ using Counters = std::map<std::string, std::uint64_t>;
 inline constexpr Nanoseconds kPatience = std::chrono::seconds(100);
 inline constexpr char kKey[] = "0123456789abcdef0123456789abcdef";
 
-/// Windows that are smaller than almost any vector.
+/// Aggregator windows that are smaller than almost any vector of the tests.
 inline constexpr engine::WindowConfig kSmall{
     .segment_bytes = 4096, .slots = 4, .pulses = 2, .group_bytes = 8192};
 
@@ -42,7 +42,7 @@ inline ServiceKey service_key(const std::string& text = kKey) {
   return {first, first + text.size()};
 }
 
-/// A network with planned faults, or null for none.
+/// A network device with planned faults; null if the plan is not valid.
 inline std::shared_ptr<device::fault::FaultDevice> faulty_network(const std::string& faults) {
   auto plan = device::fault::FaultPlan::parse(faults);
   EXPECT_TRUE(plan.ok()) << plan.status().to_string();
@@ -82,7 +82,7 @@ inline Counters counters_of(const AggregatorService& service) {
 
 inline CommunicatorOptions patient(std::shared_ptr<device::Device> device = nullptr) {
   CommunicatorOptions options;
-  options.peer_timeout = kPatience;  // a busy machine is not a dead peer
+  options.peer_timeout = kPatience;  // long, because a peer on a busy machine may answer late
   options.create_timeout = kPatience;
   options.device = std::move(device);
   return options;
@@ -106,7 +106,7 @@ struct Member {
   }
 };
 
-/// Creates the aggregation of each rank, in threads, and runs the body with the result.
+/// Creates the aggregation of each rank in a thread of its own, and runs `body` with the result.
 inline void on_ranks(
     std::uint32_t size, const CommunicatorOptions& options, const AggregationOptions& aggregation,
     const std::function<void(Member&, const Result<std::shared_ptr<Aggregation>>&)>& body) {
@@ -126,7 +126,7 @@ inline void on_ranks(
   for (std::thread& thread : threads) thread.join();
 }
 
-/// The same for a join that must succeed.
+/// As on_ranks(), for a join that must succeed.
 inline void on_joined_ranks(std::uint32_t size, const CommunicatorOptions& options,
                             const std::vector<std::string>& aggregators,
                             const std::function<void(Member&)>& body) {
@@ -137,8 +137,8 @@ inline void on_joined_ranks(std::uint32_t size, const CommunicatorOptions& optio
   });
 }
 
-/// A rank's vector: bytes that differ for every seed, but small numbers for floats, so that not
-/// every operation ends in infinities.
+/// The vector of a rank. Its bytes differ for every seed, but floats are small numbers, so that few
+/// operations end in infinities.
 inline std::vector<std::byte> contribution(DataType type, std::size_t count, std::uint64_t seed) {
   std::vector<std::byte> bytes(count * element_bytes(type));
   for (std::size_t i = 0; i < count; ++i) {
@@ -160,7 +160,7 @@ inline std::vector<std::byte> contribution(DataType type, std::size_t count, std
         std::memcpy(to, &half, 2);
         break;
       case DataType::float16: {
-        // A sign, an exponent near zero, any fraction.
+        // Each float has a random sign and fraction and an exponent near zero.
         const auto value =
             static_cast<std::uint16_t>((bits & 0x83ff) | (13 + bits / 65536 % 4) << 10);
         std::memcpy(to, &value, 2);
@@ -177,7 +177,7 @@ inline std::vector<std::byte> factor_of(DataType type, std::uint32_t rank) {
   return contribution(type, 1, 9000 + rank);
 }
 
-/// The result of a reduction, folded by the scalar kernels in the order of `ranks`.
+/// The result of a reduction, which the scalar kernels fold in the order of `ranks`.
 inline std::vector<std::byte> folded(DataType type, ReduceOperation operation,
                                      const std::vector<std::vector<std::byte>>& inputs,
                                      const std::vector<std::uint32_t>& ranks) {
@@ -195,7 +195,7 @@ inline std::vector<std::byte> folded(DataType type, ReduceOperation operation,
   return result;
 }
 
-/// 0, 1, ... or, after `owner`, around to it.
+/// The order of a fold: 0, 1, ... or, in a ring, from the rank after `owner` around to `owner`.
 inline std::vector<std::uint32_t> rank_order(std::uint32_t size) {
   std::vector<std::uint32_t> ranks;
   for (std::uint32_t r = 0; r < size; ++r) ranks.push_back(r);

@@ -1,4 +1,5 @@
-// Joining and leaving aggregators: keys, limits, absence, restarts, and calls that must fail.
+// Tests how jobs join and leave aggregators: keys, limits, absence, restarts, and calls that must
+// fail.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -37,7 +38,7 @@ class Aggregator : public testing::Test {
   }
 };
 
-/// Checks a sum of ones, which is the number of ranks.
+/// Runs an Allreduce of ones and checks that every sum is the number of ranks.
 void check_sum(const Member& member, std::size_t count = 3001) {
   const std::vector<std::int32_t> ones(count, 1);
   std::vector<std::int32_t> sums(count);
@@ -49,7 +50,7 @@ void check_sum(const Member& member, std::size_t count = 3001) {
             static_cast<std::ptrdiff_t>(count));
 }
 
-/// The error of a join, which is the same at all ranks up to the fault it names.
+/// The error of a join that must fail, which is the same at all ranks.
 Status how_joining_fails(std::uint32_t size, const AggregationOptions& options) {
   Status found;
   std::mutex mutex;
@@ -68,13 +69,13 @@ bool names(const Status& status, const std::string& what) {
   return status.message().find(what) != std::string::npos;
 }
 
-/// The address of a TCP port without a listener.
+/// The address of a TCP port on which no process listens.
 std::string silent_address() {
   const auto socket = listen_on({"127.0.0.1", 0});
   return "127.0.0.1:" + std::to_string(*bound_port(*socket));
 }
 
-/// Waits until the jobs have left; the time that takes does not matter.
+/// Waits until all jobs have left the aggregator, however long that takes.
 bool empties(const AggregatorService& service) {
   const Instant deadline = now() + kPatience;
   while (service.jobs() > 0 && now() < deadline) std::this_thread::yield();
@@ -116,7 +117,7 @@ TEST_F(Aggregator, FallbackReplacesAnAbsentAggregatorVisibly) {
              Bytes data(8);
              EXPECT_FALSE(member.aggregation->allreduce(data, data, {}).ok());
            });
-  EXPECT_TRUE(empties(*present)) << "the one that came is let go";
+  EXPECT_TRUE(empties(*present)) << "the job must leave the aggregator that is present";
 }
 
 TEST_F(Aggregator, FullAggregatorRefusesUntilAJobLeaves) {
@@ -200,12 +201,12 @@ TEST_F(Aggregator, AggregatorThatEndsInACallIsNamedAtEveryRank) {
   on_joined_ranks(3, patient(), {address}, [&](Member& member) {
     check_sum(member);
     std::vector<std::byte> data(100'000);
-    // Rank 2 never calls, so that the others' calls cannot complete.
+    // Rank 2 never calls, so that the calls of the other ranks cannot complete.
     Aggregation::Outcome outcome = Status(Code::internal, "not called");
     if (member.rank < 2) {
       outcome = member.aggregation->allreduce(data, data, {.will_wait = false});
     }
-    // All three wait, since one rank may finish the first call before another.
+    // All three ranks wait here, since one rank may finish the first call before another one does.
     under_way.arrive_and_wait();
     if (member.rank < 2) {
       const Status status = member.finish(outcome);
@@ -213,7 +214,7 @@ TEST_F(Aggregator, AggregatorThatEndsInACallIsNamedAtEveryRank) {
       EXPECT_TRUE(names(status, "aggregator " + address)) << status.to_string();
     }
     failed.arrive_and_wait();
-    // The next call also fails at once.
+    // Every later call fails at once.
     Status later;
     do {
       later = member.finish(member.aggregation->allreduce(data, data, {.will_wait = true}));
@@ -271,7 +272,7 @@ TEST_F(Aggregator, DifferentCallsFailWithTheNameOfTheRank) {
     const std::lock_guard lock(mutex);
     said.insert(status.message());
   });
-  // The second caller differs from the first; at least one rank names it.
+  // One of two callers differs from the other, so at least one rank names it.
   EXPECT_TRUE(std::any_of(said.begin(), said.end(), [](const std::string& one) {
     return one.find("called a different reduction") != std::string::npos;
   })) << testing::PrintToString(said);
@@ -331,7 +332,7 @@ TEST_F(Aggregator, ImpossibleCallsAreRefusedBeforeAnythingIsSent) {
   });
 }
 
-/// A rank that claims to have written all segments at once, beyond its credit.
+/// A rank that claims to have written all segments at once, without credit for them.
 class Greedy final : public engine::Operation {
  public:
   explicit Greedy(const engine::CallRecord& record)
@@ -379,7 +380,7 @@ TEST_F(Aggregator, RankThatWritesWithoutCreditIsRefusedAndNamed) {
       std::unique_ptr<engine::Operation> operation;
       const auto window = std::make_shared<engine::InNetworkWindow>(2, kSmall);
       engine::CallRecord record;
-      record.call.elements = 1 << 20;  // far more segments than slots
+      record.call.elements = 1 << 20;  // far more segments than the window has slots
       Greedy* greedy = nullptr;
       if (rank == 2) {
         progress->with_engine([&] { ASSERT_TRUE(window->open(context.endpoint()).ok()); });
@@ -389,7 +390,7 @@ TEST_F(Aggregator, RankThatWritesWithoutCreditIsRefusedAndNamed) {
         greedy = made.get();
         operation = std::move(made);
       }
-      // Only rank 1 writes; rank 0 does nothing.
+      // Only rank 1 writes segments; rank 0 sends none.
       if (rank != 0) {
         const auto completion = operation->completion();
         if (greedy != nullptr) {
@@ -515,7 +516,7 @@ TEST_F(Aggregator, KeyFileMustBePrivateAndLongEnough) {
   EXPECT_EQ(find_service_key("").status().code(), Code::system);
 }
 
-TEST_F(Aggregator, StrangersOnThePortDisturbNoJob) {
+TEST_F(Aggregator, UnknownConnectionsOnThePortDisturbNoJob) {
   const auto service = start_service();
   const auto endpoint = parse_endpoint(address_of(*service));
   const Bytes noise(3000, std::byte{0x5a});

@@ -1,5 +1,5 @@
-// The expected results of the collectives of src/trigger, computed another way: whole vectors, one
-// element after the other by the scalar reference, in the order that the builder promises.
+// Computes the expected results of the collectives of src/trigger in another way: on whole vectors,
+// one element after the other by the scalar reference, in the order that the builder promises.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ namespace tutti::trigger {
 
 using Bytes = std::vector<std::byte>;
 
-/// A rank's contribution: floats between -50 and 50, so that the order of a sum shows in its bits.
+/// The contribution of a rank. Floats lie between -50 and 50, so that the order of a sum changes
+/// its bits.
 inline Bytes contribution(reduction::ElementType type, std::size_t elements, std::uint64_t seed) {
   const std::size_t bytes = reduction::element_bytes(type);
   Bytes made(elements * bytes);
@@ -38,14 +39,15 @@ inline Bytes folded(const reduction::Reducer& reducer, Bytes left, const Bytes& 
   return left;
 }
 
-/// ((a0 op a1) op a2) ...
+/// Folds contributions from left to right: ((a0 op a1) op a2) ...
 inline Bytes fold_by_rank(const reduction::Reducer& reducer, const std::vector<Bytes>& inputs) {
   Bytes result = inputs[0];
   for (std::size_t i = 1; i < inputs.size(); ++i) result = folded(reducer, result, inputs[i]);
   return result;
 }
 
-/// Neighbours combine in pairs until a power of two is left, and then again until one is left.
+/// Folds contributions as a tree: neighbours combine in pairs until a power of two is left, and
+/// then until one is left.
 inline Bytes fold_as_tree(const reduction::Reducer& reducer, std::vector<Bytes> inputs) {
   std::size_t power = 1;
   while (power * 2 <= inputs.size()) power *= 2;

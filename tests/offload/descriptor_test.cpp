@@ -51,7 +51,7 @@ Descriptor random_descriptor(std::uint64_t seed) {
   return d;
 }
 
-TEST(Descriptor, RoundTripsThroughItsWords) {
+TEST(Descriptor, DecodedWordsEqualTheDescriptor) {
   std::vector<std::uint64_t> words;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     const std::size_t before = words.size();
@@ -114,7 +114,7 @@ TEST(Descriptor, HostileWordsAreRefused) {
   }
 }
 
-TEST(PacketHeader, RoundTripsAndReservedBitsAreRefused) {
+TEST(PacketHeader, WordsRoundTripAndReservedBitsAreRefused) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     Random random(seed);
     PacketHeader header;
@@ -176,7 +176,7 @@ TEST(Sequence, BadSequencesAreRefusedBeforePosting) {
             Code::unsupported);
 }
 
-TEST(DoubleTree, EveryNodeIsReachedOnceAndInnerInOneTreeOnly) {
+TEST(DoubleTree, EveryNodeIsReachedOnceAndIsInnerNodeOfOneTreeOnly) {
   for (std::uint32_t n = 1; n <= 130; ++n) {
     std::vector<std::uint32_t> inner(n + 1);
     for (std::uint32_t tree = 0; tree < 2; ++tree) {
@@ -221,7 +221,7 @@ TEST(MemoryMap, AddressIsValidOnlyForItsJobAndRegion) {
   EXPECT_EQ(found->data(), mine.data() + 10);
   EXPECT_FALSE(map.find(static_cast<JobId>(1), at + 10, 91));
   EXPECT_FALSE(map.find(static_cast<JobId>(1), at + 101, 0));
-  EXPECT_FALSE(map.find(static_cast<JobId>(1), other, 1)) << "another job's";
+  EXPECT_FALSE(map.find(static_cast<JobId>(1), other, 1)) << "an address of another job";
   EXPECT_FALSE(map.find(static_cast<JobId>(1), at, ~std::uint64_t{0}));
   EXPECT_FALSE(map.find(static_cast<JobId>(1), kNoAddress, 0));
   map.remove(static_cast<JobId>(1));
@@ -240,7 +240,7 @@ TEST(UnitDirectory, PortStaysBoundUntilItIsIdle) {
   directory.packets_consumed(job, port, 1);
   EXPECT_EQ(directory.unit_of(job, port), 2u);
   EXPECT_EQ(directory.bound_ports(2), 1u);
-  directory.packet_stored(job, port);  // for the next sequence
+  directory.packet_stored(job, port);  // a packet of the next sequence, which has not been posted
   directory.sequence_ended(job, port);
   EXPECT_EQ(directory.unit_of(job, port), 2u);
   EXPECT_TRUE(directory.bind(static_cast<JobId>(8), port, 0));

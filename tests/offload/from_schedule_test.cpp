@@ -1,4 +1,4 @@
-// Schedules of src/collectives, lowered to descriptors and run by trigger units.
+// Tests schedules of src/collectives that are lowered to descriptors and run by trigger units.
 #include "trigger/build/from_schedule.hpp"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ UnitNetwork::Settings settings(std::uint32_t ranks) {
   return settings;
 }
 
-/// One schedule at all ranks, on separate buffers.
+/// One schedule at all ranks, with separate buffers for each rank.
 class LoweredRun {
  public:
   LoweredRun(std::uint32_t ranks, std::uint64_t seed) : network_(settings(ranks), seed) {}
@@ -158,7 +158,7 @@ TEST(FromSchedule, EveryPointToPointAlgorithmRunsOnTriggerUnits) {
   EXPECT_GT(ran, 150u);
 }
 
-TEST(FromSchedule, RabenseifnerHasTheBuildersBitsInAnyOrder) {
+TEST(FromSchedule, RabenseifnerResultHasTheSameBitsForEveryOrderOfArrival) {
   for (const std::uint32_t ranks : {2u, 5u, 8u, 12u, 16u}) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       const auto purpose = purpose_of(Collective::allreduce, "rabenseifner", ranks, 0);

@@ -31,7 +31,7 @@ std::vector<std::byte> payload_of(std::uint64_t value, std::size_t size = sizeof
 
 HashBuffer small() { return HashBuffer({.slots = 64, .slot_bytes = kSlotBytes, .readers = 4}); }
 
-TEST(PacketKey, FieldsHaveTheWidthsOfTheSource) {
+TEST(PacketKey, FieldsHaveTheDocumentedWidths) {
   const PacketKey largest = key_of(255, (1u << 24) - 1, 2047, 31);
   EXPECT_EQ(largest.packed(), (std::uint64_t{1} << 48) - 1);
   EXPECT_EQ(PacketKey::unpack(largest.packed()), largest);
@@ -44,7 +44,8 @@ TEST(PacketKey, FieldsHaveTheWidthsOfTheSource) {
 
 TEST(HashBuffer, PacketStaysUntilItIsReleased) {
   HashBuffer buffer = small();
-  EXPECT_EQ(buffer.home_slots() + 7, buffer.slots()) << "a tenth, rounded up, is for collisions";
+  EXPECT_EQ(buffer.home_slots() + 7, buffer.slots())
+      << "a tenth of the slots, rounded up, is the reserve for collisions";
   EXPECT_FALSE(buffer.peek(key_of(1, 2)));
   EXPECT_EQ(buffer.write(key_of(1, 2), 5, payload_of(77)), HashBuffer::Wrote::stored);
   const auto stored = buffer.peek(key_of(1, 2));
@@ -52,7 +53,7 @@ TEST(HashBuffer, PacketStaysUntilItIsReleased) {
   EXPECT_EQ(stored->tag, 5u);
   ASSERT_EQ(stored->payload.size(), 8u);
   EXPECT_EQ(std::memcmp(stored->payload.data(), payload_of(77).data(), 8), 0);
-  EXPECT_FALSE(buffer.peek(key_of(1, 2, 0, 1))) << "the step is part of the name";
+  EXPECT_FALSE(buffer.peek(key_of(1, 2, 0, 1))) << "the step must be part of the key";
   EXPECT_FALSE(buffer.peek(key_of(2, 2))) << "and the job";
   buffer.release(stored->slot);
   EXPECT_FALSE(buffer.peek(key_of(1, 2)));
@@ -80,7 +81,8 @@ TEST(HashBuffer, ParkedReadWakesAndOthersContinue) {
   EXPECT_EQ(buffer.park(key_of(1, 2), 3), HashBuffer::Parked::parked);
   EXPECT_EQ(buffer.park(key_of(1, 2), 1), HashBuffer::Parked::contested);
   EXPECT_EQ(buffer.park(key_of(1, 4), 3), HashBuffer::Parked::contested);
-  EXPECT_FALSE(buffer.peek(key_of(1, 2))) << "a place is held, the bit is not set";
+  EXPECT_FALSE(buffer.peek(key_of(1, 2)))
+      << "a parked read reserves a slot without making its packet visible";
   EXPECT_EQ(buffer.counters().occupied, 0u);
   EXPECT_EQ(buffer.write(key_of(1, 5), 0, payload_of(5)), HashBuffer::Wrote::stored);
   EXPECT_EQ(buffer.park(key_of(1, 5), 0), HashBuffer::Parked::present);
@@ -102,10 +104,10 @@ TEST(HashBuffer, CancelledReadLeavesNothingBehind) {
   EXPECT_EQ(buffer.park(key_of(1, 3), 3), HashBuffer::Parked::parked);
   EXPECT_EQ(buffer.write(key_of(1, 3), 0, payload_of(2)), HashBuffer::Wrote::woke);
   buffer.cancel(3);
-  EXPECT_FALSE(buffer.next_woken()) << "woken, and withdrawn before it was told";
+  EXPECT_FALSE(buffer.next_woken()) << "a read cancelled after its wake-up must not be reported";
 }
 
-/// Fills a buffer with distinct keys until one is pushed back; returns the number stored.
+/// Stores packets with distinct keys until one is pushed back; returns the number stored.
 std::uint32_t fill(HashBuffer& buffer, std::uint64_t seed) {
   for (std::uint32_t i = 0;; ++i) {
     const PacketKey key = PacketKey::unpack(draw(seed, i) >> 16);
@@ -128,7 +130,8 @@ TEST(HashBuffer, NominalCapacityFitsBeforePushBack) {
 }
 
 TEST(HashBuffer, KeysOfARealJobFit) {
-  // 32 jobs, 16 children, one step: neighbouring keys, not random ones.
+  // The keys are those of 32 jobs, 16 children and one step: neighbouring keys instead of random
+  // ones.
   HashBuffer buffer({.slots = 640, .slot_bytes = 1, .readers = 1});
   for (std::uint32_t job = 0; job < 32; ++job) {
     for (std::uint32_t node = 0; node < 16; ++node) {
@@ -141,7 +144,8 @@ TEST(HashBuffer, KeysOfARealJobFit) {
 TEST(HashBuffer, AwaitedPacketIsStoredInAFullBuffer) {
   HashBuffer buffer({.slots = 20, .slot_bytes = 8, .readers = 2});
   std::uint32_t node = 0;
-  // Fills every slot: keys whose own windows are full are not stored.
+  // All slots are filled. Packets whose own windows are full are pushed back, so more packets are
+  // tried than there are slots.
   for (; buffer.counters().occupied < buffer.slots(); ++node) {
     static_cast<void>(buffer.write(key_of(1, node), 0, payload_of(node)));
   }
@@ -156,7 +160,7 @@ TEST(HashBuffer, AwaitedPacketIsStoredInAFullBuffer) {
   ASSERT_TRUE(stored);
   EXPECT_EQ(std::to_integer<int>(stored->payload[0]), 9);
   EXPECT_EQ(buffer.park(key_of(2, 3), 1), HashBuffer::Parked::contested)
-      << "its landing place is not free before the packet is released";
+      << "the reader's reserved place is in use until the packet is released";
   buffer.release(stored->slot);
   EXPECT_EQ(buffer.park(key_of(2, 3), 1), HashBuffer::Parked::parked);
 }
@@ -173,7 +177,7 @@ TEST(HashBuffer, DiscardsOneJobOnly) {
   EXPECT_TRUE(buffer.peek(key_of(2, 3)));
 }
 
-/// The buffer with a map of its expected content.
+/// A hash buffer with a map of its expected content.
 class Reference {
  public:
   Reference(const HashBuffer::Settings& settings, std::uint32_t nodes, std::uint64_t seed)
@@ -228,7 +232,7 @@ class Reference {
       ASSERT_GE(present_.size() + readers_,
                 std::min(HashBuffer::kHomeWindow, buffer_.home_slots()) +
                     std::min(HashBuffer::kReserveWindow, reserve))
-          << "pushed back though a window had room";
+          << "a packet was pushed back although a window had room";
     }
     if (reader) {
       woken_.insert(*reader);
@@ -246,7 +250,8 @@ class Reference {
     present_.erase(known);
   }
   void park(const PacketKey& key, std::uint32_t reader) {
-    if (woken_.contains(reader)) return;  // it has not been woken yet
+    // The reader has a wake-up that next_woken() has not reported yet.
+    if (woken_.contains(reader)) return;
     const auto parked = buffer_.park(key, reader);
     if (present_.contains(key.packed())) {
       ASSERT_EQ(parked, HashBuffer::Parked::present);
@@ -254,7 +259,7 @@ class Reference {
       ASSERT_EQ(parked, HashBuffer::Parked::contested);
     } else if (parked == HashBuffer::Parked::parked) {
       reader_key_[reader] = key;
-    }  // otherwise its reserved slot still holds a packet
+    }  // otherwise the reader's reserved slot still holds a packet
   }
   void cancel(std::uint32_t reader) {
     buffer_.cancel(reader);
@@ -282,11 +287,11 @@ class Reference {
   std::set<std::uint32_t> woken_;
 };
 
-TEST(HashBuffer, AgreesWithAMapOverMillionsOfOperations) {
+TEST(HashBuffer, ContentEqualsAMapOverMillionsOfOperations) {
   struct Shape {
     std::uint32_t slots, readers, nodes, operations;
   };
-  // From nearly empty to overfull; the tiny ones collide constantly.
+  // The fills range from nearly empty to overfull, and the keys of tiny buffers collide constantly.
   for (const Shape shape :
        {Shape{2, 1, 4, 200'000}, Shape{10, 3, 8, 400'000}, Shape{64, 4, 24, 400'000},
         Shape{64, 16, 60, 600'000}, Shape{512, 64, 400, 1'000'000}}) {

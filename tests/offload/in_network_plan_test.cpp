@@ -1,5 +1,5 @@
-// The cut of an in-network reduction into segments, and the record that describes it to the
-// aggregator.
+// Tests the cut of an in-network reduction into segments, and the record that describes the
+// reduction to the aggregator.
 #include "engine/aggregate/window_plan.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ TEST(InNetworkPlan, SegmentsOfABlockHaveOneLength) {
   }
 }
 
-// With the headers of all its datagrams, of the longest kind.
+// The length includes the headers of all datagrams, each of the longest kind.
 TEST(InNetworkPlan, SegmentIsOnePacketOfTheKernel) {
   const std::size_t segment = WindowConfig{}.segment_bytes;
   for (std::uint32_t mtu = 1400; mtu <= 9216; mtu += 4) {
@@ -85,7 +85,7 @@ TEST(InNetworkPlan, RecordRoundTripsAndNonsenseIsRefused) {
   EXPECT_EQ(back->call, record.call);
   EXPECT_EQ(back->result_key, record.result_key);
   EXPECT_EQ(back->factor, record.factor);
-  EXPECT_FALSE(decode_call_record(bytes, 2).has_value()) << "the root is no rank";
+  EXPECT_FALSE(decode_call_record(bytes, 2).has_value()) << "a root that is not a rank";
   EXPECT_FALSE(decode_call_record(std::span(bytes).first(63), 4).has_value());
   for (const std::size_t at : {0u, 1u, 2u, 3u, 40u, 63u}) {
     auto damaged = bytes;

@@ -1,6 +1,6 @@
-// Reductions through aggregators over the real network stack: the bits of a fold in rank order for
-// every type, operation and number of ranks, with and without faults, and proof that the
-// aggregators computed them.
+// Tests reductions through aggregators over the real network stack. The results must have the bits
+// of a fold in rank order for every type, operation and number of ranks, with and without faults,
+// and counters must prove that the aggregators computed them.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -24,7 +24,7 @@ std::size_t first_difference(std::span<const std::byte> a, std::span<const std::
 struct Case {
   DataType type = DataType::float32;
   ReduceOperation operation = ReduceOperation::sum;
-  std::size_t count = 0;  ///< elements of the vector
+  std::size_t count = 0;  ///< number of elements of the vector
   std::uint64_t seed = 0;
 
   std::vector<Bytes> inputs(std::uint32_t size) const {
@@ -71,7 +71,7 @@ void check_reduce(const Member& member, const Case& one, std::uint32_t root, boo
       << "reduce to " << root << ", " << one.text() << ", rank " << member.rank;
 }
 
-/// `one.count` is that of a block.
+/// Runs and checks a Reduce-Scatter, in which `one.count` is the number of elements of a block.
 void check_reduce_scatter(const Member& member, const Case& one, bool in_place,
                           std::optional<engine::FoldOrder> order) {
   Case whole = one;
@@ -130,7 +130,7 @@ TEST_P(InNetwork, EveryReductionHasTheBitsOfRankOrder) {
       const Case one{type, operation, 997 + seed % 5 * 1733, ++seed};
       check_allreduce(member, one, seed % 2 == 0);
       check_reduce(member, one, static_cast<std::uint32_t>(seed) % member.size, seed % 2 == 1);
-      // Without a requested order: rank order, or an order with the same bits.
+      // Without a requested order, the result must have the bits of rank order.
       check_reduce_scatter(member, {type, operation, 331 + seed % 3 * 901, seed}, seed % 2 == 0,
                            std::nullopt);
       if (member.rank == 0) calls += 3;
@@ -171,7 +171,7 @@ TEST_P(InNetworkRing, RingOrder_givesRingBitsAndSendsNoOwnBlock) {
   });
 }
 
-TEST_P(InNetwork, AnyCountWorksWithAnyNumberOfAggregators) {
+TEST_P(InNetwork, ReductionOfAnyCountIsRightWithAnyNumberOfAggregators) {
   for (std::size_t aggregators = 1; aggregators <= 3; ++aggregators) {
     std::vector<std::unique_ptr<AggregatorService>> services;
     std::vector<std::string> addresses;
@@ -194,7 +194,7 @@ TEST_P(InNetwork, AnyCountWorksWithAnyNumberOfAggregators) {
   }
 }
 
-TEST_P(InNetwork, FaultsOfTheNetworkChangeNothing) {
+TEST_P(InNetwork, ResultsDoNotDependOnNetworkFaults) {
   for (const char* faults :
        {"seed=3; drop receiver chunk rate=3%; drop sender reliable rate=2%",
         "seed=4; reorder receiver chunk rate=10% distance=5; duplicate sender reliable rate=10%",
@@ -218,7 +218,7 @@ TEST_P(InNetwork, FaultsOfTheNetworkChangeNothing) {
   }
 }
 
-TEST_P(InNetwork, CallsFollowEachOtherWithoutWaiting) {
+TEST_P(InNetwork, CallsStartedBackToBackHaveTheRightResults) {
   const auto service = start_service();
   on_joined_ranks(GetParam(), patient(), {address_of(*service)}, [&](Member& member) {
     constexpr std::size_t kCalls = 12;
@@ -250,8 +250,8 @@ TEST_P(InNetwork, CallsFollowEachOtherWithoutWaiting) {
   });
 }
 
-// A rank that posts segment by segment, so that others begin too, does not wait for credits.
-TEST_F(Aggregated, WindowThatHoldsTheCallStallsNoRank) {
+// A rank that posts segment by segment, so that other ranks can begin, does not wait for credits.
+TEST_F(Aggregated, CallThatFitsTheWindowStallsNoRank) {
   const auto service = start_service(engine::WindowConfig{});
   on_joined_ranks(3, patient(), {address_of(*service)}, [&](Member& member) {
     for (std::uint64_t call = 0; call < 5; ++call) {
@@ -269,7 +269,7 @@ TEST_F(Aggregated, BitsAreTheSameForEveryOrderOfArrival) {
   const Bytes wanted = folded(one.type, one.operation, one.inputs(5), rank_order(5));
   on_joined_ranks(5, patient(network), {address_of(*service)}, [&](Member& member) {
     for (int run = 0; run < 60; ++run) {
-      // Another rank is late each time.
+      // In each run another rank is late.
       if (run % 5 == static_cast<int>(member.rank)) member.progress->poll();
       check_allreduce(member, one, false);
     }
@@ -277,7 +277,7 @@ TEST_F(Aggregated, BitsAreTheSameForEveryOrderOfArrival) {
   EXPECT_EQ(counters_of(*service)["in_network_calls"], 60u);
 }
 
-TEST_F(Aggregated, FailingJobLeavesOtherJobsOfAnAggregatorAlone) {
+TEST_F(Aggregated, FailingJobDoesNotAffectOtherJobsOfItsAggregator) {
   const auto service = start_service();
   std::vector<std::thread> jobs;
   for (std::uint32_t job = 0; job < 5; ++job) {
@@ -285,7 +285,7 @@ TEST_F(Aggregated, FailingJobLeavesOtherJobsOfAnAggregatorAlone) {
       on_joined_ranks(2, patient(), {address_of(*service)}, [&](Member& member) {
         for (std::uint64_t call = 0; call < 20; ++call) {
           if (job == 4 && call == 5) {
-            // These two ranks disagree, which ends their job.
+            // The two ranks of this job pass different sizes, which ends their job.
             const Bytes input(4000 + 4 * member.rank);
             Bytes result(input.size());
             const Status status =

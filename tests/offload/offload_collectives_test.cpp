@@ -12,7 +12,8 @@ namespace {
 using reduction::ElementType;
 using reduction::Operation;
 
-/// One collective over all ranks of a network: buffers, and their expected content at the end.
+/// One collective over all ranks of a network, with its buffers and the content that they must have
+/// at the end.
 class JobRun {
  public:
   struct What {
@@ -78,7 +79,7 @@ class JobRun {
   std::vector<Bytes> outputs_;
 };
 
-/// Small nodes: even small calls have several segments, credit batches and units.
+/// Nodes so small that even short calls have several segments, credit batches and units.
 UnitNetwork::Settings small(std::uint32_t ranks, std::uint32_t slots = 64) {
   UnitNetwork::Settings settings;
   settings.ranks = ranks;
@@ -100,7 +101,7 @@ void run_alone(UnitNetwork& network, const JobRun::What& what) {
   const std::string name = name_of(what, network.ranks());
   JobRun run(network, what);
   run.start();
-  ASSERT_TRUE(network.run()) << name << ": nothing can happen any more";
+  ASSERT_TRUE(network.run()) << name << ": the collective has not ended and no step is possible";
   run.expect_right(name);
   network.expect_no_overrun();
   network.finish();
@@ -110,7 +111,7 @@ constexpr CollectiveKind kAllKinds[] = {CollectiveKind::barrier, CollectiveKind:
                                         CollectiveKind::reduce, CollectiveKind::reduce_flat,
                                         CollectiveKind::allreduce};
 
-TEST(OffloadCollectives, EveryShapeUpToSixteenRanks) {
+TEST(OffloadCollectives, ResultIsRightForEveryShapeUpToSixteenRanks) {
   struct Pair {
     Operation operation;
     ElementType type;
@@ -138,7 +139,7 @@ TEST(OffloadCollectives, EveryShapeUpToSixteenRanks) {
   }
 }
 
-TEST(OffloadCollectives, EveryOperationOnEveryType) {
+TEST(OffloadCollectives, ResultIsRightForEveryOperationAndType) {
   UnitNetwork network(small(5), 1);
   for (std::size_t o = 0; o < reduction::kOperations; ++o) {
     for (std::size_t t = 0; t < reduction::kElementTypes; ++t) {
@@ -154,7 +155,7 @@ TEST(OffloadCollectives, EveryOperationOnEveryType) {
   }
 }
 
-TEST(OffloadCollectives, EveryRootWithoutAPowerOfTwo) {
+TEST(OffloadCollectives, ResultIsRightForEveryRootOfARankCountThatIsNoPowerOfTwo) {
   for (const std::uint32_t ranks : {6u, 7u, 11u}) {
     UnitNetwork network(small(ranks), ranks);
     for (std::uint32_t root = 0; root < ranks; ++root) {
@@ -167,7 +168,7 @@ TEST(OffloadCollectives, EveryRootWithoutAPowerOfTwo) {
   }
 }
 
-TEST(OffloadCollectives, ShapesUpToSixtyFourRanks) {
+TEST(OffloadCollectives, ResultIsRightForShapesUpToSixtyFourRanks) {
   for (const std::uint32_t ranks : {17u, 24u, 31u, 32u, 33u, 48u, 63u, 64u}) {
     UnitNetwork network(small(ranks), ranks);
     for (const CollectiveKind kind : {CollectiveKind::barrier, CollectiveKind::broadcast,
@@ -178,7 +179,7 @@ TEST(OffloadCollectives, ShapesUpToSixtyFourRanks) {
   }
 }
 
-TEST(OffloadCollectives, ThousandShufflesGiveTheSameBits) {
+TEST(OffloadCollectives, ResultHasTheSameBitsForAThousandOrdersOfArrival) {
   struct Shape {
     CollectiveKind kind;
     std::uint32_t ranks;
@@ -201,11 +202,11 @@ TEST(OffloadCollectives, ThousandShufflesGiveTheSameBits) {
   }
 }
 
-TEST(OffloadCollectives, FullBufferPushesBackAndNothingIsLost) {
+TEST(OffloadCollectives, FullBufferPushesPacketsBackAndLosesNone) {
   std::uint64_t pushed_back = 0;
   std::uint64_t stalled = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    // Two slots a unit for up to 15 peers' packets, and one place in the outbox.
+    // Each unit has two slots for the packets of up to 15 peers, and one place in its outbox.
     UnitNetwork::Settings settings = small(16, 2);
     settings.bank.units = 2;
     settings.bank.unit.outbox_packets = 1;
@@ -218,11 +219,11 @@ TEST(OffloadCollectives, FullBufferPushesBackAndNothingIsLost) {
     pushed_back += network.pushed_back();
     stalled += network.stalled();
   }
-  EXPECT_GT(pushed_back, 1000u) << "the test does not press the buffers";
-  EXPECT_GT(stalled, 1000u) << "nor the outboxes";
+  EXPECT_GT(pushed_back, 1000u) << "the test does not fill the hash buffers";
+  EXPECT_GT(stalled, 1000u) << "the test does not fill the outboxes";
 }
 
-TEST(OffloadCollectives, ThirtyTwoJobsAtOnce) {
+TEST(OffloadCollectives, ResultsOfThirtyTwoConcurrentJobsAreRight) {
   for (std::uint64_t seed = 0; seed < 3; ++seed) {
     UnitNetwork::Settings settings = small(6, 128);
     settings.bank.units = 8;
@@ -236,7 +237,7 @@ TEST(OffloadCollectives, ThirtyTwoJobsAtOnce) {
                                               .root = job % 6,
                                               .job = 200 + job % 56});
     }
-    // Each rank begins them in a different order.
+    // Each rank begins the jobs in a different order.
     for (std::uint32_t rank = 0; rank < network.ranks(); ++rank) {
       for (std::size_t i = 0; i < runs.size(); ++i) {
         runs[(i * 5 + rank * 7) % runs.size()].start(rank);
@@ -274,7 +275,7 @@ TEST(OffloadCollectives, NoRankLeavesABarrierBeforeTheLastHasEntered) {
   }
 }
 
-TEST(OffloadCollectives, DyingJobLeavesTheOthersAlone) {
+TEST(OffloadCollectives, JobThatTimesOutDoesNotAffectOtherJobs) {
   UnitNetwork::Settings settings = small(4);
   settings.bank.unit.wait_limit = Nanoseconds(1000);
   settings.credits.requests = 4;
@@ -282,11 +283,11 @@ TEST(OffloadCollectives, DyingJobLeavesTheOthersAlone) {
   JobRun victim(network, {.kind = CollectiveKind::allreduce, .elements = 200, .job = 1});
   JobRun other(network, {.kind = CollectiveKind::allreduce, .elements = 100, .job = 2});
   JobRun third(network, {.kind = CollectiveKind::reduce, .elements = 100, .root = 2, .job = 3});
-  // Rank 3 never takes part in the victim.
+  // Rank 3 never takes part in the victim's collective.
   for (std::uint32_t rank = 0; rank < 3; ++rank) victim.start(rank);
   other.start();
   third.start();
-  EXPECT_FALSE(network.run()) << "the victim waits";
+  EXPECT_FALSE(network.run()) << "the victim's collective must not end without rank 3";
   other.expect_right("beside a job that hangs");
   third.expect_right("beside a job that hangs");
   EXPECT_FALSE(network.call(0, victim.job())->done());
@@ -298,15 +299,15 @@ TEST(OffloadCollectives, DyingJobLeavesTheOthersAlone) {
     EXPECT_NE(status.message().find("job 1 node"), std::string::npos) << status.message();
   }
   for (std::uint32_t rank = 0; rank < 4; ++rank) network.bank(rank).close_job(victim.job());
-  // The units that the victim had used serve again.
+  // The units that the victim's collective used can serve another job.
   JobRun next(network, {.kind = CollectiveKind::allreduce, .elements = 100, .job = 4});
   next.start();
   EXPECT_TRUE(network.run());
   next.expect_right("after it");
 }
 
-// Every operation here commutes, so no result would show an operand on the wrong side.
-TEST(OffloadCollectives, OperandsAreInRankOrder) {
+// The operations of the other tests commute, so this test checks the order of operands.
+TEST(OffloadCollectives, OperandsAreCombinedInRankOrder) {
   for (const CollectiveKind kind :
        {CollectiveKind::reduce, CollectiveKind::reduce_flat, CollectiveKind::allreduce}) {
     for (std::uint32_t ranks = 2; ranks <= 16; ++ranks) {
@@ -356,12 +357,12 @@ TEST(OffloadCollectives, ImpossibleCallsAreRefused) {
   EXPECT_EQ(code(), Code::invalid_argument);
   call.rank = 0;
   call.port = static_cast<Port>(2047);
-  EXPECT_EQ(code(), Code::invalid_argument) << "it needs two ports";
+  EXPECT_EQ(code(), Code::invalid_argument) << "the collective needs two ports";
   const std::vector<NodeId> many(1u << 15, static_cast<NodeId>(3));
   call = CollectiveCall();
   call.nodes = many;
   call.kind = CollectiveKind::allreduce;
-  EXPECT_EQ(code(), Code::invalid_argument) << "more steps than 5 bits count";
+  EXPECT_EQ(code(), Code::invalid_argument) << "more steps than the 5 bits of a step can count";
   call.nodes = std::span(many).first(1u << 14);
   EXPECT_EQ(code(), Code::ok);
 }

@@ -35,7 +35,8 @@ TEST(PulsedCredits, ReductionIsCutIntoPulsesOfAKthOfTheCapacity) {
   }
   EXPECT_EQ(credits.next(request, {}, pulse), Answer::wait);
   EXPECT_EQ(credits.outstanding_elements(), 100u);
-  EXPECT_FALSE(credits.count(0, 24).value()) << "the count has not been reached";
+  EXPECT_FALSE(credits.count(0, 24).value())
+      << "the credit batch is not complete before its last element";
   EXPECT_EQ(credits.next(request, {}, pulse), Answer::wait);
   EXPECT_TRUE(credits.count(0, 1).value());
   ASSERT_EQ(credits.next(request, {}, pulse), Answer::pulse);
@@ -54,7 +55,8 @@ TEST(PulsedCredits, ReductionIsCutIntoPulsesOfAKthOfTheCapacity) {
 TEST(PulsedCredits, IndivisibleCapacityIsNeverExceeded) {
   PulsedCredits credits = make(10, 4);
   EXPECT_EQ(credits.pulse_elements(), 3u);
-  EXPECT_EQ(credits.credits(), 3u) << "four pulses of three would be twelve";
+  EXPECT_EQ(credits.credits(), 3u)
+      << "four credit batches of three elements would exceed the capacity";
   const auto request = credits.open(100);
   PulsedCredits::Pulse pulse;
   while (credits.next(request, {}, pulse) == Answer::pulse) {
@@ -72,7 +74,8 @@ TEST(PulsedCredits, WindowBeginsAtTheOldestPulse) {
     counters.push_back(pulse.counter);
   }
   EXPECT_TRUE(credits.count(counters[1], 2).value());
-  EXPECT_EQ(credits.next(request, {}, pulse), Answer::wait) << "pulse 4's channel is pulse 0's";
+  EXPECT_EQ(credits.next(request, {}, pulse), Answer::wait)
+      << "batch 4 must wait for batch 0, whose counter it needs";
   EXPECT_TRUE(credits.count(counters[0], 2).value());
   EXPECT_EQ(credits.next(request, {}, pulse), Answer::pulse);
   EXPECT_EQ(credits.next(request, {}, pulse), Answer::pulse);
@@ -80,7 +83,7 @@ TEST(PulsedCredits, WindowBeginsAtTheOldestPulse) {
   EXPECT_EQ(credits.next(request, {}, pulse), Answer::wait);
 }
 
-TEST(PulsedCredits, RetriesThenReportsToTheHost) {
+TEST(PulsedCredits, RequestWithoutACreditIsRetriedThenFails) {
   PulsedCredits credits = PulsedCredits::create({.capacity_elements = 4,
                                                  .pulses = 1,
                                                  .window = 1,
@@ -95,7 +98,8 @@ TEST(PulsedCredits, RetriesThenReportsToTheHost) {
   EXPECT_EQ(credits.next(second, {0}, pulse), Answer::retry);
   EXPECT_EQ(credits.retry_at(second), Instant{10});
   for (std::int64_t t = 1; t < 10; ++t) EXPECT_EQ(credits.next(second, {t}, pulse), Answer::retry);
-  EXPECT_EQ(credits.counters().retries, 1u) << "asking early is no attempt";
+  EXPECT_EQ(credits.counters().retries, 1u)
+      << "asking before the retry time must not count as an attempt";
   EXPECT_EQ(credits.next(second, {10}, pulse), Answer::retry);
   EXPECT_EQ(credits.next(second, {20}, pulse), Answer::failed);
   EXPECT_EQ(credits.status(second).code(), Code::resource_exhausted);
@@ -103,7 +107,7 @@ TEST(PulsedCredits, RetriesThenReportsToTheHost) {
   EXPECT_EQ(credits.next(second, {30}, pulse), Answer::failed);
   EXPECT_TRUE(credits.close(second));
   EXPECT_TRUE(credits.count(0, 4).value());
-  EXPECT_EQ(credits.next(first, {30}, pulse), Answer::pulse) << "the other one goes on";
+  EXPECT_EQ(credits.next(first, {30}, pulse), Answer::pulse) << "the other request must go on";
 }
 
 TEST(PulsedCredits, WaitingRequestIsServedBeforeOthersTakeMore) {
@@ -120,7 +124,7 @@ TEST(PulsedCredits, WaitingRequestIsServedBeforeOthersTakeMore) {
   EXPECT_EQ(credits.next(late, {}, pulse), Answer::pulse);
 }
 
-TEST(PulsedCredits, UnrequestedResponsesAreRefused) {
+TEST(PulsedCredits, ResponsesWithoutARequestAreRefused) {
   PulsedCredits credits = make(4, 2);
   EXPECT_EQ(credits.count(0, 1).status().code(), Code::internal);
   EXPECT_EQ(credits.count(1000, 1).status().code(), Code::internal);
@@ -150,7 +154,7 @@ TEST(PulsedCredits, BadSettingsAreRefused) {
   EXPECT_EQ(PulsedCredits::create({.requests = 0}).status().code(), Code::invalid_argument);
 }
 
-TEST(PulsedCredits, EmptyReductionIsComplete) {
+TEST(PulsedCredits, ReductionOfNoElementsIsCompleteAtOnce) {
   PulsedCredits credits = make(4, 2);
   PulsedCredits::Pulse pulse;
   const auto request = credits.open(0);
@@ -160,24 +164,28 @@ TEST(PulsedCredits, EmptyReductionIsComplete) {
 
 struct Model {
   std::uint32_t nodes = 2;
-  std::vector<std::uint32_t> jobs;  ///< elements of each job
+  std::vector<std::uint32_t> jobs;  ///< number of elements of each job
   PulsedCredits::Settings credits;
-  std::uint32_t buffer_elements = 0;  ///< of each node, for contributions before their pulse
+  /// Elements that each node can buffer before the credit batch they belong to.
+  std::uint32_t buffer_elements = 0;
 };
 
 /// The state of one node's contribution to one element, at one other node.
 enum class Fate : std::uint8_t { unsent, in_network, buffered, consumed };
 
-/// All nodes reduce all jobs, and every contribution goes to every node. A node sends its
-/// contributions to a pulse when it injects the pulse; an element returns to it when all nodes'
-/// contributions have been consumed there. The network delivers in any order; a node consumes
-/// contributions to its own pulses in flight at once, and buffers the rest while there is room.
+/// A model in which all nodes reduce all jobs and send every contribution to every node. A node
+/// sends its contributions to a credit batch when it injects the batch, and an element's credit
+/// returns when all nodes' contributions to the element have been consumed there.
+///
+/// The network delivers in any order. A node consumes contributions to its own batches in flight at
+/// once, and buffers the rest while there is room.
 struct Simulation {
-  std::vector<PulsedCredits> credits;                         ///< by node
-  std::vector<std::vector<PulsedCredits::Request>> requests;  ///< by node and job
+  std::vector<PulsedCredits> credits;                         ///< credits, indexed by node
+  std::vector<std::vector<PulsedCredits::Request>> requests;  ///< requests, indexed by node and job
   std::vector<std::map<std::uint32_t, PulsedCredits::Pulse>>
-      pulses;               ///< by node: job<<16 | element
-  std::vector<Fate> fates;  ///< by job element, from and to
+      pulses;  ///< credit batches in flight, by node and by (job << 16 | element)
+  /// State of each contribution, indexed by element of a job, source and destination.
+  std::vector<Fate> fates;
 
   friend auto operator<=>(const Simulation&, const Simulation&) = default;
 };
@@ -191,7 +199,7 @@ class Explorer {
     }
   }
 
-  /// Visits every reachable state.
+  /// Visits every state that can be reached from this one.
   void run() {
     Simulation start;
     for (std::uint32_t n = 0; n < model_.nodes; ++n) {
@@ -254,12 +262,12 @@ class Explorer {
     if (moves == 0) judge_end(simulation);
   }
 
-  /// A host asks for the next pulse.
+  /// Lets a node's host ask for the next credit batch; returns whether the state changed.
   bool inject(const Simulation& before, std::uint32_t node, std::uint32_t job) {
     PulsedCredits::Pulse pulse;
     PulsedCredits credits = before.credits[node];
     const Answer answer = credits.next(before.requests[node][job], {}, pulse);
-    // Only a retry, or giving up on one, changes the state without a pulse.
+    // Without a batch, only a retry or giving up after retries changes the state.
     if (credits == before.credits[node]) return false;
     Simulation simulation = before;
     simulation.credits[node] = std::move(credits);
@@ -268,7 +276,8 @@ class Explorer {
         const auto e = first_element_[job] + static_cast<std::uint32_t>(pulse.first_element + i);
         simulation.pulses[node][e] = pulse;
         for (std::uint32_t to = 0; to < model_.nodes; ++to) {
-          EXPECT_EQ(fate(simulation, e, node, to), Fate::unsent) << "injected twice";
+          EXPECT_EQ(fate(simulation, e, node, to), Fate::unsent)
+              << "a contribution was injected twice";
           fate(simulation, e, node, to) = to == node ? Fate::buffered : Fate::in_network;
         }
         consume_buffered(simulation, e, node);
@@ -306,7 +315,7 @@ class Explorer {
     } else if (buffered(simulation, to) < model_.buffer_elements) {
       fate(simulation, e, from, to) = Fate::buffered;
     } else {
-      return false;  // pushed back
+      return false;  // the receiving node has no room, so the contribution stays in the network
     }
     check(simulation);
     visit(std::move(simulation));
@@ -316,7 +325,8 @@ class Explorer {
   void check(Simulation& simulation) {
     for (std::uint32_t node = 0; node < model_.nodes; ++node) {
       const std::uint64_t outstanding = simulation.credits[node].outstanding_elements();
-      ASSERT_LE(outstanding, model_.credits.capacity_elements) << "overrun at node " << node;
+      ASSERT_LE(outstanding, model_.credits.capacity_elements)
+          << "more elements than the capacity are outstanding at node " << node;
       const std::uint32_t waiting = buffered(simulation, node);
       ASSERT_LE(waiting, model_.buffer_elements);
       most_outstanding_ = std::max(most_outstanding_, outstanding);
@@ -324,7 +334,8 @@ class Explorer {
     }
   }
 
-  /// No step is possible: all requests are done, or some host has an error.
+  /// Judges a state in which no step is possible: all requests must be complete, or some host must
+  /// have an error.
   void judge_end(const Simulation& simulation) {
     bool failed = false;
     bool complete = true;
@@ -334,7 +345,7 @@ class Explorer {
         complete = complete && simulation.credits[node].complete(request);
       }
     }
-    ASSERT_TRUE(failed || complete) << "stuck without an error";
+    ASSERT_TRUE(failed || complete) << "no step is possible, but no request has failed";
     if (complete) {
       for (const Fate fate : simulation.fates) ASSERT_EQ(fate, Fate::consumed);
     }
@@ -363,7 +374,7 @@ PulsedCredits::Settings settings(std::uint64_t capacity, std::uint32_t pulses,
           .attempts = 2};
 }
 
-TEST(PulsedCreditsModel, OneReductionEndsInEveryInterleaving) {
+TEST(PulsedCreditsModel, SingleReductionEndsInEveryInterleaving) {
   struct Case {
     std::uint32_t nodes, elements, capacity, pulses, buffer;
   };
@@ -377,7 +388,7 @@ TEST(PulsedCreditsModel, OneReductionEndsInEveryInterleaving) {
     EXPECT_EQ(explorer.failed_ends(), 0u);
     EXPECT_GE(explorer.complete_ends(), 1u);
     EXPECT_LE(explorer.most_buffered(), (c.nodes - 1) * c.capacity)
-        << "no peer is ahead by more than a capacity";
+        << "a peer must not be ahead by more than the capacity";
     EXPECT_GT(explorer.worlds(), 20u);
   }
 }
@@ -400,26 +411,28 @@ TEST(PulsedCreditsModel, SeveralReductionsEndIfEachHasACredit) {
   }
 }
 
-TEST(PulsedCreditsModel, ReductionsWithoutACreditEachBlockAndReportIt) {
-  // Two credits but J = 1: each node may give both to another reduction.
+TEST(PulsedCreditsModel, ReductionsWithoutACreditEachReportTheDeadlock) {
+  // Two credits are too few for two reductions if each node gives both to a different reduction.
   Explorer explorer({2, {2, 2}, settings(2, 2, 2, 1), 2});
   explorer.run();
   ASSERT_FALSE(HasFatalFailure());
   EXPECT_GT(explorer.failed_ends(), 0u);
 }
 
-TEST(PulsedCreditsModel, TooFewCountersAreReportedAndNothingHangs) {
+TEST(PulsedCreditsModel, ReductionsWithTooFewCountersReportItInsteadOfHanging) {
   for (const std::uint32_t counters : {1u, 2u}) {
-    // Two reductions and one credit: nodes that begin with different ones would wait for ever.
+    // There are two reductions and one credit, so nodes that begin with different ones would wait
+    // for each other.
     Explorer explorer({2, {1, 1}, settings(counters == 1 ? 2 : 1, 1, counters), 1});
     explorer.run();
     ASSERT_FALSE(HasFatalFailure());
     EXPECT_GT(explorer.failed_ends(), 0u);
-    EXPECT_GT(explorer.complete_ends(), 0u) << "nodes that begin with the same one succeed";
+    EXPECT_GT(explorer.complete_ends(), 0u)
+        << "nodes that begin with the same reduction must succeed";
   }
 }
 
-TEST(PulsedCredits, RandomResponsesOfLargeRequestsAreNeverLost) {
+TEST(PulsedCredits, LargeRequestsCompleteForEveryOrderOfResponses) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Random random(seed);
     const auto pulses = static_cast<std::uint32_t>(1 + random.below(16));
@@ -436,7 +449,8 @@ TEST(PulsedCredits, RandomResponsesOfLargeRequestsAreNeverLost) {
         ASSERT_TRUE(outstanding.emplace(pulse.counter, pulse.elements).second);
         ASSERT_LE(credits.outstanding_elements(), credits.settings().capacity_elements);
       }
-      ASSERT_FALSE(outstanding.empty()) << "stuck, seed " << seed;
+      ASSERT_FALSE(outstanding.empty())
+          << "the request waits although no batch is in flight, seed " << seed;
       const auto at = std::next(outstanding.begin(),
                                 static_cast<std::ptrdiff_t>(random.below(outstanding.size())));
       const std::uint64_t some = 1 + random.below(at->second);

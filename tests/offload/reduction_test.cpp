@@ -28,7 +28,7 @@ std::vector<ElementType> types() {
   return all;
 }
 
-/// Every supported pair of operation and type.
+/// Every pair of operation and type that the reducer supports.
 std::vector<Reducer> reducers() {
   std::vector<Reducer> all;
   for (std::size_t o = 0; o < kOperations; ++o) {
@@ -46,8 +46,8 @@ std::string name_of(const Reducer& reducer) {
   return std::string(to_string(reducer.operation())) + " of " + to_string(reducer.type());
 }
 
-/// The bits of a special float of a width: NaN of either sign and with payload, infinity, zero,
-/// denormals, the largest number.
+/// The bits of a special float of this width: NaN of either sign and with payload, infinity, zero,
+/// a denormal, or the largest number.
 std::uint64_t special_bits(ElementType type, std::uint64_t which) {
   const bool negative = (which & 1) != 0;
   const auto pick = [&](std::uint64_t sign, std::uint64_t infinity) {
@@ -61,7 +61,8 @@ std::uint64_t special_bits(ElementType type, std::uint64_t which) {
   return pick(std::uint64_t{1} << 63, std::uint64_t{0x7ff0} << 48);
 }
 
-/// Elements of similar size, every eighth of a float type a special one.
+/// A vector of elements of similar size, of which every eighth is a special value if the type is a
+/// float.
 Bytes elements(ElementType type, std::size_t count, std::uint64_t seed) {
   const std::size_t bytes = element_bytes(type);
   Bytes made(count * bytes);
@@ -83,7 +84,7 @@ Bytes elements(ElementType type, std::size_t count, std::uint64_t seed) {
   return made;
 }
 
-/// A copy at an address `offset` bytes off, with guards behind it.
+/// A copy of a vector at an address that is `offset` bytes off, with guard bytes behind it.
 class Placed {
  public:
   Placed(const Bytes& content, std::size_t offset)
@@ -154,7 +155,7 @@ TEST(Reducer, CombineEqualsTheChainInTheSameOrder) {
     for (const std::string_view implementation : Reducer::implementations()) {
       const Reducer tested = reducer.with_implementation(implementation).value();
       for (const std::size_t operand_count : {2u, 3u, 5u, 9u, 17u}) {
-        // The last case: more operands than one fold takes, and more than a block of them.
+        // The last case has more operands than one fold takes and more elements than a block.
         const std::size_t long_count = 33'000 / element_bytes(reducer.type()) + 7;
         for (const std::size_t count :
              {std::size_t{1}, std::size_t{15}, std::size_t{257}, std::size_t{1031}, long_count}) {
@@ -173,7 +174,7 @@ TEST(Reducer, CombineEqualsTheChainInTheSameOrder) {
           ASSERT_EQ(dst.content(), expected) << name_of(reducer) << " by " << implementation << ", "
                                              << operand_count << " operands of " << count;
           ASSERT_TRUE(dst.guards_hold());
-          // Into one of the operands.
+          // The result may also be written over one of the operands.
           const std::size_t own = operand_count / 2 + 1 < operand_count ? operand_count / 2 + 1 : 0;
           tested.combine(operands[own].data(), pointers, count);
           ASSERT_EQ(operands[own].content(), expected) << name_of(reducer) << " in place";
@@ -257,7 +258,7 @@ TEST(Reducer, IntegersCompareWithTheirSign) {
   expect_accumulated<std::int16_t>(Operation::bit_or, ElementType::int16, -8, 3, -5);
 }
 
-/// A float type's special values as bits.
+/// The special values of a float type, as bits.
 struct Specials {
   ElementType type;
   std::uint64_t nan, other_nan, infinity, sign, one;
@@ -283,7 +284,7 @@ void expect_bits(const Specials& of, Operation operation, std::uint64_t a, std::
   }
 }
 
-TEST(Reducer, NansWinAndHaveOneForm) {
+TEST(Reducer, ResultWithANanOperandIsTheCanonicalNan) {
   for (const Specials& of : kSpecials) {
     const std::uint64_t minus_infinity = of.infinity | of.sign;
     for (const Operation operation :
@@ -325,8 +326,8 @@ TEST(Reducer, ZerosInfinitiesAndDenormalsAreExact) {
 }
 
 TEST(Reducer, SixteenBitSumsRoundAfterEachStep) {
-  // 1 + 2^-11 lies between two halves and rounds to the even one, twice; one float32 sum rounded at
-  // the end would give 1 + 2^-10.
+  // 1 + 2^-11 lies between two halves and rounds to the even one at each of two steps. One float32
+  // sum rounded at the end would give 1 + 2^-10.
   const Reducer sum = Reducer::create(Operation::sum, ElementType::float16).value();
   const Bytes one = bytes_of<std::uint16_t>({0x3c00});
   const Bytes half_ulp = bytes_of<std::uint16_t>({float_to_half(0x1p-11f)});
@@ -338,7 +339,7 @@ TEST(Reducer, SixteenBitSumsRoundAfterEachStep) {
   }
 }
 
-/// Folds operands by each implementation, and expects the bits of the reference.
+/// Folds operands by each implementation and expects the bits of the reference.
 void expect_bfloat_sum(const std::vector<Bytes>& operands, const std::string& what) {
   const Reducer sum = Reducer::create(Operation::sum, ElementType::bfloat16).value();
   std::vector<const std::byte*> pointers;
@@ -357,27 +358,28 @@ void expect_bfloat_sum(const std::vector<Bytes>& operands, const std::string& wh
   }
 }
 
-// Neighbours are of similar size here, so that whole registers hold no infinity, NaN or huge
-// number: these are summed in another way.
+// Neighbouring elements are of similar size, so that whole registers hold no infinity, NaN or huge
+// number. Such registers are summed by another code path.
 TEST(Reducer, BfloatSumsEqualTheReferenceForEveryValue) {
   Bytes every(2 * 0x10000);
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     std::memcpy(every.data() + 2 * bits, &bits, 2);
   }
-  // Each exponent, with the least, a middle and the largest fraction.
+  // The operands cover each exponent with the least, a middle and the largest fraction.
   for (std::uint32_t exponent = 0; exponent < 0x100; ++exponent) {
     for (const std::uint32_t fraction : {0x00u, 0x01u, 0x55u, 0x7fu}) {
       const std::uint32_t other = (exponent & 1) << 15 | exponent << 7 | fraction;
       Bytes same(every.size());
       for (std::size_t at = 0; at < same.size(); at += 2) std::memcpy(same.data() + at, &other, 2);
-      expect_bfloat_sum({every, same}, "all values and " + std::to_string(other));
+      expect_bfloat_sum({every, same}, "every value with " + std::to_string(other));
       if (HasFatalFailure()) return;
     }
   }
 }
 
 TEST(Reducer, BfloatSumsOfManyEqualTheReferenceAtEverySize) {
-  // Numbers of exponents from `lowest` on, zeros of either sign, and equal numbers that cancel.
+  // The operands have exponents from `lowest` on, and include zeros of either sign and equal
+  // numbers that cancel.
   const auto numbers = [](std::uint32_t lowest, std::uint32_t exponents, std::uint64_t seed) {
     Bytes made(2 * 2048);
     for (std::size_t i = 0; i < 2048; ++i) {
@@ -408,7 +410,8 @@ TEST(Reducer, BfloatSumsOfManyEqualTheReferenceAtEverySize) {
 }
 
 TEST(Reducer, MultiplyAndAddAreNotFused) {
-  // (1 + 2^-12)^2 is 1 + 2^-11 + 2^-24: the product rounds the last term away before the sum.
+  // (1 + 2^-12)^2 is 1 + 2^-11 + 2^-24. Without fusing, the product rounds the last term away
+  // before the sum.
   const Reducer sum = Reducer::create(Operation::premultiplied_sum, ElementType::float32).value();
   const float value = 1.0f + 0x1p-12f;
   const Bytes a = bytes_of({-(1.0f + 0x1p-11f)});
@@ -472,7 +475,7 @@ TEST(Reducer, FinishChangesAveragesAndPreparePremultiplied) {
 }
 
 TEST(Reducer, ReduceIsPrepareCombineFinish) {
-  constexpr std::size_t kCount = 5003;  // more than a block, and an odd end
+  constexpr std::size_t kCount = 5003;  // number of elements: more than a block, with an odd rest
   for (const Reducer& reducer : reducers()) {
     const std::size_t bytes = element_bytes(reducer.type());
     const Bytes factors = elements(reducer.type(), 3, 11);
@@ -499,7 +502,7 @@ TEST(Reducer, ReduceIsPrepareCombineFinish) {
   }
 }
 
-/// The value of a half's bits, by the definition of the format.
+/// The value of a half, computed from its bits by the definition of the format.
 double half_value(std::uint16_t bits) {
   const int exponent = bits >> 10 & 0x1f;
   const double fraction = (bits & 0x3ff) / 1024.0;
@@ -508,7 +511,7 @@ double half_value(std::uint16_t bits) {
   return (bits & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
-TEST(HalfFloat, EveryHalfWidensToItsValueAndBack) {
+TEST(HalfFloat, EveryHalfConvertsToItsValueAndBack) {
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     const auto half = static_cast<std::uint16_t>(bits);
     const float wide = half_to_float(half);
@@ -527,14 +530,14 @@ TEST(HalfFloat, EveryHalfWidensToItsValueAndBack) {
   }
 }
 
-/// Between two neighbours of a 16-bit type the middle rounds to the even one, every other value to
-/// the nearer.
+/// Checks rounding between two neighbours of a 16-bit type: the middle rounds to the even
+/// neighbour, every other value to the nearer one.
 template <typename Narrow, typename Widen>
 void expect_nearest_even(std::uint16_t infinity, const Narrow& narrow, const Widen& widen) {
   for (std::uint16_t below = 0; below < infinity; ++below) {
     const auto above = static_cast<std::uint16_t>(below + 1);
     const float low = widen(below);
-    // Infinity takes the place of the next number.
+    // The largest number's upper neighbour is infinity, which stands for the next number.
     const float high = above == infinity
                            ? low + (low - widen(static_cast<std::uint16_t>(below - 1)))
                            : widen(above);

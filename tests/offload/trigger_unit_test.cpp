@@ -1,4 +1,4 @@
-// Each flag of a descriptor, packet by packet.
+// Tests each flag of a descriptor, packet by packet.
 #include "trigger/trigger_unit.hpp"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ std::vector<std::byte> floats(std::initializer_list<float> values) {
   return bytes;
 }
 
-/// A node into which the test puts packets.
+/// A node to which the test delivers packets.
 class TriggerUnitTest : public testing::Test {
  protected:
   SequenceBuilder builder() const { return {kJob, kPort, kSelf}; }
@@ -69,10 +69,10 @@ class TriggerUnitTest : public testing::Test {
     }
     return packets;
   }
-  /// The status of the next completion, or a failure if there is none.
+  /// The status of the next completion, or an error if there is none.
   Status completed() {
     bank_.poll(now_);
-    if (bank_.completions().empty()) return Status(Code::internal, "nothing has completed");
+    if (bank_.completions().empty()) return Status(Code::internal, "no sequence has completed");
     const Completion completion = bank_.completions().front();
     bank_.completions().pop();
     EXPECT_EQ(completion.job, kJob);
@@ -88,7 +88,7 @@ class TriggerUnitTest : public testing::Test {
   UnitBank bank_{settings()};
 };
 
-TEST_F(TriggerUnitTest, FiresWhenAllNamedPacketsAreThereInAnyOrder) {
+TEST_F(TriggerUnitTest, DescriptorFiresWhenAllNamedPacketsHaveArrivedInAnyOrder) {
   std::vector<int> order = {0, 1, 2};
   do {
     auto sequence = builder();
@@ -96,7 +96,7 @@ TEST_F(TriggerUnitTest, FiresWhenAllNamedPacketsAreThereInAnyOrder) {
     std::vector<std::byte> result(4);
     const Address from = bank_.add_memory(kJob, own).value();
     const Address into = bank_.add_memory(kJob, result).value();
-    // (1e8 + -1e8) + 1: any other order gives 0.
+    // The sum is (1e8 + -1e8) + 1; any other order of the operands gives 0.
     sequence.reduce(Operation::sum, ElementType::float32, from, into, 4, kNoLocalOperand);
     sequence.name(kRight, 7).name(kLeft, 3).name(kRight, 2);
     sequence.end();
@@ -119,7 +119,7 @@ TEST_F(TriggerUnitTest, FiresWhenAllNamedPacketsAreThereInAnyOrder) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST_F(TriggerUnitTest, OwnDataHaveThePositionOfTheDescriptor) {
+TEST_F(TriggerUnitTest, OwnDataIsFoldedAtThePositionOfTheDescriptor) {
   for (std::uint8_t position = 0; position <= 2; ++position) {
     std::vector<std::byte> own = floats({1.0f});
     std::vector<std::byte> result(4);
@@ -145,7 +145,7 @@ TEST_F(TriggerUnitTest, SequenceRunsStepByStep) {
   sequence.end();
   ASSERT_TRUE(post(sequence).ok());
   deliver(kLeft, 0);
-  EXPECT_TRUE(sent().empty()) << "step 0's packet is for later";
+  EXPECT_TRUE(sent().empty()) << "the packet for step 0 must not fire step 1";
   deliver(kLeft, 1);
   const auto packets = sent();
   ASSERT_EQ(packets.size(), 1u);
@@ -166,7 +166,7 @@ TEST_F(TriggerUnitTest, SwapLocalDataForwardsTheReceivedData) {
   deliver(kLeft, 0, floats({1}));
   const auto packets = sent();
   ASSERT_EQ(packets.size(), 1u);
-  EXPECT_EQ(packets[0].second, floats({2, 3})) << "the last one named";
+  EXPECT_EQ(packets[0].second, floats({2, 3})) << "the data of the packet named last is forwarded";
 }
 
 TEST_F(TriggerUnitTest, DescriptorWithoutASwapSendsItsOwnData) {
@@ -182,7 +182,7 @@ TEST_F(TriggerUnitTest, DescriptorWithoutASwapSendsItsOwnData) {
   EXPECT_EQ(packets[0].second, std::vector{std::byte{9}});
 }
 
-TEST_F(TriggerUnitTest, SwapRemoteDataReplacesTheDataOfTheNamingDescriptor) {
+TEST_F(TriggerUnitTest, SwapRemoteDataReplacesTheDataOfTheDescriptor) {
   auto sequence = builder();
   sequence.signal(kRight, 2);
   sequence.name(kLeft, 0);
@@ -193,7 +193,7 @@ TEST_F(TriggerUnitTest, SwapRemoteDataReplacesTheDataOfTheNamingDescriptor) {
   const auto packets = sent();
   ASSERT_EQ(packets.size(), 1u);
   EXPECT_EQ(packets[0].second, floats({7}));
-  // A descriptor can set the flag for its own packet.
+  // A descriptor can also set the flag for the packet that it sends.
   auto next = builder();
   Descriptor& d = next.signal(kRight, 2);
   d.swap_remote_data = true;
@@ -241,7 +241,7 @@ TEST_F(TriggerUnitTest, RdmaPacketIsInMemoryBeforeItsTriggerFires) {
   std::vector<std::byte> memory(64);
   const Address place = bank_.add_memory(kJob, memory).value();
   auto sequence = builder();
-  sequence.send(kRight, 1, place + 8, 4);  // forwards what has been written
+  sequence.send(kRight, 1, place + 8, 4);  // forwards the data that the packet has written
   sequence.name(kLeft, 0);
   ASSERT_TRUE(post(sequence).ok());
   PacketHeader header = header_of(kLeft, 0, 4);
@@ -270,12 +270,13 @@ TEST_F(TriggerUnitTest, AddressOfAnotherJobIsRefused) {
   header = header_of(kLeft, 0, 0);
   header.destination = kRight;
   EXPECT_EQ(bank_.deliver(header, {}), Delivered::refused) << "misrouted";
-  EXPECT_EQ(bank_.deliver(header_of(kLeft, 0, 4), {}), Delivered::refused) << "it lies on its size";
+  EXPECT_EQ(bank_.deliver(header_of(kLeft, 0, 4), {}), Delivered::refused)
+      << "the header states another size than the payload has";
   const std::vector<std::byte> large(257);
   EXPECT_EQ(bank_.deliver(header_of(kLeft, 0, 257), large), Delivered::refused);
 }
 
-TEST_F(TriggerUnitTest, CollectiveEndInAPacketEndsItHereAndSendsNothing) {
+TEST_F(TriggerUnitTest, CollectiveEndInAPacketEndsTheSequenceAndSendsNothing) {
   for (const bool end : {false, true}) {
     auto sequence = builder();
     sequence.signal(kRight, 2);
@@ -289,7 +290,7 @@ TEST_F(TriggerUnitTest, CollectiveEndInAPacketEndsItHereAndSendsNothing) {
   }
 }
 
-TEST_F(TriggerUnitTest, CollectiveEndInADescriptorReachesItsDestination) {
+TEST_F(TriggerUnitTest, CollectiveEndInADescriptorEndsTheSequenceAtItsDestination) {
   auto sequence = builder();
   sequence.signal(kRight, 2).collective_end = true;
   sequence.signal(kSelf, 0).collective_end = true;
@@ -297,10 +298,10 @@ TEST_F(TriggerUnitTest, CollectiveEndInADescriptorReachesItsDestination) {
   const auto packets = sent();
   ASSERT_EQ(packets.size(), 1u);
   EXPECT_TRUE(packets[0].first.collective_end);
-  EXPECT_TRUE(completed().ok()) << "and here, where the destination is this node";
+  EXPECT_TRUE(completed().ok()) << "a descriptor to this node must end its own sequence";
 }
 
-TEST_F(TriggerUnitTest, PacketWithoutCpFiresNothing) {
+TEST_F(TriggerUnitTest, PacketWithoutTriggerFlagFiresNothing) {
   auto sequence = builder();
   sequence.signal(kRight, 2).trigger = false;
   ASSERT_TRUE(post(sequence).ok());
@@ -313,11 +314,11 @@ TEST_F(TriggerUnitTest, PacketWithoutCpFiresNothing) {
   header.trigger = false;
   EXPECT_EQ(bank_.deliver(header, floats({3})), Delivered::accepted);
   EXPECT_TRUE(nothing_completed());
-  ASSERT_FALSE(bank_.messages().empty()) << "it is a message for the host";
+  ASSERT_FALSE(bank_.messages().empty()) << "the packet must become a message for the host";
   EXPECT_EQ(bank_.messages().front().payload, floats({3}));
 }
 
-TEST_F(TriggerUnitTest, DescriptorWithoutCIsSentAtOnce) {
+TEST_F(TriggerUnitTest, DescriptorOutsideACollectiveIsSentAtOnce) {
   Descriptor d;
   d.job = kJob;
   d.collective = false;
@@ -368,7 +369,7 @@ TEST_F(TriggerUnitTest, PartialResultsFreeTheBufferInOrder) {
     return sum;
   };
   for (std::uint32_t step = 7; step > 0; --step) deliver(kLeft, step, floats({1}));
-  EXPECT_EQ(occupied(), 7u) << "step 0 is missing";
+  EXPECT_EQ(occupied(), 7u) << "no packet may be folded before that of step 0";
   deliver(kLeft, 0, floats({1}));
   EXPECT_EQ(occupied(), 0u);
   EXPECT_TRUE(completed().ok());
@@ -419,10 +420,10 @@ TEST_F(TriggerUnitTest, ImpossibleDescriptorsFailTheSequenceWithAReason) {
   EXPECT_EQ(memory.code(), Code::invalid_argument);
   bank_.close_job(kJob);
   const Status nowhere = failure_of([&](SequenceBuilder& s) { s.receive(kLeft, 0, from, 4); });
-  EXPECT_EQ(nowhere.code(), Code::invalid_argument) << "the region went with the job";
+  EXPECT_EQ(nowhere.code(), Code::invalid_argument) << "closing the job must remove its region";
 }
 
-TEST_F(TriggerUnitTest, MissingPacketIsNamed) {
+TEST_F(TriggerUnitTest, TimeoutOfASequenceNamesTheMissingPacket) {
   UnitBank::Settings limited = settings();
   limited.unit.wait_limit = Nanoseconds(100);
   UnitBank bank(limited);
@@ -442,7 +443,7 @@ TEST_F(TriggerUnitTest, MissingPacketIsNamed) {
 }
 
 TEST_F(TriggerUnitTest, ExcessSequencesArePostedAgainLater) {
-  // One port is bound to one unit, which has four places.
+  // The port is bound to one unit, which has places for four sequences.
   for (int i = 0; i < 5; ++i) {
     auto sequence = builder();
     sequence.wait(kLeft, static_cast<std::uint32_t>(i));
@@ -458,7 +459,7 @@ TEST_F(TriggerUnitTest, ExcessSequencesArePostedAgainLater) {
   EXPECT_TRUE(post(sequence).ok());
 }
 
-TEST_F(TriggerUnitTest, PortsAreSpreadOverUnitsThatGetTheirPackets) {
+TEST_F(TriggerUnitTest, PortsAreSpreadOverUnitsAndGetTheirPackets) {
   for (std::uint32_t port = 0; port < 16; ++port) {
     SequenceBuilder sequence(kJob, static_cast<Port>(port), kSelf);
     sequence.wait(kLeft, 0);
@@ -470,7 +471,8 @@ TEST_F(TriggerUnitTest, PortsAreSpreadOverUnitsThatGetTheirPackets) {
     header.destination_port = static_cast<Port>(port);
     EXPECT_EQ(bank_.deliver(header, {}), Delivered::accepted);
     if (port % 2 == 1) {
-      ASSERT_TRUE(bank_.post(sequence.finish(), now_).ok()) << "after its packet";
+      ASSERT_TRUE(bank_.post(sequence.finish(), now_).ok())
+          << "a sequence posted after its packet must be accepted";
     }
   }
   for (std::uint32_t u = 0; u < bank_.units(); ++u) {

@@ -1,4 +1,4 @@
-// A network of trigger units in memory: packets arrive in an order drawn from a seed, and a packet
+// A network of trigger units in memory. Packets arrive in an order drawn from a seed, and a packet
 // that a node pushes back stays in the network and is tried again.
 #pragma once
 
@@ -29,7 +29,7 @@ class UnitNetwork {
   UnitNetwork(const Settings& settings, std::uint64_t seed) : random_(seed) {
     for (std::uint32_t rank = 0; rank < settings.ranks; ++rank) {
       UnitBank::Settings bank = settings.bank;
-      // Node numbers differ from ranks, so that code that confuses them fails.
+      // Node numbers differ from ranks, so that code which confuses the two fails.
       nodes_.push_back(static_cast<NodeId>(1000 + 7 * rank));
       bank.node = nodes_.back();
       auto credits = PulsedCredits::create(settings.credits);
@@ -46,7 +46,7 @@ class UnitNetwork {
   void set_now(Instant now) { now_ = now; }
   void reseed(std::uint64_t seed) { random_ = Random(seed); }
 
-  /// Begins a rank's part of a call. The caller has registered the memory of its address fields.
+  /// Begins a rank's part of a call. The caller has registered the memory at the call's addresses.
   void start(std::uint32_t rank, const CollectiveCall& call, std::uint32_t segment_elements) {
     Host& host = *hosts_[rank];
     auto made = PulsedCollective::create(host.bank, host.credits, call, segment_elements);
@@ -59,12 +59,13 @@ class UnitNetwork {
     }
     return nullptr;
   }
-  /// Forgets the calls; expects that none left a packet anywhere.
+  /// Closes all calls, and expects that none of them left a packet in a buffer or in the network.
   void finish() {
     for (const auto& host : hosts_) {
       for (const auto& call : host->calls) {
         EXPECT_TRUE(call->close());
-        EXPECT_EQ(host->bank.close_job(call->job()), 0u) << "a packet that no descriptor named";
+        EXPECT_EQ(host->bank.close_job(call->job()), 0u)
+            << "the job left packets that no descriptor named";
       }
       host->calls.clear();
       EXPECT_EQ(host->bank.directory().jobs(), 0u);
@@ -72,11 +73,12 @@ class UnitNetwork {
     EXPECT_TRUE(packets_.empty());
   }
 
-  /// Takes random steps until every call has ended; false if no step is possible.
+  /// Takes random steps until every call has ended; false if no step is possible any more.
   bool run() {
     std::uint32_t idle_rounds = 0;
     while (!all_done()) {
-      // Usually a part of the possible steps; all of them once nothing has moved for a while.
+      // A round tries a part of the possible steps, but all of them once nothing has moved for a
+      // while.
       const bool thorough = idle_rounds >= 4;
       const bool moved = round(thorough);
       if (!moved && thorough) return false;
@@ -86,7 +88,7 @@ class UnitNetwork {
     }
     return true;
   }
-  /// One round; true if anything has happened.
+  /// Takes one round of steps; returns whether anything has changed.
   bool round(bool thorough) {
     bool moved = false;
     for (std::uint32_t i = 0; i < ranks(); ++i) {
@@ -111,7 +113,7 @@ class UnitNetwork {
     }
     return count;
   }
-  /// Expects that no buffer holds more than its slots.
+  /// Expects that no buffer ever held more than its slots.
   void expect_no_overrun() const {
     for (const auto& host : hosts_) {
       for (std::uint32_t u = 0; u < host->bank.units(); ++u) {
@@ -159,7 +161,8 @@ class UnitNetwork {
     for (const auto& call : host.calls) moved = call->poll(now_) || moved;
     return moved;
   }
-  /// The network takes packets and copies their payload, as if it were on the wire.
+  /// Moves packets from a bank's outboxes into the network, which copies their payload as a wire
+  /// would.
   bool collect(UnitBank& bank, bool all) {
     bool moved = false;
     for (std::uint64_t some = all ? ~std::uint64_t{0} : 1 + random_.below(8); some != 0; --some) {
@@ -172,7 +175,7 @@ class UnitNetwork {
     }
     return moved;
   }
-  /// Tries packets in random order; accepted ones leave the network.
+  /// Offers packets in random order to their nodes; accepted packets leave the network.
   bool deliver_some(bool all) {
     bool moved = false;
     for (std::size_t i = packets_.size(); i > 1; --i) {
@@ -193,7 +196,7 @@ class UnitNetwork {
   bool deliver(const Packet& packet) {
     for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
       if (nodes_[rank] != packet.header.destination) continue;
-      // Through its words, as a wire would carry it.
+      // The header passes through its encoded words, as on a wire.
       std::array<std::uint64_t, kMaxPacketHeaderWords> words{};
       const std::size_t count = encode(packet.header, words);
       const auto header = decode_packet_header(std::span(words).first(count));

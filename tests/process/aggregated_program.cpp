@@ -80,7 +80,7 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-/// The calls of one rank of the job.
+/// The calls that one rank of the job makes.
 class Job {
  public:
   Job(const Plan& plan, CommunicatorImpl& state, Aggregation& aggregation)
@@ -114,8 +114,8 @@ class Job {
     seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (Status status = (*outcome)->status; !status) return status;
     if (gather && !gather->status.ok()) return gather->status;
-    // All ranks have their results before one is verified, because verification takes processor
-    // time.
+    // All ranks must have their results before any rank verifies its own, because verification
+    // takes processor time.
     if (Status status = barrier(); !status) return status;
     return check(number);
   }
@@ -130,7 +130,8 @@ class Job {
 
   bool scatters() const { return plan_.operation == "reduce_scatter" || plan_.operation == "pair"; }
 
-  /// Sends the first block of every rank's vector to all ranks; null without `pair`.
+  /// The request that sends the first block of every rank's vector to all ranks; null without
+  /// `pair`.
   std::shared_ptr<engine::Completion> start_gather() {
     if (gathered_.empty()) return nullptr;
     auto operation = engine::MulticastOperation::allgather(
@@ -157,14 +158,14 @@ class Job {
       const auto from = static_cast<std::uint32_t>(i / output_.size());
       if (gathered_[i] == value(number, i % output_.size(), from)) continue;
       return Status(Code::internal,
-                    fmt::format("call {}: element {} of the gathered is wrong", number, i));
+                    fmt::format("call {}: element {} of the gathered vector is wrong", number, i));
     }
     for (std::size_t i = 0; i < output_.size(); ++i) {
       float sum = 0;
       for (std::uint32_t r = 0; r < state_.size(); ++r) sum += value(number, first + i, r);
       if (output_[i] == sum) continue;
-      return Status(Code::internal,
-                    fmt::format("call {}: element {} is {}, not {}", number, i, output_[i], sum));
+      return Status(Code::internal, fmt::format("call {}: element {} is {} instead of {}", number,
+                                                i, output_[i], sum));
     }
     return {};
   }

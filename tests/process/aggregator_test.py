@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`tutti aggregator` from the outside: real processes on loopback that join it, lose it, or die."""
+"""Tests `tutti aggregator` from outside, with real processes on loopback that join it, lose it, or die."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ MANY_CALLS = "1000000"
 
 
 class Aggregator:
-    """A `tutti aggregator` process and its output."""
+    """One `tutti aggregator` process and its output."""
 
     def __init__(self, key_file, *options):
         self.process = subprocess.Popen(

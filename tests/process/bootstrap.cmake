@@ -1,4 +1,4 @@
-# The bootstraps and the launcher with real processes: include() from tests/process/CMakeLists.txt.
+# Tests of the bootstraps and the launcher with real processes. tests/process/CMakeLists.txt includes this file.
 add_executable(bootstrap_probe bootstrap_probe.cpp)
 target_link_libraries(bootstrap_probe PRIVATE tutti_all)
 

@@ -1,4 +1,5 @@
-// Joins the job that the environment describes, exchanges a few times, and prints the outcome.
+// A program that joins the job described by the environment, exchanges data a few times over the
+// bootstrap, and prints the outcome.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -10,7 +11,7 @@ namespace {
 
 using tutti::runtime::Bytes;
 
-/// Rank r contributes r + round bytes of value r.
+/// The contribution of a rank to a round: rank + round bytes, all with the value of the rank.
 bool exchange_is_right(tutti::runtime::Bootstrap& bootstrap, std::uint32_t round) {
   const std::uint32_t rank = tutti::index(bootstrap.rank());
   const Bytes mine(rank + round, static_cast<std::byte>(rank));

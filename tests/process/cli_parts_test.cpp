@@ -1,4 +1,4 @@
-// The parts that compute the program's reports: findings, plans, choices, sizes, checks.
+// Tests the code that computes the reports of `tutti`: findings, plans, choices, sizes and checks.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -22,7 +22,7 @@
 namespace tutti::app::test {
 namespace {
 
-TEST(Size, IsParsed) {
+TEST(Size, TextIsParsedToBytes) {
   EXPECT_EQ(*parse_size("0"), 0u);
   EXPECT_EQ(*parse_size("65536"), 65536u);
   EXPECT_EQ(*parse_size("64k"), 65536u);
@@ -34,18 +34,18 @@ TEST(Size, IsParsed) {
   }
 }
 
-TEST(Size, IsPrintedAsItIsParsed) {
+TEST(Size, PrintedTextParsesToTheSameBytes) {
   for (const std::uint64_t bytes : {0ull, 1ull, 1000ull, 1024ull, 65536ull, 3ull << 30}) {
     EXPECT_EQ(*parse_size(size_text(bytes)), bytes);
   }
   EXPECT_EQ(size_text(65536), "64K");
 }
 
-TEST(Pattern, PatternDependsOnRankPlaceAndRepetition) {
+TEST(Pattern, BytesDependOnRankOffsetAndRepetition) {
   std::vector<std::byte> data(1003);
   bench::fill_pattern(data.data(), data.size(), 3, 7);
   EXPECT_EQ(bench::count_wrong(data.data(), data.size(), 3, 7), 0);
-  // A byte of another pattern matches by chance once in 256.
+  // A byte of another pattern matches by chance once in 256 bytes.
   EXPECT_GT(bench::count_wrong(data.data(), data.size(), 2, 7), 900);
   EXPECT_GT(bench::count_wrong(data.data(), data.size(), 3, 8), 900);
   EXPECT_GT(bench::count_wrong(data.data() + 8, data.size() - 8, 3, 7), 900);
@@ -54,7 +54,7 @@ TEST(Pattern, PatternDependsOnRankPlaceAndRepetition) {
   EXPECT_EQ(bench::count_wrong(data.data(), data.size(), 3, 7), 2);
 }
 
-TEST(Percentile, IsTheNearestRank) {
+TEST(Percentile, ValueIsThatOfTheNearestRank) {
   Measured measured;
   for (int i = 1; i <= 10; ++i) measured.times_ns.push_back(i * 100);
   EXPECT_EQ(measured.percentile_ns(0), 100);
@@ -65,7 +65,7 @@ TEST(Percentile, IsTheNearestRank) {
   EXPECT_EQ(measured.mean_ns(), 550);
 }
 
-TEST(InterfaceBytes, AreRead) {
+TEST(InterfaceBytes, CountersOfAnInterfaceAreRead) {
   EXPECT_TRUE(interface_bytes("lo").ok());
   const auto absent = interface_bytes("nosuch0");
   EXPECT_NE(absent.status().message().find("nosuch0"), std::string::npos);
@@ -87,16 +87,16 @@ HostFacts healthy() {
   return facts;
 }
 
-/// The only finding of these facts.
+/// The only finding about these facts; the test fails if there are more or none.
 Finding only_finding(const HostFacts& facts) {
   const auto findings = find_faults(facts);
   EXPECT_EQ(findings.size(), 1u);
   return findings.empty() ? Finding{} : findings.front();
 }
 
-TEST(Findings, NoneOnAHealthyHost) { EXPECT_TRUE(find_faults(healthy()).empty()); }
+TEST(Findings, HealthyHostHasNone) { EXPECT_TRUE(find_faults(healthy()).empty()); }
 
-TEST(Findings, SmallReceiveBuffer) {
+TEST(Findings, SmallReceiveBufferIsReportedWithItsFix) {
   HostFacts facts = healthy();
   facts.limits.rmem_max_bytes = 212992;
   facts.limits.granted_receive_buffer_bytes = 425984;
@@ -106,13 +106,13 @@ TEST(Findings, SmallReceiveBuffer) {
   EXPECT_NE(finding.text.find("212992"), std::string::npos);
 }
 
-TEST(Findings, LittleUdpMemory) {
+TEST(Findings, LittleUdpMemoryIsReportedWithItsFix) {
   HostFacts facts = healthy();
   facts.limits.udp_mem_pages = {100, 200, 300};
   EXPECT_EQ(only_finding(facts).command, "sysctl -w net.ipv4.udp_mem='32768 49152 65536'");
 }
 
-TEST(Findings, NoInterfaceForSeveralHosts) {
+TEST(Findings, MissingInterfaceForSeveralHostsIsReported) {
   HostFacts facts = healthy();
   facts.chosen.reset();
   facts.chosen_error = "no multicast interface";
@@ -121,7 +121,7 @@ TEST(Findings, NoInterfaceForSeveralHosts) {
   EXPECT_NE(finding.text.find("no multicast interface"), std::string::npos);
 }
 
-TEST(Findings, MulticastRoutedElsewhere) {
+TEST(Findings, MulticastRouteToAnotherInterfaceIsReported) {
   HostFacts facts = healthy();
   facts.multicast_route = "eth1";
   EXPECT_NE(only_finding(facts).command.find("ip route add 239.192.0.0/14 dev eth0"),
@@ -130,13 +130,13 @@ TEST(Findings, MulticastRoutedElsewhere) {
   EXPECT_EQ(only_finding(facts).command, "ip route add 239.192.0.0/14 dev eth0");
 }
 
-TEST(Findings, BridgeThatSnoopsWithoutQuerier) {
+TEST(Findings, SnoopingBridgeWithoutQuerierIsReported) {
   HostFacts facts = healthy();
   facts.bridges = {{"br0", true, true}, {"br1", false, false}, {"br2", true, false}};
   EXPECT_EQ(only_finding(facts).command, "ip link set dev br2 type bridge mcast_querier 1");
 }
 
-TEST(Findings, StrictFilterOnlyWithSeveralNetworks) {
+TEST(Findings, StrictFilterIsReportedOnlyWithSeveralNetworks) {
   HostFacts facts = healthy();
   facts.strict_filters = {"eth0"};
   EXPECT_TRUE(find_faults(facts).empty());
@@ -144,7 +144,7 @@ TEST(Findings, StrictFilterOnlyWithSeveralNetworks) {
   EXPECT_NE(only_finding(facts).command.find("net.ipv4.conf.eth0.rp_filter=2"), std::string::npos);
 }
 
-TEST(Findings, FirewallAndLabWorstFirst) {
+TEST(Findings, FirewallIsListedBeforeAMissingLab) {
   HostFacts facts = healthy();
   facts.lab.temporary = failure(Code::unsupported, "no user namespaces");
   facts.input_policy = InputPolicy::drop;
@@ -174,12 +174,12 @@ TEST(Plan, MulticastSendsEachBlockOnce) {
   EXPECT_EQ(plan->data.max_sent, block);
   EXPECT_EQ(plan->data.max_received, 7 * block);
   EXPECT_EQ(plan->data.total, 64 * block);
-  EXPECT_EQ(plan->messages, 8u + 7u);  // handshakes and activations
+  EXPECT_EQ(plan->messages, 8u + 7u);  // messages of the handshakes and activations
   EXPECT_EQ(plan->credits, 0u);
   EXPECT_EQ(plan->barrier_messages, 24u);
 }
 
-TEST(Plan, RanksThatAreNoPowerOfTwoFold) {
+TEST(Plan, BarrierOfSixRanksHasMessagesOfTheTwoExtraRanks) {
   const auto plan = plan_multicast(plan_input(Operation::broadcast, 6, 1));
   EXPECT_EQ(plan->barrier_messages, 4u * 2 + 2 * 2);
 }
@@ -187,7 +187,7 @@ TEST(Plan, RanksThatAreNoPowerOfTwoFold) {
 TEST(Plan, LongMessagesNeedCredits) {
   const auto plan = plan_multicast(plan_input(Operation::broadcast, 3, 10 << 20));
   EXPECT_GT(plan->credits, 0u);
-  EXPECT_EQ(plan->credits % 2, 0u);  // of the root's two children, once a credit batch
+  EXPECT_EQ(plan->credits % 2, 0u);  // each of the root's two children reports once a credit batch
 }
 
 TEST(Plan, RingSendsEveryBlockOverEveryLinkButOne) {
@@ -200,7 +200,7 @@ TEST(Plan, RingSendsEveryBlockOverEveryLinkButOne) {
   EXPECT_EQ(chain.data.total, 2 * 7 * chain.data.max_sent);
 }
 
-TEST(Plan, AloneNothingIsSent) {
+TEST(Plan, SingleRankSendsNothing) {
   EXPECT_EQ(plan_multicast(plan_input(Operation::allgather, 1, 1000))->data.total, 0u);
   EXPECT_EQ(plan_ring(plan_input(Operation::allgather, 1, 1000)).data.total, 0u);
 }
@@ -210,8 +210,8 @@ TEST(Plan, UcMessagesHaveSeveralDatagrams) {
   input.multicast = device::ip::Multicast::uc;
   const auto plan = plan_multicast(input);
   ASSERT_TRUE(plan.ok());
-  // One send takes 44 datagrams of 1440 bytes with their headers; here there are two sends and 12
-  // more datagrams.
+  // One send takes 44 datagrams of 1440 bytes with their headers, so a block takes two full sends
+  // and 12 more datagrams.
   EXPECT_EQ(plan->chunk_bytes, 63360u);
   EXPECT_EQ(plan->datagram_bytes, 1440u);
   EXPECT_EQ(plan->chunks_per_block, 3u);
@@ -225,7 +225,8 @@ TEST(Plan, SmallBuffersShortenUcMessages) {
   PlanInput input = plan_input(Operation::broadcast, 8, 100'000);
   input.multicast = device::ip::Multicast::uc;
   input.window_bytes = 100'000;
-  EXPECT_EQ(plan_multicast(input)->chunk_bytes, 12'480u);  // eight fit, in steps of 32 bytes
+  // Chunk size of which eight fit the window, in steps of 32 bytes.
+  EXPECT_EQ(plan_multicast(input)->chunk_bytes, 12'480u);
   input.window_bytes = 100;
   EXPECT_EQ(plan_multicast(input)->chunk_bytes, 1440u);
   input.window_bytes = 1 << 20;
@@ -241,7 +242,7 @@ TEST(Plan, MoreChunksThanPsnsAreRefused) {
   EXPECT_EQ(plan.status().code(), Code::invalid_argument);
 }
 
-/// The sum of two ranks' counters in one collective.
+/// The counters of one collective, summed over two ranks.
 std::map<std::string, std::uint64_t> counted(const ExerciseOptions& what,
                                              const CommunicatorOptions& options) {
   auto bootstraps = runtime::make_local_bootstraps(2);
@@ -270,7 +271,7 @@ std::uint64_t multicast_bytes(Operation operation, std::uint64_t bytes) {
   return counted({.operation = operation, .send_bytes = bytes}, {})["device_multicast_bytes_sent"];
 }
 
-TEST(Plan, UcPlanMatchesTheDevice) {
+TEST(Plan, PlanOfUcMatchesTheCountersOfTheDevice) {
   const auto loopback = device::ip::choose_interface("", true, AF_INET);
   ASSERT_TRUE(loopback.ok()) << loopback.status().to_string();
   const auto device = probe_device(loopback->name, false, 1, "uc");
@@ -302,7 +303,7 @@ TEST(Plan, UcPlanMatchesTheDevice) {
   }
 }
 
-TEST(Choice, ChoiceMatchesTheCommunicator) {
+TEST(Choice, ReportedAlgorithmIsThatOfTheCommunicator) {
   for (const Operation operation : {Operation::allgather, Operation::broadcast}) {
     for (const std::uint64_t bytes : {1ull, 300'000ull}) {
       const bool multicast = choose(operation, 2, bytes)->algorithm == "multicast";

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The program `tutti` from the outside: real processes on loopback, exit codes, JSON."""
+"""Tests the program `tutti` from outside: real processes on loopback, exit codes and JSON."""
 
 import json
 import os
@@ -36,7 +36,7 @@ class Bench(unittest.TestCase):
 
     def check_result(self, result, repetitions=4):
         self.assertEqual(result["wrong_bytes"], 0)
-        # Every repetition and the warm-up; any of them may have been repeated.
+        # Every repetition and the warm-up is checked, and more are if some were repeated.
         self.assertGreaterEqual(result["checked_repetitions"], repetitions + 1)
         self.assertEqual(len(result["times_ns"]), repetitions)
         time = result["time_ns"]
@@ -63,7 +63,7 @@ class Bench(unittest.TestCase):
                     if algorithm == "multicast" else 0
                 self.assertEqual(sent >= row["size_bytes"], algorithm == "multicast")
 
-    def test_broadcast_from_another_root(self):
+    def test_broadcast_from_root_other_than_0_is_reported(self):
         report, _ = self.run_bench("broadcast", "-b", "5K", "-e", "5K", "--root", "2",
                                    "--algorithm", "multicast")
         row = report["rows"][0]
@@ -75,7 +75,7 @@ class Bench(unittest.TestCase):
         self.assertLess(max(sent[:2]), 5 * 1024)
 
     def test_broadcast_up_to_the_retained_size_has_no_handshake(self):
-        # --keep-bytes: the option's name before it was renamed
+        # The option had the name --keep-bytes before it was renamed to --retain-bytes.
         for option, keep, kept in (("--retain-bytes", "5120", True), ("--keep-bytes", "5119", False)):
             report, _ = self.run_bench("broadcast", "-b", "5K", "-e", "5K", "--algorithm", "multicast",
                                        "--device", "ip", option, keep)
@@ -83,7 +83,7 @@ class Bench(unittest.TestCase):
             self.assertEqual(counters.get("blocks_retained", 0) > 0, kept)
             self.assertEqual(report["settings"]["retain_bytes"], int(keep))
 
-    def test_link_bytes_of_a_shared_interface(self):
+    def test_link_bytes_of_a_shared_interface_are_reported(self):
         report, table = self.run_bench("broadcast", "-b", "64K", "-e", "64K", "--link-bytes",
                                        "--device", "ip")
         link = report["rows"][0]["in_place"]["link"]
@@ -91,32 +91,32 @@ class Bench(unittest.TestCase):
         self.assertIsNone(link["ideal_total_bytes"])
         self.assertIn("link bytes per operation", table)
 
-    def test_chunks_by_uc(self):
+    def test_allgather_by_uc_has_chunks_of_several_datagrams(self):
         report, table = self.run_bench("allgather", "-b", "256K", "-e", "256K", "--algorithm", "multicast",
                                        "--multicast", "uc", "--segment-bytes", "1440")
         self.check_result(report["rows"][0]["in_place"])
         self.assertIn("UC multicast", table)
         self.assertIn("chunks of 63360 bytes", table)
 
-    def test_barrier(self):
+    def test_barrier_is_timed_without_bytes(self):
         report, _ = self.run_bench("barrier")
         self.assertEqual([row["size_bytes"] for row in report["rows"]], [0])
         self.assertEqual(len(report["rows"][0]["in_place"]["times_ns"]), 4)
 
-    def test_without_a_check(self):
+    def test_unchecked_run_reports_no_wrong_bytes(self):
         report, table = self.run_bench("broadcast", "-b", "1K", "-e", "1K", "-c", "0")
         self.assertIsNone(report["wrong_bytes"])
         self.assertIsNone(report["rows"][0]["in_place"]["wrong_bytes"])
         self.assertIn("not checked", table)
 
-    def test_a_file_that_cannot_be_written(self):
+    def test_unwritable_report_is_named(self):
         done = job(2, "bench", "barrier", "-n", "4", "-w", "0", "-J", "/nonexistent/x.json")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("/nonexistent/x.json", done.stderr)
 
 
 class Contend(unittest.TestCase):
-    def test_speaks_the_protocol(self):
+    def test_output_follows_the_contender_protocol(self):
         done = job(3, "contend", "--operations", "none,broadcast,allgather", "--sizes",
                    "1000,65536", "--iterations", "3", "--warmup", "1", "--name", "tutti/x")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -140,7 +140,7 @@ class Contend(unittest.TestCase):
             self.assertEqual((line["wrong_bytes"], len(line["times_ns"])), (0, 2))
             self.assertTrue(all(time > 0 for time in line["times_ns"]))
 
-    def test_without_a_launcher(self):
+    def test_ranks_without_a_launcher_find_each_other(self):
         with tempfile.TemporaryDirectory() as folder:
             ranks = [subprocess.Popen([TUTTI, "contend", "--operations", "broadcast", "--sizes",
                                        "1000", "--iterations", "1", "--rank", str(rank), "--ranks",
@@ -152,7 +152,7 @@ class Contend(unittest.TestCase):
             self.assertEqual([rank.returncode for rank in ranks], [0, 0], outputs)
             self.assertEqual(json.loads(outputs[0][0])["wrong_bytes"], 0)
 
-    def test_half_a_place(self):
+    def test_rank_without_ranks_is_refused(self):
         done = tutti("contend", "--rank", "1")
         self.assertEqual(done.returncode, 2)
         self.assertIn("--ranks", done.stderr)
@@ -180,21 +180,21 @@ class Arguments(unittest.TestCase):
         self.check_refused("frobnicate", "frobnicate")
         self.check_refused("frobnicate", "bench", "frobnicate")
 
-    def test_help_and_version(self):
+    def test_help_and_version_are_printed(self):
         self.assertRegex(tutti("--version").stdout, r"^tutti \d+\.\d+\.\d+\n$")
         for arguments in ([], ["bench", "allgather"], ["explain", "broadcast"], ["info"], ["demo"]):
             done = tutti(*arguments, "--help")
             self.assertEqual(done.returncode, 0)
             self.assertIn("Usage:", done.stdout)
 
-    def test_an_unknown_interface(self):
+    def test_unknown_interface_is_refused(self):
         done = tutti("bench", "barrier", "--interface", "nosuch0")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("nosuch0", done.stderr)
 
 
 class Info(unittest.TestCase):
-    def test_json(self):
+    def test_report_is_json(self):
         done = tutti("info", "--json")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         info = json.loads(done.stdout)
@@ -223,7 +223,7 @@ class Explain(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
-    def test_allgather(self):
+    def test_allgather_has_its_plan(self):
         text = self.explain("allgather", "--ranks", "8", "--bytes", "1440000", "--mtu", "1500",
                             "--rate", "1gbit")
         self.assertIn("8000 of up to 1440 bytes; 1000 a block", text)
@@ -231,13 +231,13 @@ class Explain(unittest.TestCase):
         self.assertIn("sends at most 1506000 bytes and receives at most 10542000", text)
         self.assertIn("At 1000 Mbit/s", text)
 
-    def test_broadcast(self):
+    def test_broadcast_has_its_plan(self):
         text = self.explain("broadcast", "--ranks", "8", "--bytes", "1440", "--mtu", "1500")
         self.assertIn("1 of up to 1440 bytes; 1 a block", text)
         self.assertIn("sends at most 1506 bytes and receives at most 1506; all links together "
                       "12048", text)
 
-    def test_uc(self):
+    def test_plan_by_uc_has_messages_of_several_datagrams(self):
         asked = ["allgather", "--ranks", "8", "--bytes", "1440000", "--mtu", "1500", "--window", "1M"]
         text = self.explain(*asked, "--multicast", "uc")
         self.assertEqual(self.explain(*asked, multicast="uc"), text)
@@ -249,7 +249,7 @@ class Explain(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("no UC multicast", done.stderr)
 
-    def test_edges(self):
+    def test_plan_at_the_limits_is_empty_or_refused(self):
         self.assertIn("Nothing crosses a link",
                       self.explain("allgather", "--ranks", "1", "--bytes", "1M"))
         self.assertIn("Nothing crosses a link",
@@ -260,7 +260,7 @@ class Explain(unittest.TestCase):
 
 
 class Demo(unittest.TestCase):
-    def test_on_this_host(self):
+    def test_demo_without_a_lab_compares_all_algorithms(self):
         done = tutti("demo", "--no-lab")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         rows = re.findall(r"^ +(allgather|broadcast) .*?(multicast|ring|chain) .* right, \d+ "

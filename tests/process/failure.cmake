@@ -1,5 +1,5 @@
-# Ranks that die, freeze or are cut off, with real processes in a lab: include() from
-# tests/process/CMakeLists.txt.
+# Tests with real processes in a lab of ranks that die, freeze or are cut off. tests/process/CMakeLists.txt includes
+# this file.
 add_executable(loop_program loop_program.cpp)
 target_link_libraries(loop_program PRIVATE tutti_all)
 

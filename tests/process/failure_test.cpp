@@ -24,13 +24,14 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr double kBoundSeconds = 5.0;  ///< from the fault to the end of every survivor
-/// A rank that is not done by then hangs; only bounds the time of a failing test.
+/// Time from the fault to the end of every survivor, in seconds.
+constexpr double kBoundSeconds = 5.0;
+/// Time after which a rank counts as hanging, which only bounds the time of a failing test.
 constexpr milliseconds kHang{20'000};
 constexpr milliseconds kStart{40'000};
 constexpr int kFailed = 3;
 
-/// The start of a rank's name in messages.
+/// The beginning of a rank's name in error messages.
 std::string rank_name(int rank) { return "rank " + std::to_string(rank) + " ("; }
 
 /// One process of the job and its output.
@@ -67,7 +68,7 @@ class RankProcess {
            info.si_pid == pid_;
   }
 
-  /// Its exit status, once it has ended.
+  /// The exit status of the process, if it has ended.
   std::optional<int> ended() {
     int status = 0;
     if (pid_ <= 0 || ::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
@@ -89,7 +90,7 @@ bool within(milliseconds limit, const std::function<bool()>& holds) {
   return true;
 }
 
-/// A lab with the loop program on each of its hosts.
+/// A lab in which each host runs the loop program.
 class Job {
  public:
   static std::unique_ptr<Job> start(int ranks, std::vector<std::string> arguments,
@@ -119,7 +120,8 @@ class Job {
   int size() const { return static_cast<int>(ranks_.size()); }
   Lab& lab() { return lab_; }
 
-  /// Waits until these ranks have ended; returns seconds since `from`, and each exit status.
+  /// Waits until these ranks have ended. Returns the seconds since `from` and sets each exit
+  /// status.
   double await(const std::vector<int>& numbers, steady_clock::time_point from,
                std::vector<int>& statuses) {
     statuses.assign(numbers.size(), -1);
@@ -177,7 +179,7 @@ class Failure : public testing::Test {
   }
 };
 
-/// The survivors end in time, each with an error that names the lost rank.
+/// Expects that the survivors end in time, each with an error that names the lost rank.
 void expect_named(Job& job, int lost, steady_clock::time_point fault) {
   const std::vector<int> survivors = all_but(job.size(), lost);
   std::vector<int> statuses;
@@ -224,7 +226,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"broadcast", Fault::killed, 5, 1, "ring"}),
     name_of);
 
-TEST_P(Lost, IsNamedByEverySurvivor) {
+TEST_P(Lost, RankIsNamedByEverySurvivor) {
   const Case& one = GetParam();
   auto job = Job::start(
       one.ranks, {one.operation, "1048576", "1000000000", std::string("by=") + one.algorithm});
@@ -239,7 +241,7 @@ TEST_P(Lost, IsNamedByEverySurvivor) {
   }
   expect_named(*job, one.lost, fault);
   if (one.fault != Fault::cut) return;
-  // For the lost rank itself the others are gone: it names the rank that it waited for.
+  // To the lost rank all others are gone, so it names the rank that it waited for.
   std::vector<int> statuses;
   job->await({one.lost}, fault, statuses);
   const std::string text = job->rank(one.lost).text();
@@ -258,7 +260,7 @@ TEST_F(Failure, RankFrozenBetweenCallsIsNamed) {
   expect_named(*job, 1, steady_clock::now());
 }
 
-TEST_F(Failure, RankThatComputesIsNotLost) {
+TEST_F(Failure, ComputingRankIsNotLost) {
   auto job = Job::start(4, {"allgather", "1048576", "30", "compute=2:20:8000"});
   ASSERT_NE(job, nullptr);
   std::vector<int> statuses;
@@ -270,7 +272,7 @@ TEST_F(Failure, RankThatComputesIsNotLost) {
   }
 }
 
-/// A folder for flight records, removed with its content.
+/// A folder for flight records, which is removed with its content.
 class Records {
  public:
   Records() {
@@ -312,8 +314,8 @@ TEST_F(Failure, EverySurvivorWritesAFlightRecord) {
   }
 }
 
-// The rank waits in a collective when the signal comes, and continues afterwards.
-TEST_F(Failure, SignalWritesAFlightRecordOfARankThatWaits) {
+// The signal arrives while the rank waits in a collective, and the rank continues afterwards.
+TEST_F(Failure, SignalToAWaitingRankWritesItsFlightRecord) {
   const Records records;
   auto job =
       Job::start(3, {"allgather", "65536", "30", "compute=2:20:3000"}, records.environment());

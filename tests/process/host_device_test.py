@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Ranks of one host over shared memory, as processes: the choice of the device, and the failure of a job that loses a rank."""
+"""Tests ranks of one host as processes over shared memory: the choice of the device, and the failure of a job that
+loses a rank."""
 
 import os
 import re
@@ -16,12 +17,12 @@ from job import free_port, PATIENCE_S, Rank  # noqa: E402
 TUTTI = ""
 LOOP = ""
 FOR_EVER = "100000000"
-PEER_TIMEOUT_S = 3.0  # CommunicatorOptions::peer_timeout by default
-BOUND_S = 5.0  # as tests/process/failure_test.cpp has it for networks
+PEER_TIMEOUT_S = 3.0  # default of CommunicatorOptions::peer_timeout, in seconds
+BOUND_S = 5.0  # time limit in seconds that tests/process/failure_test.cpp has for networks
 
 
 def shared_memory_of(pid):
-    """The device's shared memory (its memfd is called "tutti") that a process maps or has open, by inode."""
+    """The inodes of the device's shared memory (a memfd called "tutti") that a process has mapped or open."""
     inodes = set()
     try:
         with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
@@ -31,7 +32,7 @@ def shared_memory_of(pid):
             if os.readlink(path).startswith("/memfd:tutti"):
                 inodes.add(str(os.stat(path).st_ino))
     except OSError:
-        pass  # the process or its descriptor has just gone
+        pass  # the process has ended, or has closed the descriptor
     return inodes
 
 
@@ -61,12 +62,12 @@ class HostDevice(unittest.TestCase):
             self.check_bound(text)
 
     def check_bound(self, text):
-        """The call that a survivor was in ended within the promised time, at the default peer timeout of 3 s."""
+        """Checks that a survivor's call ended within the promised time at the default peer timeout."""
         took = re.search(r"failed in ([0-9.]+) s", text)
         self.assertIsNotNone(took, text)
         self.assertLess(float(took.group(1)), BOUND_S, text)
 
-    def test_a_killed_rank_is_named_by_all_others(self):
+    def test_killed_rank_is_named_by_all_others(self):
         for by, size in (("multicast", "300000"), ("ring", "300000"), ("linear", "64")):
             for rank in self.job(4, "allgather", size, FOR_EVER, f"by={by}"):
                 rank.runs()
@@ -74,7 +75,7 @@ class HostDevice(unittest.TestCase):
             self.check_survivors(2)
             self.tearDown()
 
-    def test_a_frozen_rank_is_named_by_all_others(self):
+    def test_frozen_rank_is_named_by_all_others(self):
         for rank in self.job(3, "broadcast", "300000", FOR_EVER):
             rank.runs()
         self.ranks[1].process.send_signal(signal.SIGSTOP)
@@ -93,7 +94,7 @@ class HostDevice(unittest.TestCase):
                 self.check_bound(text)
             self.tearDown()
 
-    def test_a_rank_that_computes_is_not_lost(self):
+    def test_computing_rank_is_not_lost(self):
         for by, size in (("multicast", "100000"), ("linear", "64")):
             for rank in self.job(3, "allgather", size, "40", f"by={by}", "compute=1:20:5000"):
                 self.assertIn("complete", rank.end())
@@ -107,7 +108,7 @@ class HostDevice(unittest.TestCase):
             time.sleep(PEER_TIMEOUT_S / 2)
             waiting = [rank.process.poll() for rank in job]
             job[1].process.send_signal(signal.SIGCONT)
-            self.assertEqual(waiting, [None] * 3, "the job was over, or failed, before the rank went on")
+            self.assertEqual(waiting, [None] * 3, "the job ended before the stopped rank continued")
             for rank in job:
                 self.assertIn("complete", rank.end())
             self.tearDown()
@@ -118,7 +119,7 @@ class HostDevice(unittest.TestCase):
         segments = set()
         for rank in self.ranks:
             mapped = shared_memory_of(rank.process.pid)
-            # Its own mapping, and those of all other ranks.
+            # The segments are the process's own mapping and those of all other ranks.
             self.assertEqual(len(mapped), len(self.ranks))
             segments |= mapped
         self.assertEqual(len(segments), len(self.ranks))
@@ -126,18 +127,18 @@ class HostDevice(unittest.TestCase):
             rank.process.kill()
         for rank in self.ranks:
             rank.end()
-        # The kernel has freed memory that no process maps or holds open.
+        # The kernel frees memory that no process has mapped or open.
         for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
             self.assertEqual(shared_memory_of(pid) & segments, set(), f"process {pid}")
 
-    def test_different_devices_are_an_error_at_every_rank(self):
+    def test_ranks_with_different_devices_all_fail(self):
         for rank in self.job(2, "allgather", "8", "10",
                              of_rank=lambda rank: {"TUTTI_DEVICE": ("host", "ip")[rank]}):
             text = rank.end()
             self.assertEqual(rank.process.returncode, 3, text)
             self.assertIn("disagree on the device", text)
 
-    def test_an_unknown_device_is_refused_by_name(self):
+    def test_unknown_device_is_refused_by_name(self):
         for rank in self.job(2, "allgather", "8", "10",
                              of_rank=lambda rank: {"TUTTI_DEVICE": "carrier-pigeon"}):
             text = rank.end()
@@ -145,7 +146,7 @@ class HostDevice(unittest.TestCase):
             self.assertIn('TUTTI_DEVICE is "carrier-pigeon": use auto, ip or host', text)
 
     def chosen(self, *options, **environment):
-        """The line in which `tutti bench` describes its communicator."""
+        """The output of `tutti bench`, which describes the communicator."""
         outer = {name: value for name, value in os.environ.items() if name != "TUTTI_DEVICE"}
         done = subprocess.run(
             [TUTTI, "run", "-n", "2", "--", TUTTI, "bench", "broadcast", "-b", "8", "-e", "8", "-n", "2", *options],
@@ -153,7 +154,7 @@ class HostDevice(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
 
-    def test_ranks_of_one_host_share_memory_unless_a_network_is_asked_for(self):
+    def test_ranks_of_one_host_share_memory_unless_a_network_is_requested(self):
         self.assertIn("device host:", self.chosen())
         self.assertIn("device ip:", self.chosen("--interface", "lo"))
         self.assertIn("device ip:", self.chosen("--device", "ip"))
@@ -163,7 +164,7 @@ class HostDevice(unittest.TestCase):
         self.assertIn("UC multicast", self.chosen(TUTTI_MULTICAST="uc"))
         self.assertIn("UD multicast", self.chosen("--interface", "lo", "--multicast", "ud", TUTTI_MULTICAST="uc"))
 
-    def test_uc_needs_a_network(self):
+    def test_uc_over_shared_memory_is_refused(self):
         for rank in self.job(2, "allgather", "8", "10",
                              of_rank=lambda rank: {"TUTTI_DEVICE": "host", "TUTTI_MULTICAST": "uc"}):
             text = rank.end()
@@ -177,7 +178,7 @@ class HostDevice(unittest.TestCase):
             self.assertEqual(rank.process.returncode, 3, text)
             self.assertIn('TUTTI_MULTICAST is "rd": use ud or uc', text)
 
-    def test_different_hierarchies_are_an_error_at_every_rank(self):
+    def test_ranks_with_different_hierarchies_all_fail(self):
         for rank in self.job(2, "allgather", "8", "10",
                              of_rank=lambda rank: {"TUTTI_HIERARCHY": "groups" if rank == 1 else "leaders"}):
             text = rank.end()

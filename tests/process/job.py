@@ -1,4 +1,4 @@
-"""Jobs of real processes on the loopback, for the tests of this folder."""
+"""Jobs of real processes on loopback, for the tests of this folder."""
 
 import os
 import socket
@@ -16,7 +16,7 @@ def free_port():
 
 
 class Rank:
-    """One process of a job and its output; `environment` overrides the variables set here."""
+    """One process of a job and its output. `environment` overrides the variables that this class sets."""
 
     def __init__(self, command, rank, size, port, environment):
         self.log = tempfile.TemporaryFile("w+")
@@ -31,11 +31,11 @@ class Rank:
         return self.log.read()
 
     def runs(self):
-        """Waits until the process has finished a call."""
+        """Waits until the process has completed its first calls."""
         deadline = time.monotonic() + PATIENCE_S
         while "running" not in self.text():
             if self.process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError("does not run: " + self.text())
+                raise AssertionError("the rank does not complete its first calls: " + self.text())
             time.sleep(0.01)
 
     def end(self):

@@ -46,7 +46,8 @@ struct Plan {
   std::uint64_t root = UINT64_MAX;
 };
 
-/// Parses "1:20:8000" into its numbers; false if their count differs from that of the places.
+/// Parses a text such as "1:20:8000" into its numbers; false if their count is not that of
+/// `places`.
 bool read_numbers(std::string_view text, std::vector<std::uint64_t*> places) {
   for (std::size_t i = 0; i < places.size(); ++i) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *places[i]);
@@ -92,15 +93,16 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-/// A rank's contribution to a call: different for any two ranks and any two consecutive calls.
+/// The byte that a rank contributes to a call, different for any two ranks and any two consecutive
+/// calls.
 std::byte contribution(std::uint64_t rank, std::uint64_t call) {
   return static_cast<std::byte>(rank * 31 + call * 7 + 1);
 }
 
-/// The buffers of all calls.
+/// The buffers that all calls use.
 struct Buffers {
   std::vector<std::byte> own;
-  std::vector<std::byte> all;  ///< of an Allgather
+  std::vector<std::byte> all;  ///< receive buffer of an Allgather
 
   static bool all_are(std::span<const std::byte> bytes, std::byte value) {
     return std::all_of(bytes.begin(), bytes.end(), [&](std::byte one) { return one == value; });
@@ -179,7 +181,7 @@ int main(int argc, char** argv) {
   }
   auto communicator = tutti::Communicator::create();
   if (!communicator) {
-    say("no communicator: " + communicator.status().to_string());
+    say("cannot create the communicator: " + communicator.status().to_string());
     return kFailed;
   }
   return run(*communicator, plan);

@@ -1,4 +1,4 @@
-# The correctness matrix; acceptance/multicast/correctness runs all of it, the test a small part.
+# The correctness matrix. acceptance/multicast/correctness runs all of it, this test a small part.
 add_executable(matrix_program matrix_program.cpp)
 target_link_libraries(matrix_program PRIVATE tutti_all)
 add_test(NAME process.matrix_on_three_ranks

@@ -33,7 +33,8 @@ constexpr int kWrong = 1;
 constexpr int kUsage = 2;
 constexpr Nanoseconds kPatience = std::chrono::seconds(60);
 
-/// Fills in the bytes of `rank` in the collective `seed`, which differ at every offset.
+/// Fills in the bytes that `rank` contributes to collective number `seed`, which differ at every
+/// offset.
 void fill(std::span<std::byte> bytes, std::uint64_t seed, std::uint32_t rank) {
   const std::uint64_t stream = seed * 1024 + rank;
   for (std::size_t i = 0; i < bytes.size(); i += 8) {
@@ -58,7 +59,7 @@ struct SingleWriterCounter {
   std::uint64_t checked_bytes = 0;
 };
 
-/// A collective under way with its buffers.
+/// A collective that is under way, with its buffers.
 class Exercise {
  public:
   Exercise(Communicator& communicator, bool gather, std::size_t bytes, std::uint32_t root,
@@ -145,7 +146,7 @@ class Matrix {
   Status together(std::size_t count);
   Status calls(std::uint64_t count);
 
-  /// No rank leaves while another may still need it.
+  /// Runs a barrier on each communicator, so that no rank leaves while another still needs it.
   Status leave() {
     for (Communicator& one : communicators_) {
       auto request = one.barrier();
@@ -164,7 +165,7 @@ class Matrix {
     result.subgroups = subgroups;
     result.chains = chains;
     result.authenticate = tag;
-    result.peer_timeout = kPatience;  // a busy machine is not a dead peer
+    result.peer_timeout = kPatience;  // long, because a peer on a busy machine may answer late
     return result;
   }
 
@@ -210,8 +211,8 @@ Status Matrix::sizes(Communicator& communicator, std::size_t most) {
   return {};
 }
 
-/// Every S with every M, 0 (learned) included, each with every root and size; the largest sizes and
-/// the ring with learned M, the CRC with M = 1.
+/// Runs every number of subgroups S with every number of chains M (0: learned), each with every
+/// root and size. The largest sizes and the ring run with learned M, the CRC-32C with M = 1.
 Status Matrix::sweep(std::uint64_t seed) {
   seed_ = seed << 20;
   const std::uint32_t ranks = first().size();

@@ -1,3 +1,3 @@
-# `radix_sort`: real processes that sort, and a check that sees what is wrong. Included by
-# tests/process/CMakeLists.txt.
+# Tests of `radix_sort` with real processes, and of its check on damaged results. tests/process/CMakeLists.txt includes
+# this file.
 tutti_python_test(radix_sort_test SCRIPT radix_sort_test.py ARGUMENTS $<TARGET_FILE:tutti> $<TARGET_FILE:radix_sort>)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`radix_sort` from the outside: real processes on the loopback, with the keys checked by the program after every
-sort, and proof that this check finds errors."""
+"""Tests `radix_sort` from outside: real processes on loopback, in which the program checks the keys after every sort,
+and proof that this check finds errors."""
 
 import json
 import os
@@ -53,14 +53,14 @@ class Sorts(unittest.TestCase):
                 self.assertGreater(row[variant]["phases_p50_ns"]["allgather"], 0)
                 self.assertGreater(row[variant]["allgather_least_p50_ns"], 0)
 
-    def test_any_number_of_ranks_and_odd_counts(self):
+    def test_sort_with_any_number_of_ranks_and_odd_counts_is_right(self):
         for ranks in (1, 2, 3, 5, 8):
             with self.subTest(ranks=ranks):
                 report, _ = self.sort(ranks, "--radix", "2^8", "--keys", "1,1000,4097")
                 self.assertEqual(report["ranks"], ranks)
                 self.check_rows(report, [256], [1, 1000, 4097])
 
-    def test_every_radix_of_both_widths(self):
+    def test_sort_with_every_radix_and_key_width_is_right(self):
         radices = [2, 3, 4, 10, 14, 16, 1000, 65536]
         for bits in (32, 64):
             with self.subTest(bits=bits):
@@ -68,40 +68,39 @@ class Sorts(unittest.TestCase):
                                       ",".join(map(str, radices)))
                 self.check_rows(report, radices, [777])
 
-    def test_ranks_without_keys_and_keys_of_few_values(self):
+    def test_sort_with_empty_ranks_and_few_values_is_right(self):
         for distribution in ("uniform", "few", "equal"):
             with self.subTest(distribution=distribution):
                 report, _ = self.sort(4, "--taper", "--distribution", distribution, "--keys", "0,2,1003",
                                       "--radix", "2,2^8")
                 self.check_rows(report, [2, 256], [0, 2, 1003])
 
-    def test_a_key_that_stays_is_not_sent(self):
+    def test_key_that_stays_on_its_rank_is_not_sent(self):
         report, _ = self.sort(4, "--distribution", "equal", "--keys", "5000", "--radix", "16")
         self.assertEqual(report["rows"][0]["carried_bytes"], 0)
-        # Digits of one bit send uniform keys to two ranks each: half of the keys at least must
-        # move.
+        # With digits of one bit each rank sends uniform keys to two ranks, so at least half of the keys must move.
         report, _ = self.sort(4, "--keys", "5000", "--radix", "2")
         self.assertGreater(report["rows"][0]["moved_bytes"], 32 * 4 * 5000 * 4 // 2)
 
-    def test_pieces_that_are_smaller_than_the_parts(self):
+    def test_sort_with_pieces_smaller_than_parts_is_right(self):
         for piece in ("8", "100", "4096"):
             with self.subTest(piece=piece):
                 report, _ = self.sort(3, "--key-bits", "64", "--piece-bytes", piece, "--keys", "301", "--radix", "2^8")
                 self.check_rows(report, [256], [301])
 
-    def test_chosen_algorithms(self):
+    def test_sort_uses_the_chosen_algorithms(self):
         for allgather in ("ring", "bruck", "recursive_doubling"):
             report, _ = self.sort(4, "--allgather", allgather, "--alltoall", "linear", "--keys", "500")
             self.check_rows(report, [256], [500])
             self.assertEqual(report["settings"]["allgather"], allgather)
 
-    def test_progress_by_either(self):
+    def test_sort_with_either_progress_is_right(self):
         for progress in ("thread", "test"):
             report, _ = self.sort(3, "--progress", progress, "--keys", "100000", "--radix", "2^6")
             self.check_rows(report, [64], [100000])
             self.assertEqual(report["settings"]["progress"], progress)
 
-    def test_the_table_has_a_line_for_each_row(self):
+    def test_table_has_a_line_for_each_row(self):
         report, table = self.sort(2, "--keys", "10,2^10", "--radix", "4,2^6")
         lines = [line.split() for line in table.splitlines() if re.match(r" +\d", line)]
         self.assertEqual([(line[0], line[1], line[2], line[-1]) for line in lines],
@@ -113,7 +112,7 @@ class Sorts(unittest.TestCase):
 
 
 class Check(unittest.TestCase):
-    """A result that was damaged on purpose is found and its damage is named."""
+    """Tests that the check finds a result that was damaged on purpose, and names the damage."""
 
     def complaint(self, damage):
         done = job(3, "-n", "1", "-w", "0", "--keys", "1000", "--damage", damage)
@@ -121,13 +120,13 @@ class Check(unittest.TestCase):
         self.assertIn("1 rows wrong: FAILED", done.stdout)
         return re.search(r"# WRONG: (.*)", done.stdout).group(1)
 
-    def test_two_keys_that_changed_places(self):
+    def test_swapped_keys_are_found(self):
         self.assertEqual(self.complaint("order"), "1 keys are less than their predecessor on the same rank")
 
-    def test_ranks_that_changed_places(self):
+    def test_swapped_ranks_are_found(self):
         self.assertEqual(self.complaint("ranks"), "2 ranks begin with a key less than one on a lower rank")
 
-    def test_a_key_that_was_overwritten(self):
+    def test_overwritten_key_is_found(self):
         self.assertEqual(self.complaint("key"), "the keys are not the keys before the sort")
 
 
@@ -154,21 +153,21 @@ class Arguments(unittest.TestCase):
                 with self.subTest(name=name, value=value):
                     self.assertIn(name, self.refused(f"{name}={value}"))
 
-    def test_an_unknown_algorithm_is_refused_with_the_known_ones(self):
+    def test_unknown_algorithm_is_refused_with_the_known_ones(self):
         self.assertIn("recursive_doubling", self.refused("--allgather", "teleport"))
         done = job(2, "--alltoall", "teleport", "--keys", "100")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("pairwise", done.stderr)
 
-    def test_damage_that_does_not_fit_is_refused(self):
+    def test_damage_of_ranks_with_different_sizes_is_refused(self):
         self.assertIn("--taper", self.refused("--damage", "ranks", "--taper"))
 
-    def test_a_report_that_cannot_be_written(self):
+    def test_unwritable_report_is_named(self):
         done = alone("-n", "1", "-w", "0", "--keys", "10", "--json", "/nowhere/sort.json")
         self.assertEqual(done.returncode, 1)
         self.assertIn("--json", done.stderr)
 
-    def test_help(self):
+    def test_help_is_printed(self):
         done = alone("--help")
         self.assertEqual(done.returncode, 0)
         self.assertIn("--radix", done.stdout)

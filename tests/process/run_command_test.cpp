@@ -1,4 +1,4 @@
-// `tutti run` with real processes, and the bootstrap probe under the launchers of this host.
+// Tests `tutti run` with real processes, and the bootstrap probe under the launchers of this host.
 #include "run.hpp"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr Nanoseconds kSoon = std::chrono::milliseconds(200);
 
-/// A file that receives the output of a job.
+/// A file into which the output of a job goes.
 class Output {
  public:
   Output() { fd_ = runtime::Socket(memfd_create("output", MFD_CLOEXEC)); }
@@ -132,7 +132,7 @@ TEST(RunCommand, OrphansOfARankAreKilled) {
   Job job = Job::shell(1, "sleep 1000 & echo $!");
   EXPECT_EQ(job.run(), 0);
   const auto pid = static_cast<pid_t>(std::stoi(job.out.text().substr(4)));
-  // A killed orphan may wait for its new parent for a moment.
+  // A killed orphan may stay in the process table for a moment, until its new parent has reaped it.
   std::string state = "R";
   for (int i = 0; i < 1000 && state[0] != 'Z' && kill(pid, 0) == 0; ++i) {
     std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
@@ -163,8 +163,8 @@ TEST(RunCommand, UnstartableProgramIsNamed) {
   EXPECT_NE(no_namespace.err.text().find("/run/netns/tutti-no-such-0"), std::string::npos);
 }
 
-/// Runs a job in its own launcher process and calls `meanwhile` with the launcher's pid once every
-/// rank has printed a line; returns the launcher's exit status.
+/// Runs a job in a launcher process of its own, and calls `meanwhile` with the launcher's process
+/// id once every rank has printed a line. Returns the launcher's exit status.
 template <typename Meanwhile>
 int launch_and(Job& job, Meanwhile meanwhile) {
   const pid_t launcher = fork();
@@ -178,7 +178,7 @@ int launch_and(Job& job, Meanwhile meanwhile) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-TEST(RunCommand, SignalsArePassedOn) {
+TEST(RunCommand, SignalsAreForwardedToTheRanks) {
   Job job =
       Job::shell(2, "trap 'echo got it; exit 5' INT; echo ready; while :; do sleep 0.05; done");
   EXPECT_EQ(launch_and(job, [](pid_t launcher) { kill(launcher, SIGINT); }), 5);
@@ -213,7 +213,7 @@ TEST(RunCommand, CommandLineIsParsed) {
   EXPECT_THROW(other.parse("run -n 2"), CLI::ParseError);
 }
 
-TEST(LinePrefixer, LinesStayWhole) {
+TEST(LinePrefixer, LinesAreReturnedOnlyWhenComplete) {
   launch::LinePrefixer lines("[7] ");
   EXPECT_EQ(lines.append("a"), "");
   EXPECT_EQ(lines.append("b\nc\n\nd"), "[7] ab\n[7] c\n[7] \n");
@@ -226,10 +226,11 @@ TEST(LinePrefixer, LinesStayWhole) {
   EXPECT_EQ(std::count(broken.begin(), broken.end(), '\n'), 3);
 }
 
-/// Runs the probe under another launcher and expects the description of the bootstrap from each
+/// Runs the probe under another launcher and expects the description of that bootstrap from each
 /// rank.
 void expect_probe_by(const std::string& launcher, const std::string& method) {
-  // A launcher whose variables are already set would be taken for its own child.
+  // The variables of an outer launcher are unset, because an inner launcher would take itself for
+  // its child.
   Job job = Job::shell(1,
                        "unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT LOCAL_RANK "
                        "LOCAL_WORLD_SIZE TUTTI_RUN_ID; exec " +

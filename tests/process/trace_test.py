@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""TUTTI_TRACE from the outside: real jobs on the loopback and in shared memory, whose merged trace must show every
-collective of every rank, phases within their collective, and no message before it was sent."""
+"""Tests TUTTI_TRACE from outside: real jobs on loopback and in shared memory, whose merged trace must show every
+collective of every rank, phases within their collective, and no message that arrives before its send."""
 
 import collections
 import json
@@ -18,7 +18,7 @@ import requirements  # noqa: E402
 TUTTI = ""
 PATIENCE_S = 100
 RANKS = 4
-ROUNDING_US = 1e-5  # of times in the file
+ROUNDING_US = 1e-5  # rounding error of the times in a trace file, in us
 SHIFT_S = 5000
 
 
@@ -45,7 +45,7 @@ class Span:
 
 
 class Merged:
-    """A merged trace as a viewer reads it."""
+    """A merged trace, as a viewer reads it."""
 
     def __init__(self, path):
         with open(path, encoding="utf-8") as file:
@@ -90,7 +90,7 @@ class Traces(unittest.TestCase):
         return merged, text
 
     def check_collectives(self, merged):
-        """Every rank shows the same collectives without gaps."""
+        """Checks that every rank shows the same collectives without gaps."""
         shown = [{(span.collective, span.name, span.about["bytes"]) for span in merged.of("collective", rank)}
                  for rank in range(RANKS)]
         for rank in range(RANKS):
@@ -103,7 +103,8 @@ class Traces(unittest.TestCase):
         self.assertGreater(len(shown[0]), 4)
 
     def check_nesting(self, merged):
-        """On each track a span that begins within another ends within it; a phase belongs to its collective."""
+        """Checks that on each track a span which begins within another also ends within it, and that phases belong to
+        their collective."""
         tracks = collections.defaultdict(list)
         for span in merged.spans:
             tracks[span.rank, span.track].append(span)
@@ -120,7 +121,7 @@ class Traces(unittest.TestCase):
                     phases += 1
                     self.assertTrue(around and around[-1].kind == "collective", f"{span.name} at {span.begin}")
                     self.assertEqual(span.collective, around[-1].collective)
-                    continue  # phases follow one another
+                    continue  # no later span lies within a phase
                 around.append(span)
         self.assertGreater(phases, 0)
         for rank in range(RANKS):
@@ -130,7 +131,8 @@ class Traces(unittest.TestCase):
                 ends[span.collective] = span.end
 
     def check_causality(self, merged):
-        """By the aligned clocks no message arrives before it was sent, up to the error that the trace states."""
+        """Checks that by the aligned clocks no message arrives before its send, up to the error that the trace
+        states."""
         error_us = merged.about["clock_error_ns"] / 1e3 + ROUNDING_US
         sent = {}
         for span in merged.of("send"):
@@ -168,7 +170,7 @@ class Traces(unittest.TestCase):
         self.assertEqual({one["clock_of_rank_0"] for one in merged.about["ranks"]}, {True})
         self.assertEqual(merged.about["clock_error_ns"], 0)
 
-    def test_task_lists_show_their_tasks(self):
+    def test_trace_of_task_lists_shows_their_tasks(self):
         for device in ("ip", "host"):
             with self.subTest(device=device):
                 for old in self.folder.glob("trace-*"):
@@ -179,7 +181,7 @@ class Traces(unittest.TestCase):
                     for collective in measured:
                         tasks = collections.Counter(
                             span.kind for span in merged.spans if span.rank == rank and span.collective == collective)
-                        # A reduction and an Allgather round the ring.
+                        # A ring Allreduce is a reduction and an Allgather around the ring.
                         self.assertEqual(tasks["send"], 2 * (RANKS - 1))
                         self.assertEqual(tasks["receive"], 2 * (RANKS - 1))
                         self.assertGreaterEqual(tasks["compute"], RANKS - 1)
@@ -195,7 +197,7 @@ class Traces(unittest.TestCase):
             tracks = {span.track for span in merged.of("receive worker", rank)}
             self.assertEqual(tracks, {"receive worker 0", "receive worker 1"})
 
-    def test_clocks_that_differ_are_aligned(self):
+    def test_different_clocks_are_aligned(self):
         script = f'if [ "$RANK" -ge 2 ]; then exec unshare --fork --time --monotonic {SHIFT_S} "$@"; else exec "$@"; fi'
         launcher = ("sh", "-c", script, "sh")
         if run("unshare", "--fork", "--time", "--monotonic", SHIFT_S, "true").returncode != 0:
@@ -210,9 +212,9 @@ class Traces(unittest.TestCase):
             self.assertLessEqual(abs(one["clock_offset_ns"] - expected_ns), one["clock_error_ns"])
         self.assertGreater(merged.about["clock_error_ns"], 0)
         length_us = max(span.end for span in merged.spans) - min(span.begin for span in merged.spans)
-        self.assertLess(length_us, PATIENCE_S * 1e6, "some rank is seconds off")
+        self.assertLess(length_us, PATIENCE_S * 1e6, "the clock of a rank is off by seconds")
 
-    def test_ranks_that_are_not_traced_are_missing(self):
+    def test_untraced_ranks_are_reported_as_missing(self):
         script = 'if [ "$RANK" -eq 2 ]; then unset TUTTI_TRACE; fi; exec "$@"'
         done = job(self.folder, "barrier", launcher=("sh", "-c", script, "sh"))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -248,7 +250,7 @@ class Traces(unittest.TestCase):
         self.assertIn('TUTTI_TRACE is "/nowhere"', done.stderr)
         self.assertEqual(list(self.folder.iterdir()), [])
 
-    def test_merge_names_files_that_are_no_traces(self):
+    def test_merge_of_invalid_files_names_them(self):
         done = run(TUTTI, "trace", "merge", self.folder)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("has no traces", done.stderr)

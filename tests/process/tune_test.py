@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`tutti tune` from the outside: a real job measures and writes a table; later ones, and `tutti explain`, apply it to
-matching jobs, and report a table that does not match."""
+"""Tests `tutti tune` from outside: a real job measures and writes a table. Later jobs and `tutti explain` apply the
+table if it matches the job, and report a table that does not match."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def job(*arguments, ranks=RANKS, **environment):
 
 
 class Table:
-    """A table's rules, parsed as the manual describes them."""
+    """The rules of an algorithm table, parsed as the manual describes them."""
 
     def __init__(self, text):
         lines = [line.split("#")[0].strip() for line in text.splitlines()]
@@ -40,7 +40,7 @@ class Table:
         self.rules = [re.fullmatch(r"(\w+)(?:\[(\d+)\])?=(\w+)((?::\w+=\d+)*)", line).groups() for line in lines[1:]]
 
     def of(self, collective, size):
-        """The algorithm that the table names, or none if the defaults decide."""
+        """The algorithm that the table names for a call; None if the defaults decide."""
         for name, bound, algorithm, _ in self.rules:
             if name == collective and (bound is None or size <= int(bound)):
                 return None if algorithm == "automatic" else algorithm
@@ -54,7 +54,7 @@ class Tune(unittest.TestCase):
         self.table = self.folder / "choices.txt"
 
     def runs(self, collective, size, ranks=RANKS, **environment):
-        """The algorithm that a job takes, and its other output."""
+        """The algorithm that a job uses, and the job's other output."""
         report = self.folder / "bench.json"
         sizes = () if collective == "barrier" else ("-b", size, "-e", size)
         done = job("bench", collective, *sizes, "-n", "2", "-w", "1", "-J", report, ranks=ranks, **environment)
@@ -102,7 +102,7 @@ class Tune(unittest.TestCase):
         if chosen != "as usual":
             self.assertGreater(float(usual_us), float(chosen_us) - 0.11)
 
-    def test_a_table_is_for_its_place_and_sizes(self):
+    def test_table_applies_only_to_its_ranks_device_and_sizes(self):
         self.table.write_text(
             f"# by hand\nwhen:ranks={RANKS}:hosts=1:device=ip\nallgather[2000] = ring # short ones\n"
             "allgather[8192]=automatic\nallgather[65536]=bruck:ports=2\nwhen:ranks=3\nallgather=linear\n")
@@ -116,7 +116,7 @@ class Tune(unittest.TestCase):
             self.assertEqual(multicast > 0, expected == "multicast")
         used, complaints = self.runs("allgather", 1024, ranks=3, **table)
         self.assertEqual((used["algorithm"], complaints), ("linear", ""))
-        # Another number of ranks, and another device: reported once, and not used.
+        # A job with another number of ranks or another device reports the table once and does not use it.
         used, complaints = self.runs("allgather", 32768, ranks=2, **table)
         self.assertEqual(used["algorithm"], "multicast")
         self.assertEqual(complaints.count(f"when:ranks={RANKS}:hosts=1:device=ip, when:ranks=3"), 1, complaints)
@@ -125,7 +125,7 @@ class Tune(unittest.TestCase):
         self.assertEqual(used["algorithm"], "linear")
         self.assertIn("4 ranks on 1 host(s) and device host", complaints)
 
-    def test_tables_are_added_to_a_file(self):
+    def test_table_is_appended_to_an_existing_file(self):
         for ranks in (2, 3):
             done = job("tune", "barrier", "-o", self.table, "--append", "-n", "2", "-w", "1", ranks=ranks)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -147,7 +147,7 @@ class Tune(unittest.TestCase):
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(expected, done.stderr)
 
-    def test_a_wrong_table_is_refused(self):
+    def test_wrong_table_is_refused(self):
         for text, expected in (("when:ranks=four", "ranks is 'four'"), ("when:device=tin", "use one of ip, host"),
                                ("when:moon=full", "ranks, hosts or device"), ("allgather=best", "ring")):
             self.table.write_text(text + "\n")

@@ -37,7 +37,7 @@ TEST(ChunkMap, EachChunkCountsOnceInAnyOrder) {
       ASSERT_FALSE(map.complete());
       ASSERT_FALSE(map.has(layout.block_of(psns[i]), psns[i]));
       ASSERT_TRUE(mark(map, psns[i]));
-      ASSERT_FALSE(mark(map, psns[i])) << "a duplicate counts as progress";
+      ASSERT_FALSE(mark(map, psns[i])) << "a duplicate must not count as progress";
       ASSERT_TRUE(map.has(layout.block_of(psns[i]), psns[i]));
       ASSERT_EQ(map.marked(), i + 1);
     }
@@ -80,7 +80,8 @@ TEST(ChunkMap, MissingRunsAreFoundWithinAndAcrossWords) {
 }
 
 TEST(ChunkMap, HorizonsAreKeptByBlockAndSubgroup) {
-  const BlockLayout layout = layout_of(2, 256, 2);  // slices of 128 chunks
+  // Layout in which each subgroup has a slice of 128 chunks.
+  const BlockLayout layout = layout_of(2, 256, 2);
   ChunkMap map(layout);
   EXPECT_EQ(map.horizon(1, 0), 256u);
   EXPECT_EQ(map.horizon(1, 1), 256u);
@@ -89,12 +90,13 @@ TEST(ChunkMap, HorizonsAreKeptByBlockAndSubgroup) {
   EXPECT_EQ(map.horizon(1, 1), 256u + 131);
   mark(map, 256 + 129);
   EXPECT_EQ(map.horizon(1, 1), 256u + 131);
-  map.mark_run(1, {256, 300});  // read by this rank: no evidence of what the sender has reached
+  map.mark_run(1, {256, 300});  // READs by this rank do not show how far the sender has come
   EXPECT_EQ(map.horizon(1, 0), 256u);
 }
 
 TEST(ChunkMap, WorkersOfDifferentSubgroupsMarkConcurrently) {
-  // Block lengths that are no multiple of a word reveal a word shared by two subgroups.
+  // The lengths of the blocks are no multiple of a word, so that a word shared by two subgroups
+  // would show.
   const BlockLayout layout = layout_of(5, 1000, 4);
   ChunkMap map(layout);
   std::vector<std::thread> workers;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr Instant at(std::int64_t nanoseconds) { return {nanoseconds}; }
 
-TEST(ClockBounds, OneExchangeGivesTheMiddle) {
+TEST(ClockBounds, OffsetAfterOneExchangeIsTheMiddle) {
   ClockBounds bounds;
   bounds.add(at(1'000), at(51'100), at(1'200));  // the other clock is 50'000 ahead
   EXPECT_EQ(bounds.exchanges(), 1u);
@@ -27,8 +27,8 @@ TEST(ClockBounds, SlowExchangesDoNotWidenTheBounds) {
 }
 
 TEST(ClockBounds, ExchangesSlowInOneDirectionEachNarrowTheBounds) {
-  // The first shows that the other clock is at most 10 ahead, the second that it is at most 10
-  // behind, though each took a thousand.
+  // Though each exchange takes a thousand, the first bounds the other clock to at most 10 ahead and
+  // the second to at most 10 behind.
   ClockBounds bounds;
   bounds.add(at(0), at(10), at(1'000));
   bounds.add(at(2'000), at(2'990), at(3'000));
@@ -36,7 +36,7 @@ TEST(ClockBounds, ExchangesSlowInOneDirectionEachNarrowTheBounds) {
   EXPECT_EQ(bounds.error(), Nanoseconds(10));
 }
 
-TEST(ClockBounds, TrueOffsetLiesWithinTheBounds) {
+TEST(ClockBounds, BoundsContainTheTrueOffset) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const std::int64_t truth = static_cast<std::int64_t>(draw(seed, 0) % 2'000'001) - 1'000'000;
     ClockBounds bounds;

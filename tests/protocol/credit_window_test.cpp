@@ -23,8 +23,8 @@ BlockLayout gather(std::uint32_t ranks, std::uint32_t chunks) {
   return layout;
 }
 
-/// An Allgather's senders and receivers with their credits. Each receiver has a queue of arrived
-/// and unread chunks, which must never be longer than the window.
+/// The senders and receivers of an Allgather with their credits. Each receiver has a queue of
+/// chunks that arrived and were not read, which must never be longer than the window.
 class Stream {
  public:
   Stream(std::uint32_t size, std::uint32_t chains, std::uint32_t chunks, std::uint32_t window,
@@ -43,7 +43,7 @@ class Stream {
     }
   }
 
-  /// Takes random steps until every chunk is consumed everywhere; false if no rank can continue.
+  /// Takes random steps until every rank has consumed every chunk; false if no rank can continue.
   bool run() {
     for (std::uint32_t r = 0; r < size_; ++r) consume(r);
     while (!finished()) {
@@ -51,7 +51,7 @@ class Stream {
     }
     return true;
   }
-  /// Makes a rank declare all missing chunks lost, with this chance at each step.
+  /// Makes a random rank declare all missing chunks lost, with this chance at each step.
   void false_cutoffs(std::uint32_t ppm) { false_cutoff_ppm_ = ppm; }
   std::uint32_t longest_queue() const { return longest_queue_; }
   bool needed() const { return nodes_[0]->credits.needed(); }
@@ -68,10 +68,10 @@ class Stream {
     ChunkMap map;
     FetchRing fetch;
     CreditWindow credits;
-    std::uint32_t cursor = 0;  ///< next chunk to send
+    std::uint32_t cursor = 0;  ///< PSN of the next chunk to send
     bool active = false;
-    std::deque<std::uint32_t> queue;  ///< arrived chunks, not yet polled
-    std::vector<std::uint32_t> lost;  ///< chunks that never arrived, not yet declared lost
+    std::deque<std::uint32_t> queue;  ///< chunks that arrived and were not polled
+    std::vector<std::uint32_t> lost;  ///< chunks that never arrived and were not declared lost
   };
 
   bool can_send(std::uint32_t r) const {
@@ -88,7 +88,7 @@ class Stream {
     }
     return true;
   }
-  /// Takes one random possible step; false if there is none.
+  /// Takes one random step that is possible; false if none is.
   bool step() {
     std::vector<std::uint32_t> senders;
     std::vector<std::uint32_t> readers;
@@ -101,7 +101,7 @@ class Stream {
     const auto pick = [&](const std::vector<std::uint32_t>& from) {
       return from[pump_.random().below(from.size())];
     };
-    // Senders are eager, so that an excess credit would show.
+    // Senders are preferred to receivers, so that an excess credit would overfill a queue.
     if (pump_.random().chance_ppm(false_cutoff_ppm_)) {
       declare_all(static_cast<std::uint32_t>(pump_.random().below(size_)));
     } else if (!senders.empty() && pump_.random().chance_ppm(600'000)) {
@@ -149,7 +149,8 @@ class Stream {
     nodes_[r]->map.mark(layout_.blocks()[b], b, psn);
     consume(r);
   }
-  /// All ranks wait: every sender repeats its last chunk. False if that changes nothing.
+  /// Sends tail probes when all ranks wait: every sender repeats its last chunk. Returns false if
+  /// no rank lacks one of these chunks.
   bool send_tail_probes() {
     bool news = false;
     for (std::uint32_t r = 0; r < size_; ++r) {
@@ -163,7 +164,7 @@ class Stream {
     }
     return news;
   }
-  /// A cutoff that fires too early: declares chunks lost that may not have been sent at all.
+  /// Acts as a cutoff that fires too early: declares chunks lost that may not even have been sent.
   void declare_all(std::uint32_t r) {
     for (std::uint32_t b = 0; b < size_; ++b) {
       if (b != r) nodes_[r]->fetch.lost({b, layout_.blocks()[b].psns, false});
@@ -204,16 +205,16 @@ class Stream {
   std::uint32_t longest_queue_ = 0;
 };
 
-TEST(CreditWindow, QueueStaysWithinTheWindowAndAllChunksArrive) {
+TEST(CreditWindow, QueuesStayWithinTheWindowAndAllChunksArrive) {
   for (std::uint32_t size = 2; size <= 17; ++size) {
     for (std::uint32_t chains = 1; chains <= size; ++chains) {
       for (const std::uint32_t loss_ppm : {0u, 100'000u}) {
-        // The window holds a credit batch of one chunk and more for every chain.
+        // The window is large enough for a credit batch of at least one chunk for every chain.
         const std::uint32_t window = kPulsesInFlight * chains + size;
         SCOPED_TRACE(testing::Message()
                      << size << " ranks, " << chains << " chains, loss " << loss_ppm);
         Stream stream(size, chains, 23, window, loss_ppm, size * 100 + chains);
-        ASSERT_TRUE(stream.run()) << "credits are stuck";
+        ASSERT_TRUE(stream.run()) << "no rank can continue: a credit is missing";
         ASSERT_LE(stream.longest_queue(), window);
       }
     }
@@ -242,7 +243,7 @@ TEST(CreditWindow, WindowHoldsWithFalseCutoffs) {
   }
 }
 
-TEST(CreditWindow, SmallestWindowsHold) {
+TEST(CreditWindow, SmallestWindowsAreNeverExceeded) {
   for (const std::uint32_t chains : {1u, 3u, 5u}) {
     for (std::uint32_t window = chains; window < 6 * chains; ++window) {
       Stream stream(5, chains, 31, window, 0, window);
@@ -298,11 +299,13 @@ TEST(CreditWindow, FalseReportsAreRefused) {
   const ChunkMap map(layout);
   CreditWindow credits(rank_of(0), 8, kEpoch, map, 1, 40, 4);
   Outbox outbox;
-  EXPECT_FALSE(credits.on_credit(rank_of(1), std::uint64_t{1} << 32, outbox)) << "no such chain";
-  EXPECT_FALSE(credits.on_credit(rank_of(1), 80, outbox)) << "no such batch";
-  EXPECT_FALSE(credits.on_credit(rank_of(1), 79, outbox)) << "no rank waits for the last batches";
-  EXPECT_FALSE(credits.on_credit(rank_of(3), 0, outbox)) << "rank 3 is rank 2's child";
-  EXPECT_FALSE(credits.on_credit(rank_of(0), 0, outbox)) << "a rank is not its own child";
+  EXPECT_FALSE(credits.on_credit(rank_of(1), std::uint64_t{1} << 32, outbox))
+      << "the chain does not exist";
+  EXPECT_FALSE(credits.on_credit(rank_of(1), 80, outbox)) << "the credit batch does not exist";
+  EXPECT_FALSE(credits.on_credit(rank_of(1), 79, outbox))
+      << "the last credit batches are not reported, because no rank waits for them";
+  EXPECT_FALSE(credits.on_credit(rank_of(3), 0, outbox)) << "rank 3 is a child of rank 2";
+  EXPECT_FALSE(credits.on_credit(rank_of(0), 0, outbox)) << "rank 0 is not a child of itself";
   EXPECT_FALSE(credits.on_grant(std::uint64_t{7} << 32));
   EXPECT_FALSE(credits.on_grant(80));
   EXPECT_TRUE(outbox.empty());

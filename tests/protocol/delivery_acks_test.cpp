@@ -29,7 +29,7 @@ TEST(DeliveryAcks, OneDelayedAckCoversAllBlocks) {
 
 TEST(DeliveryAcks, BlockIsDeliveredWhenEveryRankHasAcknowledged) {
   DeliveryAcks acks(3, 1, kDelay);
-  EXPECT_TRUE(acks.all_but(kMe, 0)) << "nothing before the first is asked for";
+  EXPECT_TRUE(acks.all_but(kMe, 0)) << "blocks before the first epoch need no ACK";
   acks.on_ack(rank_of(1), 2);
   EXPECT_TRUE(acks.has(rank_of(1), 1));
   EXPECT_FALSE(acks.has(rank_of(2), 1));
@@ -38,7 +38,7 @@ TEST(DeliveryAcks, BlockIsDeliveredWhenEveryRankHasAcknowledged) {
   EXPECT_TRUE(acks.all_but(kMe, 1));
   EXPECT_FALSE(acks.all_but(kMe, 2));
   acks.on_ack(rank_of(2), 3);
-  acks.on_ack(rank_of(2), 1);  // arrives late
+  acks.on_ack(rank_of(2), 1);  // this ACK arrives late and must not undo the later one
   EXPECT_TRUE(acks.all_but(kMe, 2));
   EXPECT_FALSE(acks.all_but(kMe, 3));
 }
@@ -56,11 +56,11 @@ TEST(DeliveryAcks, CollectiveBegunByAllAcknowledgesEarlierBlocks) {
   acks.schedule(Instant{0}, rank_of(1), 6);
   acks.begun_by_all(7);
   EXPECT_EQ(acks.due(), kNever);
-  acks.begun_by_all(3);  // an older one ends later
+  acks.begun_by_all(3);  // an older collective ends later and must not undo this
   EXPECT_TRUE(acks.all_but(kMe, 6));
 }
 
-TEST(DeliveryAcks, EpochsWrap) {
+TEST(DeliveryAcks, WrappingEpochsAreAcknowledged) {
   DeliveryAcks acks(2, 0xffff'ffffu, kDelay);
   EXPECT_FALSE(acks.all_but(kMe, 0xffff'ffffu));
   acks.on_ack(rank_of(1), 0);

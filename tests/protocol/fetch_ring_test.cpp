@@ -20,14 +20,14 @@ constexpr std::uint32_t kEpoch = 4;
 BlockLayout gather(std::uint32_t ranks, std::uint32_t chunks) {
   BlockLayout layout(kChunkBytes, 1, std::uint64_t{chunks} * kChunkBytes);
   for (std::uint32_t r = 0; r < ranks; ++r) {
-    // The last chunk of each block is a short one.
+    // The last chunk of each block is shorter than the others.
     const std::uint64_t bytes = std::uint64_t{chunks} * kChunkBytes - 3;
     EXPECT_TRUE(layout.add(rank_of(r), r * bytes, bytes));
   }
   return layout;
 }
 
-/// One rank's chunk map and fetch ring.
+/// One rank with its chunk map and its fetch ring.
 struct Node {
   Node(Rank me, std::uint32_t size, const BlockLayout& layout, const FetchRing::Settings& settings)
       : map(layout), ring(me, size, kEpoch, map, settings) {}
@@ -47,7 +47,7 @@ Message message(MessageKind kind, std::vector<Range> ranges, std::uint64_t argum
 
 class FetchRingTest : public testing::Test {
  protected:
-  /// Rank 2 of 5, with ten chunks a block, which has only its own block.
+  /// Tests with rank 2 of 5, which has only its own block, at ten chunks a block.
   FetchRingTest() : layout_(gather(5, 10)), node_(rank_of(2), 5, layout_, {}) {
     node_.map.mark_run(2, {20, 30});
   }
@@ -63,7 +63,7 @@ class FetchRingTest : public testing::Test {
     node_.ring.on_read_end(order, true,
                            layout_.bytes_of(layout_.blocks()[order.block_index], order.psns));
   }
-  /// Returns the only message that was sent.
+  /// The message that was sent; the test fails unless there is exactly one.
   Outbox::Item sent() {
     EXPECT_EQ(outbox_.items().size(), 1u);
     const Outbox::Item item = outbox_.empty() ? Outbox::Item{} : outbox_.items()[0];
@@ -85,7 +85,7 @@ using Ranges = std::vector<Range>;
 TEST_F(FetchRingTest, LeftNeighbourIsAskedOnceForAllLosses) {
   node_.ring.lost({0, {3, 5}});
   node_.ring.lost({4, {40, 50}});
-  node_.ring.lost({0, {4, 6}});  // overlaps an earlier request
+  node_.ring.lost({0, {4, 6}});  // range that overlaps an earlier request
   EXPECT_FALSE(node_.ring.idle());
   EXPECT_LE(node_.ring.next_deadline(), now_);
   poll(now_);
@@ -175,12 +175,13 @@ TEST_F(FetchRingTest, FailedReadIsRetriedAtTheNextRank) {
   EXPECT_EQ(sent().to, rank_of(0));
   EXPECT_EQ(node_.ring.counters().bytes_read, 0u);
   EXPECT_EQ(answer(rank_of(0), message(MessageKind::fetch_ready, {{40, 42}})).size(), 1u)
-      << "what failed may be read again";
+      << "chunks of a failed READ may be read again";
 }
 
-TEST_F(FetchRingTest, SilentNeighboursAreSkippedToTheRootAndRoundAgain) {
+TEST_F(FetchRingTest, SilentNeighboursAreSkippedUpToTheRootThenAskedAgain) {
   const FetchRing::Settings settings;
-  node_.ring.lost({3, {30, 31}});  // rank 3's block: left neighbours are 1, 0, 4, then the root 3
+  // Lost chunk of rank 3's block: the left neighbours are 1, 0 and 4, then the root 3.
+  node_.ring.lost({3, {30, 31}});
   for (const std::uint32_t target : {1u, 0u, 4u, 3u, 1u, 0u}) {
     poll(now_);
     EXPECT_EQ(sent().to, rank_of(target));
@@ -199,7 +200,7 @@ TEST_F(FetchRingTest, PendingAnswerRestartsThePatience) {
   outbox_.clear();
   now_ = now_ + milliseconds(60);
   EXPECT_TRUE(answer(rank_of(1), message(MessageKind::fetch_pending, {{0, 1}})).empty());
-  EXPECT_TRUE(outbox_.empty()) << "later is no sign of a shared loss";
+  EXPECT_TRUE(outbox_.empty()) << "a pending answer must not cause a retransmit request";
   poll(now_ + milliseconds(60));
   EXPECT_TRUE(outbox_.empty());
   poll(now_ + settings.patience);
@@ -230,7 +231,8 @@ TEST_F(FetchRingTest, ExpiredNeighbourIsSkippedAtOnce) {
   poll(now_);
   const Outbox::Item request = sent();
   EXPECT_EQ(request.to, rank_of(0));
-  EXPECT_EQ(ranges(request.message), (Ranges{{40, 42}})) << "the other block was not gone";
+  EXPECT_EQ(ranges(request.message), (Ranges{{40, 42}}))
+      << "only the block that has expired at rank 1 is requested from rank 0";
 }
 
 TEST_F(FetchRingTest, AnswersOutOfBoundsAreRefused) {
@@ -263,15 +265,15 @@ TEST_F(FetchRingTest, RequestIsSplitIntoReadyPendingAndLost) {
   EXPECT_EQ(ranges(items[0].message), (Ranges{{1, 4}, {8, 10}}));
   EXPECT_EQ(items[1].message.kind, MessageKind::fetch_pending);
   EXPECT_EQ(items[2].message.kind, MessageKind::fetch_lost);
-  // Lost and late chunks are distinguished, so that no retransmit request goes out for chunks under
-  // way.
+  // Lost and late chunks get different answers, so that no retransmit request goes out for chunks
+  // under way.
   EXPECT_EQ(ranges(items[1].message), (Ranges{{6, 8}, {12, 13}}));
   EXPECT_EQ(ranges(items[2].message), (Ranges{{4, 6}}));
   for (const auto& item : items) EXPECT_EQ(item.to, rank_of(3));
   EXPECT_TRUE(node_.ring.has_deferred());
 }
 
-TEST_F(FetchRingTest, PendingBecomesLostWhenTheLossIsFoundHereToo) {
+TEST_F(FetchRingTest, PendingRequestIsAnsweredLostOnceThisRankFindsTheLoss) {
   node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{0, 6}}), 55, outbox_);
   EXPECT_EQ(sent().message.kind, MessageKind::fetch_pending);
   node_.ring.lost({0, {2, 4}});
@@ -281,12 +283,13 @@ TEST_F(FetchRingTest, PendingBecomesLostWhenTheLossIsFoundHereToo) {
   EXPECT_EQ(outbox_.items()[0].message.kind, MessageKind::fetch_lost);
   EXPECT_EQ(ranges(outbox_.items()[0].message), (Ranges{{2, 4}}));
   EXPECT_EQ(outbox_.items()[1].message.kind, MessageKind::fetch_request);
-  EXPECT_EQ(ranges(outbox_.items()[1].message), (Ranges{{0, 6}})) << "nothing of it came here";
+  EXPECT_EQ(ranges(outbox_.items()[1].message), (Ranges{{0, 6}}))
+      << "the whole block is requested, because no chunk of it has arrived";
   outbox_.clear();
   node_.ring.lost({0, {4, 5}});
   poll(now_);
-  ASSERT_EQ(outbox_.items().size(), 1u) << "asked for already, with all of the block";
-  EXPECT_EQ(ranges(outbox_.items()[0].message), (Ranges{{4, 5}})) << "each loss is told once";
+  ASSERT_EQ(outbox_.items().size(), 1u) << "the chunk was already requested with the whole block";
+  EXPECT_EQ(ranges(outbox_.items()[0].message), (Ranges{{4, 5}})) << "each loss is reported once";
   outbox_.clear();
   node_.map.mark_run(0, {0, 6});
   node_.ring.serve_deferred(55, outbox_);
@@ -295,7 +298,7 @@ TEST_F(FetchRingTest, PendingBecomesLostWhenTheLossIsFoundHereToo) {
   EXPECT_EQ(ready, (Ranges{{0, 2}, {2, 4}, {4, 5}, {5, 6}}));
 }
 
-TEST_F(FetchRingTest, SuspectedLossIsRequestedAndNotYetShared) {
+TEST_F(FetchRingTest, SuspectedLossIsRequestedButNotReportedAsLost) {
   node_.ring.lost({0, {2, 4}, false});
   EXPECT_FALSE(node_.ring.proven(2));
   poll(now_);
@@ -306,7 +309,8 @@ TEST_F(FetchRingTest, SuspectedLossIsRequestedAndNotYetShared) {
   EXPECT_TRUE(node_.ring.proven(2));
   poll(now_);
   const Outbox::Item lack = sent();
-  EXPECT_EQ(lack.message.kind, MessageKind::fetch_lost) << "and it is asked for once";
+  EXPECT_EQ(lack.message.kind, MessageKind::fetch_lost)
+      << "the proven loss is reported and not requested again";
   EXPECT_EQ(ranges(lack.message), (Ranges{{2, 4}}));
   EXPECT_EQ(node_.ring.counters().chunks_lost, 2u);
 }
@@ -338,7 +342,8 @@ TEST_F(FetchRingTest, OwnUnsentChunksComeByMulticast) {
   EXPECT_EQ(outbox_.items()[1].message.kind, MessageKind::fetch_pending);
   EXPECT_EQ(ranges(outbox_.items()[1].message), (Ranges{{25, 27}}));
   outbox_.clear();
-  // A retransmit request cannot make them come earlier: they would be sent twice.
+  // A retransmit request for chunks that were not yet sent must be ignored, or they would be sent
+  // twice.
   std::vector<Range> again;
   EXPECT_TRUE(node_.ring.on_retransmit_request(
       now_, message(MessageKind::retransmit_request, {{23, 27}}), again));
@@ -362,7 +367,8 @@ TEST_F(FetchRingTest, RootRetransmitsOnceWithinTheLingerTime) {
   now_ = now_ + settings.linger + Nanoseconds(1);
   EXPECT_TRUE(node_.ring.on_retransmit_request(
       now_, message(MessageKind::retransmit_request, {{21, 22}}), again));
-  EXPECT_EQ(again, (Ranges{{21, 22}})) << "the repeat was lost too";
+  EXPECT_EQ(again, (Ranges{{21, 22}}))
+      << "a range may be retransmitted again after the linger time";
 }
 
 TEST_F(FetchRingTest, RetransmitRequestToANonRootIsRefused) {
@@ -372,7 +378,8 @@ TEST_F(FetchRingTest, RetransmitRequestToANonRootIsRefused) {
   EXPECT_TRUE(again.empty());
 }
 
-/// P ranks that recover by messages and READs alone; time passes only when nothing else can happen.
+/// P ranks that recover by messages and READs alone. Time passes only when no message and no READ
+/// is under way.
 class Rings {
  public:
   Rings(std::uint32_t size, std::uint32_t chunks, std::uint64_t seed)
@@ -382,7 +389,7 @@ class Rings {
     }
   }
 
-  /// Gives every rank every chunk but a random share that it loses.
+  /// Gives every rank every chunk, apart from a random share that it loses.
   void deliver(std::uint32_t loss_ppm) {
     for (std::uint32_t psn = 0; psn < layout_.chunk_count(); ++psn) {
       const std::uint32_t b = layout_.block_of(psn);
@@ -407,11 +414,11 @@ class Rings {
       }
     }
   }
-  /// Each retransmitted chunk reaches each rank with this chance.
+  /// Sets the chance with which each retransmitted chunk reaches each rank.
   void repeats_arrive(std::uint32_t ppm) { repeat_ppm_ = ppm; }
   /// Silences a rank until no other rank can make progress.
   void mute(Rank rank) { muted_ = rank; }
-  /// Each READ fails with this chance.
+  /// Sets the chance with which each READ fails.
   void reads_fail(std::uint32_t ppm) { read_failure_ppm_ = ppm; }
 
   /// Runs until all ranks have all chunks; false if that takes longer than `limit`.
@@ -481,7 +488,7 @@ class Rings {
     if (success) {
       const Node& from = *nodes_[index(order.from)];
       EXPECT_TRUE(from.map.first_missing(order.block_index, order.psns).empty())
-          << "bytes are read from a rank that does not have them";
+          << "a rank reads bytes from a rank that does not have them";
       EXPECT_EQ(order.key, 1000u + index(order.from));
       node.map.mark_run(order.block_index, order.psns);
     }
@@ -537,14 +544,14 @@ class Rings {
   int stuck_rounds_ = 0;
 };
 
-TEST(FetchRings, IndependentLossCostsNoMoreThanTheLoss) {
+TEST(FetchRings, IndependentLossIsRecoveredByReadingTheLostBytesOnce) {
   for (const std::uint32_t size : {2u, 3u, 5u, 8u, 13u}) {
     for (const std::uint32_t ppm : {1'000u, 10'000u, 100'000u, 500'000u}) {
       Rings rings(size, 50, size * 7 + ppm);
       rings.deliver(ppm);
       rings.declare_all();
       SCOPED_TRACE(testing::Message() << size << " ranks, loss " << ppm << " ppm");
-      ASSERT_TRUE(rings.run(milliseconds(90))) << "without waiting for anybody's patience to end";
+      ASSERT_TRUE(rings.run(milliseconds(90))) << "recovery must end before any patience does";
       EXPECT_EQ(rings.read_bytes(), rings.lost_bytes());
       EXPECT_EQ(rings.skipped(), 0u);
       EXPECT_TRUE(rings.idle());
@@ -552,7 +559,7 @@ TEST(FetchRings, IndependentLossCostsNoMoreThanTheLoss) {
   }
 }
 
-TEST(FetchRings, TotalLossWithLostRepeatsIsRecovered) {
+TEST(FetchRings, TotalLossWithLostRetransmitsIsRecovered) {
   for (const std::uint32_t size : {2u, 3u, 4u, 7u, 12u}) {
     Rings rings(size, 20, size);
     rings.deliver(1'000'000);
@@ -572,8 +579,9 @@ TEST(FetchRings, SharedLossIsRetransmittedByMulticast) {
   rings.declare_all();
   rings.repeats_arrive(1'000'000);
   ASSERT_TRUE(rings.run(milliseconds(90)));
-  EXPECT_LE(rings.repeated_chunks(), 12u * 20u) << "each chunk is repeated once at most";
-  // Before the repeat only a root's right neighbour can be served, by the root's own ready message.
+  EXPECT_LE(rings.repeated_chunks(), 12u * 20u) << "each chunk is retransmitted at most once";
+  // Until the retransmit only the right neighbour of a root can read, after the root's own ready
+  // message.
   EXPECT_LT(rings.read_bytes() * 2, rings.lost_bytes());
 }
 
@@ -596,7 +604,8 @@ TEST(FetchRings, FailedReadsAreRetried) {
     rings.declare_all();
     rings.reads_fail(200'000);
     ASSERT_TRUE(rings.run(std::chrono::seconds(20)));
-    EXPECT_EQ(rings.read_bytes(), rings.lost_bytes()) << "failed reads bring no bytes";
+    EXPECT_EQ(rings.read_bytes(), rings.lost_bytes())
+        << "a failed READ must not count as bytes read";
   }
 }
 

@@ -35,7 +35,7 @@ TEST(Handshake, LeftIsNotifiedOnceAndRightIsAwaited) {
   EXPECT_TRUE(one.done());
 }
 
-TEST(Handshake, RankStaysWhileItsRightNeighbourMayRead) {
+TEST(Handshake, RankIsNotDoneWhileItsRightNeighbourMayRead) {
   for (std::uint32_t size = 2; size <= 17; ++size) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       MessagePump pump(seed);

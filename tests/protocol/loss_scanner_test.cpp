@@ -51,10 +51,10 @@ TEST_F(LossScannerTest, ChunkIsLostOneTickAfterLaterArrivals) {
   arrive(5, 7);
   EXPECT_EQ(tick(), Ranges{});
   EXPECT_EQ(tick(), (Ranges{{3, 5}}));
-  EXPECT_EQ(tick(), Ranges{}) << "a loss is reported once";
+  EXPECT_EQ(tick(), Ranges{}) << "a loss must be reported only once";
 }
 
-TEST_F(LossScannerTest, ReorderingWithinATickIsForgiven) {
+TEST_F(LossScannerTest, ReorderingWithinATickIsNoLoss) {
   build(1, 10);
   arrive(4, 5);
   EXPECT_EQ(tick(), Ranges{});
@@ -86,8 +86,8 @@ TEST_F(LossScannerTest, BlockWithoutArrivalsIsLostAfterItsEnd) {
 }
 
 TEST_F(LossScannerTest, SubgroupsAreSeparateStreams) {
-  build(1, 256, 2);  // slices of 128
-  arrive(128, 256);  // the second subgroup runs ahead: nothing of the first is lost by that
+  build(1, 256, 2);  // layout with slices of 128 chunks
+  arrive(128, 256);  // the second subgroup running ahead does not prove losses in the first
   EXPECT_EQ(tick(), Ranges{});
   EXPECT_EQ(tick(), Ranges{});
   arrive(0, 10);

@@ -7,14 +7,17 @@
 namespace tutti::protocol {
 namespace {
 
-TEST(Membership, SingleRankIsComplete) { EXPECT_TRUE(Membership(rank_of(0), 1, 4).complete()); }
+TEST(Membership, MembershipOfASingleRankIsComplete) {
+  EXPECT_TRUE(Membership(rank_of(0), 1, 4).complete());
+}
 
-TEST(Membership, ProbesOfAllRanksOnAllSubgroupsCompleteIt) {
+TEST(Membership, MembershipIsCompleteAfterProbesOfAllRanksOnAllSubgroups) {
   Membership membership(rank_of(1), 4, 2);
   for (const std::uint32_t rank : {0u, 2u, 3u}) {
     EXPECT_FALSE(membership.complete());
     membership.on_probe(rank_of(rank), 0);
-    membership.on_probe(rank_of(rank), 0);  // a repeat proves nothing about subgroup 1
+    // A repeated probe of subgroup 0, which proves nothing about subgroup 1.
+    membership.on_probe(rank_of(rank), 0);
     EXPECT_FALSE(membership.complete());
     membership.on_probe(rank_of(rank), 1);
   }

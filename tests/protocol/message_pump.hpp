@@ -1,5 +1,6 @@
-// Carries messages between the state machines of many ranks in one thread: in order between each
-// pair of ranks, as reliable connections do, and otherwise in an order drawn from a seed.
+// Carries messages between the protocol machines of many ranks in one thread. Messages keep their
+// order between each pair of ranks, as on reliable connections, and otherwise arrive in an order
+// drawn from a seed.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,7 @@ class MessagePump {
     }
     outbox.clear();
   }
-  /// The oldest message of a randomly chosen connection, or nothing if none is under way.
+  /// The oldest message of a randomly chosen pair of ranks; nothing if no message is under way.
   std::optional<Delivery> next() {
     if (pending_ == 0) return std::nullopt;
     std::vector<std::pair<Rank, Rank>> ready;

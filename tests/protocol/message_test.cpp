@@ -55,7 +55,7 @@ TEST(Message, EveryKindHasANameAndDecodes) {
   }
 }
 
-TEST(Message, OtherLengthsAreRefused) {
+TEST(Message, WrongLengthsAreRefused) {
   Bytes bytes;
   const std::size_t size = encode(sample(3), bytes.data());
   for (std::size_t n = 0; n <= bytes.size(); ++n) {
@@ -81,7 +81,7 @@ TEST(Message, UnknownKindsAndBadRangesAreRefused) {
   EXPECT_FALSE(with(16, 200)) << "a range that ends before it begins";
 }
 
-TEST(Message, RandomBytesAreRefusedOrReencodeTheSame) {
+TEST(Message, RandomBytesAreRefusedOrEncodeToTheSameBytes) {
   Random random(3);
   int read = 0;
   for (int i = 0; i < 20'000; ++i) {
@@ -112,7 +112,8 @@ TEST(Outbox, OrderIsKeptAndClearEmptiesIt) {
   outbox.send(rank_of(3), MessageKind::final, 8);
   ASSERT_EQ(outbox.items().size(), 1u);
   EXPECT_EQ(outbox.items()[0].to, rank_of(3));
-  EXPECT_EQ(outbox.items()[0].message.range_count, 0u) << "the old message's ranges are gone";
+  EXPECT_EQ(outbox.items()[0].message.range_count, 0u)
+      << "the outbox must drop the ranges of cleared messages";
   EXPECT_EQ(outbox.items()[0].message.argument, 0u);
 }
 

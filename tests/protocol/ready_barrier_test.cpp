@@ -17,7 +17,7 @@ RateVote vote_of(std::uint32_t rank, std::uint32_t lossy_rank) {
   return {.rate_kib = 1'000'000 - rank, .link_bound = rank == 1, .lossy = rank == lossy_rank};
 }
 
-/// All ranks of a barrier, started in a given order.
+/// All ranks of one ready barrier, which are started in a given order.
 class Ranks {
  public:
   Ranks(std::uint32_t size, std::uint64_t seed) : pump_(seed) {
@@ -27,7 +27,7 @@ class Ranks {
     }
   }
 
-  /// Starts ranks and delivers messages in a random order until nothing is left to do.
+  /// Starts the ranks and delivers messages in a random order until no message is left.
   void run() {
     while (!unstarted_.empty() || !pump_.empty()) {
       const bool start = pump_.empty() || pump_.random().chance_ppm(200'000);
@@ -62,7 +62,7 @@ class Ranks {
   void expect_none_done() const {
     const bool any = std::any_of(machines_.begin(), machines_.end(),
                                  [](const ReadyBarrier& one) { return one.done(); });
-    ASSERT_FALSE(any) << "a rank believes that all are ready while one has not started";
+    ASSERT_FALSE(any) << "a rank is done although another rank has not started";
   }
 
   std::vector<ReadyBarrier> machines_;
@@ -108,7 +108,8 @@ TEST(ReadyBarrier, EveryRankGetsTheCombinedVote) {
   }
 }
 
-/// Explores every order of starts and deliveries of a few ranks; a state is each rank's history.
+/// Explores every order of starts and deliveries among a few ranks. A state is the history of each
+/// rank.
 class EveryOrder {
  public:
   explicit EveryOrder(std::uint32_t size) : size_(size) {}
@@ -119,13 +120,14 @@ class EveryOrder {
  private:
   struct Event {
     std::uint32_t to;
-    std::uint32_t from;  ///< equal to `to`: the rank starts
+    /// Sender of the message; equal to `to` if the event is the start of the rank.
+    std::uint32_t from;
     std::uint64_t argument;
     friend auto operator<=>(const Event&, const Event&) = default;
   };
   using History = std::vector<Event>;
 
-  /// The relevant part of a history: the events of each rank, in its own order.
+  /// The part of a history that matters: the events of each rank, in that rank's order.
   static std::vector<History> views(const History& history, std::uint32_t size) {
     std::vector<History> all(size);
     for (const Event& event : history) all[event.to].push_back(event);
@@ -189,11 +191,13 @@ TEST(ReadyBarrier, EveryOrderOfUpToFourRanksCompletes) {
 TEST(ReadyBarrier, ImpossibleMessagesAreRefused) {
   Outbox outbox;
   ReadyBarrier zero(rank_of(0), 6, 1);
-  EXPECT_FALSE(zero.on_message(rank_of(2), 0, outbox));   // round 0 is rank 1's
-  EXPECT_FALSE(zero.on_message(rank_of(1), 1, outbox));   // round 1 is rank 2's
-  EXPECT_FALSE(zero.on_message(rank_of(1), 2, outbox));   // there are two rounds
-  EXPECT_FALSE(zero.on_message(rank_of(5), 32, outbox));  // rank 4 folds into rank 0
-  EXPECT_FALSE(zero.on_message(rank_of(4), 33, outbox));  // rank 0 is not folded
+  EXPECT_FALSE(zero.on_message(rank_of(2), 0, outbox));  // wrong sender: round 0 is with rank 1
+  EXPECT_FALSE(zero.on_message(rank_of(1), 1, outbox));  // wrong sender: round 1 is with rank 2
+  EXPECT_FALSE(zero.on_message(rank_of(1), 2, outbox));  // wrong round: there are two rounds
+  // Wrong sender: rank 4, not 5, folds into rank 0.
+  EXPECT_FALSE(zero.on_message(rank_of(5), 32, outbox));
+  // Wrong message: rank 0 does not fold into another rank.
+  EXPECT_FALSE(zero.on_message(rank_of(4), 33, outbox));
   EXPECT_TRUE(zero.on_message(rank_of(4), 32, outbox));
   EXPECT_TRUE(outbox.empty());
   ReadyBarrier folded(rank_of(5), 6, 1);

@@ -13,11 +13,11 @@ TEST(LearnedRate, RateRisesToTheMeasuredRate) {
   EXPECT_EQ(learned_rate(kPlanned, kPlanned + 5, kShort, false), kPlanned + 5);
 }
 
-TEST(LearnedRate, ShortSlownessOfTheHostIsForgiven) {
+TEST(LearnedRate, ShortDelayOfTheHostDoesNotLowerTheRate) {
   EXPECT_EQ(learned_rate(kPlanned, kPlanned * 95 / 100, kShort, false), kPlanned);
 }
 
-TEST(LearnedRate, SlowerNetworkIsFollowedInSteps) {
+TEST(LearnedRate, RateOnASlowerNetworkFallsInSteps) {
   std::uint64_t rate = kPlanned;
   std::uint64_t before = 0;
   for (int vote = 0; vote < 40; ++vote) {
@@ -39,7 +39,7 @@ constexpr std::uint64_t kBytes = 8 << 20;
 TEST(SendSchedule, TurnsLastUntilTheFirstVote) {
   SendSchedule turns;
   EXPECT_FALSE(turns.next(kBytes).at_once);
-  EXPECT_FALSE(turns.votes(kBytes)) << "nothing was measured before the first";
+  EXPECT_FALSE(turns.votes(kBytes)) << "the first collective has no measurement to vote on";
   EXPECT_FALSE(turns.next(kBytes).at_once);
   ASSERT_TRUE(turns.votes(kBytes));
   turns.adopt({.rate_kib = 1000, .link_bound = true, .lossy = false});
@@ -70,7 +70,7 @@ TEST(SendSchedule, SmallBlocksAreSentAtOnceAndDoNotCount) {
   SendSchedule turns;
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(turns.next(SendSchedule::kSmallBytes).at_once);
   EXPECT_FALSE(turns.votes(SendSchedule::kSmallBytes));
-  EXPECT_FALSE(turns.next(kBytes).at_once) << "the first that counts";
+  EXPECT_FALSE(turns.next(kBytes).at_once) << "small blocks must not count as measured collectives";
 }
 
 TEST(RateVote, VoteIsTheMinimumAndFitsItsBits) {

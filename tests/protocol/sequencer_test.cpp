@@ -19,7 +19,7 @@ TEST(Sequencer, StepsFollowTheFormula) {
         ASSERT_EQ(sequencer.chains(), chains);
       }
       for (std::uint32_t r = 0; r < size; ++r) {
-        // At step i the group {i, R+i, 2R+i, ...} sends.
+        // At step i the ranks i, R+i, 2R+i, ... send.
         ASSERT_EQ(sequencer.step_of(rank_of(r)), r % steps);
         ASSERT_EQ(sequencer.chain_of(rank_of(r)), r / steps);
       }

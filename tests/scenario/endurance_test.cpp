@@ -1,4 +1,4 @@
-// Many small collectives back to back on a network with every kind of fault at once.
+// Runs many small collectives back to back on a network with every kind of fault at once.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -26,9 +26,9 @@ void run(const std::string& faults) {
   EXPECT_EQ(outcome.of("messages_rejected"), 0u);
 }
 
-TEST(Endurance, SmallCollectivesBackToBack) { run(""); }
+TEST(Endurance, SmallCollectivesBackToBackComplete) { run(""); }
 
-TEST(Endurance, SmallCollectivesBackToBackWithFaults) {
+TEST(Endurance, SmallCollectivesBackToBackWithFaultsComplete) {
   run("seed=3; drop receiver chunk rate=0.5%; drop sender chunk rate=0.5%;"
       "duplicate receiver chunk rate=2% by=1ms; reorder receiver chunk rate=2%;"
       "corrupt receiver chunk rate=0.2%; drop sender reliable rate=0.2%");

@@ -111,7 +111,7 @@ TEST(FaultDecision, DecisionsFollowTheRateAndTheSeed) {
   EXPECT_EQ(one, struck(plan("seed=1; drop receiver chunk rate=10%"), 1, 100'000));
   EXPECT_NE(one, struck(plan("seed=2; drop receiver chunk rate=10%"), 1, 100'000));
   EXPECT_NE(one, struck(plan("seed=1; drop receiver chunk rate=10%"), 2, 100'000))
-      << "receivers lose independently";
+      << "the losses of two receivers must be independent";
 }
 
 TEST(FaultDecision, RuleDoesNotShiftTheDrawsOfAnother) {
@@ -144,7 +144,7 @@ TEST(FaultDecision, RuleStrikesWhenAllConditionsHold) {
   EXPECT_FALSE(with([](Subject& s) { s.occurrence = 2; }));
 }
 
-TEST(OccurrenceCounter, CopiesAreCountedAndOnlyOldChunksForgotten) {
+TEST(OccurrenceCounter, CopiesAreCountedUntilTheirChunkIsOld) {
   OccurrenceCounter counter;
   EXPECT_EQ(counter.of(1, 2, rank_of(3)), 0u);
   counter.count(1, 2, rank_of(3));
@@ -154,11 +154,13 @@ TEST(OccurrenceCounter, CopiesAreCountedAndOnlyOldChunksForgotten) {
   EXPECT_EQ(counter.of(1, 2, rank_of(4)), 1u);
   EXPECT_EQ(counter.of(2, 2, rank_of(3)), 0u);
   for (std::uint32_t psn = 0; psn < (1u << 18) + 10; ++psn) counter.count(2, psn, rank_of(0));
-  EXPECT_EQ(counter.of(1, 2, rank_of(3)), 2u) << "the older generation still counts";
+  EXPECT_EQ(counter.of(1, 2, rank_of(3)), 2u)
+      << "chunks of the older generation must still be counted";
   EXPECT_EQ(counter.of(2, (1u << 18) + 9, rank_of(0)), 1u);
 }
 
-/// A network of one: the test injects the arrivals and reads the posted chunks.
+/// A queue pair without a network, into which the test puts arrivals and whose posted chunks it
+/// reads.
 class FakeQueuePair final : public MulticastQueuePair {
  public:
   Result<std::uint32_t> post(const ChunkRun& run) override {
@@ -185,7 +187,7 @@ class FakeQueuePair final : public MulticastQueuePair {
     return filled;
   }
   bool copy_and_verify(const ReceivedChunk& chunk, std::byte*) override {
-    // Intact: every payload byte is the PSN's low byte, and the tag is the PSN.
+    // In an intact chunk every payload byte is the low byte of the PSN, and the tag is the PSN.
     std::uint64_t tag = 0;
     std::memcpy(&tag, chunk.header + wire::kTagOffset, sizeof tag);
     return tag == chunk.psn && std::all_of(chunk.payload.begin(), chunk.payload.end(), [&](auto b) {
@@ -193,7 +195,7 @@ class FakeQueuePair final : public MulticastQueuePair {
            });
   }
   void release() override {
-    // Overwrites its staging memory, as a device would.
+    // The fake overwrites its staging memory on release, as a device may.
     for (auto& bytes : current) std::fill(bytes.begin(), bytes.end(), std::byte{0xee});
     current.clear();
   }
@@ -233,7 +235,8 @@ class FaultQueuePairTest : public testing::Test {
     EXPECT_TRUE(accepted.ok());
     return *accepted;
   }
-  /// Polls and returns the PSNs; all must be intact but those in `damaged_`.
+  /// Polls once and returns the PSNs. The PSNs of chunks that are not intact also go into
+  /// `damaged_`.
   std::vector<std::uint32_t> poll() {
     std::vector<std::uint32_t> psns;
     const std::size_t count = pair_->poll(chunks_);
@@ -266,12 +269,13 @@ TEST_F(FaultQueuePairTest, RunWithoutFaultsIsPassedOnWhole) {
 
 TEST_F(FaultQueuePairTest, RunIsSplitAroundDroppedChunks) {
   decorate("drop sender chunk psn=6-7; drop sender chunk psn=9; drop sender chunk psn=11");
-  EXPECT_EQ(post(5, 65), 7u) << "what is lost was accepted";
+  EXPECT_EQ(post(5, 65), 7u) << "a dropped chunk must count as accepted";
   EXPECT_EQ(inner_.posted, (Psns{5, 8, 10}));
   EXPECT_EQ(inner_.sizes, (std::vector<std::size_t>{10, 10, 10}));
   EXPECT_EQ(inner_.firsts, (std::vector<std::byte>{std::byte{0}, std::byte{3}, std::byte{5}}));
   EXPECT_EQ(injected().chunks_dropped_at_sender, 4u);
-  EXPECT_EQ(injected().bytes_dropped_at_sender, 35u) << "the last chunk has five bytes";
+  EXPECT_EQ(injected().bytes_dropped_at_sender, 35u)
+      << "the last chunk must keep its length of five bytes";
 }
 
 TEST_F(FaultQueuePairTest, PartialPostsCountNothingTwice) {
@@ -279,30 +283,30 @@ TEST_F(FaultQueuePairTest, PartialPostsCountNothingTwice) {
   inner_.room = 1;
   EXPECT_EQ(post(5, 50), 1u);
   inner_.room = 2;
-  EXPECT_EQ(post(6, 40), 3u) << "6, the lost 7, and 8";
+  EXPECT_EQ(post(6, 40), 3u) << "chunks 6 and 8 and the dropped chunk 7 count as accepted";
   inner_.room = 10;
   EXPECT_EQ(post(9, 10), 1u);
   EXPECT_EQ(inner_.posted, (Psns{5, 6, 8, 9}));
   EXPECT_EQ(post(7, 10), 1u);
-  EXPECT_EQ(inner_.posted.back(), 7u) << "only the first copy is lost";
+  EXPECT_EQ(inner_.posted.back(), 7u) << "only the first copy must be dropped";
   EXPECT_EQ(injected().chunks_dropped_at_sender, 1u);
 }
 
-TEST_F(FaultQueuePairTest, SenderDuplicates) {
+TEST_F(FaultQueuePairTest, SenderRuleDuplicatesAChunk) {
   decorate("duplicate sender chunk psn=6");
   EXPECT_EQ(post(5, 30), 3u);
   EXPECT_EQ(inner_.posted, (Psns{5, 6, 6, 7}));
   EXPECT_EQ(injected().chunks_duplicated, 1u);
 }
 
-TEST_F(FaultQueuePairTest, SenderDropsProbes) {
+TEST_F(FaultQueuePairTest, SenderRuleDropsProbes) {
   decorate("drop sender probe occurrences=2");
   for (std::uint32_t i = 0; i < 5; ++i) EXPECT_TRUE(pair_->post_probe(i).ok());
   EXPECT_EQ(inner_.probes, 3);
   EXPECT_EQ(injected().probes_dropped, 2u);
 }
 
-TEST_F(FaultQueuePairTest, ReceiverDropsByRank) {
+TEST_F(FaultQueuePairTest, ReceiverRuleDropsOnlyAtItsRanks) {
   decorate("drop receiver chunk psn=2-3 ranks=1; drop receiver chunk psn=4 ranks=2");
   for (std::uint32_t psn = 0; psn < 6; ++psn) inner_.arrive(psn);
   EXPECT_EQ(poll(), (Psns{0, 1, 4, 5}));
@@ -332,7 +336,7 @@ TEST_F(FaultQueuePairTest, DelayedChunksArriveInTime) {
   inner_.arrive(3);
   EXPECT_EQ(poll(), (Psns{1, 3}));
   EXPECT_EQ(pair_->next_due(), kNever);
-  EXPECT_TRUE(damaged_.empty()) << "what is held back keeps its own bytes";
+  EXPECT_TRUE(damaged_.empty()) << "a delayed chunk must keep its own bytes";
 }
 
 TEST_F(FaultQueuePairTest, ReorderedChunksArriveByCountOrByTime) {
@@ -342,7 +346,7 @@ TEST_F(FaultQueuePairTest, ReorderedChunksArriveByCountOrByTime) {
   EXPECT_EQ(poll(), (Psns{0, 2}));
   inner_.arrive(3);
   EXPECT_EQ(poll(), (Psns{3}));
-  EXPECT_EQ(pair_->next_due(), Instant{}) << "two have passed";
+  EXPECT_EQ(pair_->next_due(), Instant{}) << "the chunk must be released after two later chunks";
   EXPECT_EQ(poll(), (Psns{1}));
   inner_.arrive(1, 3);
   EXPECT_EQ(poll(), Psns{});
@@ -352,7 +356,7 @@ TEST_F(FaultQueuePairTest, ReorderedChunksArriveByCountOrByTime) {
   EXPECT_TRUE(damaged_.empty());
 }
 
-TEST_F(FaultQueuePairTest, ReceiverDuplicates) {
+TEST_F(FaultQueuePairTest, ReceiverRuleDuplicatesAChunkLater) {
   decorate("duplicate receiver chunk psn=1 by=500us");
   inner_.arrive(1);
   EXPECT_EQ(poll(), (Psns{1}));
@@ -363,7 +367,7 @@ TEST_F(FaultQueuePairTest, ReceiverDuplicates) {
   EXPECT_TRUE(damaged_.empty());
 }
 
-TEST_F(FaultQueuePairTest, OneBitOfACopyIsDamaged) {
+TEST_F(FaultQueuePairTest, CorruptRuleFlipsOneBitOfACopy) {
   decorate("corrupt receiver chunk psn=1-200");
   chunks_.resize(300);
   for (std::uint32_t psn = 0; psn < 202; ++psn) inner_.arrive(psn);
@@ -374,7 +378,7 @@ TEST_F(FaultQueuePairTest, OneBitOfACopyIsDamaged) {
   EXPECT_EQ(injected().chunks_corrupted, 200u);
 }
 
-TEST(PlannedFrameTap, FramesAreDroppedAndRepeatedByConnection) {
+TEST(PlannedFrameTap, FramesAreDroppedAndDuplicatedByConnection) {
   const auto counters = std::make_shared<InjectedCounters>();
   PlannedFrameTap tap(plan("drop sender reliable source=0 ranks=1 occurrences=2;"
                            "duplicate sender reliable source=2"),

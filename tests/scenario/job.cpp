@@ -20,15 +20,16 @@ namespace tutti::scenario {
 namespace {
 
 constexpr Nanoseconds kPatience = std::chrono::seconds(100);
-constexpr std::uint32_t kSegmentBytes = 256;  // with UC a small chunk has several fragments
+// Size of a UC fragment, so small that a small chunk has several.
+constexpr std::uint32_t kSegmentBytes = 256;
 
-/// Whether chunks travel by UC, which the environment selects for every job.
+/// Whether chunks travel by UC, which an environment variable selects for every job.
 bool by_uc() {
   const char* multicast = std::getenv("TUTTI_MULTICAST");
   return multicast != nullptr && std::string(multicast) == "uc";
 }
 
-/// The device that all ranks of a job share.
+/// Makes the device that all ranks of a job share.
 std::shared_ptr<device::fault::FaultDevice> faulty_network(const JobSpec& spec) {
   auto plan = device::fault::FaultPlan::parse(spec.faults);
   EXPECT_TRUE(plan.ok()) << plan.status().to_string();
@@ -80,13 +81,15 @@ std::uint64_t Outcome::recovered_bytes() const {
 std::uint64_t Outcome::given_up_bytes() const { return of("cutoff_silence") * longest_call_bytes; }
 
 std::uint64_t Outcome::most_tails() const {
-  // Two at once on a network that loses, then seven at intervals that double up to the limit.
+  // On a network that loses, a sender sends two probes at once, then seven at intervals that double
+  // up to the limit.
   constexpr std::uint64_t kEach = 2 + 7;
   const auto longest_intervals = static_cast<std::uint64_t>(duration.count() / 100'000'000);
   return subgroups * (of("collectives_completed") * kEach + size * longest_intervals);
 }
 
-/// Bytes that came by multicast after they were fetched, when a silent sender was given up.
+/// The bytes that arrived by multicast after they had been fetched, because a silent sender was
+/// given up.
 std::uint64_t Outcome::late_bytes() const {
   const std::uint64_t repeated =
       of("tail_probes") * (size - 1) + injected.chunks_duplicated * (size - 1);
@@ -234,7 +237,7 @@ Outcome run_job(const JobSpec& spec, const std::function<void(Member&)>& body) {
   outcome.injected = network->injected();
   const std::uint64_t messages = outcome.total["device_uc_messages_completed"];
   EXPECT_EQ(messages > 0, by_uc() && outcome.total["chunks_received"] > 0)
-      << "chunks did not travel as they were to";
+      << "chunks did not travel by the selected kind of multicast";
   return outcome;
 }
 

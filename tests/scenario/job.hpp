@@ -21,40 +21,45 @@ using Counters = std::map<std::string, std::uint64_t>;
 
 struct JobSpec {
   std::uint32_t size = 3;
-  std::string faults{};                     ///< text of a FaultPlan
-  std::shared_ptr<device::FrameTap> tap{};  ///< replaces the plan's rules about reliable frames
-  /// Wraps the job's device in one of the test.
+  std::string faults{};  ///< text form of a fault plan
+  /// Frame tap that replaces the plan's rules for reliable frames; may be null.
+  std::shared_ptr<device::FrameTap> tap{};
+  /// Wraps the job's device in a device of the test; may be empty.
   std::function<std::shared_ptr<device::Device>(std::shared_ptr<device::Device>)> wrap{};
   CommunicatorOptions options{};
-  /// True: no rank closes before all have finished; false: each closes when it has finished.
+  /// Whether a rank closes only after all ranks have finished; if false, each rank closes when it
+  /// has finished.
   bool close_together = true;
 };
 
 /// The outcome of all ranks of a job.
 struct Outcome {
   std::uint32_t size = 0;
-  std::uint64_t chunk_bytes = 0;         ///< configured size
-  std::uint32_t subgroups = 1;           ///< configured number
-  std::uint64_t longest_call_bytes = 0;  ///< the most that one rank received in one collective
-  Nanoseconds duration{};                ///< from the first call to the last
+  std::uint64_t chunk_bytes = 0;  ///< configured size of a chunk, in bytes
+  std::uint32_t subgroups = 1;    ///< configured number of subgroups
+  /// Largest number of bytes that one rank received in one collective.
+  std::uint64_t longest_call_bytes = 0;
+  Nanoseconds duration{};  ///< time from the first call to the end of the last
   Counters total{};
   std::vector<Counters> by_rank{};
   device::fault::Injected injected{};
 
   std::uint64_t of(const std::string& counter) const;
-  /// Bytes that the plan took from receivers: a chunk lost at all counts once for each.
+  /// The bytes that the fault plan took from receivers. A chunk dropped at its sender counts once
+  /// for each receiver.
   std::uint64_t lost_bytes() const;
-  /// Bytes that recovery moved, without tail probes and without chunks fetched from a sender that
-  /// the machine had paused, which were late, not lost.
+  /// The bytes that recovery moved, apart from tail probes and from chunks fetched because the
+  /// machine had paused their sender. Those chunks were late, not lost.
   std::uint64_t recovered_bytes() const;
-  /// All bytes that recovery moved, without tail probes.
+  /// The bytes that recovery moved, apart from tail probes.
   std::uint64_t moved_bytes() const;
-  /// Upper bound of bytes fetched though they were only late: each cutoff for silence gives up one
-  /// collective's senders, which the machine may have paused.
+  /// An upper bound of the bytes that were fetched although they were only late. Each cutoff for
+  /// silence gives up the senders of one collective, which the machine may have paused.
   std::uint64_t given_up_bytes() const;
-  /// Upper bound of tail probes: a few in each collective, at intervals that double up to 100 ms.
+  /// An upper bound of the number of tail probes: a few in each collective, at intervals that
+  /// double up to 100 ms.
   std::uint64_t most_tails() const;
-  /// The recovery counters as text, for failure messages.
+  /// The counters of recovery as text, for failure messages.
   std::string describe() const;
 
  private:
@@ -70,13 +75,14 @@ class Member {
   std::uint32_t rank() const { return index(communicator_->rank()); }
   std::uint32_t size() const { return communicator_->size(); }
 
-  /// Runs a collective and checks every byte of the result; false, with a failed expectation, on
-  /// error.
+  /// Runs a collective and checks every byte of the result; false, with a failed expectation, after
+  /// an error.
   bool allgather(std::size_t block_bytes, std::uint64_t seed);
-  /// Blocks of `sizes_bytes`, by rank, with gaps between them that must stay unchanged.
+  /// Runs an Allgatherv with blocks of `sizes_bytes` by rank, and gaps between them that must stay
+  /// unchanged.
   bool allgatherv(const std::vector<std::uint64_t>& sizes_bytes, std::uint64_t seed);
   bool broadcast(std::size_t bytes, std::uint32_t root, std::uint64_t seed);
-  /// The most bytes that this rank has received in one collective.
+  /// The largest number of bytes that this rank has received in one collective.
   std::uint64_t longest_call_bytes() const { return longest_call_bytes_; }
 
  private:
@@ -93,11 +99,11 @@ class Member {
 /// Bytes that are derived from a seed.
 Bytes pattern(std::size_t size, std::uint64_t seed);
 
-/// Options of most scenarios: small chunks, no learned turns, recovery along the ring, and a long
-/// peer timeout.
+/// The options of most scenarios: small chunks, no learned send schedule, recovery by the fetch
+/// ring, and a long peer timeout.
 CommunicatorOptions small_chunks();
 
-/// Runs `body` on every rank, and collects the counters after all have returned.
+/// Runs `body` on every rank, and collects the counters after all ranks have returned.
 Outcome run_job(const JobSpec& spec, const std::function<void(Member&)>& body);
 
 }  // namespace tutti::scenario

@@ -1,10 +1,9 @@
-// The slow path with a rank that falls silent and returns, after [Khalilov24] 3.3: a rank that
-// skipped it completes, its late answer changes nothing, and a READ from a rank past the collective
-// is refused.
-// Of four ranks, rank 3 alone loses one chunk of a Broadcast by rank 0: it asks rank 2, then 1,
-// then 0. Events of the ranks, never the time, mute and open connections.
-// it asks rank 2, then 1, then 0. Connections are muted and opened by what the ranks did, never by
-// the time.
+// Tests the slow path with a rank that falls silent and returns, after [Khalilov24] 3.3: a rank
+// that skipped it completes, its late answer changes nothing, and a READ from a rank past the
+// collective is refused.
+//
+// Of four ranks, rank 3 alone loses one chunk of a Broadcast by rank 0, so it asks rank 2, then 1,
+// then 0. Actions of the ranks, never the time, mute and open the connections.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -24,14 +23,15 @@ namespace tutti::scenario {
 namespace {
 
 constexpr std::uint32_t kSize = 4;
-constexpr std::uint32_t kEpoch = 3;   // after a barrier and a Broadcast
-constexpr std::uint32_t kReader = 3;  // the rank that loses a chunk
+// Epoch of the tested Broadcast, after a barrier and a first Broadcast.
+constexpr std::uint32_t kEpoch = 3;
+constexpr std::uint32_t kReader = 3;  // rank that loses a chunk
 constexpr std::size_t kChunk = 1024;
 constexpr std::size_t kBytes = 8 * kChunk;
 constexpr auto kScribble = std::byte{0x5a};
 
-/// Reliable connections that can be muted in each direction: frames sent meanwhile are lost, and
-/// retransmitted once it is open.
+/// Reliable connections that can be muted in each direction. Frames sent on a muted connection are
+/// lost, and retransmitted once it is open.
 class Connections final : public device::FrameTap {
  public:
   unsigned copies(Rank from, Rank to, std::size_t) override {
@@ -50,7 +50,7 @@ class Connections final : public device::FrameTap {
   std::array<std::array<std::atomic<bool>, kSize>, kSize> muted_{};
 };
 
-/// Polls a condition while the ranks' own threads make progress; false if it never holds.
+/// Polls a condition while the ranks' own threads make progress; false if it does not hold in time.
 bool eventually(const std::function<bool()>& holds) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(100);
   while (!holds()) {
@@ -60,7 +60,7 @@ bool eventually(const std::function<bool()>& holds) {
   return true;
 }
 
-/// One rank's Broadcast, with its state.
+/// The Broadcast under test at one rank, with its state.
 class Story {
  public:
   Story(Member& member, std::uint64_t seed)
@@ -76,14 +76,14 @@ class Story {
   }
   bool over() { return request_.progress().done; }
   bool looks() { return !member_->communicator().counters().empty(); }
-  /// Waits for the end, and checks every byte.
+  /// Waits for the end of the Broadcast and checks every byte.
   void end() {
     const Status status = request_.wait_for(std::chrono::seconds(100));
     EXPECT_TRUE(status.ok()) << "rank " << rank() << ": " << status.to_string() << "\n"
                              << member_->communicator().flight_record();
     EXPECT_TRUE(buffer_ == expected_) << "rank " << rank() << " has wrong bytes";
   }
-  /// Writes to the buffer, which belongs to the caller again.
+  /// Writes to the buffer, which belongs to the caller again after the end.
   void scribble() { std::fill(buffer_.begin(), buffer_.end(), kScribble); }
   bool untouched() const { return buffer_ == Bytes(kBytes, kScribble); }
 
@@ -99,7 +99,7 @@ class LateAnswer : public testing::Test {
   LateAnswer() : everybody_(kSize), connections_(std::make_shared<Connections>()) {}
 
   /// Runs `act` on every rank, between a Broadcast that proves all buffers ready and an Allgather
-  /// after which no message of the Broadcast can be under way.
+  /// after which no message of the tested Broadcast can be under way.
   void run(const std::function<void(Story&)>& act) {
     JobSpec spec{
         .size = kSize,
@@ -117,8 +117,8 @@ class LateAnswer : public testing::Test {
       Story story(member, 2);
       act(story);
       EXPECT_TRUE(member.allgather(kBytes, 3));
-      EXPECT_TRUE(story.untouched())
-          << "something was written to rank " << story.rank() << "'s buffer after the end";
+      EXPECT_TRUE(story.untouched()) << "a rank's buffer changed after the end, rank "
+                                     << story.rank() << "'s buffer after the end";
     });
     EXPECT_EQ(outcome_.injected.chunks_dropped_at_receiver, 1u);
     EXPECT_EQ(of(kReader, "chunks_fetched"), 1u) << outcome_.describe();
@@ -131,12 +131,13 @@ class LateAnswer : public testing::Test {
 
   std::barrier<> everybody_;
   std::shared_ptr<Connections> connections_;
-  // Requests that ranks posted for the Broadcast: the reader's by target, and the answers to it.
+  // Numbers of messages that ranks posted for the tested Broadcast: the reader's requests and READs
+  // by target, and the answers by sender.
   std::array<std::atomic<std::uint32_t>, kSize> asked_{};
   std::array<std::atomic<std::uint32_t>, kSize> read_{};
   std::array<std::atomic<std::uint32_t>, kSize> ready_{};
   std::array<std::atomic<std::uint32_t>, kSize> gone_{};
-  /// Runs before the reader's first READ from a rank leaves.
+  /// Called before the reader's first READ from a rank leaves.
   std::function<void(std::uint32_t from)> on_read_ = [](std::uint32_t) {};
   Outcome outcome_;
 
@@ -161,12 +162,12 @@ TEST_F(LateAnswer, SkippedNeighboursAnswerChangesNothingAfterTheEnd) {
     if (story.rank() == kReader) connections_->mute_all_from(2);
     everybody_.arrive_and_wait();
     story.call();
-    story.end();  // the reader's first: the others wait for rank 2
+    story.end();  // the reader ends first, because the other ranks wait for rank 2
     story.scribble();
     if (story.rank() == kReader) connections_->open_all_from(2);
   });
   EXPECT_GE(of(kReader, "fetch_targets_skipped"), 1u) << outcome_.describe();
-  // It arrived before rank 2's part of the Allgather.
+  // The answer of rank 2 arrived, because it precedes that rank's part of the Allgather.
   EXPECT_GE(ready_[2], 1u);
   EXPECT_EQ(read_[2], 0u);
   EXPECT_EQ(served_by(0) + served_by(1), kChunk);
@@ -179,23 +180,26 @@ TEST_F(LateAnswer, UnansweredReadKeepsTheCollectiveOpen) {
     connections_->open(0, kReader);
     connections_->open(1, kReader);
   };
-  run([&](Story& story) {
-    if (story.rank() == kReader) {
-      connections_->mute(2, 1);  // keeps rank 1 in the collective
-      connections_->mute(0, kReader);
-      connections_->mute(1, kReader);
-    }
-    everybody_.arrive_and_wait();
-    story.call();
-    if (story.rank() == kReader) {
-      // Rank 1 answers that it has the chunk; the READ stays unanswered, and rank 0 is asked.
-      EXPECT_TRUE(eventually([&] { return ready_[1] > 0 && asked_[0] > 0; }));
-      EXPECT_FALSE(story.over()) << "rank 2's bytes may still come";
-      connections_->open_all_from(2);
-    }
-    story.end();
-    story.scribble();
-  });
+  run(
+      [&](Story& story) {
+        if (story.rank() == kReader) {
+          connections_->mute(2, 1);  // keeps rank 1 in the collective
+          connections_->mute(0, kReader);
+          connections_->mute(1, kReader);
+        }
+        everybody_.arrive_and_wait();
+        story.call();
+        if (story.rank() == kReader) {
+          // Rank 1 answers that it has the chunk. The READ from rank 2 stays unanswered, so rank 0 is
+          // asked too.
+          EXPECT_TRUE(eventually([&] { return ready_[1] > 0 && asked_[0] > 0; }));
+          EXPECT_FALSE(story.over())
+              << "the collective must stay open, because the bytes of rank 2 may still arrive";
+          connections_->open_all_from(2);
+        }
+        story.end();
+        story.scribble();
+      });
   EXPECT_GE(of(kReader, "fetch_targets_skipped"), 2u) << outcome_.describe();
   EXPECT_EQ(read_[0] + read_[1], 0u) << "the chunk was read twice";
   EXPECT_EQ(served_by(2), kChunk);
@@ -227,7 +231,8 @@ TEST_F(LateAnswer, RanksPastTheCollectiveAnswerExpired) {
     // Polling the engine continuously must not keep the background thread from making progress.
     EXPECT_TRUE(eventually([&] { return story.looks() && gone_[story.rank()] > 0; }));
   });
-  EXPECT_GE(of(kReader, "fetch_targets_skipped"), 3u) << "2, 1 and 0\n" << outcome_.describe();
+  EXPECT_GE(of(kReader, "fetch_targets_skipped"), 3u) << "the reader must skip ranks 2, 1 and 0\n"
+                                                      << outcome_.describe();
   EXPECT_EQ(ready_[0] + ready_[1], 0u);
   EXPECT_EQ(served_by(2), kChunk);
 }
@@ -239,8 +244,9 @@ TEST_F(LateAnswer, ReadFromARankPastTheCollectiveIsRefused) {
   std::atomic<bool> past{false};
   run([&](Story& story) {
     if (story.rank() == kReader) {
-      connections_->mute_all_from(2);  // keeps rank 1 in the collective, and is skipped
-      connections_->mute(0, kReader);  // rank 1 is read from, not the root
+      // Keeps rank 1 in the collective, and makes the reader skip rank 2.
+      connections_->mute_all_from(2);
+      connections_->mute(0, kReader);  // makes the reader READ from rank 1 instead of the root
     }
     everybody_.arrive_and_wait();
     story.call();
@@ -257,10 +263,11 @@ TEST_F(LateAnswer, ReadFromARankPastTheCollectiveIsRefused) {
     story.scribble();
     if (story.rank() == 1) past = true;
   });
-  EXPECT_GE(of(kReader, "fetch_targets_skipped"), 2u) << "2, and 1, which refused the READ";
+  EXPECT_GE(of(kReader, "fetch_targets_skipped"), 2u)
+      << "the reader must skip rank 2, and rank 1, which refused the READ";
   EXPECT_EQ(read_[1], 1u);
-  EXPECT_EQ(served_by(1), 0u) << "bytes of a buffer that is the caller's were read";
-  EXPECT_GE(read_[0] + read_[2], 1u) << "it was read from another instead";
+  EXPECT_EQ(served_by(1), 0u) << "rank 1 served bytes of a buffer that is the caller's again";
+  EXPECT_GE(read_[0] + read_[2], 1u) << "the chunk must be read from another rank";
 }
 
 }  // namespace

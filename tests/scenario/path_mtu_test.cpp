@@ -15,9 +15,10 @@ namespace {
 constexpr std::uint32_t kChunkBytes = 1024;
 constexpr std::uint32_t kRanks = 3;
 constexpr std::uint32_t kBehindTheLink = 2;
-/// Whole chunks: not even the last one of a block passes the link.
+/// Blocks of whole chunks, of which not even the last one passes the link.
 constexpr std::size_t kWholeChunks = 1 << 20;
-/// The last chunk passes, so that its receiver fetches the rest by RC READ.
+/// Blocks whose last chunk is so short that it passes, so that its receiver fetches the other
+/// chunks by READ.
 constexpr std::size_t kShortLastChunk = kWholeChunks + 100;
 constexpr std::size_t kLongestThatPasses = 600;
 constexpr auto kPeerTimeout = std::chrono::milliseconds(1500);
@@ -35,7 +36,7 @@ struct End {
   std::chrono::steady_clock::duration after{};
 };
 
-/// Chunks over the link are lost, but for the last one of each block if that is short.
+/// Drops the chunks that cross the link, apart from the last chunk of each block if it is short.
 std::string lost_chunks(std::size_t block_bytes) {
   const std::size_t chunks = (block_bytes + kChunkBytes - 1) / kChunkBytes;
   const std::size_t lost = block_bytes / kChunkBytes;

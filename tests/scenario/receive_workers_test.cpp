@@ -1,5 +1,5 @@
-// Receive workers on a network with faults: the recovery scenarios, received by worker threads.
-// Counters prove that the workers did it, and sanitizers that they raced with no other thread.
+// Tests recovery with receive workers on a network with faults. Counters prove that the workers
+// received the chunks, and sanitizers that they raced with no other thread.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,8 @@ class Workers : public testing::TestWithParam<Shape> {
     return spec;
   }
 
-  /// Runs `body` once all ranks have their workers: the owner receives before that.
+  /// Runs `body` once all ranks have their workers. Before the first barrier ends, the owner
+  /// receives.
   static Outcome run(const JobSpec& spec, const std::function<void(Member&)>& body) {
     return run_job(spec, [&](Member& member) {
       auto request = member.communicator().barrier({.will_wait = true});
@@ -56,7 +57,7 @@ class Workers : public testing::TestWithParam<Shape> {
     });
   }
 
-  /// All chunks arrived, each counted once, by the workers or by the fetch ring.
+  /// Expects that all chunks arrived, each counted once, by the workers or by the fetch ring.
   static void expect_received(const Outcome& outcome, std::uint64_t chunks) {
     EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"), chunks)
         << outcome.describe();
@@ -67,7 +68,8 @@ class Workers : public testing::TestWithParam<Shape> {
     EXPECT_EQ(outcome.of("collectives_failed"), 0u);
     EXPECT_EQ(outcome.of("messages_rejected"), 0u) << outcome.describe();
     EXPECT_EQ(outcome.of("chunks_malformed"), 0u);
-    EXPECT_EQ(outcome.of("device_kernel_drops"), 0u) << "the test's own network drops";
+    EXPECT_EQ(outcome.of("device_kernel_drops"), 0u)
+        << "the kernel dropped datagrams on this machine";
   }
   static void expect_thrifty(const Outcome& outcome) {
     EXPECT_LE(2 * outcome.recovered_bytes(), 3 * outcome.lost_bytes()) << outcome.describe();
@@ -85,7 +87,7 @@ TEST_P(Workers, NoLossMeansNoRecovery) {
   const std::size_t block = 300 * kChunk + 17;
   const Outcome outcome = allgathers(job(3, ""), block, 10);
   expect_received(outcome, 10 * received_by_all(3, block));
-  // A sender that is paused longer than the cutoff is asked for its chunks.
+  // A sender that the machine pauses longer than the cutoff is asked for its chunks.
   if (outcome.of("cutoff_silence") == 0) {
     EXPECT_EQ(outcome.of("bytes_fetched"), 0u) << outcome.describe();
   }
@@ -140,7 +142,7 @@ TEST_P(Workers, BroadcastsFromEveryRootAreRecovered) {
 }
 
 TEST_P(Workers, LastChunkOfEveryBlockIsRecovered) {
-  // No later chunk shows the loss: the cutoff does, or the neighbour's end.
+  // No later chunk reveals the loss; the cutoff or the neighbour's end does.
   const JobSpec spec = job(3,
                            "drop receiver chunk psn=19 occurrences=1; drop receiver chunk "
                            "psn=39 occurrences=1; drop receiver chunk psn=59 occurrences=1");
@@ -153,7 +155,7 @@ TEST_P(Workers, DuplicatesAndStaleChunksAreCounted) {
   const JobSpec spec = job(3, "duplicate receiver chunk rate=20%; duplicate sender chunk rate=10%");
   const Outcome outcome = allgathers(spec, 100 * kChunk, 10);
   expect_received(outcome, 10 * received_by_all(3, 100 * kChunk));
-  // A sender that is paused longer than the cutoff is asked for its chunks.
+  // A sender that the machine pauses longer than the cutoff is asked for its chunks.
   if (outcome.of("cutoff_silence") == 0) {
     EXPECT_EQ(outcome.of("bytes_fetched"), 0u) << outcome.describe();
   }
@@ -161,7 +163,7 @@ TEST_P(Workers, DuplicatesAndStaleChunksAreCounted) {
   EXPECT_GT(outcome.of("chunks_duplicate") + outcome.of("chunks_stale"), 0u);
 }
 
-TEST_P(Workers, ReorderingIsForgiven) {
+TEST_P(Workers, ReorderedChunksArePlaced) {
   const Outcome outcome =
       allgathers(job(3, "reorder receiver chunk rate=20% distance=5 by=300us"), 100 * kChunk, 3);
   expect_received(outcome, 3 * received_by_all(3, 100 * kChunk));
@@ -181,9 +183,9 @@ TEST_P(Workers, DamageIsRepaired) {
   }
 }
 
-TEST_P(Workers, ChunksArriveDuringReadsOfThem) {
-  // Chunks arrive, some of them damaged, while they are being read: half of the requested ones are
-  // only late.
+TEST_P(Workers, ChunksThatArriveDuringTheirReadAreCountedOnce) {
+  // Half of the requested chunks are only late, so they arrive, some of them damaged, while a READ
+  // for them is under way.
   const JobSpec spec = job(3,
                            "seed=7; delay receiver chunk rate=15% by=4ms; corrupt receiver "
                            "chunk rate=5%; duplicate receiver chunk rate=10% by=5ms");
@@ -212,7 +214,8 @@ TEST_P(Workers, BackToBackCollectivesSurviveEveryFault) {
   EXPECT_EQ(outcome.of("collectives_completed"), 3u * (kCollectives + 2)) << outcome.describe();
   EXPECT_EQ(outcome.of("messages_rejected"), 0u);
   EXPECT_GT(outcome.of("chunks_received_by_workers"), 0u);
-  EXPECT_GT(outcome.of("chunks_unexpected"), 0u) << "no rank was ever a collective ahead";
+  EXPECT_GT(outcome.of("chunks_unexpected"), 0u)
+      << "the test needs a rank that is a collective ahead";
   EXPECT_EQ(outcome.of("chunks_unexpected_dropped"), 0u);
 }
 

@@ -1,5 +1,5 @@
-// Reliable multicast over a network that loses, repeats, reorders and damages: all data arrive by
-// the expected path, and recovery costs no more than the loss.
+// Tests reliable multicast over a network that loses, duplicates, reorders and corrupts: all data
+// must arrive by the expected path, and recovery must cost no more than the loss.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,13 +13,15 @@ namespace tutti::scenario {
 namespace {
 
 constexpr std::uint32_t kChunk = 1024;
-constexpr std::uint32_t kFirstEpoch = 2;  // the first is the barrier that confirms membership
+// First epoch of the tested collectives; the one before is the barrier that confirms membership.
+constexpr std::uint32_t kFirstEpoch = 2;
 
-/// Six chunks, the last one short.
+/// Block of six chunks, of which the last is short.
 constexpr std::size_t kBlock = 5 * kChunk + 100;
 constexpr std::uint32_t kBlockChunks = 6;
 
-/// Invariants of every run: all chunks arrived, each was counted once, and recovery wasted nothing.
+/// Expects the invariants of every run: all chunks arrived, each was counted once, and recovery
+/// wasted nothing.
 void expect_recovered(const Outcome& outcome, std::uint64_t chunks_to_receive) {
   EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"), chunks_to_receive)
       << outcome.describe();
@@ -32,12 +34,13 @@ void expect_recovered(const Outcome& outcome, std::uint64_t chunks_to_receive) {
   EXPECT_EQ(outcome.of("collectives_failed"), 0u);
   EXPECT_EQ(outcome.of("messages_rejected"), 0u) << outcome.describe();
   EXPECT_EQ(outcome.of("chunks_malformed"), 0u);
-  EXPECT_EQ(outcome.of("device_kernel_drops"), 0u) << "the test's own network drops";
+  EXPECT_EQ(outcome.of("device_kernel_drops"), 0u)
+      << "the kernel dropped datagrams on this machine";
 }
 
 void expect_nothing_recovered(const Outcome& outcome) {
-  // A sender that the machine pauses longer than the cutoff is given up, and other ranks serve its
-  // chunks; no chunk is sent twice.
+  // If the machine pauses a sender longer than the cutoff, other ranks serve its chunks, but no
+  // chunk is multicast twice.
   EXPECT_LE(outcome.of("chunks_lost") * outcome.chunk_bytes, outcome.given_up_bytes())
       << outcome.describe();
   EXPECT_LE(outcome.of("bytes_fetched"), outcome.given_up_bytes()) << outcome.describe();
@@ -53,7 +56,7 @@ Outcome allgathers(const JobSpec& spec, std::size_t block_bytes, std::uint32_t c
   });
 }
 
-/// Chunks that all ranks together receive in one Allgather.
+/// The number of chunks that all ranks together receive in one Allgather.
 std::uint64_t received_by_all(std::uint32_t size, std::size_t block_bytes) {
   return std::uint64_t{size} * (size - 1) * ((block_bytes + kChunk - 1) / kChunk);
 }
@@ -70,7 +73,7 @@ TEST(Recovery, NoLossMeansNoRecovery) {
   }
 }
 
-/// A rule for every chunk of every block, each in its own collective.
+/// One fault rule for every chunk of every block, each in a collective of its own.
 struct Cases {
   std::string faults;
   std::uint32_t count = 0;
@@ -94,21 +97,21 @@ Cases each_chunk_at_each_receiver(std::uint32_t size) {
 
 class EachChunk : public testing::TestWithParam<std::uint32_t> {};
 
-TEST_P(EachChunk, LostAloneAtOneReceiverIsFetchedOnce) {
+TEST_P(EachChunk, ChunkLostAtOneReceiverIsFetchedOnce) {
   const Cases cases = each_chunk_at_each_receiver(3);
   JobSpec spec = job(3, cases.faults);
   spec.options.chains = GetParam();
   const Outcome outcome = allgathers(spec, kBlock, cases.count);
   expect_recovered(outcome, cases.count * received_by_all(3, kBlock));
   EXPECT_EQ(outcome.injected.chunks_dropped_at_receiver, cases.count);
-  // A tail probe may deliver a block's last chunk before it is requested.
+  // A tail probe may deliver the last chunk of a block before the chunk is requested.
   EXPECT_LE(outcome.of("chunks_fetched"), cases.count);
   EXPECT_GE(outcome.of("chunks_fetched") + outcome.of("tail_probes"), cases.count);
   EXPECT_GE(outcome.of("chunks_fetched"), cases.count * (kBlockChunks - 1) / kBlockChunks);
   EXPECT_LE(outcome.of("bytes_fetched"), outcome.lost_bytes());
 }
 
-TEST_P(EachChunk, LostAtEveryReceiverIsRepairedByItsRoot) {
+TEST_P(EachChunk, ChunkLostAtEveryReceiverIsRetransmittedByItsRoot) {
   Cases cases;
   for (std::uint32_t psn = 0; psn < 4 * kBlockChunks; ++psn) {
     cases.add(fmt::format("drop sender chunk psn={}", psn));
@@ -125,7 +128,8 @@ TEST_P(EachChunk, LostAtEveryReceiverIsRepairedByItsRoot) {
 INSTANTIATE_TEST_SUITE_P(Chains, EachChunk, testing::Values(1u, 2u, 4u),
                          [](const auto& one) { return fmt::format("{}", one.param); });
 
-/// Allgatherv: ranks without a block pass the turn on, and losses before them are found.
+/// Tests Allgatherv with ranks that have no block: they pass the turn on, and losses before them
+/// are found.
 class SomeEmpty : public testing::TestWithParam<std::tuple<std::uint32_t, std::uint32_t>> {};
 
 TEST_P(SomeEmpty, BlocksOfAnySizeAreRecovered) {
@@ -175,14 +179,14 @@ struct Named {
 
 class Burst : public testing::TestWithParam<Named> {};
 
-TEST_P(Burst, IsRecovered) {
+TEST_P(Burst, LossIsRecovered) {
   const JobSpec spec = job(3, GetParam().faults);
   const Outcome outcome = allgathers(spec, 20 * kChunk, 3);
   expect_recovered(outcome, 3 * received_by_all(3, 20 * kChunk));
   EXPECT_GT(outcome.lost_bytes(), 0u);
 }
 
-// Blocks are PSNs 0-19, 20-39 and 40-59.
+// The blocks have PSNs 0-19, 20-39 and 40-59.
 INSTANTIATE_TEST_SUITE_P(
     Recovery, Burst,
     testing::Values(
@@ -211,7 +215,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& one) { return std::string(one.param.name); });
 
 TEST(Recovery, BlockLostEverywhereIsReadAlongTheRing) {
-  // Every copy is lost, repeats included: only READs from the root are left.
+  // Every copy of the chunks is lost, retransmitted ones included, so only READs from the root can
+  // bring them.
   const Outcome outcome = allgathers(job(4, "drop sender chunk psn=1-3 source=0"), 5 * kChunk, 2);
   expect_recovered(outcome, 2 * received_by_all(4, 5 * kChunk));
   EXPECT_EQ(outcome.of("chunks_fetched"), 2u * 3 * 3);
@@ -219,7 +224,7 @@ TEST(Recovery, BlockLostEverywhereIsReadAlongTheRing) {
 
 class Rate : public testing::TestWithParam<std::string> {};
 
-TEST_P(Rate, IsRecovered) {
+TEST_P(Rate, LossAtThisRateIsRecovered) {
   const std::string faults = "seed=11; drop " + GetParam();
   for (const std::uint32_t size : {3u, 5u}) {
     const std::size_t block = 200 * kChunk + 17;
@@ -244,7 +249,7 @@ INSTANTIATE_TEST_SUITE_P(Recovery, Rate,
                            return name;
                          });
 
-TEST(Recovery, SubgroupsAndChainsRecoverTheSame) {
+TEST(Recovery, LossIsRecoveredWithAnySubgroupsAndChains) {
   for (const std::uint32_t subgroups : {2u, 3u}) {
     for (const std::uint32_t chains : {0u, 2u}) {
       JobSpec spec = job(4, "drop receiver chunk rate=3%; drop sender chunk rate=1%");
@@ -258,7 +263,7 @@ TEST(Recovery, SubgroupsAndChainsRecoverTheSame) {
   }
 }
 
-TEST(Recovery, BroadcastsRecoverFromEveryRoot) {
+TEST(Recovery, LossIsRecoveredInBroadcastsFromEveryRoot) {
   constexpr std::size_t kBytes = 200 * kChunk;
   const JobSpec spec = job(4, "drop receiver chunk rate=5%; drop sender chunk rate=2%");
   const Outcome outcome = run_job(spec, [&](Member& member) {
@@ -289,7 +294,7 @@ TEST(Disorder, DuplicatesAreCountedAndChangeNothing) {
   }
 }
 
-TEST(Disorder, ReorderingIsForgiven) {
+TEST(Disorder, ReorderedChunksAreNotRecovered) {
   const Outcome outcome =
       allgathers(job(3, "reorder receiver chunk rate=20% distance=5 by=300us"), 100 * kChunk, 3);
   expect_recovered(outcome, 3 * received_by_all(3, 100 * kChunk));
@@ -298,7 +303,7 @@ TEST(Disorder, ReorderingIsForgiven) {
   EXPECT_GT(outcome.of("chunks_out_of_order"), 0u);
 }
 
-TEST(Disorder, LateChunksAreDuplicatesOfFetchedOnes) {
+TEST(Disorder, LateChunksAreCountedAsDuplicatesOfFetchedChunks) {
   const Outcome outcome =
       allgathers(job(3, "delay receiver chunk rate=2% by=20ms"), 100 * kChunk, 3);
   EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"),
@@ -310,7 +315,7 @@ TEST(Disorder, LateChunksAreDuplicatesOfFetchedOnes) {
 
 class Corruption : public testing::TestWithParam<bool> {};
 
-TEST_P(Corruption, DamageIsFoundAndRepaired) {
+TEST_P(Corruption, CorruptedChunksAreRejectedAndFetched) {
   JobSpec spec = job(3, "corrupt receiver chunk rate=5%");
   spec.options.authenticate = GetParam();
   const char* const word = GetParam() ? "a keyed tag" : "a CRC-32C";
@@ -323,7 +328,7 @@ TEST_P(Corruption, DamageIsFoundAndRepaired) {
   });
   expect_recovered(outcome, 3 * received_by_all(3, 200 * kChunk));
   EXPECT_GT(outcome.injected.chunks_corrupted, 0u);
-  // A damaged copy of a chunk that is already present is dropped unseen.
+  // A corrupted copy of a chunk that is already present is dropped before its tag is checked.
   EXPECT_LE(outcome.of("device_rejected_integrity"), outcome.injected.chunks_corrupted);
   EXPECT_GE(outcome.of("device_rejected_integrity") + outcome.of("chunks_duplicate"),
             outcome.injected.chunks_corrupted);
@@ -335,19 +340,19 @@ INSTANTIATE_TEST_SUITE_P(Recovery, Corruption, testing::Bool(),
 
 class FrameLoss : public testing::TestWithParam<int> {};
 
-TEST_P(FrameLoss, LostFramesDelayTheSlowPathOnly) {
+TEST_P(FrameLoss, LostFramesOnlyDelayTheSlowPath) {
   JobSpec spec =
       job(3, fmt::format("seed=5; drop sender reliable rate={}%; duplicate sender reliable "
                          "rate=5%; drop receiver chunk rate=2%",
                          GetParam()));
   spec.options.always_barrier = true;
   const Outcome outcome = allgathers(spec, 50 * kChunk, 10);
-  // Losses found late cause tail probes, but are recovered at the same cost.
+  // Losses that are found late cause tail probes, but are recovered at the same cost.
   expect_recovered(outcome, 10 * received_by_all(3, 50 * kChunk));
   EXPECT_GT(outcome.injected.frames_dropped, 0u);
   EXPECT_GT(outcome.of("device_reliable_frames_resent"), 0u);
   EXPECT_GT(outcome.of("device_reliable_frames_duplicate"), 0u);
-  // At 1 % it is chance whether a later frame shows a loss at all.
+  // At a loss of 1 % it is chance whether a tail probe is needed at all.
   if (GetParam() >= 10) {
     EXPECT_GT(outcome.of("device_reliable_tail_probes"), 0u);
   }
@@ -383,7 +388,7 @@ TEST(Epochs, ChunksOfFinishedCollectivesAreDropped) {
   EXPECT_GT(outcome.of("chunks_stale"), 0u) << outcome.describe();
 }
 
-TEST(Epochs, WrappingEpochsChangeNothing) {
+TEST(Epochs, CollectivesCompleteWhileEpochsWrap) {
   JobSpec spec = job(3, "drop receiver chunk rate=3%; duplicate receiver chunk rate=10% by=2ms");
   spec.options.first_sequence = 0xffff'fff0u;
   const Outcome outcome = allgathers(spec, 20 * kChunk, 40);

@@ -1,5 +1,5 @@
-// Broadcasts whose root retains a copy instead of waiting: ranks that lost chunks read them from
-// the copy, there is no handshake, and the root closes once every rank has all blocks.
+// Tests Broadcasts whose root retains a copy instead of waiting. Ranks that lost chunks READ them
+// from the copy, there is no handshake, and the root closes once every rank has all blocks.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,8 @@ namespace tutti::scenario {
 namespace {
 
 constexpr std::uint32_t kChunk = 1024;
-constexpr std::uint32_t kFirstEpoch = 2;  // the first is the barrier that confirms membership
+// First epoch of the tested collectives; the one before is the barrier that confirms membership.
+constexpr std::uint32_t kFirstEpoch = 2;
 constexpr std::size_t kBytes = 5 * kChunk + 100;
 constexpr std::uint32_t kChunks = 6;
 
@@ -29,7 +30,7 @@ JobSpec job(std::uint32_t size, const std::string& faults) {
   return spec;
 }
 
-/// `count` Broadcasts of `bytes`, from each rank in turn.
+/// Runs `count` Broadcasts of `bytes`, with each rank as root in turn.
 Outcome broadcasts(const JobSpec& spec, std::size_t bytes, std::uint32_t count) {
   return run_job(spec, [&](Member& member) {
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -38,10 +39,12 @@ Outcome broadcasts(const JobSpec& spec, std::size_t bytes, std::uint32_t count) 
   });
 }
 
-/// A root that the machine pauses longer than the cutoff is asked for chunks that are only late.
+/// Whether no cutoff fired for silence. If the machine pauses a root longer than the cutoff, it is
+/// asked for chunks that are only late.
 bool on_time(const Outcome& outcome) { return outcome.of("cutoff_silence") == 0; }
 
-/// All Broadcasts used retained copies, none the fetch ring, and each chunk arrived once.
+/// Expects that all Broadcasts used retained copies and not the fetch ring, and that each chunk
+/// arrived once.
 void expect_by_copies(const Outcome& outcome, std::uint32_t count, std::uint64_t chunks) {
   EXPECT_EQ(outcome.of("blocks_retained"), count);
   EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"),
@@ -68,7 +71,7 @@ TEST(RetainedBlocks, ChunkLostAtOneReceiverIsReadFromTheRootsCopy) {
   std::uint32_t count = 0;
   for (std::uint32_t psn = 0; psn < kChunks; ++psn) {
     for (std::uint32_t r = 0; r < 3; ++r) {
-      // A rank that is not the root.
+      // The rank that loses the chunk must not be the root.
       const std::uint32_t at = (count % 3 + 1 + r % 2) % 3;
       faults += fmt::format("drop receiver chunk psn={} ranks={} epoch={}\n", psn, at,
                             kFirstEpoch + count++);
@@ -76,7 +79,7 @@ TEST(RetainedBlocks, ChunkLostAtOneReceiverIsReadFromTheRootsCopy) {
   }
   const Outcome outcome = broadcasts(job(3, faults), kBytes, count);
   expect_by_copies(outcome, count, kChunks);
-  // A block's last chunk is sent twice after the root has learned of losses.
+  // After the root has learned of losses, it sends the last chunk of a block twice.
   EXPECT_GE(outcome.of("chunks_fetched") + outcome.of("tail_probes"), count);
   EXPECT_GE(outcome.of("chunks_fetched"), count * (kChunks - 1) / kChunks);
   EXPECT_GE(outcome.of("retained_ranges_served"), outcome.of("chunks_fetched"));
@@ -96,7 +99,8 @@ TEST(RetainedBlocks, BlockWithoutArrivalsIsRequested) {
     const Outcome outcome = broadcasts(job(4, "drop sender chunk"), bytes, 12);
     expect_by_copies(outcome, 12, chunks);
     EXPECT_EQ(outcome.of("chunks_fetched"), 12 * 3 * chunks);
-    EXPECT_EQ(outcome.of("chunks_lost"), 12 * 3 * chunks) << "what was read had been lost";
+    EXPECT_EQ(outcome.of("chunks_lost"), 12 * 3 * chunks)
+        << "every chunk that was read must have been declared lost";
   }
 }
 
@@ -118,7 +122,7 @@ TEST(RetainedBlocks, LostAcksAndAnswersArriveInTheEnd) {
   EXPECT_GT(outcome.injected.frames_dropped, 0u);
 }
 
-TEST(RetainedBlocks, EpochsWrap) {
+TEST(RetainedBlocks, BroadcastsCompleteWhileEpochsWrap) {
   JobSpec spec = job(3, "drop receiver chunk rate=10%");
   spec.options.first_sequence = 0xffff'fff0u;
   const Outcome outcome = broadcasts(spec, kBytes, 40);
@@ -133,7 +137,7 @@ TEST(RetainedBlocks, LongerBroadcastUsesTheHandshake) {
   EXPECT_EQ(outcome.of("blocks_retained") + outcome.of("delivery_acks_sent"), 0u);
 }
 
-TEST(RetainedBlocks, FastRootIsStoppedByTheWindow) {
+TEST(RetainedBlocks, FastRootIsLimitedByTheWindow) {
   constexpr std::uint32_t kCount = 2'000;
   JobSpec spec = job(3, "drop receiver chunk rate=0.5%");
   spec.options.window_bytes = 64 * kChunk;
@@ -143,11 +147,12 @@ TEST(RetainedBlocks, FastRootIsStoppedByTheWindow) {
     }
   });
   expect_by_copies(outcome, kCount, 1);
-  // Each counts for 2 KiB at least, and a barrier proves that all arrived.
+  // Each Broadcast counts for at least 2 KiB of the window, and a ready barrier proves that all
+  // have arrived.
   EXPECT_GE(outcome.of("ready_by_barrier"), kCount / 32 * 3);
 }
 
-/// The answer to a request that comes before the root has sent.
+/// Tests the answer to a request that arrives before the root has sent.
 TEST(RetainedBlocks, LateRootAnswersPending) {
   std::barrier<> asked(3);
   const Outcome outcome = run_job(job(3, ""), [&](Member& member) {
@@ -191,7 +196,7 @@ TEST(RetainedBlocks, ClosingRootStillServesMissingChunks) {
   EXPECT_EQ(outcome.of("chunks_fetched"), 3u * kChunks);
 }
 
-/// Drops all reliable frames of one rank from now on.
+/// A frame tap that drops all frames of rank 2 once it is muted.
 class MuteRank final : public device::FrameTap {
  public:
   unsigned copies(Rank from, Rank, std::size_t) override {
@@ -210,16 +215,17 @@ TEST(RetainedBlocks, ClosingRootDoesNotWaitForALostRank) {
   const Outcome outcome = run_job(spec, [&](Member& member) {
     together.arrive_and_wait();
     tap->muted = true;
-    if (member.rank() == 2) return;  // makes no call, and is silent from now on
+    if (member.rank() == 2) return;  // makes no call and is silent from now on
     EXPECT_TRUE(member.broadcast(kBytes, 0, 1));
   });
   EXPECT_EQ(outcome.of("blocks_retained"), 1u);
 }
 
-/// A queue that reports all chunks as unsent while it is held, though the network carries them.
+/// A queue pair that reports all chunks as unsent while it is held, although the network carries
+/// them.
 class HeldQueue final : public device::MulticastQueuePair {
  public:
-  /// Both references must outlive the queue.
+  /// Both references must outlive the queue pair.
   HeldQueue(device::MulticastQueuePair& inner, const bool& held) : inner_(inner), held_(held) {}
 
   std::uint64_t unsent_bytes() override {
@@ -244,7 +250,8 @@ class HeldQueue final : public device::MulticastQueuePair {
   const bool& held_;
 };
 
-/// Holds its queues until `receipts`, counted down here, is zero, and must not outlive it.
+/// An endpoint that holds its queue pairs until `receipts`, which it counts down, is zero. The
+/// counter must outlive it.
 class HeldEndpoint final : public device::ForwardingEndpoint {
  public:
   HeldEndpoint(std::unique_ptr<device::Endpoint> inner, std::atomic<int>& receipts)
@@ -280,11 +287,11 @@ class HeldEndpoint final : public device::ForwardingEndpoint {
   std::deque<HeldQueue> queues_;
 };
 
-/// The root gets all delivery ACKs before it has seen the last chunk leave.
-TEST(RetainedBlocks, RootWhoseAcksCameFirstCloses) {
+/// The root receives all delivery ACKs before it learns that its last chunk has left.
+TEST(RetainedBlocks, RootThatGetsAllAcksBeforeItsChunksLeftCloses) {
   JobSpec spec = job(3, "");
   spec.close_together = false;
-  std::atomic<int> receipts = 2;  // how many the root still expects
+  std::atomic<int> receipts = 2;  // number of delivery ACKs that the root still expects
   spec.wrap = [&](std::shared_ptr<device::Device> inner) {
     return std::make_shared<WrappedDevice>(std::move(inner),
                                            [&](std::unique_ptr<device::Endpoint> endpoint,
@@ -297,10 +304,11 @@ TEST(RetainedBlocks, RootWhoseAcksCameFirstCloses) {
   const Outcome outcome =
       run_job(spec, [&](Member& member) { EXPECT_TRUE(member.broadcast(kBytes, 0, 1)); });
   expect_by_copies(outcome, 1, kChunks);
-  EXPECT_EQ(receipts, 0) << "receipts came while the queues were held";
+  EXPECT_EQ(receipts, 0) << "all delivery ACKs must arrive while the queues are held";
 }
 
-/// No honest root sends this: its receiver must neither ask for ever nor ask another rank.
+/// A root that lost its copy breaks the protocol. Its receiver must neither ask forever nor ask
+/// another rank.
 TEST(RetainedBlocks, RootWithoutItsCopyIsNamed) {
   JobSpec spec = job(3, "drop receiver chunk psn=2 ranks=1");
   spec.options.retain_bytes = kBytes;

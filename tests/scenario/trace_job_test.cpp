@@ -1,4 +1,4 @@
-// A trace of a job that loses chunks shows the recovery.
+// Tests that the trace of a job which loses chunks shows the recovery.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -16,7 +16,7 @@
 namespace tutti::scenario {
 namespace {
 
-/// A directory for traces, set in the environment for the lifetime of this object.
+/// A directory for traces, which the environment names for the lifetime of this object.
 class TraceFolder {
  public:
   TraceFolder() {
@@ -29,11 +29,12 @@ class TraceFolder {
     std::filesystem::remove_all(path_);
   }
 
-  /// The number of spans of each kind, by rank.
+  /// The number of spans of each kind, indexed by rank.
   std::map<int, std::map<std::string, int>> kinds() const {
     std::map<int, std::map<std::string, int>> counted;
     for (const auto& entry : std::filesystem::directory_iterator(path_)) {
-      if (entry.path().extension() != ".json") continue;  // being written
+      // Skips a file that is still being written.
+      if (entry.path().extension() != ".json") continue;
       std::ifstream file(entry.path());
       const nlohmann::json content = nlohmann::json::parse(file);
       const int rank = content.at("otherData").at("tutti_trace").at("rank");
@@ -48,10 +49,11 @@ class TraceFolder {
 };
 
 TEST(Trace, LostChunksShowCutoffAndFetch) {
-  constexpr std::uint32_t kFirstEpoch = 3;  // after membership, and the comparison of clocks
+  // First epoch of the tested collectives, after the membership barrier and the clock exchange.
+  constexpr std::uint32_t kFirstEpoch = 3;
   const TraceFolder folder;
-  // Rank 1 never gets the tail of the last block by multicast, and no later block shows the loss:
-  // silence or the neighbour's end does, and a READ brings it.
+  // Rank 1 never gets the tail of the last block by multicast, and no later block reveals the loss.
+  // Silence or the neighbour's end does, and a READ brings the tail.
   const Outcome outcome = run_job(
       {.size = 3,
        .faults = "drop receiver chunk psn=15-17 ranks=1 epoch=" + std::to_string(kFirstEpoch),
@@ -72,7 +74,7 @@ TEST(Trace, LostChunksShowCutoffAndFetch) {
   }
 }
 
-TEST(Trace, IsWrittenWhenTheJobFails) {
+TEST(Trace, TraceIsWrittenWhenTheJobFails) {
   const TraceFolder folder;
   std::atomic<bool> called{false};
   run_job({.size = 2, .options = small_chunks()}, [&](Member& member) {
@@ -88,7 +90,8 @@ TEST(Trace, IsWrittenWhenTheJobFails) {
     called.notify_all();
     ASSERT_TRUE(request.ok());
     EXPECT_EQ(request->wait_for(std::chrono::seconds(60)).code(), Code::peer_failed);
-    EXPECT_EQ(folder.kinds()[1]["collective"], 1) << "before the communicator is gone";
+    EXPECT_EQ(folder.kinds()[1]["collective"], 1)
+        << "the trace must be written before the communicator is destroyed";
   });
 }
 

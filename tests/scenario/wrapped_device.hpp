@@ -10,7 +10,7 @@
 
 namespace tutti::scenario {
 
-/// Wraps the endpoint of rank `me`.
+/// Makes an endpoint that wraps the endpoint of rank `me`.
 using EndpointWrapper = std::function<std::unique_ptr<device::Endpoint>(
     std::unique_ptr<device::Endpoint> endpoint, Rank me)>;
 
@@ -31,7 +31,7 @@ class WrappedDevice final : public device::Device {
   EndpointWrapper wrapper_;
 };
 
-/// Runs on the thread that owns the engine of rank `me`, for each work request that it posts.
+/// Called for each work request that rank `me` posts, on the thread that owns the rank's engine.
 using WorkWatcher = std::function<void(Rank me, const device::WorkRequest& request)>;
 
 class WatchedEndpoint final : public device::ForwardingEndpoint {
@@ -49,7 +49,7 @@ class WatchedEndpoint final : public device::ForwardingEndpoint {
   WorkWatcher watcher_;
 };
 
-/// A device around `inner` whose work requests the watcher sees before they leave.
+/// A device around `inner` that shows each work request to the watcher before it leaves.
 inline std::shared_ptr<device::Device> watch_work(std::shared_ptr<device::Device> inner,
                                                   const WorkWatcher& watcher) {
   return std::make_shared<WrappedDevice>(

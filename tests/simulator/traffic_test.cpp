@@ -308,7 +308,8 @@ TEST(Traffic, LostPacketsAreAnError) {
   ASSERT_TRUE(run.begin(fabric, {}));
   const Status done = run.run();
   EXPECT_FALSE(done);
-  EXPECT_NE(done.message().find("3 packets did not arrive, 1 were dropped"), std::string::npos)
+  EXPECT_NE(done.message().find("3 packets did not arrive; the fabric dropped 1"),
+            std::string::npos)
       << done.message();
 }
 

@@ -24,7 +24,7 @@ struct Arguments {
   runtime::AggregatorOptions options;
 };
 
-/// Blocks the signals that end the program in all threads and waits for one.
+/// Blocks the signals that end the program in all threads and waits for one of them.
 class EndSignals {
  public:
   EndSignals() {
@@ -42,7 +42,7 @@ class EndSignals {
   sigset_t signals_{};
 };
 
-/// Parses "host:port"; port 0 takes a free one.
+/// Parses "host:port"; port 0 asks for any free port.
 Result<runtime::Endpoint> listening_at(const std::string& text) {
   constexpr std::string_view kFree = ":0";
   if (!text.ends_with(kFree)) return runtime::parse_endpoint(text);

@@ -25,7 +25,9 @@ void add_options(CLI::App& command, BenchOptions& options) {
   command.add_option("-n,--iters", options.measure.iterations, "Measured repetitions")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  command.add_option("-w,--warmup_iters", options.measure.warmup, "Repetitions before")
+  command
+      .add_option("-w,--warmup_iters", options.measure.warmup,
+                  "Warm-up repetitions, which are not measured")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   command.add_flag("--percentiles", options.percentiles, "Add columns for min, p90, p99 and max");
@@ -35,7 +37,7 @@ void add_options(CLI::App& command, BenchOptions& options) {
   add_session_options(command, options.session);
 }
 
-/// The value with this name, from the table of the type.
+/// The value of an enumeration with this name, from the table of its names.
 template <typename Value>
 void add_named(CLI::App& command, const std::string& names, Value& value,
                const std::vector<Value>& values, const std::string& text) {
@@ -60,9 +62,10 @@ Status check(const BenchOptions& options) {
   const std::size_t element = element_bytes(options.reduction.type);
   if (reduces(options.operation) &&
       (options.range.min_bytes % element | options.range.step_bytes % element)) {
-    return failure(Code::invalid_argument,
-                   "a size is not a multiple of the element: use multiples of {} bytes, one {}",
-                   element, to_string(options.reduction.type));
+    return failure(
+        Code::invalid_argument,
+        "a size is not a multiple of the element: use multiples of {} bytes, the size of one {}",
+        element, to_string(options.reduction.type));
   }
   return options.range.check();
 }
@@ -125,7 +128,7 @@ Result<std::vector<BenchRow>> measure_rows(const BenchOptions& options, Session&
 int run(const BenchOptions& options) {
   const std::string name = std::string("bench ") + to_string(options.operation);
   if (Status status = check(options); !status) return complain(name, status);
-  // The sleep until the common start must not end late.
+  // The least timer slack keeps the sleep until the common start from ending late.
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   auto session = Session::create(options.session);
   if (!session) return complain(name, session.status());

@@ -5,7 +5,8 @@
 
 namespace tutti::app {
 
-/// Registers the subcommand. Its run sets `exit_code`, which must outlive the parsing of `app`.
+/// Registers the subcommand. Running the subcommand sets `exit_code`, which must outlive the
+/// parsing of `app`.
 void add_bench_command(CLI::App& app, int& exit_code);
 
 }  // namespace tutti::app

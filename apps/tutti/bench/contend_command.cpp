@@ -17,7 +17,7 @@
 namespace tutti::app {
 namespace {
 
-/// The largest vector or block that the peers, whose counts are int, also support.
+/// The largest vector or block that the peer libraries also support, whose counts have type int.
 constexpr std::uint64_t kMaxSizeBytes = std::uint64_t{1} << 30;
 
 struct ContendOptions {
@@ -30,14 +30,14 @@ struct ContendOptions {
   std::string rendezvous;
 };
 
-/// Throws a failure of Tutti, as the contender interface requires.
+/// Throws a failure of Tutti as an exception, as the contender interface requires.
 void must(const Status& status) {
   if (!status.ok()) throw std::runtime_error(status.to_string());
 }
 
 class TuttiContender final : public bench::Contender {
  public:
-  /// `moves` is the algorithm of Broadcast and Allgather, `computes` that of reductions.
+  /// Algorithm `moves` serves Broadcast and Allgather, and algorithm `computes` serves reductions.
   TuttiContender(Session& session, Algorithm moves, Algorithm computes)
       : session_(session), moves_(moves), computes_(computes) {}
 
@@ -113,11 +113,12 @@ class TuttiContender final : public bench::Contender {
   Session& session_;
   Algorithm moves_;
   Algorithm computes_;
-  std::optional<Communicator> second_;  ///< communicator of the second collective in a pair
+  /// Communicator of the second collective, if two run at the same time.
+  std::optional<Communicator> second_;
   std::vector<Request> requests_;
 };
 
-/// Sets the variables that the bootstrap reads from the rank's options.
+/// Sets the environment variables that the bootstrap reads, from the options of this rank.
 Status set_place(const ContendOptions& options) {
   if (options.rank.empty() && options.ranks.empty()) return {};
   if (options.rank.empty() || options.ranks.empty()) {
@@ -130,8 +131,9 @@ Status set_place(const ContendOptions& options) {
     return {};
   }
   if (options.master.empty()) {
-    return failure(Code::invalid_argument,
-                   "--rank lacks a meeting point: add --master or --rendezvous");
+    return failure(
+        Code::invalid_argument,
+        "--rank needs a place where the ranks find each other: add --master or --rendezvous");
   }
   const std::string first = options.master.substr(0, options.master.find(','));
   setenv("MASTER_ADDR", first.c_str(), 1);
@@ -158,7 +160,7 @@ int run(const ContendOptions& options) {
   const auto wrong_bytes = contend(options);
   if (!wrong_bytes) return complain("contend", wrong_bytes.status());
   if (*wrong_bytes == 0) return kExitOk;
-  return complain("contend", failure(Code::internal, "{} bytes were wrong", *wrong_bytes));
+  return complain("contend", failure(Code::internal, "{} received bytes were wrong", *wrong_bytes));
 }
 
 }  // namespace
@@ -181,7 +183,7 @@ void add_contend_command(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(std::uint64_t{1}, kMaxSizeBytes));
   command->add_option("--iterations", measure.iterations, "Measured repetitions")
       ->check(CLI::Range(1, 1'000'000));
-  command->add_option("--warmup", measure.warmup, "Repetitions before")
+  command->add_option("--warmup", measure.warmup, "Warm-up repetitions, which are not measured")
       ->check(CLI::Range(0, 1'000'000));
   command->add_option("--gate", measure.gate, "Socket of the orchestrator");
   command

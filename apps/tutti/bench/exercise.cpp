@@ -13,7 +13,7 @@
 namespace tutti::app {
 namespace {
 
-/// The pattern number of data that rank `source` sends only to rank `target`.
+/// The number of the data pattern that rank `source` sends only to rank `target`.
 std::uint32_t pair_source(std::uint32_t source, std::uint32_t target, std::uint32_t ranks) {
   return source * ranks + target;
 }
@@ -64,13 +64,13 @@ Result<Exercise> Exercise::create(Communicator& communicator, const ExerciseOpti
     exercise.buffer_.resize(chosen.in_place ? std::max(send, receive) : receive);
     if (!chosen.in_place) exercise.apart_.resize(send);
   } catch (const std::bad_alloc&) {
-    return failure(Code::resource_exhausted, "rank {}: no memory for buffers of {} bytes",
+    return failure(Code::resource_exhausted, "rank {}: not enough memory for buffers of {} bytes",
                    index(communicator.rank()), send + receive);
   }
   return exercise;
 }
 
-/// The part of a buffer that this rank contributes.
+/// The part of a buffer that this rank contributes to the collective.
 std::span<std::byte> Exercise::contribution() {
   if (!options_.in_place) return apart_;
   if (options_.operation != Operation::allgather) return buffer_;

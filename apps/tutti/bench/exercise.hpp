@@ -1,4 +1,4 @@
-// One collective, repeated on the same buffers with changing data, and checked.
+// One collective that is repeated on the same buffers with changing data, and checked.
 #pragma once
 
 #include <cstddef>
@@ -17,20 +17,21 @@ struct ExerciseOptions {
   Operation operation = Operation::allgather;
   Algorithm algorithm = Algorithm::automatic;
   Rank root{0};
-  std::uint64_t send_bytes = 0;  ///< message of Broadcast, Reduce and Allreduce, else a block
-  bool in_place = true;          ///< whether it runs in place, if the collective can
-  Reduction reduction{};         ///< sum, min, max or average
-  std::uint32_t ports = 0;       ///< ports of the algorithm, as in CollectiveOptions
-  std::uint32_t radix = 0;       ///< radix of the algorithm, as in CollectiveOptions
+  /// Size of the message (Broadcast, Reduce, Allreduce) or of a block, in bytes.
+  std::uint64_t send_bytes = 0;
+  bool in_place = true;     ///< whether the collective runs in place, if it can
+  Reduction reduction{};    ///< reduction of the elements: sum, min, max or average
+  std::uint32_t ports = 0;  ///< ports of the algorithm, as in CollectiveOptions
+  std::uint32_t radix = 0;  ///< radix of the algorithm, as in CollectiveOptions
 };
 
-/// Whether the quoted size is the size of all ranks' blocks together.
+/// Whether the quoted size of a collective counts the blocks of all ranks together.
 constexpr bool counts_all_blocks(Operation operation) {
   return operation == Operation::allgather || operation == Operation::allgatherv ||
          operation == Operation::gather || operation == Operation::scatter ||
          operation == Operation::alltoall || operation == Operation::reduce_scatter;
 }
-/// Whether it can run with one buffer, or with two.
+/// Whether a collective can run both in place and with two buffers.
 constexpr bool has_both_places(Operation operation) {
   return operation == Operation::allgather || operation == Operation::reduce_scatter ||
          operation == Operation::allreduce || operation == Operation::reduce;
@@ -43,13 +44,13 @@ class Exercise {
 
   /// Writes the data that this rank sends in a repetition.
   void fill(std::uint64_t repetition);
-  /// The name of the algorithm that runs.
+  /// The name of the algorithm that the collective runs with.
   Result<std::string> algorithm() { return communicator_->algorithm_of(call()); }
   /// Runs the collective to its end.
   Status run();
-  /// The number of received bytes that differ from the data sent in the repetition.
+  /// The number of received bytes that differ from the data sent in this repetition.
   std::uint64_t count_wrong(std::uint64_t repetition) const;
-  /// The size of the result on every rank in bytes.
+  /// The size of the result on every rank, in bytes.
   std::uint64_t received_bytes() const { return buffer_.size(); }
 
  private:
@@ -59,7 +60,7 @@ class Exercise {
   std::uint32_t me() const { return index(communicator_->rank()); }
   bool is_root() const { return communicator_->rank() == options_.root; }
   CollectiveCall call();
-  /// The number of blocks of send_bytes in the send buffer: one for each rank, or one for all.
+  /// The number of blocks of send_bytes in the send buffer: one per rank, or one for all ranks.
   std::uint64_t send_blocks() const;
   std::uint64_t receive_blocks() const;
   std::span<std::byte> contribution();
@@ -69,8 +70,8 @@ class Exercise {
 
   Communicator* communicator_;
   ExerciseOptions options_;
-  std::vector<std::byte> buffer_;  ///< receive buffer, and send buffer in place
-  std::vector<std::byte> apart_;   ///< send buffer if not in place
+  std::vector<std::byte> buffer_;  ///< receive buffer, which is also the send buffer in place
+  std::vector<std::byte> apart_;   ///< send buffer if the collective does not run in place
 };
 
 }  // namespace tutti::app

@@ -1,4 +1,4 @@
-// The traffic of a network interface as the kernel counts it.
+// Reads the traffic of a network interface as the kernel counts it.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ struct InterfaceBytes {
   std::uint64_t received = 0;
 };
 
-/// Bytes since the interface exists, link headers included. Read from /proc/net/dev, which shows
-/// this process's network namespace even if /sys shows another.
+/// Bytes that an interface has carried since it exists, link headers included. /proc/net/dev shows
+/// the interfaces of this process's network namespace even if /sys shows those of another.
 Result<InterfaceBytes> interface_bytes(const std::string& interface);
 
 }  // namespace tutti::app

@@ -13,30 +13,32 @@
 namespace tutti::app {
 namespace {
 
-constexpr std::int64_t kFirstLeadNs = 2'000'000;  // from the agreement on a start to that start
+// First value of the time from agreeing on a common start to that start.
+constexpr std::int64_t kFirstLeadNs = 2'000'000;
 constexpr std::int64_t kLongestLeadNs = 100'000'000;
 constexpr int kAttemptsPerIteration = 3;
-// Above this much data per row only every n-th repetition is filled and checked.
+// If a row moves more data than this, only every n-th repetition is filled and checked.
 constexpr std::uint64_t kCheckedBytes = std::uint64_t{256} << 20;
-constexpr auto kSettle = std::chrono::milliseconds(10);  // for the last acknowledgements
+// Time for the last acknowledgements to pass the interfaces.
+constexpr auto kSettle = std::chrono::milliseconds(10);
 
-/// The report of a rank before each repetition.
+/// The report of each rank before a repetition.
 struct Turn {
   std::int64_t now_ns = 0;
-  std::int64_t was_late = 0;  ///< whether it learnt the start of the previous repetition too late
+  std::int64_t was_late = 0;  ///< whether the rank learnt the previous common start too late
 };
 
-/// The repetitions of one exercise, each with a common start.
+/// Repeats one exercise, each time from a common start of all ranks.
 class Repetitions {
  public:
   Repetitions(Session& session, Exercise& exercise, int check_every)
       : session_(session), exercise_(exercise), check_every_(check_every) {}
 
-  /// Adds repetitions until `wanted` had a common start, or too many had none.
+  /// Adds repetitions until `wanted` of them had a common start, or too many had none.
   Status add(int wanted);
-  /// Combines the results of the ranks.
+  /// Combines the results of all ranks.
   Result<Measured> result() const;
-  /// Runs of the exercise, including warm-up and late starts.
+  /// Number of runs of the exercise, including warm-up and runs with a late start.
   int total() const { return total_; }
 
  private:
@@ -45,11 +47,11 @@ class Repetitions {
 
   Session& session_;
   Exercise& exercise_;
-  int check_every_;  ///< repetitions per check; 0: no checks
+  int check_every_;  ///< number of repetitions per check; 0: no checks
   std::uint64_t repetition_ = 0;
   std::int64_t lead_ns_ = kFirstLeadNs;
   std::int64_t start_ns_ = 0;
-  bool pending_ = false;  ///< whether the last repetition is not judged yet
+  bool pending_ = false;  ///< whether the last repetition has still to be judged
   bool late_ = false;
   std::int64_t last_ns_ = 0;
   std::vector<std::int64_t> own_ns_;
@@ -60,7 +62,7 @@ class Repetitions {
   std::uint64_t wrong_ = 0;
 };
 
-/// Judges the previous repetition and sets the start of the next; false: enough.
+/// Judges the previous repetition and sets the start of the next one; false if there are enough.
 Result<bool> Repetitions::agree(int wanted) {
   auto turns = session_.share(Turn{bench::now_ns(), late_ ? 1 : 0});
   if (!turns) return turns.status();
@@ -111,7 +113,7 @@ Status Repetitions::add(int wanted) {
     if (!*more) return {};
     if (Status status = run_one(); !status) return status;
     if (!check) continue;
-    // Checking would take the core from a rank that has not finished.
+    // Checking before all ranks have finished would take a core from an unfinished rank.
     if (Status status = session_.finish(); !status) return status;
     ++checked_;
     wrong_ += exercise_.count_wrong(repetition_);
@@ -154,11 +156,12 @@ double ideal_bytes(const ExerciseOptions& exercise, std::uint32_t size) {
   return static_cast<double>(exercise.send_bytes) * blocks * size;
 }
 
-/// Measures the increase of the interface's counters over consecutive operations.
+/// Measures how much the interface's counters increase over consecutive operations.
 Result<LinkBytes> measure_link(Session& session, Exercise& exercise, const ExerciseOptions& what,
                                int iterations) {
   const std::string& interface = session.locations()[index(session.rank())].interface;
-  // A rank that cannot read its counters reports it first, because the others would block.
+  // Each rank reports whether it can read its counters. A rank that only returned an error would
+  // leave the others blocked in the exchange.
   if (auto status = session.exchange(std::vector<int>{0}); !status) return status.status();
   std::this_thread::sleep_for(kSettle);
   const auto before = interface_bytes(interface);
@@ -176,8 +179,10 @@ Result<LinkBytes> measure_link(Session& session, Exercise& exercise, const Exerc
   std::set<std::string> seen;
   for (std::size_t r = 0; r < all->size(); ++r) {
     if ((*all)[r][0] == 0) {
-      return failure(Code::unsupported, "--link-bytes: rank {} cannot read its interface's bytes",
-                     r);
+      return failure(
+          Code::unsupported,
+          "--link-bytes: rank {} cannot read the counters of its interface: leave --link-bytes out",
+          r);
     }
     const double sent = static_cast<double>((*all)[r][1]) / iterations;
     const double received = static_cast<double>((*all)[r][2]) / iterations;
@@ -195,7 +200,7 @@ Result<LinkBytes> measure_link(Session& session, Exercise& exercise, const Exerc
 
 using Counters = std::vector<std::pair<std::string, std::uint64_t>>;
 
-/// Sets the increase of the counters since `before`, which covers this many repetitions.
+/// Sets how much the counters increased since `before`, over this many repetitions.
 Status count_increase(Session& session, const Counters& before, int repetitions,
                       Measured& measured) {
   const Counters after = session.communicator().counters();
@@ -236,14 +241,15 @@ double Measured::mean_ns() const {
 Result<Measured> measure(Session& session, const ExerciseOptions& what,
                          const MeasureOptions& options) {
   auto exercise = Exercise::create(session.communicator(), what);
-  // A rank without memory reports it first, because the others would block in the first collective.
+  // Each rank reports whether it has its buffers. A rank that only returned an error would leave
+  // the others blocked in their first collective.
   auto able = session.exchange(std::vector<int>{exercise.ok() ? 1 : 0});
   if (!exercise) return exercise.status();
   if (!able) return able.status();
   for (std::size_t r = 0; r < able->size(); ++r) {
     if ((*able)[r][0] == 0) return failure(Code::peer_failed, "rank {} has too little memory", r);
   }
-  // All ranks fail here with the same reason.
+  // An unsupported algorithm fails here on all ranks with the same reason.
   auto algorithm = exercise->algorithm();
   if (!algorithm) return algorithm.status();
   const auto before = session.communicator().counters();

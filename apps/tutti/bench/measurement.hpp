@@ -1,5 +1,5 @@
-// Timing of one collective from a common start to the last end, with a data check and the traffic
-// of the interfaces.
+// Times a collective from a common start to the last rank's end, checks its data and measures the
+// traffic of the interfaces.
 #pragma once
 
 #include <cstdint>
@@ -22,34 +22,39 @@ struct MeasureOptions {
 
 /// Bytes on the ranks' network interfaces in one operation.
 struct LinkBytes {
-  double max_sent = 0;          ///< bytes sent by the busiest interface
-  double max_received = 0;      ///< bytes received by the busiest interface
-  double total = 0;             ///< bytes sent and received by all interfaces
-  std::optional<double> ideal;  ///< total of a multicasting network without headers; none where
-                                ///< ranks share an interface
-  std::vector<std::pair<double, double>> by_rank;  ///< sent, received
+  double max_sent = 0;      ///< bytes sent by the busiest interface
+  double max_received = 0;  ///< bytes received by the busiest interface
+  double total = 0;         ///< bytes sent and received by all interfaces
+  /// Bytes that a multicasting network needs in total, without headers; unset if ranks share an
+  /// interface.
+  std::optional<double> ideal;
+  std::vector<std::pair<double, double>> by_rank;  ///< bytes sent and received, indexed by rank
 };
 
-/// The result; the same on every rank.
+/// The result of a measurement, which is the same on every rank.
 struct Measured {
-  std::string algorithm;               ///< algorithm in use
-  std::vector<std::int64_t> times_ns;  ///< sorted durations, each to the end of the last rank
-  int late_starts = 0;                 ///< repetitions dropped because a rank missed the start
-  std::uint64_t wrong_bytes = 0;       ///< wrong bytes over all ranks and checked repetitions
-  int checked = 0;                     ///< checked repetitions
-  std::vector<std::pair<std::string, std::uint64_t>> counters;  ///< increase over all ranks
-  /// Bytes that each rank handed to the network in one repetition, as its device counts them: data
-  /// and messages, and the headers of reliable connections only.
+  std::string algorithm;  ///< name of the algorithm in use
+  /// Sorted times from the common start to the last rank's end, in ns.
+  std::vector<std::int64_t> times_ns;
+  /// Number of repetitions dropped because a rank missed the common start.
+  int late_starts = 0;
+  /// Number of wrong bytes, over all ranks and checked repetitions.
+  std::uint64_t wrong_bytes = 0;
+  int checked = 0;  ///< number of checked repetitions
+  /// Increase of each counter during the measurement, summed over all ranks.
+  std::vector<std::pair<std::string, std::uint64_t>> counters;
+  /// Bytes that each rank's device handed to the network in one repetition: data and messages, with
+  /// headers only for reliable connections.
   std::vector<double> sent_bytes_by_rank;
   std::optional<LinkBytes> link;
 
-  /// The percentile by nearest rank; `percent` 0 is the minimum.
+  /// The percentile of the times by nearest rank; a `percent` of 0 gives the minimum.
   std::int64_t percentile_ns(double percent) const;
   double mean_ns() const;
 };
 
-/// Warms up, then measures; collective. Fails with the failure of the collective, or if no
-/// repetition had a common start.
+/// Warms up, then measures; a collective. Error: the collective failed, or no repetition had a
+/// common start.
 Result<Measured> measure(Session& session, const ExerciseOptions& exercise,
                          const MeasureOptions& options);
 

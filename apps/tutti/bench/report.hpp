@@ -1,4 +1,4 @@
-// The results of `tutti bench` as a table in the format of NCCL tests and as JSON.
+// Writes the results of `tutti bench` as a table in the format of the NCCL tests and as JSON.
 #pragma once
 
 #include <cstdint>
@@ -19,25 +19,26 @@ struct BenchOptions {
   Operation operation = Operation::allgather;
   Rank root{0};
   Reduction reduction;
-  SizeRange range;  ///< range of ExerciseOptions::send_bytes
+  SizeRange range;  ///< sizes to measure, as values of ExerciseOptions::send_bytes
   bool percentiles = false;
   std::string json_path;
 };
 
 /// The results for one size.
 struct BenchRow {
-  std::uint64_t send_bytes = 0;          ///< see ExerciseOptions
-  std::uint64_t size_bytes = 0;          ///< quoted size
-  std::optional<Measured> out_of_place;  ///< result with two buffers, if the collective allows them
+  /// Size of the message or of a block, in bytes; see ExerciseOptions.
+  std::uint64_t send_bytes = 0;
+  std::uint64_t size_bytes = 0;          ///< size that the table quotes, in bytes
+  std::optional<Measured> out_of_place;  ///< result with two buffers, if the collective allows two
   Measured in_place;
 };
 
-/// Prints the comment lines above the rows.
+/// Prints the comment lines above the rows of the table.
 void print_header(const BenchOptions& options, Session& session);
 void print_row(const BenchOptions& options, const BenchRow& row, std::uint32_t ranks);
 void print_summary(const BenchOptions& options, const std::vector<BenchRow>& rows);
 
-/// The JSON document, with the schema of docs/bench.md.
+/// The results as a JSON document with the schema of docs/bench.md.
 nlohmann::json to_json(const BenchOptions& options, Session& session,
                        const std::vector<BenchRow>& rows);
 

@@ -1,4 +1,4 @@
-// Test data for reductions, small whole numbers whose result is exact in every type and order.
+// Test data for reductions: small whole numbers whose reduction is exact in every type and order.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace tutti::app {
 
-/// Writes the contribution of `rank` in one repetition, from the first element on.
+/// Writes the contribution of `rank` in one repetition, beginning with the first element.
 void fill_small_numbers(std::span<std::byte> data, DataType type, std::uint32_t rank,
                         std::uint64_t repetition);
 
-/// The number of bytes of `result` that differ from the contributions reduced in rank order.
-/// `first_byte` is the offset of the result in the contributions.
+/// The number of bytes of `result` that differ from the reduction of all contributions in rank
+/// order. `first_byte` is the offset of `result` in the whole vector.
 std::uint64_t count_wrong_small_numbers(std::span<const std::byte> result, std::uint64_t first_byte,
                                         const Reduction& reduction, std::uint32_t ranks,
                                         std::uint64_t repetition);

@@ -134,7 +134,7 @@ void print_results(const nlohmann::json& results, std::uint32_t ranks) {
   }
 }
 
-/// Prints the bytes up and down at each host's port in one operation.
+/// Prints the KiB sent and received at each host's port in one operation.
 void print_ports(const nlohmann::json& results) {
   fmt::print("\n  KiB at each port in one operation, up / down:\n  {:<6}", "host");
   for (const auto& row : results) {

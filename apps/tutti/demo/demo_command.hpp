@@ -5,8 +5,8 @@
 
 namespace tutti::app {
 
-/// Registers the subcommand. Its run sets `exit_code`, which must outlive the parsing of `app`. A
-/// part that this host cannot run is named and is not a failure.
+/// Registers the subcommand. Running the subcommand sets `exit_code`, which must outlive the
+/// parsing of `app`; a part that this host cannot run is named and does not count as a failure.
 void add_demo_command(CLI::App& app, int& exit_code);
 
 }  // namespace tutti::app

@@ -1,4 +1,4 @@
-// One process of `tutti demo`: the same exchanges by multicast and by the ring.
+// One process of `tutti demo`, which runs the same exchanges by multicast and by the ring.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -10,8 +10,8 @@ namespace tutti::app {
 
 /// The settings of the demonstration's processes.
 struct DemoRankOptions {
-  std::uint64_t allgather_bytes = 0;  ///< size of each rank's block
-  std::uint64_t broadcast_bytes = 0;  ///< size of the message
+  std::uint64_t allgather_bytes = 0;  ///< size of each rank's block in an Allgather, in bytes
+  std::uint64_t broadcast_bytes = 0;  ///< size of the message in a Broadcast, in bytes
   int iterations = 10;
   int warmup = 8;
   bool link_bytes = false;

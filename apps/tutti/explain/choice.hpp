@@ -1,4 +1,4 @@
-// The algorithm that `automatic` chooses, by the rules of the Communicator.
+// Finds the algorithm that `automatic` chooses, by the same rules as Communicator.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,15 @@
 
 namespace tutti::app {
 
-/// The location of the ranks in a question.
+/// The number and location of the ranks in a question about an algorithm.
 struct Whereabouts {
   std::string device = "ip";
-  std::uint32_t hosts = 0;  ///< number of hosts; 0: one per rank, with shared memory one for all
+  /// Number of hosts; 0: one host per rank, or a single host with shared memory.
+  std::uint32_t hosts = 0;
 };
 
-/// The algorithm for a block of this size, by the environment's preferences and the rules.
+/// The algorithm for a block of this size, by the preferences in the environment and the built-in
+/// rules.
 Result<collectives::Choice> choose(Operation operation, std::uint32_t ranks,
                                    std::uint64_t block_bytes, const Whereabouts& where = {});
 

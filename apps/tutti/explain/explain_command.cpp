@@ -36,7 +36,7 @@ struct ExplainOptions {
   std::string multicast;
 };
 
-/// Fills in the MTU and the receive window that an endpoint of this host would have.
+/// Fills in the MTU and the receive window that an endpoint on this host would have.
 Status complete_from_host(PlanInput& input, bool window_given) {
   const int family = input.ipv6 ? AF_INET6 : AF_INET;
   const char* name = std::getenv("TUTTI_INTERFACE");
@@ -124,8 +124,8 @@ void print_plan(const PlanInput& input, const Plan& plan, bool chosen) {
              plan.user_bytes, plan.state_bytes, multicast ? ", besides the receivers' window" : "");
 }
 
-/// The busiest link decides, in either direction. In turns, the receivers' links idle between
-/// blocks.
+/// Prints the times on the links. The busiest link decides, in either direction, but the receivers'
+/// links idle between blocks if ranks send in turns.
 void print_times(const PlanInput& input, const Plan& multicast, const Plan& ring,
                  std::uint64_t bits_per_second) {
   const auto milliseconds = [&](std::uint64_t bytes) {
@@ -158,7 +158,7 @@ void print_comparison(const PlanInput& input, const Plan& multicast, const Plan&
       input.operation == Operation::allgather ? "ring" : "chain", total, sent);
 }
 
-/// The transport as the communicator chooses it: the option, else the environment.
+/// The kind of multicast, as the communicator chooses it: by the option, else by the environment.
 Result<Multicast> wanted_multicast(const ExplainOptions& options) {
   CommunicatorOptions wanted;
   wanted.multicast = options.multicast;
@@ -171,7 +171,7 @@ Result<Multicast> wanted_multicast(const ExplainOptions& options) {
   return Multicast::uc;
 }
 
-/// Explains multicast and ring in datagrams, which task lists do not show.
+/// Explains multicast and ring in terms of datagrams, which task lists do not show.
 Status explain_datagrams(const ExplainOptions& options, std::uint64_t rate) {
   PlanInput input = options.input;
   const auto multicast_by = wanted_multicast(options);

@@ -1,4 +1,4 @@
-// The costs of a collective's algorithms, and the task lists of one of them.
+// Prints the costs of a collective's algorithms and the task lists of one algorithm.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@ struct ScheduleQuestion {
   Whereabouts where;
   std::uint32_t root = 0;
   DataType type = DataType::float32;
-  std::string algorithm;  ///< algorithm; empty: the one that would run
+  std::string algorithm;  ///< algorithm to report; empty: the one that would run
   bool check = false;     ///< whether to prove the task lists correct
   bool tasks = false;     ///< whether to print the task lists
-  std::string draw;       ///< SVG file for a timeline; empty: none
+  std::string draw;       ///< SVG file for a timeline of the tasks; empty: none
   std::uint64_t bits_per_second = 0;
 };
 
-/// Prints the table of all algorithms of the collective for this number of ranks, marks the one
-/// that would run with the reason, and answers the question about one of them.
+/// Prints a table of all algorithms of the collective for this number of ranks and marks the one
+/// that would run, with the reason. Then prints what `question` asks about one algorithm.
 Status report_schedules(const ScheduleQuestion& question);
 
 }  // namespace tutti::app

@@ -21,7 +21,7 @@ using schedule::Task;
 using schedule::TaskIndex;
 using schedule::TaskKind;
 
-/// The task boards of all ranks under one clock.
+/// Runs the task boards of all ranks under one clock.
 class Forecast {
  public:
   Forecast(std::span<const Schedule> schedules, const LinkModel& model)
@@ -49,14 +49,16 @@ class Forecast {
     }
     for (std::uint32_t r = 0; r < schedules_.size(); ++r) {
       if (!boards_[r].done())
-        return failure(Code::internal, "rank {} never ends: see --check for the reason", r);
+        return failure(Code::internal,
+                       "the tasks of rank {} never end: use --check to see the reason", r);
     }
     timeline_.end_s = now_s_;
     return std::move(timeline_);
   }
 
  private:
-  using Message = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // from, to, slot
+  // Key of a message: source, target and match slot.
+  using Message = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
   struct Event {
     double at_s;
     std::uint64_t order;
@@ -151,7 +153,7 @@ class Forecast {
       finish_collects(r);
     }
   }
-  // The collects of a rank end together, with the last byte that is multicast to it.
+  // All collects of a rank end at the same time, with the last byte that is multicast to the rank.
   void collect(std::uint32_t rank, TaskIndex at) {
     collects_[rank].push_back({at, now_s_});
     awaited_bytes_[rank] += filled_[rank][at].target.size_bytes;
@@ -189,7 +191,7 @@ class Forecast {
   Timeline timeline_;
 };
 
-/// The rows of a rank: its sends, its receives, its computation.
+/// The rows of one rank in the drawing: its sends, its receives and its computation.
 enum class Lane : std::uint32_t { sends, receives, computes };
 constexpr std::uint32_t kLanes = 3;
 

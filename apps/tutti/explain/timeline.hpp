@@ -1,5 +1,5 @@
-// A forecast of the time of each task of a collective on links of one rate and latency, drawn as an
-// SVG. It models a host's link in both directions and nothing else.
+// Forecasts the time of each task of a collective on links of one rate and latency, and draws the
+// forecast as an SVG. The model has each host's link in both directions and nothing else.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,13 @@ namespace tutti::app {
 
 struct LinkModel {
   double bits_per_second = 1e9;
-  double latency_s = 20e-6;         ///< latency of a message, with its cost at both ends
-  double memory_bytes_per_s = 5e9;  ///< memory bandwidth of copies and reductions
+  /// Time of a message apart from its bytes, in seconds, including the work at both ends.
+  double latency_s = 20e-6;
+  /// Memory bandwidth of copies and reductions, in bytes per second.
+  double memory_bytes_per_s = 5e9;
 };
 
-/// The time of one task of one rank.
+/// The begin and end of one task of one rank.
 struct Bar {
   std::uint32_t rank = 0;
   schedule::TaskIndex task = 0;
@@ -32,12 +34,13 @@ struct Timeline {
   double end_s = 0;
 };
 
-/// Runs the schedules of all ranks. Fails for sizes that they do not serve and for a schedule that
-/// stops.
+/// Runs the schedules of all ranks in the model. Error: the schedules do not serve these sizes, or
+/// a rank never ends.
 Result<Timeline> forecast(std::span<const schedule::Schedule> schedules,
                           const schedule::Shape& shape, const LinkModel& model);
 
-/// Draws a row per rank and a colour per kind of task; readable on light and dark backgrounds.
+/// Draws a row for each rank and uses a colour for each kind of task. The drawing is readable on
+/// light and dark backgrounds.
 std::string to_svg(const Timeline& timeline, std::span<const schedule::Schedule> schedules,
                    const std::string& title);
 

@@ -1,4 +1,4 @@
-// Problems of a host, each with a command that fixes it.
+// Lists the problems of a host, each with a command that fixes it.
 #pragma once
 
 #include <string>
@@ -9,21 +9,22 @@
 namespace tutti::app {
 
 enum class Severity {
-  note,     ///< possible problem; Tutti works
-  slow,     ///< Tutti works, but slower than possible
-  failing,  ///< a feature or job that does not work
+  note,     ///< possible problem that does not keep Tutti from working
+  slow,     ///< problem with which Tutti works, but slower than possible
+  failing,  ///< problem that keeps a feature or a kind of job from working
 };
 
 struct Finding {
   Severity severity = Severity::note;
-  std::string text;     ///< one sentence
-  std::string command;  ///< command that fixes it, run as root unless it says otherwise
+  std::string text;  ///< description of the problem in one sentence
+  /// Command that fixes the problem, to be run as root unless it says otherwise.
+  std::string command;
 };
 
-/// The findings, worst first.
+/// The findings about a host, worst first.
 std::vector<Finding> find_faults(const HostFacts& facts);
 
-/// "note", "slow", "failing".
+/// The severity as text: "note", "slow" or "failing".
 const char* to_string(Severity severity);
 
 }  // namespace tutti::app

@@ -76,7 +76,7 @@ std::vector<Bridge> read_bridges() {
   return bridges;
 }
 
-/// The interface of the most specific IPv4 route to Tutti's groups (239.192.0.0/14).
+/// The interface of the most specific IPv4 route to Tutti's multicast groups (239.192.0.0/14).
 std::string find_multicast_route() {
   constexpr std::uint32_t kGroup = 0xefc0'0000u;
   std::ifstream file("/proc/net/route");
@@ -94,7 +94,7 @@ std::string find_multicast_route() {
     for (int i = 0; i < 4; ++i) fields >> skipped;
     fields >> mask;
     if (!fields) continue;
-    // The file has the words in network byte order.
+    // /proc/net/route has its words in network byte order.
     const std::uint32_t host_mask = ntohl(mask);
     if ((kGroup & host_mask) != ntohl(destination) || std::int64_t{host_mask} <= best_mask)
       continue;
@@ -104,8 +104,8 @@ std::string find_multicast_route() {
   return best;
 }
 
-/// Interfaces that drop datagrams from sources that they have no route to. The larger of the
-/// interface's and the common setting applies; 1 is strict.
+/// The interfaces that drop datagrams from sources to which they have no route. The kernel applies
+/// the larger of the interface's setting and the common one; 1 is strict.
 std::vector<std::string> find_strict_filters(const std::vector<device::ip::Interface>& interfaces) {
   const std::string folder = "/proc/sys/net/ipv4/conf/";
   const std::uint64_t all = number_in(folder + "all/rp_filter");
@@ -117,7 +117,7 @@ std::vector<std::string> find_strict_filters(const std::vector<device::ip::Inter
   return names;
 }
 
-/// Reads the policies of all chains that see incoming packets.
+/// Reads the policies of all nftables chains that see incoming packets.
 void read_nft_policy(HostFacts& facts) {
   const auto listed = launch::run_program({}, {"nft", "-j", "list", "chains"});
   if (!listed || listed->exit_status != 0) {
@@ -137,7 +137,7 @@ void read_nft_policy(HostFacts& facts) {
   }
 }
 
-/// Reads rules of the legacy kind, which nft does not list.
+/// Reads the iptables rules of the legacy kind, which nft does not list.
 void read_iptables_policy(HostFacts& facts) {
   const auto listed = launch::run_program({}, {"iptables", "-S", "INPUT"});
   if (!listed || listed->exit_status != 0) return;

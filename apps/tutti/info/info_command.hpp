@@ -5,8 +5,8 @@
 
 namespace tutti::app {
 
-/// Registers the subcommand. Its run sets `exit_code`, which must outlive the parsing of `app`; it
-/// is not 0 if the self-test fails.
+/// Registers the subcommand. Running the subcommand sets `exit_code`, which must outlive the
+/// parsing of `app` and is not 0 if the self-test fails.
 void add_info_command(CLI::App& app, int& exit_code);
 
 }  // namespace tutti::app

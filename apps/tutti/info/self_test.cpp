@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kBytes = 64 * 1024;
 constexpr std::uint64_t kRepetition = 1;
 
-/// The part of one rank, in its own thread.
+/// Runs the part of one rank in a thread of its own.
 SelfTest take_part(runtime::Bootstrap& bootstrap) {
   SelfTest result;
   result.bytes = kBytes;
@@ -36,7 +36,7 @@ SelfTest take_part(runtime::Bootstrap& bootstrap) {
   if (!result.status) return result;
   result.broadcast_time = runtime::now() - created;
   if (const auto wrong = exercise->count_wrong(kRepetition); wrong != 0) {
-    result.status = failure(Code::internal, "{} of {} bytes arrived wrong", wrong, kBytes);
+    result.status = failure(Code::internal, "{} of {} received bytes were wrong", wrong, kBytes);
   }
   for (const auto& [name, value] : communicator->counters()) {
     if (name == "device_multicast_datagrams_sent") result.datagrams = value;

@@ -11,8 +11,8 @@ namespace tutti::app {
 struct SelfTest {
   Status status;
   std::uint64_t bytes = 0;
-  std::uint64_t datagrams = 0;    ///< multicast datagrams sent
-  Nanoseconds create_time{0};     ///< time for both ranks to join
+  std::uint64_t datagrams = 0;    ///< number of multicast datagrams sent
+  Nanoseconds create_time{0};     ///< time that both ranks took to join
   Nanoseconds broadcast_time{0};  ///< duration of the first broadcast on the receiving rank
 };
 

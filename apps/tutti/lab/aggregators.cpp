@@ -38,11 +38,13 @@ std::string random_key() {
 
 }  // namespace
 
-/// Reads the output of an aggregator, so that it never blocks on a full pipe.
+/// Reads the output of an aggregator in a thread, so that the aggregator never blocks on a full
+/// pipe.
 class Aggregators::Reader {
  public:
   explicit Reader(device::Descriptor source) : source_(std::move(source)) {
-    // The thread inherits a full mask, so that signals reach the thread that runs the job.
+    // The reader thread inherits a full signal mask, so that signals reach the thread that runs the
+    // job.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -52,14 +54,15 @@ class Aggregators::Reader {
   }
   ~Reader() { thread_.join(); }
 
-  /// Returns whether the aggregator wrote this text in time; false also if it ended first.
+  /// Waits until the aggregator writes this text; false if the time passed or the aggregator ended
+  /// first.
   bool wait_for(const char* words) {
     std::unique_lock lock(mutex_);
     const auto said = [&] { return text_.find(words) != std::string::npos; };
     changed_.wait_for(lock, std::chrono::milliseconds(kStartMs), [&] { return said() || ended_; });
     return said();
   }
-  /// Returns whether the aggregator closed its output in time.
+  /// Waits until the aggregator closes its output; false if the time passed.
   bool wait_for_end() {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::milliseconds(kStartMs), [&] { return ended_; });

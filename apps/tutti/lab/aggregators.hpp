@@ -1,4 +1,5 @@
-// The aggregators of a lab: one `tutti aggregator` at each aggregator place, for the time of a run.
+// The aggregators of a lab: one `tutti aggregator` runs at each aggregator place for the time of a
+// run.
 #pragma once
 
 #include <sys/types.h>
@@ -12,11 +13,11 @@
 
 namespace tutti::lab {
 
-/// Starts the aggregators; the destructor ends them. The lab must outlive it. Movable.
+/// The running aggregators, which the destructor ends. The lab must outlive this object. Movable.
 class Aggregators {
  public:
-  /// Starts one aggregator per place of the lab and waits until they listen. `program` is the path
-  /// of `tutti`; each gets `options` (`--jobs`, ...).
+  /// Starts one aggregator at each aggregator place of the lab and waits until all listen.
+  /// `program` is the path of `tutti`; `options` such as `--jobs` are passed to each aggregator.
   static Result<Aggregators> start(const Lab& lab, const std::string& program,
                                    const std::vector<std::string>& options = {});
 
@@ -25,11 +26,11 @@ class Aggregators {
   Aggregators(const Aggregators&) = delete;
   ~Aggregators();
 
-  /// The variables that a job needs, TUTTI_AGGREGATORS and TUTTI_AGGREGATOR_KEY; empty without
-  /// aggregators.
+  /// The environment variables that a job needs, TUTTI_AGGREGATORS and TUTTI_AGGREGATOR_KEY; empty
+  /// if there are no aggregators.
   std::vector<std::string> environment() const;
   const std::vector<pid_t>& processes() const { return processes_; }
-  /// Ends the aggregators and returns their output: the jobs served and the counters of the work.
+  /// Ends the aggregators and returns their output, which names the jobs served and the counters.
   std::string end();
 
  private:

@@ -8,11 +8,11 @@ namespace tutti::lab {
 
 namespace {
 
-/// The bytes in the queue of a shaped port, which models the switch's buffer per port.
+/// Size of the queue of a shaped port in bytes, which models a switch's buffer per port.
 constexpr int kQueueBytes = 1'000'000;
 
-/// The routes of a host. They set TCP's congestion control, because a namespace may not choose
-/// every algorithm as its default.
+/// The routes of a host. They set TCP's congestion control, because a namespace cannot make every
+/// algorithm its default.
 std::string routes_batch(const LabOptions& options, int number) {
   std::string batch = "route add 224.0.0.0/4 dev eth0\n";
   if (options.congestion_control.empty()) return batch;
@@ -24,7 +24,7 @@ std::string routes_batch(const LabOptions& options, int number) {
                      options.congestion_control);
 }
 
-/// The switch's port of an aggregator place.
+/// The commands that make the switch's port for an aggregator place.
 std::string aggregator_port(int aggregator) { return fmt::format("q{}", aggregator); }
 
 std::string link(const LabOptions& options, const std::string& port, const std::string& space) {

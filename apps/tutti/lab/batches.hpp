@@ -1,4 +1,4 @@
-// The commands for `ip` and `tc` that build a lab, one batch per step.
+// The commands for `ip` and `tc` that build a lab, with one batch for each step.
 #pragma once
 
 #include <string>
@@ -7,20 +7,22 @@
 
 namespace tutti::lab {
 
-/// Makes the bridge, without IGMP queries yet.
+/// Commands that make the bridge, which does not yet send IGMP queries.
 std::string bridge_batch();
-/// Makes the bridge send IGMP queries. It floods every group to every port for one more response
-/// interval, so the interval is short until then.
+/// Commands that make the bridge send IGMP queries. The bridge then floods every group to every
+/// port for one response interval, so the interval is short until that time has passed.
 std::string querier_batch();
-/// Makes the links of all hosts and aggregators. `prefix` begins the names of their namespaces.
+/// Commands that make the links of all hosts and aggregators. `prefix` begins the names of their
+/// namespaces.
 std::string links_batch(const LabOptions& options, const std::string& prefix);
 std::string ports_up_batch(const LabOptions& options);
-/// Configures a host's end of its link. `number` is the last part of its address.
+/// Commands that configure a host's end of its link. `number` is the last part of the host's
+/// address.
 std::string host_batch(const LabOptions& options, int number);
-/// Shapes one end of a link.
+/// Commands that limit the rate at one end of a link.
 std::string shaper(const std::string& device, const LabOptions& options);
 
-/// The address number of an aggregator, above the numbers of all hosts.
+/// The last part of an aggregator's address, above those of all hosts.
 int aggregator_number(int aggregator);
 
 }  // namespace tutti::lab

@@ -17,7 +17,7 @@ std::vector<int> own_cores() {
   return cores;
 }
 
-/// The cores [first, last) of the list.
+/// The cores [first, last) of a list of cores.
 cpu_set_t set_of(const std::vector<int>& cores, std::size_t first, std::size_t last) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -25,7 +25,8 @@ cpu_set_t set_of(const std::vector<int>& cores, std::size_t first, std::size_t l
   return set;
 }
 
-/// Assigns one core to each place, heaviest first, to the core with the least weight.
+/// Assigns one core to each place: the places in order of falling weight, each to the core with the
+/// least weight so far.
 std::vector<cpu_set_t> shares_by_weight(const std::vector<int>& cores, int hosts, int aggregators) {
   std::vector<int> load(cores.size());
   const auto put = [&](int weight) {
@@ -34,7 +35,8 @@ std::vector<cpu_set_t> shares_by_weight(const std::vector<int>& cores, int hosts
     const auto at = static_cast<std::size_t>(lightest - load.begin());
     return set_of(cores, at, at + 1);
   };
-  // Weights 2 N of a host and (hosts + 1) N / aggregators of an aggregator, as whole numbers.
+  // The weights 2 N of a host and (hosts + 1) N / aggregators of an aggregator, scaled to whole
+  // numbers.
   const int host_weight = std::max(2 * aggregators, 1);
   std::vector<cpu_set_t> of_aggregators;
   std::vector<cpu_set_t> shares;

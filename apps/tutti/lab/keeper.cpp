@@ -31,13 +31,13 @@ struct Report {
   int error_number = 0;
 };
 
-/// The inputs of the new process, prepared before fork.
+/// The inputs of the keeper process, prepared before fork.
 struct Plan {
   bool user_namespace = false;
   std::string user_map;
   std::string group_map;
-  int owner = -1;   ///< descriptor of the owning process, readable when it has ended
-  int report = -1;  ///< descriptor for the Report
+  int owner = -1;   ///< descriptor that becomes readable when the owning process has ended
+  int report = -1;  ///< descriptor to which the keeper writes its Report
 };
 
 bool write_file(const char* path, const char* text) {
@@ -81,7 +81,8 @@ std::set<ino_t> own_namespaces() {
 }
 
 [[noreturn]] void keep(const Plan& plan) {
-  // A new session: an interrupt at the terminal must reach only the owner, which then ends the lab.
+  // In a session of its own the keeper does not receive an interrupt from the terminal. The owner
+  // receives it and then ends the lab.
   setsid();
   prctl(PR_SET_NAME, "tutti-lab");
   Report report{make_namespaces(plan), 0};
@@ -89,7 +90,8 @@ std::set<ino_t> own_namespaces() {
   (void)!write(plan.report, &report, sizeof report);
   if (report.state != SetUp::ready) _exit(1);
 
-  // Close all descriptors that a reader could wait on; keep the owner's descriptor as number 3.
+  // The keeper closes all descriptors that a reader could wait on, and keeps the owner's descriptor
+  // as number 3.
   const int null_device = open("/dev/null", O_RDWR);
   for (int stream = 0; stream < 3; ++stream) dup2(null_device, stream);
   dup2(plan.owner, 3);
@@ -123,7 +125,7 @@ Status failed_set_up(const Report& report, bool user_namespace) {
     case SetUp::ready:
       break;
   }
-  return failure(Code::internal, "the lab's keeper failed without a reason");
+  return failure(Code::internal, "the lab's keeper failed in an unknown step");
 }
 
 Result<device::Descriptor> open_namespace(pid_t pid, const char* kind) {
@@ -210,7 +212,7 @@ Keeper& Keeper::operator=(Keeper&& other) noexcept {
 }
 
 Keeper::~Keeper() {
-  if (pid_ <= 0 || owner_ != getpid()) return;  // a forked copy owns nothing
+  if (pid_ <= 0 || owner_ != getpid()) return;  // a forked copy of the object owns no process
   kill(pid_, SIGKILL);
   (void)launch::wait_for(pid_);
 }

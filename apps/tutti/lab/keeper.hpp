@@ -11,10 +11,10 @@
 
 namespace tutti::lab {
 
-/// Owns a process with a mount namespace whose /run is empty, so that the lab's namespaces have
-/// names only there, a network namespace and, if the caller is not root, a user namespace that maps
-/// it to root. The process ends with its owner, however that ends, and kills the processes inside
-/// the lab; the kernel then removes the namespaces.
+/// Owns a process with private namespaces: a mount namespace with an empty /run, so that the names
+/// of the lab's namespaces are visible only inside, a network namespace and, if the caller is not
+/// root, a user namespace that maps the caller to root. The process ends when its owner ends for
+/// any reason, and kills the processes inside the lab; the kernel then removes the namespaces.
 class Keeper {
  public:
   static Result<Keeper> start();
@@ -23,12 +23,12 @@ class Keeper {
   Keeper& operator=(Keeper&&) noexcept;
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
-  /// Ends the keeper.
+  /// Ends the keeper process.
   ~Keeper();
 
   pid_t pid() const { return pid_; }
-  /// The keeper's own namespaces, for tools such as `ip`. Its network namespace is empty and
-  /// belongs to no host.
+  /// The keeper's own namespaces, in which tools such as `ip` run. The network namespace is empty
+  /// and belongs to no host.
   launch::NetNamespace place() const;
 
  private:
@@ -41,11 +41,11 @@ class Keeper {
   device::Descriptor network_;
 };
 
-/// Whether this process may make namespaces; if not, it needs a user namespace.
+/// Whether this process may make namespaces without a user namespace.
 bool may_make_namespaces();
 
-/// The path of a lab's network namespace outside the keeper's mount namespace. Keeper 0: a
-/// namespace with a name in /run/netns.
+/// The path of a lab's network namespace, seen from outside the keeper's mount namespace. Keeper 0
+/// stands for a namespace with a name in /run/netns.
 std::string namespace_path(pid_t keeper, const std::string& name);
 
 }  // namespace tutti::lab

@@ -29,7 +29,7 @@ constexpr int kDetourQueueBytes = 4'000'000;
 
 std::string name_prefix(const std::string& lab) { return "tutti-" + lab + "-"; }
 
-/// Runs a network tool that must succeed.
+/// Runs a network tool, whose failure is an error.
 Status run_tool(const launch::NetNamespace& place, const std::vector<std::string>& arguments,
                 std::string_view input, std::string_view purpose) {
   return launch::run_checked(place, arguments, input, purpose).status();
@@ -38,10 +38,11 @@ Status run_tool(const launch::NetNamespace& place, const std::vector<std::string
 struct Setting {
   std::string path;
   std::string value;
-  bool optional = true;  ///< whether the kernel may lack the file, and then needs no setting
+  /// Whether the kernel may lack the file, in which case it needs no setting.
+  bool optional = true;
 };
 
-/// Writes settings under /proc/sys from a process inside the place.
+/// Writes settings under /proc/sys by a process inside the namespaces of `place`.
 Status apply_settings(const launch::NetNamespace& place, const std::vector<Setting>& settings) {
   Result<pid_t> pid = launch::fork_into(place, [&settings] {
     int number = 1;
@@ -76,7 +77,8 @@ std::vector<Setting> without_ipv6() {
 
 std::vector<Setting> switch_settings() {
   std::vector<Setting> settings = without_ipv6();
-  // If br_netfilter is loaded, every bridged packet would pass through iptables.
+  // With br_netfilter loaded, every bridged packet would pass through iptables, so the lab turns
+  // this off.
   for (const char* tables : {"iptables", "ip6tables", "arptables"}) {
     settings.push_back({fmt::format("/proc/sys/net/bridge/bridge-nf-call-{}", tables), "0"});
   }
@@ -86,7 +88,7 @@ std::vector<Setting> switch_settings() {
 std::vector<Setting> host_settings(const LabOptions& options) {
   std::vector<Setting> settings;
   if (options.ipv6) {
-    // No other host can use our addresses: skip duplicate detection.
+    // Only the lab uses its addresses, so duplicate detection would only delay it.
     settings = {{"/proc/sys/net/ipv6/conf/all/accept_dad", "0", false},
                 {"/proc/sys/net/ipv6/conf/default/accept_dad", "0", false}};
   } else {
@@ -95,10 +97,12 @@ std::vector<Setting> host_settings(const LabOptions& options) {
   return settings;
 }
 
-/// More than the short response interval of bridge_batch(), 10 ms, plus the kernel's timer steps.
+/// Time after which the bridge no longer floods: the short response interval of bridge_batch(), 10
+/// ms, plus the steps of the kernel's timers.
 constexpr std::chrono::milliseconds kFloodingEnds{40};
 
-/// The namespaces of a lab with names in /run/netns, including those of a half-built lab.
+/// The namespaces of a lab that have names in /run/netns, including those of a lab that was only
+/// partly built.
 std::vector<std::string> named_namespaces(const std::string& lab) {
   std::vector<std::string> names;
   const std::string prefix = name_prefix(lab);
@@ -116,7 +120,8 @@ std::vector<std::string> named_namespaces(const std::string& lab) {
 
 std::string own_descriptor_path(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
-/// The user namespace of a keeper if it differs from ours; otherwise an invalid descriptor.
+/// The user namespace of a keeper if it differs from this process's; otherwise an invalid
+/// descriptor.
 Result<device::Descriptor> foreign_user_namespace(pid_t keeper) {
   const std::string path = fmt::format("/proc/{}/ns/user", keeper);
   if (launch::namespace_inode(path) == launch::namespace_inode("/proc/self/ns/user"))
@@ -133,13 +138,14 @@ std::string chosen_name() {
 
 }  // namespace
 
-/// The implementation of a lab and the steps that build it.
+/// The implementation of a lab, with the steps that build it.
 struct Lab::Parts {
   LabState state;
-  bool owned = false;              ///< whether this object takes the lab down
-  pid_t owner_process = getpid();  ///< a forked copy of the object must not take the lab down
+  bool owned = false;  ///< whether this object removes the lab when it is destroyed
+  /// Process that may remove the lab; a forked copy of the object must not.
+  pid_t owner_process = getpid();
   std::optional<Keeper> keeper;
-  device::Descriptor user;  ///< user namespace of an attached temporary lab
+  device::Descriptor user;  ///< user namespace of a temporary lab that another process made
   device::Descriptor switch_network;
   std::vector<device::Descriptor> host_networks;
   std::vector<device::Descriptor> aggregator_networks;
@@ -225,19 +231,19 @@ Status Lab::Parts::make_links() {
   Status status = run_tool(place, {"ip", "-batch", "-"}, bridge_batch(), "make the switch");
   if (!status) return status;
   if (options().ipv6) {
-    // An IPv6 querier needs a source address.
+    // An IPv6 querier needs a source address, so IPv6 is enabled on the bridge.
     status = apply_settings(place, {{"/proc/sys/net/ipv6/conf/br0/accept_dad", "0", false},
                                     {"/proc/sys/net/ipv6/conf/br0/disable_ipv6", "0", false}});
     if (!status) return status;
   }
-  // The namespaces of the hosts have names only in the keeper's mount namespace.
+  // The hosts' namespaces have names only in the keeper's mount namespace.
   launch::NetNamespace with_names = place;
   with_names.mount = outside().mount;
   return run_tool(with_names, {"ip", "-batch", "-"}, links_batch(options(), prefix()),
                   "make the links");
 }
 
-/// Gives a host or an aggregator place the address with this number.
+/// Configures the address with this number at a host or an aggregator place.
 Status Lab::Parts::configure(const launch::NetNamespace& place, int number) {
   return run_tool(place, {"ip", "-batch", "-"}, host_batch(options(), number), "configure a host");
 }
@@ -312,7 +318,8 @@ Status Lab::Parts::make_detours(const LabOptions& wanted) {
           fmt::format("link add {0} mtu {1} up type veth peer name {2} mtu {1}\nlink set {2} up\n",
                       detour, options().mtu, detour_end_name(host));
     }
-    // Each datagram counts as a full frame (mpu), so that small datagrams are delayed equally.
+    // The detour counts each datagram as a full frame (mpu), so that small datagrams are delayed as
+    // long as large ones.
     queues +=
         fmt::format("qdisc replace dev {0} root tbf rate {1}bit burst {2} mpu {2} limit {3}\n",
                     detour, shape.rate_bits_per_second, shape.frame_bytes, kDetourQueueBytes);
@@ -557,7 +564,7 @@ std::vector<std::string> remove_abandoned_labs() {
   for (const LabState& state : all_recorded()) {
     if (!state.abandoned()) continue;
     removed.push_back(state.options.name);
-    // The keeper of a temporary lab ends by itself and removes the lab.
+    // The keeper of a temporary lab has removed the lab, so only the record is left.
     if (state.options.persistent) {
       (void)remove_lab(state.options.name);
     } else {

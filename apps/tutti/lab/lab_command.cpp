@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kUsageError = 2;
 
-/// The options of `up` as typed, which options_from() parses.
+/// The options of `tutti lab up` as typed, which options_from() parses.
 struct TypedOptions {
   std::string name;
   int hosts = 4;
@@ -62,7 +62,7 @@ int complain(const Status& status) {
   return status.code() == Code::invalid_argument ? kUsageError : 1;
 }
 
-/// Parses "10" or "10%"; empty text is 0.
+/// Parses a percentage such as "10" or "10%"; empty text is 0.
 Result<double> parse_percent(const char* option, const std::string& text) {
   if (text.empty()) return 0.0;
   std::size_t used = 0;
@@ -152,7 +152,8 @@ void add_name(CLI::App& command, std::string& name, const char* text) {
   command.add_option("--name", name, text);
 }
 
-/// Adds the options that describe a lab and returns them, so that `run` can exclude them.
+/// Adds the options that describe a lab and returns them, so that `tutti lab run --lab` can exclude
+/// them.
 std::vector<CLI::Option*> add_build_options(CLI::App& command, TypedOptions& typed) {
   std::vector<CLI::Option*> options{
       command.add_option("--hosts", typed.hosts, "Number of hosts")->capture_default_str(),
@@ -330,7 +331,7 @@ int stats(const std::string& name, const std::string& json_path) {
   return status.ok() ? 0 : complain(status);
 }
 
-/// The places of a lab that a job uses; the others idle. Unset: all of them.
+/// The places of a lab that a job uses, while the others idle. If unset, the job uses all places.
 struct PlacesInUse {
   std::optional<int> hosts;
   std::optional<int> aggregators;

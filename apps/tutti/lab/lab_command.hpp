@@ -1,12 +1,12 @@
-// `tutti lab`: labs from the command line.
+// `tutti lab`: the subcommands that build, list, use and remove labs.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
 namespace tutti::lab {
 
-/// Adds the command "lab" with its subcommands. A run sets `exit_code`, which must outlive the
-/// parsing of `app`.
+/// Adds the command "lab" with its subcommands. Running one sets `exit_code`, which must outlive
+/// the parsing of `app`.
 void add_lab_command(CLI::App& app, int& exit_code);
 
 }  // namespace tutti::lab

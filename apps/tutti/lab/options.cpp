@@ -12,7 +12,8 @@ namespace tutti::lab {
 
 namespace {
 
-// Below this burst a shaper must split packets of many datagrams, which costs much processor time.
+// With a smaller burst a shaper must split packets of many datagrams, which takes much processor
+// time.
 constexpr std::uint32_t kBurstBytes = 128 * 1024;
 constexpr std::uint32_t kFastBurstBytes = 256 * 1024;
 constexpr std::uint64_t kFastRate = 2'000'000'000;
@@ -26,7 +27,7 @@ Status check_range(const char* option, int value, int low, int high) {
 }
 
 Status check_percent(const char* option, double percent) {
-  // NaN fails this comparison too.
+  // The comparison is negated so that NaN is refused too.
   if (!(percent >= 0 && percent <= 100)) {
     return failure(Code::invalid_argument, "{} {} is not a percentage: use 0 to 100", option,
                    percent);
@@ -38,7 +39,7 @@ Status check_percent(const char* option, double percent) {
   return {};
 }
 
-/// The number at the start of the text, and the rest of the text.
+/// The number at the start of a text, and the rest of the text.
 std::optional<std::pair<double, std::string>> number_and_rest(std::string_view text) {
   const std::string copy(text);
   char* end = nullptr;

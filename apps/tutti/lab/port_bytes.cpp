@@ -18,14 +18,14 @@ Result<nlohmann::json> parse_json(const std::string& text, const char* program) 
   return parsed;
 }
 
-/// A nested unsigned number in a tool's JSON; 0 if it is absent.
+/// A nested unsigned number in the JSON output of a tool; 0 if it is absent.
 std::uint64_t number_at(const nlohmann::json& json, const char* pointer) {
   const nlohmann::json::json_pointer path(pointer);
   if (!json.contains(path) || !json.at(path).is_number_unsigned()) return 0;
   return json.at(path).get<std::uint64_t>();
 }
 
-/// The host of a port name such as "p3"; -1 for other devices.
+/// The host to which a switch's port such as "p3" leads; -1 for other interfaces.
 int host_of_port(const nlohmann::json& device, const char* key) {
   const std::string name = device.value(key, "");
   if (name.size() < 2 || name[0] != 'p') return -1;
@@ -57,7 +57,7 @@ Result<std::vector<PortBytes>> read_port_bytes(const launch::NetNamespace& at_sw
     const int host = host_of_port(device, "ifname");
     if (host < 0 || host >= hosts) continue;
     PortBytes& port = ports[static_cast<std::size_t>(host)];
-    // The switch receives what the host sends.
+    // The port of the switch receives the bytes that the host sends.
     port.tx_bytes = number_at(device, "/stats64/rx/bytes");
     port.tx_packets = number_at(device, "/stats64/rx/packets");
     port.rx_bytes = number_at(device, "/stats64/tx/bytes");

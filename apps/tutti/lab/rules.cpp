@@ -12,10 +12,11 @@ namespace {
 
 constexpr std::uint32_t kMillion = 1'000'000;
 
-// Marks on datagrams inside the switch. A link into a host's namespace clears them.
-constexpr int kTreated = 0x77;  ///< impairment already applied: pass
-constexpr int kLate = 0x76;     ///< late datagram on the detour, to be delivered
-constexpr int kFiller = 0x75;   ///< filler on the detour that delays the datagram behind it
+// Marks of datagrams inside the switch, which a link into a host's namespace clears.
+constexpr int kTreated = 0x77;  ///< mark of a datagram whose impairment is done, so that it passes
+constexpr int kLate = 0x76;     ///< mark of a late datagram on the detour, which is to be delivered
+/// Mark of a filler datagram on the detour, which delays the datagram behind it.
+constexpr int kFiller = 0x75;
 
 std::string chance(double percent) {
   return fmt::format("numgen random mod {} < {}", kMillion, parts_per_million(percent));
@@ -29,7 +30,7 @@ std::string ports(const std::vector<int>& hosts) {
   return "{ " + list + " }";
 }
 
-/// Drops on the bridge, which work on any kernel with nftables.
+/// The rules that drop and corrupt datagrams on the bridge, which work on any kernel with nftables.
 std::string bridge_table(const Impairments& impairments, const std::vector<int>& hosts) {
   const std::string lossy = impairments.loss_protocol == LossProtocol::udp
                                 ? "meta l4proto udp"
@@ -45,8 +46,8 @@ std::string bridge_table(const Impairments& impairments, const std::vector<int>&
     receiver += fmt::format("    {}{} {} drop\n", to, lossy, chance(impairments.loss_percent));
   }
   if (impairments.burst_loss.enter_percent > 0) {
-    // A port in the bad state is an element of the set. The datagram on which it leaves is
-    // delivered.
+    // The set "bad" contains the ports in the bad state. The datagram with which a port leaves the
+    // state is delivered.
     receiver += fmt::format("    {}{} oifname @bad {} delete @bad {{ oifname }} accept\n", to,
                             lossy, chance(impairments.burst_loss.leave_percent));
     receiver += fmt::format("    {}{} oifname @bad drop\n", to, lossy);
@@ -57,8 +58,8 @@ std::string bridge_table(const Impairments& impairments, const std::vector<int>&
     receiver += fmt::format("    {}meta l4proto udp {} jump corrupt\n", to,
                             chance(impairments.corrupt_percent));
   }
-  // Changes one payload byte, near the start or further in; a datagram too short for it is
-  // unchanged.
+  // The rule changes one payload byte, near the start or further in. A datagram too short for that
+  // is unchanged.
   return fmt::format(
       "table bridge tutti {{\n"
       "  set bad {{ type ifname; size 1024; flags dynamic; }}\n"
@@ -72,7 +73,7 @@ std::string bridge_table(const Impairments& impairments, const std::vector<int>&
       (8 + 48) * 8, (8 + 8) * 8, sender, receiver);
 }
 
-/// Duplicates and detours at the egress of each port.
+/// The rules that duplicate and detour datagrams where they leave each port.
 std::string port_table(const Impairments& impairments, const std::vector<int>& hosts) {
   std::string out;
   std::string back;
@@ -137,7 +138,8 @@ std::vector<int> impaired_hosts(const Impairments& impairments, int hosts) {
 }
 
 std::string rules_for(const Impairments& impairments, int hosts) {
-  // A table is declared before it is deleted, so that the deletion succeeds even if there was none.
+  // The script declares each table before deleting it, so that deletion succeeds even if there was
+  // no table.
   std::string script = "table bridge tutti\ndelete table bridge tutti\n";
   const std::vector<int> impaired = impaired_hosts(impairments, hosts);
   const bool at_ports = impairments.duplicate_percent > 0 || impairments.reorder_percent > 0;
@@ -149,13 +151,14 @@ std::string rules_for(const Impairments& impairments, int hosts) {
 
 DetourShape detour_shape(const LabOptions& options) {
   const std::uint32_t frame_bytes = static_cast<std::uint32_t>(options.mtu) + 14;
-  // The detour serves senders up to four times as fast.
+  // On unshaped links the detour serves senders up to four times as fast as this rate.
   constexpr double kUnshapedFramesPerSecond = 25'000;
   double frames = kUnshapedFramesPerSecond;
   if (options.rate_bits_per_second > 0) {
     frames = static_cast<double>(options.rate_bits_per_second) / (8.0 * frame_bytes);
   }
-  // Each late datagram takes two slots, its filler's and its own; three quarters stay idle.
+  // Each late datagram takes two slots of the detour, its filler's and its own, and three quarters
+  // of the slots stay idle.
   const double share = options.impairments.reorder_percent / 100;
   const double slots = std::max(500.0, 8 * frames * share);
   return {static_cast<std::uint64_t>(slots * 8.0 * frame_bytes), frame_bytes};

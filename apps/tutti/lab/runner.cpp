@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Time from the request to end until a rank is killed.
+/// Time from SIGTERM until a rank is killed.
 constexpr milliseconds kKillGrace{3000};
 constexpr int kTimedOutStatus = 124;
 
@@ -40,7 +40,7 @@ class Output : public launch::JobObserver {
   const RunOptions& options_;
 };
 
-/// The caller's environment with the variables of a rank.
+/// The caller's environment with the variables of one rank added.
 std::vector<std::string> environment_of(const Lab& lab, const RunOptions& options, int rank) {
   std::vector<std::string> ours{
       fmt::format("RANK={}", rank),

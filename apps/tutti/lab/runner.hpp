@@ -11,30 +11,36 @@
 
 namespace tutti::lab {
 
-/// The program to run on every host and the limits of the run.
+/// The program to run on every host, and the limits of the run.
 struct RunOptions {
-  std::vector<std::string> arguments;    ///< program and its arguments
-  std::vector<std::string> environment;  ///< "NAME=value" added to the caller's environment
+  std::vector<std::string> arguments;  ///< program and its arguments
+  /// Variables "NAME=value" added to the caller's environment.
+  std::vector<std::string> environment;
   int master_port = 29500;
-  int ranks_per_host = 1;       ///< ranks 0 to k-1 on the first host, and so on
-  int grace_ms = 10'000;        ///< time from the first failure to the SIGTERM for the other ranks
-  int timeout_ms = 0;           ///< time for the whole run; 0: no limit
-  bool handle_signals = false;  ///< whether SIGINT, SIGTERM and SIGHUP end the ranks, then the run
-  /// Receives each line that a rank writes, without its newline. Unset: the line goes to the
+  int ranks_per_host = 1;  ///< number of ranks on each host; ranks are numbered host by host
+  /// Time in ms from the first failure to the SIGTERM for the other ranks.
+  int grace_ms = 10'000;
+  int timeout_ms = 0;  ///< time limit of the whole run in ms; 0: no limit
+  /// Whether SIGINT, SIGTERM and SIGHUP end the ranks and then the run.
+  bool handle_signals = false;
+  /// Receives each line that a rank writes, without its newline. If unset, the line goes to the
   /// standard output or error of this process, prefixed with "[rank] ".
   std::function<void(int rank, bool is_error, std::string_view line)> on_line;
 };
 
 /// The result of a run.
 struct RunReport {
-  std::vector<int> exit_statuses;  ///< by rank; 128 + signal if a signal ended it
-  int first_failed = -1;           ///< rank that failed first; -1: none
-  /// Exit status of the first failure; 124 after the timeout, 128 + signal if interrupted.
+  /// Exit statuses indexed by rank; 128 + signal if a signal ended the rank.
+  std::vector<int> exit_statuses;
+  int first_failed = -1;  ///< rank that failed first; -1 if no rank failed
+  /// Exit status of the rank that failed first; 124 after the time limit, 128 + signal if
+  /// interrupted.
   int exit_status = 0;
   bool timed_out = false;
-  int interrupted_by = 0;          ///< signal that interrupted the run; 0: none
-  double seconds = 0;              ///< time from the first start to the last end
-  std::vector<PortBytes> traffic;  ///< traffic of each host's link during the run
+  int interrupted_by = 0;  ///< signal that interrupted the run; 0 if none did
+  /// Time from the first rank's start to the last rank's end, in seconds.
+  double seconds = 0;
+  std::vector<PortBytes> traffic;  ///< traffic of each host's link during the run, indexed by host
 };
 
 /// Runs the program once for each rank of every host and waits for all. Sets RANK, WORLD_SIZE,

@@ -56,7 +56,7 @@ Json to_json(const LabState& state) {
           {"keeper", state.keeper}};
 }
 
-/// Throws nlohmann's exceptions on a file that does not describe a lab; the caller catches them.
+/// Throws nlohmann's exceptions if the file does not describe a lab; the caller catches them.
 LabState from_json(const Json& json) {
   LabState state;
   LabOptions& options = state.options;
@@ -64,7 +64,8 @@ LabState from_json(const Json& json) {
   options.name = json.at("name").get<std::string>();
   options.persistent = json.at("persistent").get<bool>();
   options.hosts = json.at("hosts").get<int>();
-  options.aggregators = json.value("aggregators", 0);  // absent in files of earlier versions
+  // Files of earlier versions do not have this field.
+  options.aggregators = json.value("aggregators", 0);
   options.mtu = json.at("mtu").get<int>();
   options.rate_bits_per_second = json.at("rate_bits_per_second").get<std::uint64_t>();
   options.burst_bytes = json.at("burst_bytes").get<std::uint32_t>();
@@ -99,7 +100,7 @@ Result<LabState> read_state(const std::string& path) {
   }
 }
 
-/// Makes the folder. Fails if another user could have prepared it.
+/// Makes the folder of the records. Error: another user could have prepared it.
 Status prepare_folder() {
   const std::string folder = state_folder();
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
@@ -107,7 +108,8 @@ Status prepare_folder() {
   }
   struct stat info {};
   if (lstat(folder.c_str(), &info) != 0) {
-    if (errno == ENOENT) return {};  // removed by another process: opening the file reports it
+    // Another process removed the folder; opening the file will report that.
+    if (errno == ENOENT) return {};
     return system_failure(errno, "cannot examine folder {}", folder);
   }
   if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid()) {
@@ -116,11 +118,11 @@ Status prepare_folder() {
   return {};
 }
 
-/// Writes the text to a file beside the final one, so that no process reads a partial file.
+/// Writes the text to a file beside the final one, so that no process reads a partly written file.
 Result<std::string> write_atomic(const LabState& state) {
   const std::string path = fmt::format("{}.{}", path_of(state.options.name), getpid());
   device::Descriptor file;
-  // Another process may remove the folder with its last lab just after it was made.
+  // Another process may remove the folder with its last lab between its making and the opening.
   for (int attempt = 0; attempt < 100 && !file.valid(); ++attempt) {
     if (Status status = prepare_folder(); !status) return status;
     file = device::Descriptor(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));

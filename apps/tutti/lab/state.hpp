@@ -1,4 +1,5 @@
-// The record of a lab on disk, by which other processes find it and notice the end of its owner.
+// The record of a lab on disk, by which other processes find the lab and notice the end of its
+// owner.
 #pragma once
 
 #include <sys/types.h>
@@ -13,36 +14,37 @@
 
 namespace tutti::lab {
 
-/// One lab, as described by its file "lab-NAME.json".
+/// The record of one lab, as in its file "lab-NAME.json".
 struct LabState {
   LabOptions options;
-  /// The owner, whose end ends the lab, and its start (process_start). 0 for a complete persistent
-  /// lab, which only `tutti lab down` ends.
+  /// The process whose end ends the lab, and its start (process_start). Both are 0 for a complete
+  /// persistent lab, which only `tutti lab down` removes.
   pid_t owner = 0;
   std::uint64_t owner_start = 0;
-  pid_t keeper = 0;  ///< process with the lab's private namespaces; 0: named namespaces
+  pid_t keeper = 0;  ///< process with the lab's private namespaces; 0: the namespaces have names
 
-  /// Whether the owner ended without taking the lab down.
+  /// Whether the owner ended without removing the lab.
   bool abandoned() const;
 };
 
-/// The folder of the files: /run/tutti for root, else tutti/ in XDG_RUNTIME_DIR, else
+/// The folder of the records: /run/tutti for root, else tutti/ in XDG_RUNTIME_DIR, else
 /// /tmp/tutti-UID.
 std::string state_folder();
 
-/// Writes the file of a new lab; fails if the name is taken.
+/// Writes the record of a new lab. Error: the name is taken.
 Status record_new(const LabState& state);
 
-/// Replaces the file.
+/// Replaces the record of a lab.
 Status record(const LabState& state);
 
-/// Removes the file, and the folder with its last file. A missing file is not a failure.
+/// Removes the record of a lab, and the folder with its last record. A missing record is not an
+/// error.
 void forget(const std::string& name);
 
-/// The lab of this name; the error names the existing labs.
+/// Reads the record of the lab of this name. The error names the existing labs.
 Result<LabState> recorded(const std::string& name);
 
-/// All labs with a file of this user, by name.
+/// The records of all labs of this user, ordered by name.
 std::vector<LabState> all_recorded();
 
 }  // namespace tutti::lab

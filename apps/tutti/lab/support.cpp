@@ -14,7 +14,7 @@ namespace tutti::lab {
 
 namespace {
 
-/// Adds a fix to the failure of a kernel that lacks a feature.
+/// Adds a fix to the error of a kernel that lacks a feature.
 Status with_remedy(const Status& status, const char* remedy) {
   if (status.ok() || status.code() == Code::unsupported) return status;
   return Status(Code::unsupported, status.message() + "; " + remedy);

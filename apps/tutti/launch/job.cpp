@@ -18,15 +18,17 @@ namespace tutti::launch {
 namespace {
 
 constexpr auto kNever = std::chrono::steady_clock::time_point::max();
-/// Time for output that is still in the pipes after the last process has ended.
+/// Time to read output that is still in the pipes after the last process has ended.
 constexpr auto kDrainTime = std::chrono::seconds(1);
 
-/// Connects a stream of the new process and returns the end that the process writes to.
+/// Makes the pipe for an output stream of a new process and returns the end that the process writes
+/// to.
 Result<device::Descriptor> make_pipe(device::Descriptor& source) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return system_failure(errno, "cannot make a pipe");
   source = device::Descriptor(ends[0]);
-  // Only this end: a program does not expect its standard output to be non-blocking.
+  // Only the reading end is non-blocking, because a program does not expect that of its standard
+  // output.
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return device::Descriptor(ends[1]);
 }
@@ -115,7 +117,7 @@ bool Job::streams_open() const {
 }
 
 void Job::poll_until(Clock::time_point deadline) {
-  // poll ignores the -1 of a closed stream.
+  // poll ignores entries with descriptor -1, which stand for closed streams.
   std::vector<pollfd> polled{{signals_.get(), POLLIN, 0}};
   for (const Process& process : processes_) {
     for (const Stream& stream : process.streams) polled.push_back({stream.source.get(), POLLIN, 0});
@@ -171,8 +173,8 @@ void Job::reap() {
     const auto id = static_cast<id_t>(process.pid);
     if (!process.running || waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0) continue;
     if (info.si_pid == 0) continue;
-    // Processes that the rank left running would keep its output open. The group is safe to kill
-    // until wait_for releases its number.
+    // Processes that the rank left running would keep its output open, so its process group is
+    // killed. The group's number cannot be reused until wait_for reaps the rank.
     kill(-process.pid, SIGKILL);
     const Result<int> status = wait_for(process.pid);
     process.exit_status = status ? *status : 125;
@@ -206,7 +208,7 @@ void Job::act_on_deadlines() {
   if (kill_at_ != kNever) terminate_at_ = kNever;
   if (now < kill_at_) return;
   signal_groups(SIGKILL);
-  // SIGKILL is sent once; a process that the kernel holds is waited for.
+  // SIGKILL is sent only once, because the kernel may keep a killed process for a while.
   kill_at_ = now + std::chrono::hours(24);
 }
 
@@ -214,7 +216,7 @@ void Job::signal_groups(int number) const {
   for (const Process& process : processes_) {
     if (!process.running) continue;
     kill(-process.pid, number);
-    // A stopped process acts on a signal only when it continues.
+    // A stopped process acts on a signal only after SIGCONT.
     if (number != SIGKILL) kill(-process.pid, SIGCONT);
   }
 }

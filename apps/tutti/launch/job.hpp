@@ -1,4 +1,4 @@
-// The processes of one job: started together, watched, and ended together.
+// The processes of one job, which start together, are watched, and end together.
 #pragma once
 
 #include <signal.h>
@@ -19,38 +19,43 @@
 
 namespace tutti::launch {
 
-/// When and how a job ends before all of its processes have ended by themselves.
+/// The rules by which a job is ended before all of its processes have ended by themselves.
 struct JobPolicy {
-  std::vector<int> signals;   ///< signals that are forwarded to the processes; the second one kills
-  bool signal_ends = false;   ///< whether a forwarded signal counts as the SIGTERM of the ending
-  Nanoseconds grace{0};       ///< time from the first failure, or forwarded signal, to SIGTERM
+  /// Signals that are forwarded to the processes, of which a second one kills them.
+  std::vector<int> signals;
+  /// Whether a forwarded signal takes the place of the SIGTERM that ends the job.
+  bool signal_ends = false;
+  Nanoseconds grace{0};       ///< time from the first failure or the forwarded signal to SIGTERM
   Nanoseconds kill_grace{0};  ///< time from SIGTERM to SIGKILL
-  Nanoseconds timeout{0};     ///< time for the whole job; 0: no limit
+  Nanoseconds timeout{0};     ///< time limit of the whole job; 0: no limit
 };
 
-/// The end of the process that failed first.
+/// The process that failed first, and how it ended.
 struct FirstFailure {
   int rank = 0;
   pid_t process = 0;
-  int exit_status = 0;            ///< 128 + signal if a signal ended it
-  bool by_signal = false;         ///< whether a signal ended it
-  bool grace_for_others = false;  ///< whether this failure starts the grace of the other ranks
+  /// Exit status of the process, or 128 + signal if a signal ended it.
+  int exit_status = 0;
+  bool by_signal = false;         ///< whether a signal ended the process
+  bool grace_for_others = false;  ///< whether this failure begins the grace time of the other ranks
 };
 
-/// Receives what happens in a job, in the thread that waits for it.
+/// Receives the events of a job, in the thread that waits for the job.
 class JobObserver {
  public:
   virtual ~JobObserver() = default;
-  /// Whole lines, each with the rank's prefix.
+  /// Called with whole lines of output, each with the rank's prefix.
   virtual void on_output(int rank, bool is_error, std::string_view lines) = 0;
   virtual void on_first_failure(const FirstFailure&) {}
-  /// A signal was forwarded; `again`: it was the second, and the processes were killed.
+  /// Called when a signal was forwarded. If `again` is true, the signal was the second one and the
+  /// processes were killed.
   virtual void on_signal(int /*number*/, bool /*again*/) {}
   virtual void on_timeout() {}
 };
 
-/// Owns its processes: the destructor kills those that still run. While it lives, SIGCHLD and the
-/// policy's signals are blocked in the creating thread; other threads must block them as well.
+/// Owns the processes of a job, and kills those that still run when it is destroyed. As long as it
+/// exists, SIGCHLD and the policy's signals are blocked in the thread that created it; other
+/// threads must block them as well.
 class Job {
  public:
   Job(JobPolicy policy, JobObserver& observer);
@@ -58,21 +63,21 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  /// Starts a rank in its own process group. With a line prefix its output goes to the observer,
-  /// otherwise to the descriptors of the request.
+  /// Starts a rank in a process group of its own. With a line prefix the rank's output goes to the
+  /// observer, otherwise to the descriptors of the request.
   Status start(int rank, SpawnRequest request, const std::optional<std::string>& line_prefix);
 
-  /// Waits until every process has ended and its output is read.
+  /// Waits until every process has ended and all output is read.
   void wait();
 
-  /// The signal mask of the thread before the job.
+  /// The signal mask that the thread had before the job.
   const sigset_t& mask_before() const { return mask_before_; }
-  /// After wait(): the exit status of each process, by order of start.
+  /// The exit status of each process after wait(), in order of start.
   std::vector<int> exit_statuses() const;
   const std::optional<FirstFailure>& first_failure() const { return first_failure_; }
   bool timed_out() const { return timed_out_; }
   int interrupted_by() const { return interrupted_by_; }  ///< first forwarded signal; 0: none
-  /// Time from the first start to the last end.
+  /// The time from the first process's start to the last process's end.
   Nanoseconds duration() const { return ended_at_ - started_at_; }
 
  private:
@@ -86,7 +91,7 @@ class Job {
     pid_t pid = 0;
     bool running = true;
     int exit_status = -1;
-    std::array<Stream, 2> streams{};  ///< standard output and error
+    std::array<Stream, 2> streams{};  ///< streams of standard output and standard error
   };
 
   bool any_running() const;

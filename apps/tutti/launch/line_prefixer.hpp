@@ -1,4 +1,4 @@
-// Cuts the output of a process into lines and puts a prefix before each.
+// Cuts the output of a process into lines and puts a prefix before each line.
 #pragma once
 
 #include <string>
@@ -6,14 +6,13 @@
 
 namespace tutti::launch {
 
-/// Collects bytes and returns whole lines, so that the lines of concurrent ranks do not interleave.
+/// Collects bytes and returns whole lines, so that the lines of concurrent ranks are not mixed.
 class LinePrefixer {
  public:
   explicit LinePrefixer(std::string prefix) : prefix_(std::move(prefix)) {}
-  /// Appends bytes and returns the lines that are now complete. A line of more than 64 KiB is
-  /// split.
+  /// Appends bytes and returns the lines that they complete. A line of more than 64 KiB is split.
   std::string append(std::string_view bytes);
-  /// Returns the last line if it lacks its newline, with one.
+  /// Returns the last line, with a newline added, if its newline is missing.
   std::string finish();
 
  private:

@@ -42,7 +42,8 @@ const char* describe(Step step) {
 }
 
 Step enter(const NetNamespace& place) {
-  // The user namespace comes first: it grants the rights that the other two need.
+  // The user namespace must be entered first, because it grants the rights that the other
+  // namespaces need.
   if (place.user >= 0 && setns(place.user, CLONE_NEWUSER) != 0) return Step::enter_user;
   if (place.network >= 0 && setns(place.network, CLONE_NEWNET) != 0) return Step::enter_network;
   if (place.mount >= 0 && setns(place.mount, CLONE_NEWNS) != 0) return Step::enter_mount;
@@ -55,7 +56,7 @@ Step enter(const NetNamespace& place) {
 void show_own_network_in_sysfs() {
   if (unshare(CLONE_NEWNS) != 0) return;
   if (mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return;
-  // The new sysfs hides mounts of the old one, and programs read their cgroup limits there.
+  // A new sysfs hides the cgroup mounts of the old one, where programs read their limits.
   const int control_groups =
       open_tree(AT_FDCWD, "/sys/fs/cgroup", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
   const bool mounted =
@@ -68,7 +69,8 @@ void show_own_network_in_sysfs() {
 }
 
 int end_processes_in(const std::set<ino_t>& network_namespaces) {
-  // A damaged file under /run/netns must never select the host's own processes.
+  // The caller's own network namespace is left out, because a damaged file under /run/netns must
+  // never select the host's own processes.
   const ino_t own = namespace_inode("/proc/self/ns/net");
   DIR* processes = opendir("/proc");
   if (processes == nullptr) return 0;
@@ -95,7 +97,8 @@ std::uint64_t process_start(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
   if (!std::getline(file, line)) return 0;
-  // The program name in field 2 may hold blanks and brackets: count from the last bracket.
+  // The program name in field 2 may contain blanks and brackets, so fields are counted from the
+  // last bracket.
   const auto bracket = line.rfind(')');
   if (bracket == std::string::npos) return 0;
   std::istringstream rest(line.substr(bracket + 1));
@@ -103,7 +106,8 @@ std::uint64_t process_start(pid_t pid) {
   constexpr int kStartField = 22;
   for (int number = 3; number < kStartField; ++number) {
     rest >> field;
-    if (number == 3 && (field == "Z" || field == "X")) return 0;  // ended, only not yet reaped
+    // The process has ended and was not yet reaped.
+    if (number == 3 && (field == "Z" || field == "X")) return 0;
   }
   std::uint64_t start = 0;
   rest >> start;

@@ -32,13 +32,13 @@ Result<Pipe> make_pipe() {
   return Pipe{device::Descriptor(ends[0]), device::Descriptor(ends[1])};
 }
 
-/// The report of a child that could not execute the program.
+/// The report of a child that could not execute its program.
 struct ChildFailure {
   Step step = Step::none;
   int error_number = 0;
 };
 
-/// The request as the plain arrays that the child needs, made before fork.
+/// A request as the plain arrays that the child needs, which are made before fork.
 struct PreparedChild {
   const SpawnRequest* request = nullptr;
   std::string program;
@@ -71,11 +71,12 @@ void set_signals(const SpawnRequest& request) {
   sigemptyset(&mask);
   sigprocmask(SIG_SETMASK, request.signal_mask ? &*request.signal_mask : &mask, nullptr);
   if (request.signal_mask) return;
-  // A program in the background would inherit ignored signals and miss an interrupt.
+  // Signals that the caller ignores are reset, because a program started in the background would
+  // miss an interrupt.
   for (const int number : {SIGINT, SIGQUIT, SIGPIPE, SIGHUP, SIGTERM}) signal(number, SIG_DFL);
 }
 
-/// Runs from fork to exec with system calls only. Returns the step that failed.
+/// Turns a forked child into the program, with system calls only. Returns the step that failed.
 Step become_program(const PreparedChild& child) {
   const SpawnRequest& request = *child.request;
   set_signals(request);
@@ -89,12 +90,12 @@ Step become_program(const PreparedChild& child) {
   }
   if (request.own_sysfs) show_own_network_in_sysfs();
   if (request.die_with_launcher) {
-    // After enter(): a change of the user namespace clears this setting.
+    // This setting comes after enter(), because a change of the user namespace clears it.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != child.launcher) return Step::parent_gone;
   }
   if (const Step step = connect_streams(child); step != Step::none) return step;
-  // execvpe runs a script without #! in a shell, as a launcher is expected to.
+  // execvpe runs a script without #! in a shell, as users expect of a launcher.
   execvpe(child.program.c_str(), child.arguments.data(), child.environment.data());
   return Step::execute;
 }
@@ -106,7 +107,7 @@ Step become_program(const PreparedChild& child) {
   _exit(125);
 }
 
-/// Feeds and drains a running program until it has closed both outputs.
+/// Writes the input of a running program and reads its output until both outputs are closed.
 void exchange(device::Descriptor input, std::string_view text, const device::Descriptor& output,
               const device::Descriptor& error, ProgramOutput& result) {
   if (text.empty()) input = {};
@@ -140,7 +141,7 @@ std::string joined(const std::vector<std::string>& arguments) {
   return fmt::format("{}", fmt::join(arguments, " "));
 }
 
-/// The fix for a missing tool of the lab.
+/// The text that names the package of a tool that the lab lacks.
 std::string package_hint(std::string_view program) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kPackages{
       {{"ip", "iproute2"}, {"tc", "iproute2"}, {"nft", "nftables"}, {"ethtool", "ethtool"}}};
@@ -150,7 +151,7 @@ std::string package_hint(std::string_view program) {
   return {};
 }
 
-/// A program's error output as one line of bounded length.
+/// The error output of a program as one line of bounded length.
 std::string shortened(const std::string& text) {
   constexpr std::size_t kLongest = 600;
   std::string result = text.substr(0, kLongest);
@@ -211,7 +212,7 @@ Result<pid_t> spawn(const SpawnRequest& request) {
   do {
     count = read(report->read.get(), &failed, sizeof failed);
   } while (count < 0 && errno == EINTR);
-  if (count == 0) return pid;  // exec closed the pipe: the program runs
+  if (count == 0) return pid;  // exec closed the pipe, so the program runs
   (void)wait_for(pid);
   const std::string& name = request.arguments.front();
   if (failed.step == Step::execute) {
@@ -262,7 +263,8 @@ Result<ProgramOutput> run_program(const NetNamespace& place,
   SpawnRequest request;
   request.arguments = arguments;
   request.place = place;
-  request.own_group = true;  // an interrupt at the terminal must not stop it half-way
+  // In a process group of its own a tool is not stopped half-way by an interrupt at the terminal.
+  request.own_group = true;
   request.input = in->read.get();
   request.output = out->write.get();
   request.error = err->write.get();
@@ -273,7 +275,7 @@ Result<ProgramOutput> run_program(const NetNamespace& place,
   err->write = {};
   fcntl(in->write.get(), F_SETFL, O_NONBLOCK);
 
-  // A program may end before it has read all input: SIGPIPE must not end this process.
+  // A program may end before it has read all input, and SIGPIPE must not end this process then.
   sigset_t broken_pipe;
   sigset_t before;
   sigemptyset(&broken_pipe);

@@ -31,7 +31,8 @@ struct Carrier {
   Carrier& operator=(const Carrier&) = delete;
 };
 
-/// Makes the socket in the child and sends it to the parent. Returns errno, or 0 for success.
+/// Makes the socket in the child and sends its descriptor to the parent. Returns errno, or 0 for
+/// success.
 int make_and_send(int channel, int domain, int type, int protocol) {
   const int made = socket(domain, type, protocol);
   if (made < 0) return errno;

@@ -1,4 +1,4 @@
-// Sockets of another network namespace, used from this process.
+// Makes sockets of another network namespace for use in this process.
 #pragma once
 
 #include "device/posix/descriptor.hpp"
@@ -7,7 +7,8 @@
 
 namespace tutti::launch {
 
-/// Makes a socket in the place's network namespace, where it stays, with socket()'s arguments.
+/// Makes a socket, by socket()'s arguments, in the network namespace of `place`, to which the
+/// socket then belongs.
 Result<device::Descriptor> socket_in(const NetNamespace& place, int domain, int type, int protocol);
 
 }  // namespace tutti::launch

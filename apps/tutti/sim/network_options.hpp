@@ -1,4 +1,4 @@
-// Options, tables and traces that the commands with a simulated network share.
+// Options, tables and traces that all commands with a simulated network share.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -27,22 +27,23 @@ struct NetworkOptions {
 
   void add_to(CLI::App& command);
   Result<std::uint64_t> read_bytes() const;
-  /// The text of the topology file; empty if none is named.
+  /// The text of the topology file; empty if the options name no file.
   Result<std::string> read_topology_file() const;
-  /// The network that the options name, or the usual one for this number of ranks.
+  /// The network that the options name, or the usual network for this number of ranks.
   Result<simulation::TopologySpec> read_place(std::uint32_t ranks) const;
 };
 
-/// The names of the routings: "ecmp", "adaptive", "destination".
+/// The routings by name: "ecmp", "adaptive" and "destination".
 const std::map<std::string, sim::Routing>& routing_names();
 
-/// Processor time used by this process.
+/// The processor time that this process has used.
 double processor_seconds();
 
-/// The JSON {"host_up": {"packets": ...}, ...} with the classes that carried traffic.
+/// The traffic as JSON {"host_up": {"packets": ...}, ...}, with the classes of links that carried
+/// any.
 nlohmann::json classes_json(const std::array<sim::TrafficCount, sim::kLinkClasses>& classes);
 
-/// A trace written to a file; without a name there is none.
+/// A trace that is written to a file; without a file name there is no trace.
 class TraceFile {
  public:
   explicit TraceFile(std::string path) : path_(std::move(path)) {

@@ -1,4 +1,4 @@
-// `tutti sim`: the library's own protocol on a simulated network, from the command line.
+// `tutti sim`: runs the library's own protocol on a simulated network from the command line.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -9,7 +9,7 @@ namespace tutti::app {
 /// swarm` and `sim replay`. A failure sets `exit_code`.
 void add_sim_command(CLI::App& app, int& exit_code);
 
-/// Each adds one subcommand to `sim`.
+/// Adds one subcommand to `tutti sim`.
 void add_sim_run_command(CLI::App& sim, int& exit_code);
 void add_sim_traffic_command(CLI::App& sim, int& exit_code);
 void add_sim_datapath_command(CLI::App& sim, int& exit_code);

@@ -28,7 +28,7 @@ struct SimDatapathOptions {
   bool json = false;
 };
 
-constexpr double kGigabyte = 1e9;  // as the program of [Khalilov24] counts
+constexpr double kGigabyte = 1e9;  // bytes of a gigabyte as the program of [Khalilov24] counts
 
 nlohmann::json to_json(const DatapathSpec& spec, const DatapathReport& report) {
   return {{"transport", spec.staging ? "ud" : "uc"},
@@ -106,7 +106,7 @@ void add_sim_datapath_command(CLI::App& sim, int& exit_code) {
       ->delimiter(',');
   command->add_option("--chunk-bytes", options->spec.chunk_bytes, "Bytes of a completion")
       ->check(CLI::Range(64u, 1u << 20));
-  command->add_option("--buffer", options->buffer, "Received, once");
+  command->add_option("--buffer", options->buffer, "Bytes received in one operation");
   command->add_option("--rate", options->rate, "Rate of the link");
   command->add_option("--window", options->spec.window_chunks, "Chunks posted per thread")
       ->check(CLI::Range(1u, 8192u));

@@ -33,9 +33,10 @@ struct SimSortOptions {
   bool json = false;
 };
 
-/// The same sort by either runner, blocking and overlapped.
+/// The same sort, blocking and overlapped, by each runner of task lists.
 struct Cell {
-  std::array<std::array<SortReport, 2>, 2> reports;  ///< by ListRunner, then overlapped
+  /// Reports, indexed by ListRunner, then by overlapped.
+  std::array<std::array<SortReport, 2>, 2> reports;
 
   const SortReport& of(ListRunner runner, bool overlapped) const {
     return reports[static_cast<std::size_t>(runner)][overlapped ? 1 : 0];
@@ -43,7 +44,7 @@ struct Cell {
   double ratio(ListRunner runner) const {
     return sim::to_seconds(of(runner, true).time) / sim::to_seconds(of(runner, false).time);
   }
-  /// The gain that [Inozemtsev12] reports: interfaces and overlapped over hosts and blocking.
+  /// The gain that [Inozemtsev12] reports: overlapped by interfaces over blocking by hosts.
   double gain_percent() const {
     return 100 * (1 - sim::to_seconds(of(ListRunner::nic, true).time) /
                           sim::to_seconds(of(ListRunner::host, false).time));
@@ -216,7 +217,8 @@ void add_sim_sort_command(CLI::App& sim, int& exit_code) {
       ->check(CLI::Range(1u, 64u));
   command->add_flag("--hierarchical", spec.hierarchical,
                     "Combine a host's ranks in its memory; one of them communicates for all");
-  command->add_option("--algorithm", spec.algorithm, "Of the Allgather: see `tutti explain`");
+  command->add_option("--algorithm", spec.algorithm,
+                      "Algorithm of the Allgather, as `tutti explain` names it");
   command->add_option("--ports", spec.ports, "Ports of a k-port algorithm")
       ->check(CLI::Range(1u, 16u));
   command->add_option("--radix", options->radices, "A list")

@@ -41,7 +41,7 @@ bool parse_range(const std::string& text, std::uint64_t& first, std::uint64_t& l
   return number(all.substr(0, dots), first) && number(all.substr(dots + 2), last) && first <= last;
 }
 
-/// Prints progress to a terminal only, at a low rate.
+/// Prints progress to a terminal only, and at a low rate.
 class SwarmProgress {
  public:
   explicit SwarmProgress(std::uint64_t seeds) : seeds_(seeds) {}
@@ -63,7 +63,7 @@ class SwarmProgress {
   std::chrono::steady_clock::time_point last_{};
 };
 
-/// The kind of a failure, which a smaller scenario must share.
+/// The kind of a failure, which a smaller scenario must share with the original.
 std::string kind_of(const Status& status) {
   return status.message().substr(0, status.message().find_first_of("0123456789"));
 }
@@ -72,7 +72,9 @@ Status swarm(const SimSwarmOptions& options) {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
   if (!parse_range(options.seeds, first, last)) {
-    return Status(Code::invalid_argument, "--seeds " + options.seeds + ": say 1..1000, or 7");
+    return Status(
+        Code::invalid_argument,
+        "--seeds " + options.seeds + ": use a range such as 1..1000, or one seed such as 7");
   }
   SwarmProgress progress(last - first + 1);
   const auto begin = std::chrono::steady_clock::now();
@@ -155,7 +157,9 @@ void add_sim_swarm_command(CLI::App& sim, int& exit_code) {
 void add_sim_replay_command(CLI::App& sim, int& exit_code) {
   CLI::App* command = sim.add_subcommand("replay", "Run a scenario from a file");
   const auto file = std::make_shared<std::string>();
-  command->add_option("file", *file, "The scenario")->required()->check(CLI::ExistingFile);
+  command->add_option("file", *file, "File with the scenario")
+      ->required()
+      ->check(CLI::ExistingFile);
   command->callback([file, &exit_code] {
     if (Status status = replay(*file); !status) exit_code = complain("sim replay", status);
   });

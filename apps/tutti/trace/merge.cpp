@@ -23,12 +23,12 @@ using observe::TraceTrack;
 
 constexpr const char* kHeader = "tutti_trace";
 
-/// One end of a message, with the key that both ends share.
+/// The key that the two ends of a message share.
 struct MessageKey {
   std::int64_t communicator = 0;
   std::int64_t sequence = 0;
   std::int64_t from = 0;
-  std::int64_t to = 0;  ///< receiver; -1: all ranks
+  std::int64_t to = 0;  ///< receiving rank; -1: all ranks
   std::int64_t slot = 0;
 
   auto operator<=>(const MessageKey&) const = default;
@@ -43,7 +43,7 @@ TraceTime time_of(const json& microseconds) {
   return TraceTime(std::llround(microseconds.get<double>() * 1e6));
 }
 
-/// The JOB of a file name trace-JOB-RANK.json; "" for any other name.
+/// The part JOB of a file name trace-JOB-RANK.json; "" for any other name.
 std::string job_of(const std::string& name) {
   constexpr std::string_view kBegin = "trace-";
   constexpr std::string_view kEnd = ".json";
@@ -137,7 +137,7 @@ class Merge {
     note_message(category, values, {track, begin, begin + length});
   }
 
-  /// Records a span as a send of a message, or as its arrival.
+  /// Records a span as the sending end or as the receiving end of a message.
   void note_message(const std::string& category, std::map<std::string, std::int64_t>& values,
                     const MessageEnd& end) {
     const std::int64_t me = end.track.group;
@@ -156,7 +156,7 @@ class Merge {
       came_.emplace_back(key, end);
     } else if (category == "collect") {
       key.from = peer->second;
-      // A receive span begins with the first chunk, not with the wait for it.
+      // A collect span begins when the first chunk arrives, so the arrow ends at its begin.
       came_.emplace_back(key, MessageEnd{end.track, end.begin, end.begin});
     }
   }
@@ -167,8 +167,8 @@ class Merge {
       if (sent == sent_.end()) continue;
       ++merged_.messages;
       const MessageEnd& begin = sent->second;
-      // A viewer attaches an arrow to the span that contains its end, and a span does not contain
-      // its last instant.
+      // A viewer attaches an arrow to the span that contains its end. A span does not contain its
+      // last instant, so the arrow ends just before.
       const TraceTime inside = std::max(end.begin, end.end - TraceTime(1));
       merged_.trace.connect(begin.track, begin.begin, end.track, inside);
       const auto before = std::chrono::duration_cast<Nanoseconds>(begin.begin - end.end);
@@ -177,7 +177,8 @@ class Merge {
   }
 
   void describe() {
-    // Each offset is relative to rank 0, so the error between two ranks is the sum of theirs.
+    // Each offset is measured against rank 0, so the error between two ranks is the sum of their
+    // errors.
     std::sort(errors_ns_.rbegin(), errors_ns_.rend());
     std::int64_t worst = 0;
     for (std::size_t i = 0; i < std::min<std::size_t>(errors_ns_.size(), 2); ++i)

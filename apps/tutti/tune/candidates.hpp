@@ -1,4 +1,4 @@
-// The candidates of `tutti tune`: every algorithm of a collective that serves the ranks, with its
+// The candidates of `tutti tune`: every algorithm of a collective that serves these ranks, with its
 // parameters.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace tutti::app {
 
-/// Candidates as a table writes them. The number of segments follows from the size.
+/// The candidates as an algorithm table writes them. The number of segments follows from the size.
 std::vector<collectives::Choice> candidates(Operation operation, std::uint32_t ranks);
 
 }  // namespace tutti::app

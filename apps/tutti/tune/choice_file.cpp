@@ -10,7 +10,7 @@
 namespace tutti::app {
 namespace {
 
-/// The largest size for which a row holds if another row follows.
+/// The largest size for which the row of `size` holds if the next row is that of `next`.
 std::uint64_t bound_between(std::uint64_t size, std::uint64_t next) {
   const double middle =
       std::sqrt(std::max(static_cast<double>(size), 1.0) * static_cast<double>(next));

@@ -1,4 +1,4 @@
-// The results of `tutti tune` as a table for TUTTI_ALGORITHM_FILE.
+// Writes the results of `tutti tune` as an algorithm table for TUTTI_ALGORITHM_FILE.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,18 @@ namespace tutti::app {
 struct TunedRow {
   Operation operation = Operation::allgather;
   std::uint64_t block_bytes = 0;
-  std::string chosen{};  ///< algorithm as a table writes it; "automatic": none beat the default
-  std::string usual{};   ///< default algorithm
+  /// Chosen algorithm as a table writes it; "automatic": none beat the default.
+  std::string chosen{};
+  std::string usual{};  ///< name of the default algorithm
   double chosen_us = 0;
   double usual_us = 0;
 
   bool usual_is_best() const { return chosen == "automatic"; }
 };
 
-/// The text of the table: its place and its rows, by collective and ascending size. The choice changes
-/// at the geometric mean of two measured sizes; above the largest the default applies.
+/// The text of the algorithm table: the ranks, hosts and device for which it holds, then its rows
+/// by collective and ascending size. The choice changes at the geometric mean of two measured
+/// sizes; above the largest one the default applies.
 std::string choice_file(const collectives::ChoicePlace& place, const std::vector<TunedRow>& rows,
                         const std::string& title);
 

@@ -33,14 +33,14 @@ constexpr Operation kTuned[] = {
 struct TuneOptions {
   SessionOptions session;
   MeasureOptions measure;
-  std::vector<std::string> operations;  ///< collectives; empty: all
+  std::vector<std::string> operations;  ///< collectives to tune; empty: all
   SizeRange range{.min_bytes = 64, .max_bytes = std::uint64_t{1} << 20};
   double margin_percent = 5;
   std::string output = "tutti-choices.txt";
   bool append = false;
 };
 
-/// One measurement.
+/// The median time of one algorithm and its name.
 struct Timed {
   double median_us = 0;
   std::string algorithm;
@@ -76,7 +76,7 @@ class Tuner {
   }
 
  private:
-  /// Measures a choice; null: the default.
+  /// Measures one choice of algorithm, or the default if `choice` is null.
   Result<Timed> time(Operation operation, std::uint64_t bytes, const collectives::Choice* choice) {
     ExerciseOptions exercise{.operation = operation, .send_bytes = bytes};
     if (choice != nullptr) {
@@ -110,7 +110,7 @@ class Tuner {
       if (collectives::to_string(one) == row.usual) continue;
       const auto timing = time(operation, bytes, &one);
       if (!timing) {
-        // Every rank learns of a failure before anything is sent.
+        // An unsupported choice fails at every rank before any data is sent, so all ranks skip it.
         if (timing.status().code() == Code::unsupported) continue;
         return timing.status();
       }
@@ -122,8 +122,8 @@ class Tuner {
     return confirm(std::move(row), *best);
   }
 
-  /// The best of many measurements may be luck, so it must win a second time, and the second
-  /// figures are reported.
+  /// Measures the best candidate again, because the best of many measurements may be luck. Only a
+  /// candidate that wins both times is chosen, and the second times are reported.
   Result<TunedRow> confirm(TunedRow row, const collectives::Choice& best) {
     const auto usual = time(row.operation, row.block_bytes, nullptr);
     if (!usual) return usual.status();
@@ -200,7 +200,7 @@ Status tune(const TuneOptions& options) {
   if (Status status = check(options); !status) return status;
   const auto operations = operations_of(options);
   if (!operations) return operations.status();
-  // The sleep until the common start must not end late.
+  // The least timer slack keeps the sleep until the common start from ending late.
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   auto session = Session::create(options.session);
   if (!session) return session.status();

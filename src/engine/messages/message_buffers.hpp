@@ -12,19 +12,8 @@
 
 namespace tutti::engine {
 
-<<<<<<< HEAD:src/engine/messages/message_buffers.hpp
-/// Reusable buffers of one size. The number of a buffer, from 1 on, is the id of its work request.
-=======
-/// A message that could not be posted because the send queue was full.
-struct DeferredMessage {
-  Rank to = kNoRank;
-  std::uint64_t buffer = 0;
-  std::size_t bytes = 0;
-};
-
 /// Reusable buffers of one size. Buffers are numbered from 1 on; the number is the id of the work
 /// request that sends the buffer.
->>>>>>> 29857e18e179c823c40709250840525da9625727:src/engine/core/message_buffers.hpp
 class MessageBuffers {
  public:
   explicit MessageBuffers(std::size_t buffer_bytes) : buffer_bytes_(buffer_bytes) {}

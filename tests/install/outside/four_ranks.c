@@ -1,5 +1,5 @@
-/* Four ranks through fork. They exchange addresses by the program's own allgather, over files in a
- * temporary folder, and run an Allgather on the communicator and on its duplicate. */
+/* A program that forks into four ranks. The ranks exchange addresses by the program's own allgather,
+ * over files in a temporary folder, and run an Allgather on the communicator and its duplicate. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static int write_part(const exchange_t* exchange, const void* mine, size_t bytes
   return fclose(file) == 0 && written == bytes && rename(part, whole) == 0;
 }
 
-/* Polls, because a file of another process raises no event. */
+/* Polls for a file, because a file that another process writes raises no event. */
 static int read_part(const exchange_t* exchange, uint32_t rank, void* into, size_t bytes,
                      int64_t timeout_ns) {
   const struct timespec pause = {0, 1000000};
@@ -90,10 +90,11 @@ static int run_rank(exchange_t* exchange) {
   tutti_comm_t* other = NULL;
   if (tutti_comm_create_with_callback(exchange_files, exchange, rank, kRanks, NULL, &comm) !=
       TUTTI_OK) {
-    return complain(rank, "no communicator");
+    return complain(rank, "cannot create the communicator");
   }
   int failed = 0;
-  if (tutti_comm_duplicate(comm, NULL, &other) != TUTTI_OK) failed = complain(rank, "no duplicate");
+  if (tutti_comm_duplicate(comm, NULL, &other) != TUTTI_OK)
+    failed = complain(rank, "cannot duplicate the communicator");
   if (!failed) failed = check_allgather(comm, rank, 3) | check_allgather(other, rank, 90);
   tutti_comm_destroy(other);
   tutti_comm_destroy(comm);
@@ -117,7 +118,7 @@ int main(void) {
   if (mkdtemp(folder) == NULL) return 2;
   exchange_t exchange = {folder, 0, 0};
   for (uint32_t rank = 1; rank < kRanks; ++rank) {
-    const pid_t child = fork(); /* before the first thread */
+    const pid_t child = fork(); /* forks before any thread exists */
     if (child < 0) return 2;
     if (child == 0) {
       exchange.rank = rank;

@@ -1,5 +1,6 @@
-// Four ranks through fork, in C++: communicators over a unique id, over the program's own exchange
-// (socket pairs) and by duplication. Each runs an Allgather, and the exit status says the result.
+// A program that forks into four ranks, in C++. It creates communicators over a unique id, over the
+// program's own exchange (socket pairs) and by duplication, runs an Allgather on each, and reports
+// the result by its exit status.
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,7 +39,7 @@ bool receive_all(int descriptor, std::span<std::byte> bytes) {
   return true;
 }
 
-/// One socket pair between rank 0 and each other rank, made before the fork.
+/// Socket pairs between rank 0 and each other rank, made before the fork.
 class Star {
  public:
   bool open() {
@@ -76,7 +77,7 @@ std::byte pattern(std::size_t i, std::uint32_t rank, unsigned seed) {
   return static_cast<std::byte>((i * 7 + seed + rank) & 0xff);
 }
 
-/// "", or what went wrong.
+/// Runs and checks an Allgather. Returns "" or a description of the failure.
 std::string check_allgather(tutti::Communicator& communicator, unsigned seed) {
   const std::uint32_t rank = tutti::index(communicator.rank());
   std::vector<std::byte> own(kBytes);
@@ -108,7 +109,8 @@ int run_rank(std::uint32_t rank, const Star& star) {
     auto made = tutti::UniqueId::create("127.0.0.1");
     if (!made) return fail(made.status().to_string());
     auto parsed = tutti::UniqueId::parse(made->text.data());
-    if (!parsed || parsed->text != made->text) return fail("the id does not survive its text");
+    if (!parsed || parsed->text != made->text)
+      return fail("the unique id differs after conversion to text and back");
     id = *parsed;
   }
   if (!star.broadcast(rank, std::as_writable_bytes(std::span(id.text)))) return fail("no id came");
@@ -141,7 +143,7 @@ int main() {
   Star star;
   if (!star.open()) return 2;
   for (std::uint32_t rank = 1; rank < kRanks; ++rank) {
-    const pid_t child = ::fork();  // before the first thread
+    const pid_t child = ::fork();  // forks before any thread exists
     if (child < 0) return 2;
     if (child == 0) return run_rank(rank, star);
   }

@@ -1,4 +1,5 @@
-// The C++ interface from outside: what a header promises, the library exports.
+// Uses the C++ interface from an outside project, to check that the library exports all that the
+// header declares.
 #include <tutti/communicator.hpp>
 
 #include <cstddef>

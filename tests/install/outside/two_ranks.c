@@ -1,5 +1,5 @@
-/* Two ranks through fork, found by a unique id over a pipe: what an outside program in C does.
- * Every call's result is checked; the exit status tells. */
+/* A C program that forks into two ranks, which find each other by a unique id sent through a pipe.
+ * The program checks the result of every call and reports it by its exit status. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static int check_broadcast(tutti_comm_t* comm, uint32_t rank, uint32_t root) {
   const int right = is_filled(bytes, kBytes, root + 1);
   free(bytes);
   if (status != TUTTI_OK) return complain(rank, "broadcast");
-  return right ? 0 : complain(rank, "broadcast brought wrong bytes");
+  return right ? 0 : complain(rank, "broadcast delivered wrong bytes");
 }
 
 static int check_allgather(tutti_comm_t* comm, uint32_t rank) {
@@ -45,13 +45,13 @@ static int check_allgather(tutti_comm_t* comm, uint32_t rank) {
   const int right = is_filled(all, kBytes, 40) && is_filled(all + kBytes, kBytes, 41);
   free(all);
   if (status != TUTTI_OK) return complain(rank, "allgather");
-  return right ? 0 : complain(rank, "allgather brought wrong bytes");
+  return right ? 0 : complain(rank, "allgather delivered wrong bytes");
 }
 
 static int run_rank(uint32_t rank, const tutti_unique_id_t* id) {
   tutti_comm_t* comm = NULL;
   if (tutti_comm_create_with_id(id, rank, 2, NULL, &comm) != TUTTI_OK) {
-    return complain(rank, "no communicator");
+    return complain(rank, "cannot create the communicator");
   }
   int failed =
       check_broadcast(comm, rank, 0) | check_broadcast(comm, rank, 1) | check_allgather(comm, rank);
@@ -63,7 +63,7 @@ static int run_rank(uint32_t rank, const tutti_unique_id_t* id) {
 int main(void) {
   int ends[2];
   if (pipe(ends) != 0) return 2;
-  const pid_t child = fork(); /* before the first thread */
+  const pid_t child = fork(); /* forks before any thread exists */
   if (child < 0) return 2;
   tutti_unique_id_t id;
   if (child == 0) {

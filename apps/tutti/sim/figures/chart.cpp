@@ -18,7 +18,7 @@ constexpr double kTop = 12;
 constexpr double kBottom = 48;
 constexpr int kColours = 8;
 
-/// Maps the numbers of an axis to the drawing.
+/// Maps the values of an axis to coordinates of the drawing.
 class Ruler {
  public:
   Ruler(const ChartAxis& axis, double low, double high, double from, double to)

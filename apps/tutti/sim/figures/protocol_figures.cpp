@@ -1,4 +1,4 @@
-// Figures about the protocol: chunk map, phases, throughput.
+// Reproduces the figures about the protocol: chunk map, phases and throughput.
 #include <fmt/format.h>
 
 #include <array>
@@ -18,7 +18,7 @@ using simulation::CollectiveKind;
 using simulation::ExperimentReport;
 using simulation::ExperimentSpec;
 
-// The cost of a message at a rank of a peer equals that of our own ranks, see docs/simulator.md.
+// A message costs a rank of another library as much as one of our ranks (docs/simulator.md).
 constexpr sim::Picoseconds kPeerOverhead = sim::nanoseconds(1250);
 
 Result<ExperimentReport> protocol(CollectiveKind kind, std::uint32_t ranks, std::uint64_t bytes,
@@ -48,7 +48,7 @@ Result<simulation::TrafficReport> peer(const char* algorithm, std::uint32_t rank
   return simulation::run_traffic(spec);
 }
 
-/// Gbit/s received by a rank.
+/// The rate at which a rank receives, in Gbit/s.
 double rate(double bytes, double seconds) { return bytes * 8 / seconds / 1e9; }
 double seconds_of(const ExperimentReport& report) {
   return static_cast<double>(report.times[0].count()) * 1e-9;
@@ -57,7 +57,7 @@ double seconds_of(const simulation::TrafficReport& report) {
   return sim::to_seconds(report.times[0]);
 }
 
-/// Standard deviation over mean, in percent.
+/// The standard deviation divided by the mean, in percent.
 double variation(const std::vector<double>& times) {
   double sum = 0;
   double squares = 0;
@@ -153,7 +153,7 @@ struct Contest {
   std::vector<std::vector<std::string>> table;
   double best_k_nomial = 0;
   double best_binary = 0;
-  double worst_parity = HUGE_VAL;  ///< multicast over ring, from 128 KiB on
+  double worst_parity = HUGE_VAL;  ///< worst ratio of multicast to ring, from 128 KiB on
 };
 
 Status gather_throughput(const std::vector<std::uint64_t>& sizes, Contest& contest) {

@@ -1,4 +1,4 @@
-// Figures about the receive datapath on the threads of the network interface.
+// Reproduces the figures about the receive datapath on the threads of the network interface.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 using simulation::DatapathReport;
 using simulation::DatapathSpec;
 
-constexpr double kGigabyte = 1e9;  // as the authors' program counts
+constexpr double kGigabyte = 1e9;  // bytes of a gigabyte as the program of [Khalilov24] counts
 constexpr double kLink = 200e9 / 8 / kGigabyte;
 
 Result<DatapathReport> datapath(bool staging, std::uint32_t threads, std::uint32_t chunk = 4096,
@@ -74,7 +74,7 @@ Result<FigureSection> one_core(const FigureOptions&) {
                  .groups = {"one host core", "DPA core, UD", "DPA core, UC"},
                  .bars = {{.name = "source", .values = {}, .of_source = true},
                           {.name = "here", .values = {}}}};
-  // The text of the paper gives half to two thirds of the link, and a quarter more than that.
+  // [Khalilov24] states half to two thirds of the link, and a quarter more than that.
   chart.bars[0].values = {200.0 * 7 / 12, 200, 200};
   chart.bars[1].values = {sim::HostCore{}.bits_per_second(4096) / 1e9};
   for (const bool staging : {true, false}) {
@@ -163,8 +163,8 @@ Result<FigureSection> chunk_rate(const FigureOptions& options) {
   for (const bool staging : {false, true}) {
     ChartSeries series{.name = name_of(staging), .points = {}};
     for (std::uint32_t threads = 1; threads <= 128; threads *= 2) {
-      // The processor is the limit of interest, not the link: 64-byte chunks at eight times the
-      // rate.
+      // The processor is the limit of interest, so the link is eight times faster than needed for
+      // chunks of 64 bytes.
       DatapathSpec spec{.staging = staging, .threads = threads, .chunk_bytes = 64};
       spec.buffer_bytes = options.quick ? 1u << 20 : 8u << 20;
       const auto report = simulation::run_datapath(spec);
