@@ -62,8 +62,8 @@ class ReceiveWorker : private device::PlacementResolver {
     std::uint32_t subgroup;
     device::MulticastQueuePair* pair;
     UnexpectedChunks unexpected;
-    std::uint64_t publications_checked = 0;  ///< publications for which the stored chunks were
-                                             ///< examined
+    /// Publications for which the stored chunks were examined.
+    std::uint64_t publications_checked = 0;
     std::uint32_t last_block = 0;
   };
   /// The changes that the chunks of one batch made under one view.
@@ -105,10 +105,10 @@ class ReceiveWorker : private device::PlacementResolver {
   ArrivalQueue arrivals_;
   ReceiveCounters counters_;
   std::array<device::ReceivedChunk, 256> chunks_;
-  Stream* polled_ = nullptr;                       ///< stream whose queue pair is being polled,
-                                                   ///< else null
-  Pin* poll_pin_ = nullptr;                        ///< read guard of the poll in progress, else
-                                                   ///< null
+  /// Stream whose queue pair is being polled, else null.
+  Stream* polled_ = nullptr;
+  /// Read guard of the poll in progress, else null.
+  Pin* poll_pin_ = nullptr;
   alignas(64) std::atomic<std::uint64_t> pin_{0};  ///< read guard; odd while the worker uses a view
   std::atomic<std::uint64_t> drains_polled_once_{0};
   std::atomic<std::uint64_t> drains_answered_{0};
