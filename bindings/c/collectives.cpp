@@ -129,9 +129,8 @@ tutti_status_t launch(tutti_comm_t* comm, const tutti_call_options_t* options,
     if (!arguments) return arguments.status();
     if (out == nullptr) return null_argument("collective", "request");
     if (!arguments->options(options, /*will_wait=*/false).status.ok()) return arguments->status;
-    auto handle =
-        std::make_unique<tutti_request>();  // allocated before the start, so that nothing can fail
-                                            // after it
+    // Allocated before the start, so that nothing can fail after it.
+    auto handle = std::make_unique<tutti_request>();
     handle->communicator = comm->communicator;
     auto request = comm->communicator->start(arguments->call);
     if (!request) return request.status();

@@ -23,8 +23,8 @@ namespace tutti::device {
 
 /// One capability that a device may have.
 enum class Capability : std::uint32_t {
-  multicast_ud = 1u << 0,        ///< datagrams to a group, in any order, may be lost ([Khalilov24]
-                                 ///< 3.2)
+  /// Datagrams to a group, in any order, may be lost ([Khalilov24] 3.2).
+  multicast_ud = 1u << 0,
   multicast_uc = 1u << 1,        ///< multi-packet multicast into the user buffer ([Khalilov24] 5.2)
   reliable_send = 1u << 2,       ///< RC SEND
   write = 1u << 3,               ///< RC WRITE
@@ -45,12 +45,12 @@ enum class Capability : std::uint32_t {
 /// The capabilities of a device and their limits.
 struct Capabilities {
   std::uint32_t bits = 0;
-  std::uint32_t max_chunk_bytes = 0;       ///< payload bytes of the largest datagram or UC message
-  std::uint32_t immediate_bits = 0;        ///< bits of an immediate, which holds collective id and
-                                           ///< PSN
-  std::uint64_t receive_window_bytes = 0;  ///< payload bytes that a multicast queue pair holds
-                                           ///< posted
-  std::uint32_t max_send_batch = 0;        ///< largest number of chunks that one doorbell posts
+  std::uint32_t max_chunk_bytes = 0;  ///< payload bytes of the largest datagram or UC message
+  /// Bits of an immediate, which holds collective id and PSN.
+  std::uint32_t immediate_bits = 0;
+  /// Payload bytes that a multicast queue pair holds posted.
+  std::uint64_t receive_window_bytes = 0;
+  std::uint32_t max_send_batch = 0;  ///< largest number of chunks that one doorbell posts
 
   bool has(Capability capability) const {
     return (bits & static_cast<std::uint32_t>(capability)) != 0;
@@ -207,8 +207,8 @@ struct EndpointCounters {
   std::uint64_t reliable_frames_received = 0;
   std::uint64_t reliable_frames_duplicate = 0;
   std::uint64_t reliable_bytes_sent = 0;
-  std::uint64_t reliable_rounds_held_back = 0;  ///< polls in which connections held back for
-                                                ///< multicast
+  /// Polls in which connections held back for multicast.
+  std::uint64_t reliable_rounds_held_back = 0;
   std::uint64_t read_bytes_served = 0;
   std::uint64_t rejected_foreign = 0;    ///< datagrams of another version, communicator or rank
   std::uint64_t rejected_integrity = 0;  ///< datagrams with a wrong tag or CRC
@@ -219,8 +219,8 @@ struct EndpointCounters {
   std::uint64_t uc_messages_gapped = 0;     ///< messages with a missing or reordered fragment
   std::uint64_t uc_segments_received = 0;
   std::uint64_t uc_segments_direct = 0;  ///< fragments that the kernel wrote to their destination
-  std::uint64_t kernel_drops = 0;        ///< datagrams dropped at full receive queues, as counted
-                                         ///< by the kernel
+  /// Datagrams dropped at full receive queues, as counted by the kernel.
+  std::uint64_t kernel_drops = 0;
 };
 
 /// One rank's presence in one communicator. Used by one thread at a time, except that each

@@ -92,8 +92,8 @@ class ChunkMap {
   const BlockLayout* layout_;
   SharedBitmap bits_;
   std::vector<std::uint32_t> first_bits_;
-  std::size_t horizon_stride_ = 0;  ///< entries a row, padded to whole cache lines so that
-                                    ///< subgroups share none
+  /// Entries a row, padded to whole cache lines so that subgroups share none.
+  std::size_t horizon_stride_ = 0;
   std::unique_ptr<std::atomic<std::uint32_t>[]> horizons_;
   std::unique_ptr<Progress[]> progress_;
   std::atomic<std::uint64_t> marked_by_owner_{0};

@@ -46,8 +46,8 @@ class CreditWindow {
     std::uint32_t consumed = 0;  ///< batches that this rank has consumed
     std::uint32_t granted = 0;   ///< batches known here to be consumed by every rank
     std::uint32_t batch_count = 0;
-    std::vector<std::uint32_t> reports;  ///< reports received for each batch, by batch; this rank's
-                                         ///< own included
+    /// Reports received for each batch, by batch; this rank's own included.
+    std::vector<std::uint32_t> reports;
   };
 
   Range batch_range(const Chain& chain, std::uint32_t batch) const;

@@ -45,8 +45,8 @@ class DeliveryAcks {
   std::uint32_t acked_by_all_;  ///< last epoch that every rank has acknowledged
   std::vector<Pending> pending_;
   Instant due_ = kNever;
-  std::vector<std::uint32_t> acked_;  ///< last acknowledged epoch, by rank; empty before the first
-                                      ///< ACK
+  /// Last acknowledged epoch, by rank; empty before the first ACK.
+  std::vector<std::uint32_t> acked_;
 };
 
 }  // namespace tutti::protocol

@@ -48,8 +48,8 @@ class FetchRing {
  public:
   struct Settings {
     Nanoseconds patience{100'000'000};  ///< silence after which an asked rank is skipped
-    Nanoseconds linger{5'000'000};      ///< time in which a range just multicast again is not
-                                        ///< repeated
+    /// Time in which a range just multicast again is not repeated.
+    Nanoseconds linger{5'000'000};
   };
 
   FetchRing(Rank me, std::uint32_t size, std::uint32_t epoch, const ChunkMap& map,

@@ -31,10 +31,10 @@ class ReadyBarrier {
   std::uint32_t rounds() const { return rounds_; }
 
  private:
-  static constexpr std::uint32_t kFold = 32;    ///< round number of the message "my folded rank is
-                                                ///< ready"
-  static constexpr std::uint32_t kUnfold = 33;  ///< round number of the message "all ranks are
-                                                ///< ready"
+  /// Round number of the message "my folded rank is ready".
+  static constexpr std::uint32_t kFold = 32;
+  /// Round number of the message "all ranks are ready".
+  static constexpr std::uint32_t kUnfold = 33;
 
   bool folded() const { return me_ >= power_; }
   Rank partner(std::uint32_t round) const { return rank_of(me_ ^ (1u << round)); }

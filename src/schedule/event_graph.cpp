@@ -367,9 +367,8 @@ const std::uint64_t* EventGraph::Local::row(Event event) const {
 
 bool EventGraph::Local::before(GlobalTask first, GlobalTask second) const {
   const Event issue = graph_.issued(second);
-  if (!graph_.is_task_event(issue))
-    return false;  // a posted receive is issued when its rank
-                   // begins
+  // A posted receive is issued when its rank begins.
+  if (!graph_.is_task_event(issue)) return false;
   const std::uint32_t bit = first - graph_.all_.base(rank_);
   return (row(issue)[bit / 64] >> (bit % 64) & 1) != 0;
 }

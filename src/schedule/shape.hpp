@@ -15,10 +15,10 @@ namespace tutti::schedule {
 /// The sizes of a buffer's blocks: equal and adjoining, or individual (Allgatherv).
 struct BlockSizes {
   std::uint64_t uniform_bytes = 0;
-  std::span<const std::uint64_t> sizes_bytes;    ///< size of each block in bytes; empty if all are
-                                                 ///< uniform
-  std::span<const std::uint64_t> offsets_bytes;  ///< offset of each block in bytes; as many as
-                                                 ///< sizes_bytes
+  /// Size of each block in bytes; empty if all are uniform.
+  std::span<const std::uint64_t> sizes_bytes;
+  /// Offset of each block in bytes; as many as sizes_bytes.
+  std::span<const std::uint64_t> offsets_bytes;
 
   bool uniform() const { return sizes_bytes.empty(); }
 };
@@ -26,8 +26,8 @@ struct BlockSizes {
 /// The sizes of one call. The arrays behind the spans must outlive fill().
 struct Shape {
   std::array<BlockSizes, kBufferKinds> buffers;  ///< block sizes of each buffer, by Buffer
-  std::uint64_t element_bytes = 1;  ///< size of an element in bytes; parts begin and end between
-                                    ///< elements
+  /// Size of an element in bytes; parts begin and end between elements.
+  std::uint64_t element_bytes = 1;
   /// Size in bytes of the longest message that is sent eagerly ([Inozemtsev12] 4.1).
   std::uint64_t eager_limit_bytes = 16384;
   bool in_place = false;  ///< true: send and receive buffer share memory, see in_place_alias()

@@ -34,11 +34,11 @@ enum class TaskKind : std::uint8_t {
   collect,    ///< receives into `target` all chunks that other ranks multicast, in any order
   wait,       ///< complete after `count` further completions on the completion queue `object`
   wait_keys,  ///< folds the named keyed packets into `target`, in the order named [Xu25] 1.2
-  enable,     ///< releases the next `count` held entries of the queue `object` (send_enable,
-              ///< recv_enable)
-  reduce,     ///< combines `source` with `target` into `target` by the call's operator
-  copy,       ///< copies `source` to `target`
-  signal,     ///< sends no bytes to `peer`: a CTS, an activation, a round of a barrier
+  /// Releases the next `count` held entries of the queue `object` (send_enable, recv_enable).
+  enable,
+  reduce,  ///< combines `source` with `target` into `target` by the call's operator
+  copy,    ///< copies `source` to `target`
+  signal,  ///< sends no bytes to `peer`: a CTS, an activation, a round of a barrier
 };
 inline constexpr std::uint32_t kTaskKinds = 12;
 
@@ -80,10 +80,10 @@ const char* to_string(Channel channel);
 struct Queue {
   QueueKind kind = QueueKind::free;
   Channel channel = Channel::data;
-  bool held = false;                     ///< true: entries wait for an enable
-  std::uint16_t completions = kNoIndex;  ///< completion queue that counts this queue's entries, if
-                                         ///< any
-  Rank peer = kNoRank;                   ///< far end of a send or receive queue
+  bool held = false;  ///< true: entries wait for an enable
+  /// Completion queue that counts this queue's entries, if any.
+  std::uint16_t completions = kNoIndex;
+  Rank peer = kNoRank;  ///< far end of a send or receive queue
 
   friend bool operator==(const Queue&, const Queue&) = default;
 };

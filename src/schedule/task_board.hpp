@@ -36,8 +36,8 @@ class TaskBoard {
     std::uint32_t missing = 0;  ///< dependencies that are not complete yet
     bool issued = false;        ///< the task is in the ready list, or was taken from it
     bool carried_out = false;
-    bool complete = false;  ///< reported as complete; on an ordered queue only after the entries
-                            ///< before it
+    /// Reported as complete; on an ordered queue only after the entries before it.
+    bool complete = false;
   };
   struct QueueState {
     std::uint32_t issued = 0;     ///< entries added to the ready list so far, in order
@@ -66,8 +66,8 @@ class TaskBoard {
   const Schedule* schedule_ = nullptr;
   std::vector<TaskState> tasks_;
   std::vector<QueueState> queues_;
-  std::vector<std::uint64_t> completions_;  ///< by completion queue: completions since the start of
-                                            ///< the run
+  /// By completion queue: completions since the start of the run.
+  std::vector<std::uint64_t> completions_;
   /// By task: number of completions since the start of the run that a wait needs.
   std::vector<std::uint64_t> thresholds_;
   /// By completion queue: completions that the waits of the list consume, up to the task being

@@ -88,8 +88,8 @@ struct Descriptor {
   std::uint32_t data_bytes = 0;
   std::array<std::byte, kMaxMiniBytes> data{};  ///< data of a mini descriptor
   Address address = kNoAddress;                 ///< address of the data of an rdma descriptor
-  Address store_address = kNoAddress;           ///< address at which the result is stored;
-                                                ///< kNoAddress: not stored
+  /// Address at which the result is stored; kNoAddress: not stored.
+  Address store_address = kNoAddress;
   /// Address at which the packet's payload is stored at its destination; kNoAddress: in the hash
   /// buffer.
   Address remote_address = kNoAddress;

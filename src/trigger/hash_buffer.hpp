@@ -31,8 +31,8 @@ namespace tutti::trigger {
 class HashBuffer {
  public:
   struct Settings {
-    std::uint32_t slots = 512;        ///< number of packets, the reserve for collisions included;
-                                      ///< at least 2
+    /// Number of packets, the reserve for collisions included; at least 2.
+    std::uint32_t slots = 512;
     std::uint32_t slot_bytes = 1024;  ///< size of the largest payload
     std::uint32_t readers = 64;       ///< number of reads that may be parked at once
   };
@@ -65,8 +65,8 @@ class HashBuffer {
     std::uint64_t pushed_back_taken = 0;
     std::uint64_t pushed_back_full = 0;
     std::uint64_t parked = 0;
-    std::uint64_t landed = 0;  ///< parked reads for which a landing place instead of a slot was
-                               ///< reserved
+    /// Parked reads for which a landing place instead of a slot was reserved.
+    std::uint64_t landed = 0;
     std::uint32_t occupied = 0;
     std::uint32_t occupied_high_water = 0;
     std::uint32_t reserve = 0;
@@ -103,8 +103,8 @@ class HashBuffer {
   static constexpr std::uint32_t kReserveWindow = 16;
 
  private:
-  static constexpr std::uint64_t kFree = ~std::uint64_t{0};  // stands for no key: keys have only 48
-                                                             // bits
+  // Stands for no key: keys have only 48 bits.
+  static constexpr std::uint64_t kFree = ~std::uint64_t{0};
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
   /// A run of slots in one area, which wraps around the end of the area.

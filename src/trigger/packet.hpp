@@ -39,12 +39,12 @@ struct PacketHeader {
   PayloadKind kind = PayloadKind::mini;
   bool collective = true;  ///< flag C; false: a point-to-point message, which bypasses the units
   bool trigger = true;     ///< flag CP: counts towards firing the descriptor that names this packet
-  bool swap_data = false;  ///< SwapRemoteData: the payload replaces the data of the naming
-                           ///< descriptor
+  /// SwapRemoteData: the payload replaces the data of the naming descriptor.
+  bool swap_data = false;
   /// SwapRemoteAddr: the payload is the remote address for the descriptor that names this packet.
   bool swap_address = false;
-  bool collective_end = false;  ///< CollEndFlag: the naming descriptor ends the collective at its
-                                ///< node
+  /// CollEndFlag: the naming descriptor ends the collective at its node.
+  bool collective_end = false;
   std::uint32_t payload_bytes = 0;
   Address remote_address = kNoAddress;
 

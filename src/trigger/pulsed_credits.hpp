@@ -39,10 +39,10 @@ class PulsedCredits {
  public:
   struct Settings {
     std::uint64_t capacity_elements = 65536;  ///< C: elements that may be outstanding
-    std::uint32_t pulses = 4;                 ///< k: number of pulses into which the capacity is
-                                              ///< divided
-    std::uint32_t window = 4;    ///< pulses of one request that may be in flight; at most
-                                 ///< kMaxWindow
+    /// K: number of pulses into which the capacity is divided.
+    std::uint32_t pulses = 4;
+    /// Pulses of one request that may be in flight; at most kMaxWindow.
+    std::uint32_t window = 4;
     std::uint32_t requests = 1;  ///< J: concurrent reductions that never wait for one another
     std::uint32_t counters = 64;
     std::uint32_t attempts = 16;  ///< tries for admission before the host gets an error

@@ -39,8 +39,8 @@ struct UnitSettings {
   std::uint32_t slot_bytes = 1024;          ///< size of the largest packet that may wait
   std::uint32_t sequences = 64;             ///< number of sequences that can run side by side
   std::uint32_t outbox_packets = 64;
-  Nanoseconds wait_limit{0};  ///< longest wait for a packet, after which its sequence fails; 0:
-                              ///< unlimited
+  /// Longest wait for a packet, after which its sequence fails; 0: unlimited.
+  Nanoseconds wait_limit{0};
 };
 
 class TriggerUnit {

@@ -56,8 +56,8 @@ class UnitDirectory {
   std::array<std::uint8_t, kJobIds> slot_of_job_;
   std::vector<Binding> bindings_;  ///< bindings by job slot and port
   std::vector<JobId> job_of_slot_;
-  std::vector<std::uint32_t> slot_ports_;   ///< number of bound ports by job slot; 0 if the slot is
-                                            ///< free
+  /// Number of bound ports by job slot; 0 if the slot is free.
+  std::vector<std::uint32_t> slot_ports_;
   std::vector<std::uint32_t> bound_ports_;  ///< number of bound ports by unit
   std::uint32_t jobs_ = 0;
   std::uint32_t jobs_high_water_ = 0;

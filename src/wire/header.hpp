@@ -35,15 +35,15 @@ enum class PacketKind : std::uint8_t {
   chunk = 1,
   reliable = 2,
   probe = 3,
-  message = 4,  ///< UC fragment, a datagram of a UC message; wire/segment.hpp has the rest of its
-                ///< header
+  /// UC fragment, a datagram of a UC message; wire/segment.hpp has the rest of its header.
+  message = 4,
 };
 
 inline constexpr std::uint8_t kVersion = 1;
 inline constexpr std::size_t kHeaderBytes = 24;
 inline constexpr std::size_t kTagOffset = 16;
-inline constexpr std::size_t kSourceOffset = 4;  ///< offset of the source rank in bytes; kernel
-                                                 ///< filters compare it
+/// Offset of the source rank in bytes; kernel filters compare it.
+inline constexpr std::size_t kSourceOffset = 4;
 
 struct Header {
   PacketKind kind = PacketKind::chunk;

@@ -125,8 +125,8 @@ __attribute__((target("sse4.2,pclmul"))) std::uint32_t crc_sse42(std::uint32_t s
                                                                  std::byte* destination,
                                                                  const std::byte* source,
                                                                  std::size_t size) {
-  constexpr std::size_t kWorthLanes = 12 * kLaneUnit;  // payload bytes below which joining three
-                                                       // lanes costs more than it saves
+  // Payload bytes below which joining three lanes costs more than it saves.
+  constexpr std::size_t kWorthLanes = 12 * kLaneUnit;
   std::uint64_t state = state32;
   std::size_t at = 0;
   while (size - at >= kWorthLanes) {

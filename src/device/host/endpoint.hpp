@@ -41,8 +41,8 @@ class HostEndpoint final : public Endpoint {
   Instant next_deadline() const override;
   int wait_descriptor() const override { return own().bell_descriptor(); }
   bool prepare_wait() override;
-  void notify_when_sendable(bool) override {}  // a reader that makes room wakes this rank in any
-                                               // case
+  // A reader that makes room wakes this rank in any case.
+  void notify_when_sendable(bool) override {}
   EndpointCounters counters() const override;
 
  private:

@@ -42,9 +42,8 @@ struct SegmentHead {
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> sleep;
   /// 1 while the rank sleeps and waits for entries of a slot exchange.
   std::atomic<std::uint32_t> with_inline_engine;
-  alignas(
-      kCacheLineBytes) std::atomic<std::uint32_t> wants_room;  ///< 1: the writer of the chunk rings
-                                                               ///< waits for room
+  /// 1: the writer of the chunk rings waits for room.
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> wants_room;
 };
 
 /// The location of a segment, carried in an endpoint's address.

@@ -35,9 +35,9 @@ class HostSlotExchange final : public SlotExchange {
   const SlotLine* line_of(Rank rank) const;
 
   std::span<const Segment> segments_;
-  std::vector<SlotShare> shares_;   ///< slots of each rank, by rank
-  std::uint64_t acked_by_all_ = 0;  ///< last exchange that every rank has acknowledged, as last
-                                    ///< seen
+  std::vector<SlotShare> shares_;  ///< slots of each rank, by rank
+  /// Last exchange that every rank has acknowledged, as last seen.
+  std::uint64_t acked_by_all_ = 0;
   std::uint64_t wakes_ = 0;
 };
 

@@ -17,11 +17,11 @@ inline constexpr std::uint32_t kMaxUdpPayload = 65507;
 inline constexpr std::uint32_t kChunkGranule = 32;
 
 struct AddressRecord {
-  std::uint32_t chunk_bytes = kChunkGranule;     ///< payload bytes of the largest chunk
-  std::uint32_t incarnation = 0;                 ///< random number that distinguishes this start of
-                                                 ///< the endpoint
-  std::uint64_t receive_window_bytes = 0;        ///< multicast payload that the receive buffers
-                                                 ///< hold
+  std::uint32_t chunk_bytes = kChunkGranule;  ///< payload bytes of the largest chunk
+  /// Random number that distinguishes this start of the endpoint.
+  std::uint32_t incarnation = 0;
+  /// Multicast payload that the receive buffers hold.
+  std::uint64_t receive_window_bytes = 0;
   std::uint32_t datagram_bytes = kChunkGranule;  ///< payload bytes of the largest datagram
   Multicast multicast = Multicast::ud;
   std::uint16_t slot_port = 0;  ///< unicast port of the slot exchange; 0: none

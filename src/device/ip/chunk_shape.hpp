@@ -18,9 +18,9 @@ std::uint32_t message_bytes_for_segment(std::uint32_t segment_bytes);
 
 /// The sizes of chunks and datagrams.
 struct ChunkShape {
-  std::uint32_t chunk_bytes = 0;     ///< payload bytes of the largest chunk
-  std::uint32_t datagram_bytes = 0;  ///< payload bytes of the largest datagram; by UD equal to
-                                     ///< chunk_bytes
+  std::uint32_t chunk_bytes = 0;  ///< payload bytes of the largest chunk
+  /// Payload bytes of the largest datagram; by UD equal to chunk_bytes.
+  std::uint32_t datagram_bytes = 0;
 };
 /// The sizes that an endpoint with these options announces to the other ranks at this MTU.
 ChunkShape chunk_shape(const IpOptions& options, std::uint32_t mtu_bytes);

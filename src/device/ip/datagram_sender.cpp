@@ -12,8 +12,8 @@ namespace tutti::device::ip {
 
 namespace {
 
-constexpr std::size_t kMaxMessageBytes = 65507;  // payload bytes of the largest UDP datagram over
-                                                 // IPv4
+// Payload bytes of the largest UDP datagram over IPv4.
+constexpr std::size_t kMaxMessageBytes = 65507;
 
 /// True for errors that mean a full send queue; the caller retries when the socket is writable.
 bool transient(int error) {

@@ -147,8 +147,8 @@ Status IpEndpoint::open_sockets() {
 /// The slot exchange has a port of its own, so that its entries stay queued until this rank wants
 /// them.
 Status IpEndpoint::open_slot_exchange(const GroupSettings& settings) {
-  constexpr std::uint32_t kMaxRanks = 16;  // limit of ranks, because each rank receives from all
-                                           // others
+  // Limit of ranks, because each rank receives from all others.
+  constexpr std::uint32_t kMaxRanks = 16;
   if (options_.size < 2 || options_.size > kMaxRanks || options_.subgroups == wire::kMaxSubgroups)
     return {};
   GroupSettings of_slots = settings;

@@ -56,8 +56,8 @@ class IpEndpoint final : public Endpoint {
  private:
   struct Peer {
     SocketAddress address;
-    std::uint32_t transmissions = 0;  ///< datagrams sent to the peer; part of each header, so that
-                                      ///< no two are equal
+    /// Datagrams sent to the peer; part of each header, so that no two are equal.
+    std::uint32_t transmissions = 0;
   };
 
   IpEndpoint(const IpOptions& ip, const EndpointOptions& options, const Interface& interface,
@@ -81,18 +81,18 @@ class IpEndpoint final : public Endpoint {
   Interface interface_;
   wire::Integrity integrity_;
   Capabilities capabilities_;
-  std::uint32_t datagram_payload_ = 0;  ///< smallest payload of all ranks: a chunk (UD) or a
-                                        ///< fragment (UC)
+  /// Smallest payload of all ranks: a chunk (UD) or a fragment (UC).
+  std::uint32_t datagram_payload_ = 0;
   std::uint32_t incarnation_;
   Descriptor unicast_;
   std::uint64_t unicast_buffer_bytes_ = 0;  ///< receive buffer in bytes, by the kernel's accounting
   Descriptor epoll_;
   std::vector<std::unique_ptr<IpMulticastQueuePair>> groups_;
-  std::unique_ptr<IpMulticastQueuePair> slot_pair_;  ///< null if there are too many ranks for slot
-                                                     ///< exchanges
+  /// Null if there are too many ranks for slot exchanges.
+  std::unique_ptr<IpMulticastQueuePair> slot_pair_;
   std::unique_ptr<IpSlotExchange> slot_exchange_;  ///< null without slot_pair_ or before `connect`
-  bool slots_watched_ = false;                     ///< true while epoll_ includes the socket of
-                                                   ///< slot_pair_
+  /// True while epoll_ includes the socket of slot_pair_.
+  bool slots_watched_ = false;
   std::vector<Peer> peers_;
   rc::ChannelSet channels_;
   DatagramBatch batch_{4};

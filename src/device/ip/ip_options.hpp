@@ -14,16 +14,16 @@ enum class Multicast : std::uint8_t {
 };
 
 struct IpOptions {
-  std::string interface;                ///< name or address of the interface; empty: chosen
-                                        ///< automatically
-  int family = 2;                       ///< AF_INET or AF_INET6
-  bool local_only = false;              ///< true: all ranks are on this host, so loopback is used
-  int send_buffer_bytes = 192 * 1024;   ///< bytes of the send buffers of all subgroups together
-  int receive_buffer_bytes = 32 << 20;  ///< bytes of each subgroup's receive buffer; the system may
-                                        ///< grant less
+  /// Name or address of the interface; empty: chosen automatically.
+  std::string interface;
+  int family = 2;                      ///< AF_INET or AF_INET6
+  bool local_only = false;             ///< true: all ranks are on this host, so loopback is used
+  int send_buffer_bytes = 192 * 1024;  ///< bytes of the send buffers of all subgroups together
+  /// Bytes of each subgroup's receive buffer; the system may grant less.
+  int receive_buffer_bytes = 32 << 20;
   Multicast multicast = Multicast::ud;
-  std::uint32_t max_chunk_bytes = 0;    ///< limit of a chunk; 0: what the MTU allows, or one UC
-                                        ///< message
+  /// Limit of a chunk; 0: what the MTU allows, or one UC message.
+  std::uint32_t max_chunk_bytes = 0;
   std::uint32_t max_segment_bytes = 0;  ///< limit of a UC fragment; 0: what the MTU allows
   std::shared_ptr<FrameTap> tap;        ///< hook of tests; null: none
 };

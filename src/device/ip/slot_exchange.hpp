@@ -76,9 +76,9 @@ class IpSlotExchange final : public SlotExchange {
   std::uint32_t chunk_bytes_;
   std::uint32_t piece_bytes_;
   std::size_t max_block_bytes_;
-  std::vector<PeerSlot> peer_slots_;     ///< by rank, then by exchange modulo kSlots
-  std::vector<std::uint64_t> acked_by_;  ///< by rank: last exchange that the rank is known to have
-                                         ///< acknowledged
+  std::vector<PeerSlot> peer_slots_;  ///< by rank, then by exchange modulo kSlots
+  /// By rank: last exchange that the rank is known to have acknowledged.
+  std::vector<std::uint64_t> acked_by_;
   std::array<Own, kSlots> own_;
   std::uint64_t acked_ = 0;
   std::uint64_t last_published_ = 0;

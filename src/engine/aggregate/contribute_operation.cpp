@@ -13,8 +13,8 @@ using protocol::MessageKind;
 
 namespace {
 
-constexpr std::size_t kJoinBytes = 4096;  // contribution bytes to which a factor is applied at a
-                                          // time
+// Contribution bytes to which a factor is applied at a time.
+constexpr std::size_t kJoinBytes = 4096;
 
 Description describe_call(const InNetworkCall& call, std::uint64_t bytes) {
   switch (call.kind) {

@@ -76,8 +76,8 @@ struct CallRecord {
   static constexpr std::size_t kBytes = 64;
 
   InNetworkCall call;
-  std::uint64_t result_key = 0;       ///< key of the memory for the rank's results; 0: it receives
-                                      ///< none
+  /// Key of the memory for the rank's results; 0: it receives none.
+  std::uint64_t result_key = 0;
   std::array<std::byte, 8> factor{};  ///< factor of the rank for premultiplied_sum, one element
 };
 

@@ -10,18 +10,18 @@
 namespace tutti::engine {
 
 struct Settings {
-  std::uint32_t chains = 0;              ///< chains of the sequencer ([Khalilov24] 4.1); 0: learned
-  std::uint32_t chunk_bytes = 0;         ///< bytes of a chunk; 0: the largest that the device sends
-  std::uint64_t window_bytes = 0;        ///< bytes of the credit window; 0: the smallest receive
-                                         ///< window of all ranks
-  std::uint32_t pulses_in_flight = 4;    ///< credit batches that may be in flight ([Xu25] 1.3)
-  bool always_barrier = false;           ///< true: the ready barrier runs before every collective
-  Nanoseconds reorder_delay{1'000'000};  ///< tolerated reordering, after which a chunk counts as
-                                         ///< lost
+  std::uint32_t chains = 0;       ///< chains of the sequencer ([Khalilov24] 4.1); 0: learned
+  std::uint32_t chunk_bytes = 0;  ///< bytes of a chunk; 0: the largest that the device sends
+  /// Bytes of the credit window; 0: the smallest receive window of all ranks.
+  std::uint64_t window_bytes = 0;
+  std::uint32_t pulses_in_flight = 4;  ///< credit batches that may be in flight ([Xu25] 1.3)
+  bool always_barrier = false;         ///< true: the ready barrier runs before every collective
+  /// Tolerated reordering, after which a chunk counts as lost.
+  Nanoseconds reorder_delay{1'000'000};
   protocol::Cutoff::Settings cutoff;
   protocol::FetchRing::Settings fetch;
-  std::uint64_t assumed_bytes_per_second = 125'000'000;  ///< link rate until one is measured: 1
-                                                         ///< Gbit/s
+  /// Link rate until one is measured: 1 Gbit/s.
+  std::uint64_t assumed_bytes_per_second = 125'000'000;
   std::uint32_t first_epoch = 1;  ///< epoch of the first collective; wraps at 2^32
   /// Size in bytes of the largest Broadcast without a handshake, of which the root retains a copy
   /// (RetainedBlocks).

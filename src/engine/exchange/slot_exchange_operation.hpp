@@ -46,8 +46,8 @@ class SlotExchangeOperation final : public Operation {
   void watch_missing();
   void request_missing(Instant now);
 
-  device::SlotExchange* slot_exchange_ = nullptr;  ///< slot exchange of the endpoint, once the
-                                                   ///< operation has begun
+  /// Slot exchange of the endpoint, once the operation has begun.
+  device::SlotExchange* slot_exchange_ = nullptr;
   device::ExchangeHeader header_;
   std::span<const std::byte> own_;
   std::span<std::byte> receive_;

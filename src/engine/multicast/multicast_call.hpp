@@ -39,8 +39,8 @@ struct MulticastCall {
   bool gather = false;
   std::uint64_t data_bytes = 0;  ///< payload bytes of all blocks together
   bool retains_copy = false;     ///< true: the root retains a copy, and there is no handshake
-  bool lossless = false;         ///< true: nothing can be lost, so recovery and handshake are left
-                                 ///< out
+  /// True: nothing can be lost, so recovery and handshake are left out.
+  bool lossless = false;
   CommunicatorContext* context = nullptr;
   std::uint32_t epoch = 0;
   protocol::SendSchedule::Plan plan;
@@ -50,8 +50,8 @@ struct MulticastCall {
   std::unique_ptr<protocol::ChunkMap> map;
   std::unique_ptr<protocol::Sequencer> sequencer;
   std::unique_ptr<protocol::Cutoff> cutoff;
-  std::unique_ptr<protocol::FetchRing> fetch;  ///< recovery by fetch ring; null if there is no data
-                                               ///< to move
+  /// Recovery by fetch ring; null if there is no data to move.
+  std::unique_ptr<protocol::FetchRing> fetch;
   protocol::Outbox outbox;
   MulticastTrace trace;
   MulticastArrivals arrivals;

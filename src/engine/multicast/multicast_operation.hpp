@@ -83,8 +83,8 @@ class MulticastOperation final : public Operation {
   MulticastReceiver receiver_{call_, recovery_};
   std::unique_ptr<protocol::ReadyBarrier> barrier_;
   std::unique_ptr<protocol::Handshake> handshake_;
-  std::vector<BlockExtent> extents_;  ///< by rank: place of its block; empty: equal blocks in rank
-                                      ///< order
+  /// By rank: place of its block; empty: equal blocks in rank order.
+  std::vector<BlockExtent> extents_;
   Instant polled_at_{};
 };
 

@@ -56,10 +56,10 @@ class MulticastReceiver {
   MulticastCall& call_;
   MulticastRecovery& recovery_;
   std::unique_ptr<ArrivalMeter> meter_;
-  std::uint32_t block_hint_ = 0;  ///< block of the last chunk, tried first because most chunks are
-                                  ///< consecutive
-  std::vector<std::uint32_t> open_blocks_;  ///< with workers: blocks whose last chunk has not
-                                            ///< arrived
+  /// Block of the last chunk, tried first because most chunks are consecutive.
+  std::uint32_t block_hint_ = 0;
+  /// With workers: blocks whose last chunk has not arrived.
+  std::vector<std::uint32_t> open_blocks_;
 };
 
 }  // namespace tutti::engine

@@ -74,8 +74,8 @@ class MulticastRecovery {
   MulticastCall& call_;
   WorkerGate gate_;
   std::unique_ptr<protocol::LossScanner> scanner_;
-  bool right_neighbour_done_ = false;  ///< true: the right neighbour is done, so every chunk has
-                                       ///< left its sender
+  /// True: the right neighbour is done, so every chunk has left its sender.
+  bool right_neighbour_done_ = false;
   Instant next_tick_ = kNever;
   std::uint32_t silences_ = 0;  ///< times that the silence timeout has expired
   std::vector<protocol::LostRun> lost_;

@@ -55,11 +55,11 @@ class MulticastSender {
   void finish_sending(Instant now);
 
   MulticastCall& call_;
-  std::unique_ptr<BlockSender> block_;  ///< sender of this rank's block; null if this rank sends
-                                        ///< none
+  /// Sender of this rank's block; null if this rank sends none.
+  std::unique_ptr<BlockSender> block_;
   std::unique_ptr<protocol::CreditWindow> credits_;
-  std::uint64_t own_placed_bytes_ = 0;  ///< bytes of this rank's block that were copied to their
-                                        ///< place
+  /// Bytes of this rank's block that were copied to their place.
+  std::uint64_t own_placed_bytes_ = 0;
   bool activated_ = false;
   bool sent_all_ = true;
   bool successor_activated_ = false;

@@ -58,9 +58,9 @@ class MulticastTrace {
   const protocol::BlockLayout* layout_ = nullptr;
   std::uint32_t epoch_ = 0;
   Instant sending_since_{};
-  std::vector<Instant> collecting_since_;  ///< by block: time of its first chunk; 0: not begun, or
-                                           ///< ended
-  std::vector<Instant> reading_since_;     ///< by number of the READ: time when it was posted
+  /// By block: time of its first chunk; 0: not begun, or ended.
+  std::vector<Instant> collecting_since_;
+  std::vector<Instant> reading_since_;  ///< by number of the READ: time when it was posted
 };
 
 }  // namespace tutti::engine

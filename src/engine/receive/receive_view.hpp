@@ -37,11 +37,11 @@ struct ReceiveView {
 
   State state = State::receiving;
   std::uint32_t epoch = 0;
-  const protocol::BlockLayout* layout = nullptr;  ///< layout of the chunks; null if nothing is
-                                                  ///< multicast
+  /// Layout of the chunks; null if nothing is multicast.
+  const protocol::BlockLayout* layout = nullptr;
   protocol::ChunkMap* map = nullptr;
-  const SharedBitmap* read_locked = nullptr;  ///< by PSN: true while the chunk is READ and must not
-                                              ///< be written
+  /// By PSN: true while the chunk is READ and must not be written.
+  const SharedBitmap* read_locked = nullptr;
   std::byte* buffer = nullptr;
 };
 
@@ -98,8 +98,8 @@ struct ReceiveCounters {
 struct ReceiveBoard {
   // Variables that the owner writes.
   alignas(64) std::atomic<const ReceiveView*> view{nullptr};
-  std::atomic<std::uint64_t> publications{0};  ///< number of changes of `view`, incremented after
-                                               ///< each
+  /// Number of changes of `view`, incremented after each.
+  std::atomic<std::uint64_t> publications{0};
   std::atomic<std::uint64_t> drains_requested{0};
   std::atomic<bool> eager{false};  ///< true: every batch wakes the owner
   // Variables that the workers write.

@@ -69,8 +69,8 @@ class ReceiveWorker : private device::PlacementResolver {
     std::uint32_t subgroup;
     device::MulticastQueuePair* pair;
     UnexpectedChunks unexpected;
-    std::uint64_t publications_checked = 0;  ///< publications for which the stored chunks were
-                                             ///< examined
+    /// Publications for which the stored chunks were examined.
+    std::uint64_t publications_checked = 0;
     std::uint32_t last_block = 0;
   };
   /// The changes that the chunks of one batch made under one view.

@@ -212,8 +212,8 @@ void ScheduleOperation::issue(Instant now, TaskIndex at) {
       complete(at);
       return;
     default:
-      return;  // not reached: `create` refuses the others, and the task board runs waits and
-               // enables
+      // Not reached: `create` refuses the others, and the task board runs waits and enables.
+      return;
   }
 }
 

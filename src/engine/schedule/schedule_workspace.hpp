@@ -32,22 +32,22 @@ struct DepartureState {
 
 struct ScheduleWorkspace {
   schedule::TaskBoard board;
-  std::vector<schedule::FilledTask> filled;   ///< by task: offsets and sizes in this call
-  std::vector<ArrivalState> arrivals;         ///< by index into Schedule::arrivals()
-  std::vector<DepartureState> departures;     ///< by task: state of its rendezvous
-  std::vector<schedule::TaskIndex> unsent;    ///< tasks that were issued but refused by a full send
-                                              ///< queue
-  std::vector<schedule::TaskIndex> copies;    ///< long copies that were issued and are carried out
-                                              ///< in slices
-  std::vector<std::uint32_t> folded;          ///< by task: number of keys that a wait_keys has
-                                              ///< folded
-  std::vector<std::vector<std::byte>> keyed;  ///< by arrival: memory for a keyed message by
-                                              ///< rendezvous
+  std::vector<schedule::FilledTask> filled;  ///< by task: offsets and sizes in this call
+  std::vector<ArrivalState> arrivals;        ///< by index into Schedule::arrivals()
+  std::vector<DepartureState> departures;    ///< by task: state of its rendezvous
+  /// Tasks that were issued but refused by a full send queue.
+  std::vector<schedule::TaskIndex> unsent;
+  /// Long copies that were issued and are carried out in slices.
+  std::vector<schedule::TaskIndex> copies;
+  /// By task: number of keys that a wait_keys has folded.
+  std::vector<std::uint32_t> folded;
+  /// By arrival: memory for a keyed message by rendezvous.
+  std::vector<std::vector<std::byte>> keyed;
   std::vector<std::byte> scratch;
   std::vector<std::byte> scaled;  ///< contribution of this rank, multiplied by its factor
   std::array<std::optional<device::MemoryKey>, schedule::kBufferKinds> keys;
-  std::vector<std::optional<device::MemoryKey>> keyed_keys;  ///< by arrival: memory key for a keyed
-                                                             ///< message by rendezvous
+  /// By arrival: memory key for a keyed message by rendezvous.
+  std::vector<std::optional<device::MemoryKey>> keyed_keys;
 };
 
 /// A source of workspaces. A call takes one in the caller's thread and gives it back in the

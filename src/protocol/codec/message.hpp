@@ -14,32 +14,33 @@
 namespace tutti::protocol {
 
 enum class MessageKind : std::uint8_t {
-  barrier = 1,         ///< ready barrier; argument: round and rate vote
-  activate,            ///< the receiver, next sender of the chain, may begin
-  fetch_request,       ///< chunk ranges that the sender misses
-  fetch_ready,         ///< chunk ranges that may be READ now; argument: key of the sender's buffer
-  fetch_pending,       ///< chunk ranges that have not arrived at the sender yet; `fetch_ready`
-                       ///< follows
+  barrier = 1,    ///< ready barrier; argument: round and rate vote
+  activate,       ///< the receiver, next sender of the chain, may begin
+  fetch_request,  ///< chunk ranges that the sender misses
+  fetch_ready,    ///< chunk ranges that may be READ now; argument: key of the sender's buffer
+  /// Chunk ranges that have not arrived at the sender yet; `fetch_ready` follows.
+  fetch_pending,
   fetch_lost,          ///< chunk ranges that the sender lost, too; `fetch_ready` follows
   fetch_expired,       ///< the sender has ended the collective: ask another rank
   retransmit_request,  ///< to a block's root: chunk ranges that at least two ranks lost
   final,               ///< the sender has every chunk of the collective
-  credit,              ///< argument: chain << 32 | batch, which all ranks of the sender's subtree
-                       ///< have consumed
-  grant,               ///< argument: chain << 32 | batch, which every rank has consumed
-  failed,              ///< argument: the lost rank; in the upper half 1 + a rank of the job if the
-                       ///< cause is outside this communicator, else 0. epoch: length of the packets
-                       ///< that do not reach that rank, else 0
-  window,              ///< argument: key of the receiver's part of the sender's aggregator window
-  pulse,               ///< argument: number of segments of the call that the receiver may have
-                       ///< written in all
-  refused,             ///< argument: reason << 32 | rank at fault; the sender ends the collective
-  leave,               ///< the sender starts no further collective
-  delivered,           ///< the sender has every block multicast to it up to this epoch
-  slot_nack,           ///< epoch: a slot exchange in which the sender misses the receiver's entry
-  slot_ack_request,    ///< asks the receiver for its last acknowledged slot exchange
-  slot_ack,            ///< epoch: last slot exchange that the sender has finished; argument 1: the
-                       ///< sender closes its communicator
+  /// Argument: chain << 32 | batch, which all ranks of the sender's subtree have consumed.
+  credit,
+  grant,  ///< argument: chain << 32 | batch, which every rank has consumed
+  /// Argument: the lost rank; in the upper half 1 + a rank of the job if the cause is outside this
+  /// communicator, else 0. epoch: length of the packets that do not reach that rank, else 0.
+  failed,
+  window,  ///< argument: key of the receiver's part of the sender's aggregator window
+  /// Argument: number of segments of the call that the receiver may have written in all.
+  pulse,
+  refused,           ///< argument: reason << 32 | rank at fault; the sender ends the collective
+  leave,             ///< the sender starts no further collective
+  delivered,         ///< the sender has every block multicast to it up to this epoch
+  slot_nack,         ///< epoch: a slot exchange in which the sender misses the receiver's entry
+  slot_ack_request,  ///< asks the receiver for its last acknowledged slot exchange
+  /// Epoch: last slot exchange that the sender has finished; argument 1: the sender closes its
+  /// communicator.
+  slot_ack,
   last_kind = slot_ack,
 };
 

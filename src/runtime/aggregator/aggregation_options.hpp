@@ -11,8 +11,8 @@ namespace tutti::runtime {
 struct AggregationOptions {
   std::vector<std::string> aggregators;  ///< addresses, "host:port" each
   bool fallback = false;                 ///< true: go on without aggregators if one cannot be used
-  std::string key_file;                  ///< file of the service key; empty: as find_service_key
-                                         ///< says; only rank 0 needs it
+  /// File of the service key; empty: as find_service_key says; only rank 0 needs it.
+  std::string key_file;
 
   /// Adds what the environment gives if the options give nothing: TUTTI_AGGREGATORS, a list
   /// separated by commas, and TUTTI_AGGREGATOR_FALLBACK=1 as `fallback`.

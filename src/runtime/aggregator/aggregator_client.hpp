@@ -120,8 +120,8 @@ class Aggregation final : public CallRoute {
   std::shared_ptr<Progress> progress_;
   std::vector<Side> sides_;
   Status reason_;
-  std::mutex mutex_;         ///< keeps the calls of several threads in one order on all side
-                             ///< communicators
+  /// Keeps the calls of several threads in one order on all side communicators.
+  std::mutex mutex_;
   std::uint32_t calls_ = 0;  ///< number of short calls, by which the aggregators take turns
 };
 

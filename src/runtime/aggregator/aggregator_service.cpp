@@ -30,10 +30,10 @@ namespace tutti::runtime {
 namespace {
 
 constexpr auto kVisitTimeout = std::chrono::seconds(5);
-constexpr auto kGoTimeout = std::chrono::seconds(30);  // time for the job to ask the other
-                                                       // aggregators
-constexpr std::uint32_t kMaxVisitors = 64;             ///< largest number of connections that are
-                                                       ///< not jobs yet
+// Time for the job to ask the other aggregators.
+constexpr auto kGoTimeout = std::chrono::seconds(30);
+/// Largest number of connections that are not jobs yet.
+constexpr std::uint32_t kMaxVisitors = 64;
 constexpr std::uint32_t kMinSlots = 4;
 constexpr Nanoseconds kSpin{20'000};
 

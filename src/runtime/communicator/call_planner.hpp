@@ -36,10 +36,10 @@ struct CallerFacts {
 /// A checked and planned call. The caller owns the buffers and arrays that the call names.
 struct PlannedCall {
   CollectiveCall call;
-  const char* algorithm_name = "";                     ///< name of the algorithm, a string literal
-  bool with_inline_engine = false;                     ///< true: runs as a slot exchange
-  std::shared_ptr<const schedule::Schedule> schedule;  ///< schedule to run; null: multicast or slot
-                                                       ///< exchange
+  const char* algorithm_name = "";  ///< name of the algorithm, a string literal
+  bool with_inline_engine = false;  ///< true: runs as a slot exchange
+  /// Schedule to run; null: multicast or slot exchange.
+  std::shared_ptr<const schedule::Schedule> schedule;
   schedule::Shape shape;
   std::uint64_t block_bytes = 0;
 };
@@ -87,9 +87,9 @@ class CallPlanner {
 
   CallerFacts facts_;
   collectives::ChoiceTable choices_;
-  std::array<std::uint64_t, kCollectives> met_below_{};  ///< by collective: block size in bytes
-                                                         ///< below which slot exchanges are used
-  std::mutex mutex_;                                     ///< guards templates_
+  /// By collective: block size in bytes below which slot exchanges are used.
+  std::array<std::uint64_t, kCollectives> met_below_{};
+  std::mutex mutex_;  ///< guards templates_
   schedule::TemplateCache templates_;
   std::shared_ptr<engine::WorkspacePool> pool_;
 };

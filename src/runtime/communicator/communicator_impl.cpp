@@ -38,8 +38,8 @@ Result<std::shared_ptr<RequestState>> CommunicatorImpl::request_of(CallRoute::Ou
 }
 
 void CommunicatorImpl::add_side_counters(CallRoute::CounterList& counters) const {
-  counters.emplace_back("hierarchical_calls", 0);  // replaced by the hierarchy's own count if there
-                                                   // is one
+  // Replaced by the hierarchy's own count if there is one.
+  counters.emplace_back("hierarchical_calls", 0);
   for (const std::shared_ptr<CallRoute>& route : routes_) {
     for (const auto& added : route->counters()) {
       const auto same = std::find_if(counters.begin(), counters.end(), [&added](const auto& one) {

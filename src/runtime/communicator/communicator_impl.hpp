@@ -92,9 +92,9 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   std::shared_ptr<Progress> progress_;
   std::unique_ptr<engine::CommunicatorContext> context_;
   std::unique_ptr<CallPlanner> calls_;
-  std::vector<std::shared_ptr<CallRoute>> routes_;  ///< routes in the order of asking; the last one
-                                                    ///< serves every call
-  bool served_ = false;                             ///< true: `progress_` polls the context
+  /// Routes in the order of asking; the last one serves every call.
+  std::vector<std::shared_ptr<CallRoute>> routes_;
+  bool served_ = false;  ///< true: `progress_` polls the context
   std::uint16_t number_ = 0;
   std::uint16_t duplicates_ = 0;
   std::string bootstrap_;

@@ -332,8 +332,8 @@ Status CommunicatorImpl::Creation::create_progress(std::unique_ptr<RankTrace> tr
   const double cores = std::thread::hardware_concurrency();
   const auto wanted = static_cast<double>(rivals.size());
   CoreTimes times = wanted <= cores ? kOwnCore : kSharedCore;
-  times.realtime_share = 0.5 * std::min(1.0, cores / wanted);  // half of the cores for all ranks
-                                                               // together
+  // Half of the cores for all ranks together.
+  times.realtime_share = 0.5 * std::min(1.0, cores / wanted);
   // Ranks of one host wait for each other's threads rather than for the network, so they stay at
   // normal priority.
   const auto neighbours = ranks_sharing(made_.greetings_, me, &PeerOptions::network);

@@ -14,12 +14,12 @@
 namespace tutti::runtime {
 
 struct PeerOptions {
-  std::string host;        ///< name of the host, for messages
-  std::string network;     ///< identity of the host's network stack; ranks with equal ones reach
-                           ///< each other by loopback
-  std::string memory;      ///< identity that must be equal for ranks to share memory
-  std::string processors;  ///< identity of the cores on which the process may run
-  std::string device;      ///< device name of the options
+  std::string host;  ///< name of the host, for messages
+  /// Identity of the host's network stack; ranks with equal ones reach each other by loopback.
+  std::string network;
+  std::string memory;            ///< identity that must be equal for ranks to share memory
+  std::string processors;        ///< identity of the cores on which the process may run
+  std::string device;            ///< device name of the options
   std::string multicast = "ud";  ///< kind of multicast, "ud" or "uc"
   bool network_wanted = false;   ///< true: some option needs a network device
   std::uint32_t process = 0;

@@ -69,10 +69,10 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
     std::vector<Stage> stages;
     std::size_t begun = 0;
     std::size_t ended = 0;
-    bool advancing = false;  ///< true: a thread is beginning stages; a second one would change
-                             ///< their order
-    Status status;           ///< status of the first stage that failed, after which no further one
-                             ///< begins
+    /// True: a thread is beginning stages; a second one would change their order.
+    bool advancing = false;
+    /// Status of the first stage that failed, after which no further one begins.
+    Status status;
     std::shared_ptr<engine::Completion> completion = std::make_shared<engine::Completion>();
 
     /// The number of the next stage that may begin; kNone if none may begin now.

@@ -94,8 +94,8 @@ HierarchyStage Planner::stage(Side side, Collective collective) const {
   HierarchyStage made{.side = side, .call = call_};
   made.call.collective = collective;
   made.call.root = rank_of(0);
-  made.call.options = {.will_wait = true};  // the thread that polls the first stage polls the
-                                            // others, too
+  // The thread that polls the first stage polls the others, too.
+  made.call.options = {.will_wait = true};
   return made;
 }
 

@@ -23,10 +23,10 @@ namespace tutti::runtime {
 
 /// The way in which ranks of several hosts are joined, as CommunicatorOptions::hierarchy gives it.
 struct HierarchyShape {
-  bool flat = false;                   ///< true: no side communicators
-  std::uint32_t leaders_per_host = 1;  ///< number of leaders of a host; each leads an equal part of
-                                       ///< its ranks
-  bool groups = false;                 ///< true: every rank exchanges long Allgather blocks itself
+  bool flat = false;  ///< true: no side communicators
+  /// Number of leaders of a host; each leads an equal part of its ranks.
+  std::uint32_t leaders_per_host = 1;
+  bool groups = false;  ///< true: every rank exchanges long Allgather blocks itself
 
   static Result<HierarchyShape> parse(std::string_view text);
   /// The shape as the text that `parse` reads.
@@ -48,8 +48,8 @@ struct HierarchyStage {
   CollectiveCall call{};                 ///< call, whose sizes and offsets are the next two fields
   std::vector<std::uint64_t> sizes{};    ///< sizes of an Allgatherv in bytes, else empty
   std::vector<std::uint64_t> offsets{};  ///< offsets of an Allgatherv in bytes, else empty
-  std::size_t after = kNone;             ///< number of the stage that must end before this one
-                                         ///< begins; kNone: none
+  /// Number of the stage that must end before this one begins; kNone: none.
+  std::size_t after = kNone;
 };
 
 /// True for collectives that have a hierarchical plan: barrier, Broadcast and Allgather.

@@ -149,9 +149,8 @@ void BackgroundThread::run() {
     lock.unlock();
     const Instant due = own_contained();
     lock.lock();
-    if (ownership_.owner() != Owner::background)
-      continue;  // an application thread took the engine
-                 // during the watch
+    // An application thread took the engine during the watch.
+    if (ownership_.owner() != Owner::background) continue;
     ownership_.set_owned_by_caller(false);
     due_ = due;
     ownership_.apply(EngineEvent::background_leaves);

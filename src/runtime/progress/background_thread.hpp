@@ -75,14 +75,14 @@ class BackgroundThread {
   BackgroundPriority priority_;  ///< priority of this thread; for the owner of the engine
   observe::TraceLog* log_;
 
-  device::Descriptor watch_epoll_;  ///< epoll set of wake_event_, timer_ and, while armed, the
-                                    ///< engine
+  /// Epoll set of wake_event_, timer_ and, while armed, the engine.
+  device::Descriptor watch_epoll_;
   device::Descriptor wake_event_;
-  device::Descriptor timer_;     ///< timer that ends a disarmed watch
-  bool watches_engine_ = false;  ///< true: watch_epoll_ includes the engine; for the owner of the
-                                 ///< engine
-  bool left_asleep_ = false;     ///< true: an application thread took the engine from an armed
-                                 ///< watch; for the owner of the engine
+  device::Descriptor timer_;  ///< timer that ends a disarmed watch
+  /// True: watch_epoll_ includes the engine; for the owner of the engine.
+  bool watches_engine_ = false;
+  /// True: an application thread took the engine from an armed watch; for the owner of the engine.
+  bool left_asleep_ = false;
 
   // Members that the lock of the ownership guards.
   std::condition_variable parked_;
@@ -92,8 +92,8 @@ class BackgroundThread {
   Instant due_ = kNever;  ///< time at which the engine must be polled, as its last owner left it
   std::uint64_t application_rounds_ = 0;
   static constexpr std::uint64_t kNone = UINT64_MAX;
-  std::uint64_t rounds_left_asleep_ = kNone;  ///< value of application_rounds_ when the watch was
-                                              ///< left asleep
+  /// Value of application_rounds_ when the watch was left asleep.
+  std::uint64_t rounds_left_asleep_ = kNone;
 
   std::atomic<bool> application_computes_{false};  ///< true: a nonblocking collective has begun
   std::thread thread_;

@@ -28,8 +28,8 @@ Status EnginePoller::open() {
 }
 
 Status EnginePoller::add(engine::CommunicatorContext& context) {
-  contexts_.reserve(contexts_.size() + 1);  // reserves first, so that nothing throws once the
-                                            // descriptor is watched
+  // Reserves first, so that nothing throws once the descriptor is watched.
+  contexts_.reserve(contexts_.size() + 1);
   const int fd = context.endpoint().wait_descriptor();
   epoll_event event{.events = EPOLLIN, .data = {.ptr = &context}};
   if (fd >= 0 && ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {

@@ -73,8 +73,8 @@ class EnginePoller {
 
   device::Descriptor epoll_;
   device::Descriptor owner_event_;
-  std::atomic<bool> asleep_{false};  ///< true while the owner sleeps; maintained only if there are
-                                     ///< workers
+  /// True while the owner sleeps; maintained only if there are workers.
+  std::atomic<bool> asleep_{false};
   std::vector<engine::CommunicatorContext*> contexts_;
   std::uint32_t rounds_ = 0;  ///< rounds since all communicators were polled
   bool sendable_watched_ = false;

@@ -72,8 +72,8 @@ void announce_realtime() {
 
 int own_nice() {
   return ::getpriority(PRIO_PROCESS, 0);
-}  // on Linux, the value of the calling
-   // thread
+  // On Linux, the value of the calling thread.
+}
 
 }  // namespace
 
@@ -97,9 +97,8 @@ Result<GrantedPriority> apply_priority(const PriorityRequest& precedence) {
   (void)::prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
   const int inherited = own_nice();
   const int policy = ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
-  if (policy != SCHED_OTHER)
-    return GrantedPriority{.nice = inherited};  // another policy is the application's choice and
-                                                // stays
+  // Another policy is the application's choice and stays.
+  if (policy != SCHED_OTHER) return GrantedPriority{.nice = inherited};
   const int wanted = precedence.nice.value_or(inherited);
   if (const int refused = ask_for(fair(wanted)); refused != 0) {
     if (precedence.demanded) {

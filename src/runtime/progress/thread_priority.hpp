@@ -10,10 +10,10 @@ namespace tutti::runtime {
 
 /// The priority that a thread asks for.
 struct PriorityRequest {
-  std::optional<int> nice;  ///< nice value from -20, the highest, to 19; none: that of the starting
-                            ///< thread
-  bool realtime = false;    ///< true: also real-time priority, if it is granted
-  bool demanded = false;    ///< true: the user asked for `nice`, so a refusal is an error
+  /// Nice value from -20, the highest, to 19; none: that of the starting thread.
+  std::optional<int> nice;
+  bool realtime = false;  ///< true: also real-time priority, if it is granted
+  bool demanded = false;  ///< true: the user asked for `nice`, so a refusal is an error
 };
 
 /// The priority that a thread has been granted.

@@ -13,16 +13,16 @@ namespace tutti::runtime {
 
 /// Times for which the owner of the engine keeps its core.
 struct CoreTimes {
-  Nanoseconds spin{};                            ///< time of polling an idle network before the
-                                                 ///< thread blocks
-  Nanoseconds yield_after = Nanoseconds::max();  ///< time of work before the thread yields, once it
-                                                 ///< has slept
+  /// Time of polling an idle network before the thread blocks.
+  Nanoseconds spin{};
+  /// Time of work before the thread yields, once it has slept.
+  Nanoseconds yield_after = Nanoseconds::max();
   /// Time of work before the first yield. At the start of a collective every rank of a core has
   /// something to send, and the slowest start delays all ranks. Taken as 0 if operations ask to
   /// begin together.
   Nanoseconds first_yield_after = Nanoseconds::max();
-  double realtime_share = 0;  ///< share of the time, 0 to 1, that may be spent at real-time
-                              ///< priority
+  /// Share of the time, 0 to 1, that may be spent at real-time priority.
+  double realtime_share = 0;
 };
 
 /// The yield policy of one engine. Thread-safe, except for functions marked "owner of the engine".

@@ -39,9 +39,9 @@ struct Finding {
 struct ValidateOptions {
   bool in_place = false;  ///< true: validate the in-place call (shape.hpp, Alias)
   bool receives_first =
-      false;             ///< requires that all receivers post before a multicast [Khalilov24] 3.3
-  bool varying = false;  ///< true: allow blocks of different sizes, so that each must be at its own
-                         ///< place
+      false;  ///< requires that all receivers post before a multicast [Khalilov24] 3.3
+  /// True: allow blocks of different sizes, so that each must be at its own place.
+  bool varying = false;
   std::size_t most_findings = 8;
 };
 

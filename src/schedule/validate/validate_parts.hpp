@@ -85,8 +85,8 @@ struct Delivery {
 struct Matching {
   std::vector<Delivery> messages;    ///< sorted by receiver, then key
   std::vector<Delivery> multicasts;  ///< one entry for each multicast and collect that it reaches
-  std::vector<std::uint32_t> first_message;  ///< index of the first message of each receiver;
-                                             ///< task_count() + 1 entries
+  /// Index of the first message of each receiver; task_count() + 1 entries.
+  std::vector<std::uint32_t> first_message;
 };
 
 /// Phase 1 checks places, queues and purpose of each schedule.

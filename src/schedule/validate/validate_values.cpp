@@ -278,10 +278,10 @@ class ValueRun {
   const Matching& matching_;
   Findings& findings_;
   Values values_;
-  std::vector<ValueId> held_;                   ///< by cell: value that the cell holds
-  std::vector<GlobalTask> writer_;              ///< by cell: the task that wrote it last
-  std::vector<ValueId> promised_;               ///< by cell: value that the cell must have in the
-                                                ///< end; only if sizes vary
+  std::vector<ValueId> held_;       ///< by cell: value that the cell holds
+  std::vector<GlobalTask> writer_;  ///< by cell: the task that wrote it last
+  /// By cell: value that the cell must have in the end; only if sizes vary.
+  std::vector<ValueId> promised_;
   std::vector<std::vector<ValueId>> captured_;  ///< by task: the values that it sent
   bool varying_ = false;
 };

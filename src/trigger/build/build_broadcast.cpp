@@ -35,8 +35,8 @@ class HalfBroadcast {
       node = double_tree_node(tree_, me, below_root_);
       builder_.send_address(node_at(node.parent), kReadyStep, address_);
     }
-    bool first = me != 0;  // true at a forwarding rank, which waits for its data before it sends to
-                           // the first child
+    // True at a forwarding rank, which waits for its data before it sends to the first child.
+    bool first = me != 0;
     for (const std::uint32_t child : node.children) {
       if (child == 0) continue;
       forward_to(child, first ? &node : nullptr);

@@ -28,10 +28,10 @@ struct GroupSettings {
   std::uint32_t size = 0;
   std::uint16_t communicator = 0;
   Multicast multicast = Multicast::ud;
-  bool shared_host = false;      ///< true: the kernel must loop back, since another rank of this
-                                 ///< host receives
-  bool receive_unicast = false;  ///< true: also receive unicast to this rank if its port is not
-                                 ///< shared
+  /// True: the kernel must loop back, since another rank of this host receives.
+  bool shared_host = false;
+  /// True: also receive unicast to this rank if its port is not shared.
+  bool receive_unicast = false;
   int send_buffer_bytes = 0;
   int receive_buffer_bytes = 0;
   std::shared_ptr<EgressPriority> egress{};  ///< egress priority at the interface; null: none
@@ -140,15 +140,15 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   DatagramSender sender_;
   EgressClaim claim_;
   std::mutex probes_mutex_;
-  std::atomic<bool> has_probes_{false};  ///< true if probes wait; saves taking the lock, since
-                                         ///< probes are rare
+  /// True if probes wait; saves taking the lock, since probes are rare.
+  std::atomic<bool> has_probes_{false};
   std::vector<ProbeArrival> probes_;
   std::uint64_t receive_buffer_bytes_ = 0;
   std::uint16_t unicast_port_ = 0;
-  std::vector<std::optional<SocketAddress>> unicast_addresses_;  ///< unicast address of each rank,
-                                                                 ///< by rank
-  bool looped_back_ = false;  ///< true: the kernel delivers this rank's own datagrams, for its
-                              ///< filter to drop
+  /// Unicast address of each rank, by rank.
+  std::vector<std::optional<SocketAddress>> unicast_addresses_;
+  /// True: the kernel delivers this rank's own datagrams, for its filter to drop.
+  bool looped_back_ = false;
   EndpointCounters counters_;
   ReceiveCounts received_;
 };

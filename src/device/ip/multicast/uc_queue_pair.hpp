@@ -54,8 +54,8 @@ class UcQueuePair final : public IpMulticastQueuePair {
     std::byte* at = nullptr;     ///< destination of the message, as decided in poll `asked_in`
     std::uint64_t asked_in = 0;  ///< number of the poll that last asked the resolver
     bool staged = false;
-    std::size_t staging = 0;  ///< index of its staging, valid while that staging's owner is this
-                              ///< rank
+    /// Index of its staging, valid while that staging's owner is this rank.
+    std::size_t staging = 0;
   };
   struct Staging {
     Rank owner = kNoRank;

@@ -20,10 +20,10 @@ class BootstrapServer {
     Endpoint endpoint;  ///< address; host "" listens at every address, port 0 takes a free one
     std::string name;   ///< name of the store in messages; empty: its endpoint
     JobToken token{};   ///< token of the job; a connection with another token is refused and closed
-    std::optional<std::uint32_t> size;  ///< number of ranks; nothing: the first rank to join sets
-                                        ///< it
-    Nanoseconds hello_timeout = std::chrono::seconds(10);  ///< time for a connection to send its
-                                                           ///< hello
+    /// Number of ranks; nothing: the first rank to join sets it.
+    std::optional<std::uint32_t> size;
+    /// Time for a connection to send its hello.
+    Nanoseconds hello_timeout = std::chrono::seconds(10);
   };
 
   static Result<std::unique_ptr<BootstrapServer>> start(Options options);

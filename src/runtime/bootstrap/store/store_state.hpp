@@ -55,8 +55,8 @@ class Rendezvous {
   enum class Presence : std::uint8_t { absent, present, gave_up, left };
   struct Member {
     Presence presence = Presence::absent;
-    bool waiting = false;  ///< true: waits for the other ranks to join, or for the exchange to
-                           ///< complete
+    /// True: waits for the other ranks to join, or for the exchange to complete.
+    bool waiting = false;
     Deadline deadline = Deadline::max();
     Nanoseconds timeout{0};
     Bytes contribution;
