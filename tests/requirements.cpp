@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "lacks ";
 
-/// Whether a list "a,b,c" holds a word.
+/// Whether a comma-separated list contains a word.
 bool lists(std::string_view list, std::string_view word) {
   while (true) {
     const std::size_t comma = std::min(list.find(','), list.size());

@@ -1,5 +1,5 @@
-// Tests that need something of the machine: they skip without it, or fail where TUTTI_REQUIRE names
-// it.
+// Tests that need a capability of the machine are skipped without it, or fail if TUTTI_REQUIRE
+// names it.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ inline constexpr std::array<std::string_view, 10> kCapabilities = {
 void skip_without(std::string_view capability, std::string_view reason);
 
 /// Records each skipped test of this process, with its reason, in the file that TUTTI_SKIP_LOG
-/// names; a skip that names no capability fails.
+/// names. A skip that names no capability fails.
 void report_skips();
 
 }  // namespace tutti::test

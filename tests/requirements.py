@@ -1,10 +1,11 @@
-"""Python tests that need something of the machine, and the runner that makes skips visible."""
+"""Skips Python tests that need a capability which the machine lacks, and runs tests so that skips are visible."""
 
 import os
 import sys
 import unittest
 
-# Capabilities that a test may need. tests/requirements.hpp has the same names but `fuzz`, which tools/test.sh looks for.
+# Capabilities that a test may need. tests/requirements.hpp has the same names except `fuzz`, which only tools/test.sh
+# checks.
 CAPABILITIES = {
     "lab": "network namespaces, so that `tutti lab run` works",
     "netadmin": "traffic shaping, injected loss and persistent labs: root with CAP_NET_ADMIN, tc and nft",
@@ -36,7 +37,7 @@ def skip_without(capability, reason):
 
 
 def main(**options):
-    """unittest.main, which also lists every skipped test, and ends with NOTHING_RAN if all were skipped."""
+    """Runs unittest.main, lists every skipped test, and ends with NOTHING_RAN if all tests were skipped."""
     result = unittest.main(exit=False, **options).result
     lines = [f"{test.id().removeprefix('__main__.')} {' '.join(reason.split())}" for test, reason in result.skipped]
     for line in lines:
@@ -53,7 +54,7 @@ def main(**options):
 
 
 if __name__ == "__main__":
-    # tools/test.sh calls this before it builds: a misspelt name would require nothing.
+    # tools/test.sh calls this before it builds, because a misspelt name would require nothing.
     unknown = required() - set(CAPABILITIES)
     if unknown:
         sys.exit(f"TUTTI_REQUIRE lists {', '.join(sorted(unknown))}: use names of {', '.join(CAPABILITIES)}")

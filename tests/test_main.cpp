@@ -1,4 +1,5 @@
-// The main function of every test program: GoogleTest's, and a report where a test hangs.
+// The main function of every test program, which runs GoogleTest and reports the stacks of a test
+// that hangs.
 #include <gtest/gtest.h>
 
 #include <chrono>

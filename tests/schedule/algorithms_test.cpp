@@ -1,5 +1,5 @@
-// Every algorithm, for 1 to 64 ranks, several roots and parameters, under the validator: with two
-// buffers and in place.
+// Validates every algorithm for 1 to 64 ranks, several roots and all parameters, with two buffers
+// and in place.
 #include <gtest/gtest.h>
 
 #include "purposes.hpp"
@@ -28,7 +28,7 @@ ValidateOptions options_for(const Purpose& purpose) {
 
 class EveryAlgorithm : public testing::TestWithParam<AlgorithmEntry> {};
 
-TEST_P(EveryAlgorithm, IsValidForEveryNumberOfRanks) {
+TEST_P(EveryAlgorithm, ScheduleIsValidForEveryNumberOfRanks) {
   std::uint32_t served = 0;
   for (std::uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks) {
     for (const Purpose& purpose : purposes_of(GetParam(), ranks)) {
@@ -44,7 +44,7 @@ TEST_P(EveryAlgorithm, IsValidForEveryNumberOfRanks) {
 
 class EveryAlgorithmInPlace : public testing::TestWithParam<AlgorithmEntry> {};
 
-TEST_P(EveryAlgorithmInPlace, IsValidForEveryNumberOfRanks) {
+TEST_P(EveryAlgorithmInPlace, ScheduleIsValidForEveryNumberOfRanks) {
   for (std::uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks) {
     for (const Purpose& purpose : purposes_of(GetParam(), ranks)) {
       SCOPED_TRACE(case_name(purpose));
@@ -97,13 +97,14 @@ TEST(MulticastAllgather, ChainsTakeTurns) {
       EXPECT_EQ(heads, (ranks + turns - 1) / turns) << ranks << " ranks, " << chains << " chains";
       const Validation validation = validate(schedules);
       EXPECT_EQ(validation.rounds, turns);
-      // The activations, then the last multicast, which with a single rank has no receiver.
+      // The longest chain of messages has all activations and the last multicast, which a single
+      // rank does not send.
       EXPECT_EQ(validation.longest_chain, ranks == 1 ? 0u : turns);
     }
   }
 }
 
-// With the handshake no rank ends before its right neighbour has everything.
+// With the handshake, no rank ends before its right neighbour has all data.
 TEST(MulticastBroadcast, BufferIsHeldUntilTheRightNeighbourIsDone) {
   Purpose purpose{Collective::broadcast, "multicast", 5, {}, rank_of(2), {}};
   purpose.parameters.handshake = true;

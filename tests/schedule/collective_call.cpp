@@ -11,7 +11,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// Sums 8-byte words.
+/// A reduction that sums 8-byte words.
 void add_words(std::span<const std::byte> left, std::span<const std::byte> right,
                std::span<std::byte> target) {
   for (std::size_t at = 0; at + 8 <= target.size(); at += 8) {
@@ -24,7 +24,8 @@ void add_words(std::span<const std::byte> left, std::span<const std::byte> right
   }
 }
 
-/// Composes maps x -> a x + b of 32-bit words: associative, not commutative.
+/// A reduction that composes maps x -> a x + b of 32-bit words, which is associative but not
+/// commutative.
 void compose_maps(std::span<const std::byte> left, std::span<const std::byte> right,
                   std::span<std::byte> target) {
   for (std::size_t at = 0; at + 8 <= target.size(); at += 8) {
@@ -64,7 +65,7 @@ class Call {
     std::uint64_t offset = 0;
     for (std::uint32_t b = 0; b < purpose_.ranks && options_.varying; ++b) {
       sizes_.push_back(draw(options_.seed, b) % (2 * options_.block_bytes + 1));
-      offset += draw(options_.seed, b, 1) % 5;  // a gap
+      offset += draw(options_.seed, b, 1) % 5;  // gap between two blocks
       offsets_.push_back(offset);
       offset += sizes_.back();
     }
@@ -86,7 +87,7 @@ class Call {
     return shape;
   }
 
-  /// A rank's contribution as one block.
+  /// The contribution of a rank as one block.
   Bytes contribution(std::uint32_t rank, std::uint32_t block) const {
     Bytes bytes(options_.varying ? sizes_[rank] : options_.block_bytes);
     for (std::size_t at = 0; at < bytes.size(); ++at)
@@ -118,7 +119,7 @@ class Call {
     return sum;
   }
 
-  /// The definition of the collective.
+  /// The result that the definition of the collective demands of a rank.
   Bytes expected(std::uint32_t rank, std::uint32_t block) const {
     switch (purpose_.collective) {
       case Collective::broadcast:
@@ -150,7 +151,7 @@ class Call {
     const bool gaps_whole =
         std::all_of(received.begin(), received.end(), [](std::byte b) { return b == kUntouched; });
     if (options_.varying && !gaps_whole)
-      return failure(Code::internal, "rank {} wrote between the blocks", rank);
+      return failure(Code::internal, "rank {} wrote into a gap between blocks", rank);
     return {};
   }
 

@@ -1,5 +1,5 @@
 // A call of a collective in memory: buffers with known bytes, a run by the reference interpreter,
-// and the comparison with the definition of the collective.
+// and a comparison with the definition of the collective.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct CallOptions {
   std::uint64_t seed = 1;
 };
 
-/// Runs the schedules; returns the error: a standstill, or the first block that differs from the
-/// definition of the collective.
+/// Runs the schedules. Error: the run came to a standstill, or a block differs from the definition
+/// of the collective.
 Status call(std::span<const Schedule> schedules, const CallOptions& options);
 
 }  // namespace tutti::schedule

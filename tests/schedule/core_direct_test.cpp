@@ -1,4 +1,4 @@
-// Schedules in the form for a network interface with wait and enable ([Inozemtsev12] 3).
+// Tests schedules that are lowered for a network interface with wait and enable ([Inozemtsev12] 3).
 #include "schedule/core_direct/core_direct.hpp"
 
 #include <gtest/gtest.h>
@@ -28,8 +28,8 @@ Result<std::vector<Schedule>> lower_all(const Purpose& purpose, Transfer transfe
 
 Purpose exchange_of_4() { return {Collective::allgather, "standard_exchange", 4, {}, {}, {}}; }
 
-// Table I of [Inozemtsev12], line by line.
-TEST(CoreDirectTable, EagerTableEqualsTheSources) {
+// The expected text is table I of [Inozemtsev12], line by line.
+TEST(CoreDirectTable, EagerTableEqualsTableOneOfThePaper) {
   const auto lowered = lower_all(exchange_of_4(), Transfer::eager);
   ASSERT_TRUE(lowered.ok()) << lowered.status().to_string();
   EXPECT_EQ(core_direct_table(std::span(*lowered).first(2)),
@@ -44,8 +44,8 @@ TEST(CoreDirectTable, EagerTableEqualsTheSources) {
             "          wait (2 recv CQ) from 2  wait (2 recv CQ) from 3\n");
 }
 
-// Table II of [Inozemtsev12].
-TEST(CoreDirectTable, RendezvousTableEqualsTheSources) {
+// The expected text is table II of [Inozemtsev12].
+TEST(CoreDirectTable, RendezvousTableEqualsTableTwoOfThePaper) {
   const auto lowered = lower_all(exchange_of_4(), Transfer::rendezvous);
   ASSERT_TRUE(lowered.ok()) << lowered.status().to_string();
   EXPECT_EQ(core_direct_table(std::span(*lowered).first(2)),
@@ -71,8 +71,8 @@ TEST(CoreDirectTable, FullTableShowsTheOmittedTasks) {
     EXPECT_NE(table.find(line), std::string::npos) << line << " is not in\n" << table;
 }
 
-// The host only posts the whole program: the management queue ends with a wait, which raises the
-// single completion.
+// The host posts the whole program at once, so the management queue ends with a wait that raises
+// the single completion.
 TEST(CoreDirect, ManagementQueueEndsWithAWait) {
   const auto lowered = lower_all({Collective::allgather, "bruck", 7, {}, {}, {}}, Transfer::eager);
   ASSERT_TRUE(lowered.ok());
@@ -88,7 +88,8 @@ TEST(CoreDirect, ManagementQueueEndsWithAWait) {
   }
 }
 
-// One send queue per destination and one receive queue per source, each with its own completions.
+// A rank has one send queue per destination and one receive queue per source, each with its own
+// completions.
 TEST(CoreDirect, EachConnectionHasItsOwnQueues) {
   const auto lowered = lower_all({Collective::allgather, "bruck", 8, {}, {}, {}}, Transfer::eager);
   ASSERT_TRUE(lowered.ok());
@@ -129,7 +130,7 @@ Schedule with_one_completion_queue(const Schedule& schedule) {
       task.object = shared;
     } else {
       first_wait->count += task.count;
-      task.kind = TaskKind::copy;  // of nothing
+      task.kind = TaskKind::copy;  // a copy of no bytes, in place of the removed wait
       task.object = 0;
       task.count = 0;
     }
@@ -146,7 +147,8 @@ TEST(CoreDirect, SharedQueueIsValidIfAllItsSourcesAreAwaited) {
   const Validation validation = validate(schedules);
   EXPECT_TRUE(validation.ok()) << validation.status().message();
 
-  // The root also copies a received block, after a wait for all four, then for three.
+  // The root also copies a received block, first after a wait for all four blocks, then after a
+  // wait for three.
   const auto copying_after = [&](std::uint32_t completions) {
     Program program = schedules[0].program();
     program.scratch_blocks = 1;
@@ -181,8 +183,8 @@ TEST(CoreDirect, TasksWithoutAManagementQueueFormAreRefused) {
 
 class Offloaded : public testing::TestWithParam<AlgorithmEntry> {};
 
-// Every algorithm of messages and local steps has both forms, which are valid and move the right
-// bytes.
+// Every algorithm of messages and local steps can be lowered for both protocols, and the lowered
+// schedules are valid and move the right bytes.
 TEST_P(Offloaded, BothProtocolsAreValidAndMoveTheBytes) {
   for (std::uint32_t ranks = 1; ranks <= 17; ++ranks) {
     for (const Purpose& purpose : purposes_of(GetParam(), ranks)) {

@@ -1,5 +1,5 @@
-// Planted faults: schedules with a single fault, which the validator must name by rank, task and
-// kind.
+// Tests the validator with schedules that have a single planted fault, which it must name by rank,
+// task and kind.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -15,20 +15,20 @@ namespace {
 
 using collectives::build_all;
 
-/// Schedules that a test changes.
+/// Valid schedules of all ranks, which a test then changes.
 class Planted {
  public:
   explicit Planted(const Purpose& purpose) {
     Result<std::vector<Schedule>> built = build_all(purpose);
     EXPECT_TRUE(built.ok()) << built.status().to_string();
     if (built) schedules_ = std::move(*built);
-    EXPECT_TRUE(validate(schedules_).ok()) << "the unchanged schedules are wrong already";
+    EXPECT_TRUE(validate(schedules_).ok()) << "the schedules are not valid before the change";
   }
   explicit Planted(std::vector<Schedule> schedules) : schedules_(std::move(schedules)) {
     EXPECT_TRUE(validate(schedules_).ok()) << validate(schedules_).status().message();
   }
 
-  /// Changes one rank's program.
+  /// Changes the program of one rank.
   Planted& change(std::uint32_t rank, const std::function<void(Program&)>& edit) {
     Program program = schedules_[rank].program();
     edit(program);
@@ -41,7 +41,7 @@ class Planted {
     return change(rank, [&](Program& program) { edit(program.tasks[task]); });
   }
 
-  /// The first task of that kind at a rank, from `from` on.
+  /// The first task of a kind at a rank, from task `from` on.
   TaskIndex find(std::uint32_t rank, TaskKind kind, TaskIndex from = 0) const {
     for (TaskIndex t = from; t < schedules_[rank].tasks().size(); ++t) {
       if (schedules_[rank].tasks()[t].kind == kind) return t;
@@ -54,7 +54,7 @@ class Planted {
   bool valid() const { return validate(schedules_).ok(); }
   Finding first_finding(const ValidateOptions& options = {}) const {
     const Validation validation = validate(schedules_, options);
-    EXPECT_FALSE(validation.ok()) << "nothing was found";
+    EXPECT_FALSE(validation.ok()) << "the validator found no fault";
     return validation.ok() ? Finding() : validation.findings.front();
   }
 
@@ -68,7 +68,7 @@ class Planted {
     const std::string name =
         "rank " + std::to_string(rank) + (task == kNoTask ? ":" : " task " + std::to_string(task));
     EXPECT_NE(finding.text.find(name), std::string::npos) << finding.text;
-    // The remedy follows the description of the fault.
+    // The finding's text describes the fault and then gives the remedy.
     EXPECT_TRUE(finding.text.find(": ", name.size() + 2) != std::string::npos ||
                 finding.text.find(". ") != std::string::npos)
         << finding.text;
@@ -99,14 +99,14 @@ std::vector<Schedule> parse_all(std::initializer_list<const char*> tasks, const 
 
 TEST(PlantedFault, ForwardsABlockWithoutWaitingForIt) {
   Planted ring(purpose_of(Collective::allgather, "ring", 4));
-  ring.change_task(2, 3, forget_dependencies);  // round 1's send
+  ring.change_task(2, 3, forget_dependencies);  // the send of round 1
   ring.expect(Fault::race, 2, 3);
 }
 
 TEST(PlantedFault, SwapsTwoRounds) {
   Planted ring(purpose_of(Collective::allgather, "ring", 4));
   ring.change(1, [](Program& p) { std::swap(p.tasks[4].slot, p.tasks[6].slot); });
-  // Task 6, of round 2, now takes round 1's block.
+  // Task 6, of round 2, now takes the block of round 1.
   ring.expect(Fault::result, 1, 6);
 }
 
@@ -138,7 +138,7 @@ TEST(PlantedFault, ForgetsItsOwnBlock) {
   ring.expect(Fault::result, 2, kNoTask);
 }
 
-TEST(PlantedFault, WritesTheCallersSendBuffer) {
+TEST(PlantedFault, WritesIntoTheCallersSendBuffer) {
   Planted ring(purpose_of(Collective::allgather, "ring", 4));
   ring.change_task(1, 2, [](Task& t) { t.target = block_of(Buffer::send, 0); });
   ring.expect(Fault::place, 1, 2);
@@ -189,7 +189,7 @@ TEST(PlantedFault, RotatesBeforeTheLastRoundHasArrived) {
 
 TEST(PlantedFault, CountsAContributionTwice) {
   Planted doubling(purpose_of(Collective::allreduce, "recursive_doubling", 4));
-  // The second round folds the block that the first one received.
+  // The second round folds the block that the first round received.
   const TaskIndex first = doubling.find(1, TaskKind::reduce);
   const TaskIndex second = doubling.find(1, TaskKind::reduce, first + 1);
   const Segment received = doubling.at(1).tasks()[first].source;
@@ -216,10 +216,11 @@ TEST(PlantedFault, FoldsDifferentBlocksTogether) {
 
 TEST(PlantedFault, OverwritesScratchThatIsStillBeingSent) {
   Planted ring(purpose_of(Collective::reduce_scatter, "ring", 6));
-  // The third round's receive overwrites the block that the second round still sends.
+  // The receive of the third round overwrites the block that the second round still sends.
   const TaskIndex reuse = ring.find(4, TaskKind::recv, ring.find(4, TaskKind::recv, 4) + 1);
   ring.change_task(4, reuse, forget_dependencies);
-  // It is now posted at once, together with the first round's receive into that target.
+  // The receive is now posted at once, together with the receive of the first round into the same
+  // target.
   ring.expect(Fault::race, 4, reuse);
 }
 
@@ -237,11 +238,11 @@ TEST(PlantedFault, EveryRankReceivesBeforeSending) {
   Planted ring(purpose_of(Collective::allgather, "ring", 3));
   for (std::uint32_t r = 0; r < 3; ++r) {
     ring.change(r, [](Program& p) {
-      std::swap(p.tasks[1], p.tasks[2]);  // first the receive, then the send, which waits for it
+      std::swap(p.tasks[1], p.tasks[2]);  // the receive now comes first, and the send waits for it
       p.dependencies.push_back(1);
       p.tasks[2].first_dependency = static_cast<std::uint32_t>(p.dependencies.size() - 1);
       p.tasks[2].dependency_count = 1;
-      // Round 1's send waits for the receive at its new position.
+      // The send of round 1 waits for the receive at its new position.
       p.dependencies[p.tasks[3].first_dependency] = 1;
     });
   }
@@ -249,21 +250,21 @@ TEST(PlantedFault, EveryRankReceivesBeforeSending) {
   const Finding finding = ring.first_finding();
   EXPECT_EQ(finding.fault, Fault::deadlock) << finding.text;
   EXPECT_TRUE(finding.task == receive || finding.task == receive + 1) << finding.text;
-  // The cycle contains all three ranks.
+  // The cycle of waiting tasks contains all three ranks.
   for (const char* rank : {"rank 0 task", "rank 1 task", "rank 2 task"})
     EXPECT_NE(finding.text.find(rank), std::string::npos) << finding.text;
 }
 
 TEST(PlantedFault, LeavesABarrierTooEarly) {
   Planted barrier(purpose_of(Collective::barrier, "dissemination", 4));
-  // The second round's signal no longer waits for the first round's.
+  // The signal of the second round no longer waits for that of the first round.
   const TaskIndex second = barrier.find(2, TaskKind::signal, 1);
   barrier.change_task(2, second, forget_dependencies);
-  // Rank 0 gets a signal from rank 2, which has none from rank 1.
+  // Rank 0 gets a signal from rank 2 although rank 2 has none from rank 1.
   barrier.expect(Fault::result, 0, kNoTask);
 }
 
-/// Standard Exchange of 4 ranks with management queues.
+/// The schedules of Standard Exchange among 4 ranks, lowered to management queues.
 Planted lowered_exchange(Transfer transfer = Transfer::eager) {
   std::vector<Schedule> lowered;
   const auto built = build_all(purpose_of(Collective::allgather, "standard_exchange", 4));
@@ -272,7 +273,7 @@ Planted lowered_exchange(Transfer transfer = Transfer::eager) {
   return Planted(std::move(lowered));
 }
 
-/// The management queue's first wait from `from` on that counts receives of data.
+/// The first wait of the management queue, from `from` on, that counts receives of data.
 TaskIndex find_receive_wait(const Schedule& schedule, TaskIndex from = 0) {
   for (TaskIndex t = from; t < schedule.tasks().size(); ++t) {
     const Task& task = schedule.tasks()[t];
@@ -283,12 +284,12 @@ TaskIndex find_receive_wait(const Schedule& schedule, TaskIndex from = 0) {
         return t;
     }
   }
-  ADD_FAILURE() << "no wait for receives";
+  ADD_FAILURE() << "the management queue has no wait for receives";
   return 0;
 }
 
 void forget_wait(Program& program, TaskIndex wait) {
-  program.tasks[wait].kind = TaskKind::copy;  // of nothing
+  program.tasks[wait].kind = TaskKind::copy;  // a copy of no bytes, in place of the wait
   program.tasks[wait].count = 0;
   program.tasks[wait].object = 0;
 }
@@ -297,7 +298,7 @@ TEST(PlantedFault, ReleasesTheNextRoundWithoutTheWait) {
   Planted exchange = lowered_exchange();
   const TaskIndex wait = find_receive_wait(exchange.at(1));
   exchange.change(1, [&](Program& p) { forget_wait(p, wait); });
-  // Round 1's second send forwards the block that round 0 brings.
+  // The second send of round 1 forwards the block that round 0 brings.
   const Finding finding = exchange.first_finding();
   EXPECT_EQ(finding.fault, Fault::race) << finding.text;
   EXPECT_EQ(index(finding.rank), 1u) << finding.text;
@@ -324,7 +325,7 @@ TEST(PlantedFault, EnablesFewerSendsThanAreHeld) {
 
 TEST(PlantedFault, EnablesInACycle) {
   Planted exchange = lowered_exchange(Transfer::rendezvous);
-  // Each of a pair waits for the other's data before it releases its own.
+  // Each rank of a pair waits for the other rank's data before it releases its own sends.
   for (std::uint32_t r : {0u, 1u}) {
     exchange.change(r, [&](Program& p) {
       const TaskIndex wait = find_receive_wait(exchange.at(r));
@@ -356,7 +357,7 @@ TEST(PlantedFault, CountsTwoSourcesOnOneCompletionQueue) {
     }
     p.tasks[next].object = first;
   });
-  // Rank 2 may be so fast that the first wait counts its block.
+  // Rank 2 may be so fast that the first wait counts the block of rank 2.
   const Finding finding = exchange.first_finding();
   EXPECT_EQ(finding.fault, Fault::race) << finding.text;
   EXPECT_EQ(index(finding.rank), 0u) << finding.text;
@@ -366,7 +367,7 @@ TEST(PlantedFault, CountsTwoSourcesOnOneCompletionQueue) {
 TEST(PlantedFault, PostsReceivesInAnotherOrderThanTheConnectionDelivers) {
   Planted exchange = lowered_exchange();
   const Schedule& at = exchange.at(0);
-  // Both entries of the receive queue from rank 2.
+  // The two tasks are both entries of the receive queue from rank 2.
   TaskIndex entry = 0;
   for (std::size_t q = 0; q < at.queues().size(); ++q) {
     if (at.queues()[q].kind == QueueKind::receive && at.queues()[q].peer == rank_of(2))
@@ -396,7 +397,8 @@ TEST(PlantedFault, MulticastsBeforeTheReceivesArePosted) {
 TEST(PlantedFault, CollectsABlockThatNoRankMulticasts) {
   Planted multicast(purpose_of(Collective::allgather, "multicast", 4));
   const TaskIndex collect = multicast.find(1, TaskKind::collect);
-  multicast.change_task(1, collect, [](Task& t) { t.target.block_count = 2; });  // its own as well
+  // The collect now also covers the rank's own block.
+  multicast.change_task(1, collect, [](Task& t) { t.target.block_count = 2; });
   multicast.expect(Fault::message, 1, collect);
 }
 
@@ -404,7 +406,7 @@ TEST(PlantedFault, MulticastsABlockThatAReceiverDoesNotCollect) {
   Planted multicast(purpose_of(Collective::allgather, "multicast", 4));
   const TaskIndex collect = multicast.find(2, TaskKind::collect);
   multicast.change_task(2, collect, [](Task& t) { --t.target.block_count; });
-  // Rank 2 no longer takes rank 1's block.
+  // Rank 2 no longer collects the block of rank 1.
   multicast.expect(Fault::message, 1, multicast.find(1, TaskKind::multicast));
 }
 
@@ -412,7 +414,8 @@ constexpr const char* kPutHeading =
     "tutti-schedule 1\ncollective broadcast\nalgorithm put\nranks 2 rank RANK root 0\n"
     "parameters ports=1 radix=2 segments=1 chains=1 ready=0 handshake=0\nscratch 0\nqueue 0 free\n";
 
-/// The root writes into rank 1's buffer after its permission, and signals the end.
+/// In these schedules the root writes into rank 1's buffer after rank 1's permission, and signals
+/// the end.
 Planted put_broadcast() {
   return Planted(parse_all({"task 0 recv from 1 slot 0 into -\n"
                             "task 1 write at 1 receive[0] -> receive[0] after 0\n"
@@ -452,13 +455,13 @@ TEST(PlantedFault, TakesAKeyedPacketByAPostedReceive) {
   keyed.expect(Fault::message, 1, 0);
 }
 
-TEST(PlantedFault, OneRankHasAnotherCollective) {
+TEST(PlantedFault, DiffersInTheCollectiveAtOneRank) {
   Planted ring(purpose_of(Collective::allgather, "ring", 3));
   ring.change(2, [](Program& p) { p.purpose.parameters.segments = 2; });
   ring.expect(Fault::program, 2, kNoTask);
 }
 
-// Valid if all blocks have one size, which Allgatherv does not guarantee.
+// The schedule is valid if all blocks have one size, which Allgatherv does not guarantee.
 TEST(PlantedFault, ParksABlockInATargetOfAnotherSize) {
   Planted ring(purpose_of(Collective::allgatherv, "ring", 3));
   ring.change(1, [](Program& p) {

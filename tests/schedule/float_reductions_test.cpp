@@ -1,5 +1,5 @@
-// Reductions of floats by task lists over sockets. A float sum depends on its association, so equal
-// bits prove that every message was folded where the schedule says.
+// Tests reductions of floats by task lists over sockets. A float sum depends on its association, so
+// equal bits prove that every message was folded where the schedule says.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ void add_floats(std::span<const std::byte> left, std::span<const std::byte> righ
   }
 }
 
-/// Values of both signs and of magnitudes from 2^-20 to 2^20, whose sums round at every step.
+/// Values of both signs and of magnitudes from 2^-20 to 2^20, so that sums round at every step.
 Floats contribution(std::uint32_t rank, std::size_t count) {
   Floats values(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -50,10 +50,10 @@ Floats folded(const std::vector<std::uint32_t>& ranks, std::size_t count) {
   return sum;
 }
 
-/// One reduction, and the bits that the reference interpreter gives every rank.
+/// One reduction, with the bits that the reference interpreter gives every rank.
 struct Case {
   const collectives::AlgorithmEntry* entry = nullptr;
-  std::size_t count = 0;  ///< elements of a block
+  std::size_t count = 0;  ///< number of elements of a block
   std::uint32_t root = 0;
   std::vector<std::vector<std::byte>> expected{};
 };
@@ -122,7 +122,7 @@ TEST_P(FloatReductions, OverSockets_haveTheBitsOfTheirSchedule) {
     const Purpose purpose{
         .collective = entry.collective, .algorithm = std::string(entry.name), .ranks = ranks};
     if (entry.restriction != nullptr && !entry.restriction(purpose).ok()) continue;
-    // Short blocks travel eagerly, long ones by rendezvous.
+    // Short blocks travel by the eager protocol, long ones by rendezvous.
     for (const std::size_t count : {1'003u, 5'003u}) {
       Case one{.entry = &entry, .count = count};
       if (entry.collective == Collective::reduce) one.root = ranks - 1;

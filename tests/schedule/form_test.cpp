@@ -1,4 +1,4 @@
-// The form of a schedule: slices, text, filling for a call, the cache, the builder, the registry.
+// Tests the form of a schedule: slices, text, filling for a call, cache, builder and registry.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -24,7 +24,7 @@ void* counted(std::size_t size) {
 
 }  // namespace
 
-// Counts the allocations of the code under test.
+// Counter of the allocations of the code under test.
 void* operator new(std::size_t size) { return counted(size); }
 void* operator new[](std::size_t size) { return counted(size); }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
@@ -66,13 +66,13 @@ TEST(Parts, PartsCoverABlockAndDifferByAtMostOneElement) {
   }
 }
 
-// The validator relies on this when it compares fractions instead of bytes.
+// The validator relies on equal borders when it compares fractions instead of bytes.
 TEST(Parts, EqualFractionsHaveEqualBorders) {
   for (std::uint64_t elements = 0; elements < 200; ++elements) {
     for (std::uint64_t k = 1; k <= 12; ++k) {
       for (std::uint64_t i = 0; i <= k; ++i) {
         EXPECT_EQ(part_border(elements, i, k), part_border(elements, 5 * i, 5 * k));
-        // Borders are also in the order of their fractions.
+        // The borders are in the same order as their fractions.
         if (3 * i <= 2 * k) {
           EXPECT_LE(part_border(elements, i, k), part_border(elements, 2, 3));
         }
@@ -96,7 +96,7 @@ TEST(Segments, SegmentOfASegmentIsASegment) {
   EXPECT_FALSE(overlap(half, block_of(Buffer::scratch, 2)));
 }
 
-TEST(Text, EveryAlgorithmRoundTrips) {
+TEST(Text, TextOfEveryAlgorithmParsesToAnEqualSchedule) {
   for (const collectives::AlgorithmEntry& entry : collectives::algorithms()) {
     for (std::uint32_t ranks : {1u, 4u, 9u}) {
       for (Purpose purpose : purposes_of(entry, ranks)) {
@@ -112,7 +112,7 @@ TEST(Text, EveryAlgorithmRoundTrips) {
   }
 }
 
-TEST(Text, LoweredScheduleRoundTrips) {
+TEST(Text, TextOfALoweredScheduleParsesToAnEqualSchedule) {
   for (const char* algorithm : {"bruck", "standard_exchange", "ring"}) {
     for (Transfer transfer : {Transfer::eager, Transfer::rendezvous}) {
       const Result<Schedule> lowered = lower_to_core_direct(
@@ -142,7 +142,7 @@ TEST(Text, TextIsAsDocumented) {
             "end\n");
 }
 
-TEST(Text, ErrorNamesLineAndRemedy) {
+TEST(Text, ErrorNamesTheLineAndTheRemedy) {
   const std::string heading =
       "tutti-schedule 1\ncollective allgather\nalgorithm ring\nranks 3 rank 1 root 0\n"
       "parameters ports=1 radix=2 segments=1 chains=1 ready=0 handshake=0\nscratch 0\n"
@@ -175,7 +175,7 @@ TEST(Text, ErrorNamesLineAndRemedy) {
   }
 }
 
-TEST(Text, DamagedTextIsHandled) {
+TEST(Text, DamagedTextIsRefusedOrParsed) {
   const std::string text = to_text(built({Collective::allreduce, "ring", 5, rank_of(2), {}, {}}));
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {
     Random random(seed);
@@ -191,7 +191,7 @@ TEST(Text, DamagedTextIsHandled) {
   }
 }
 
-TEST(Fill, AllocatesNothing) {
+TEST(Fill, FillingAllocatesNothing) {
   for (const collectives::AlgorithmEntry& entry : collectives::algorithms()) {
     const std::vector<Purpose> purposes = purposes_of(entry, 16);
     for (const Purpose& purpose : purposes) {
@@ -218,7 +218,7 @@ TEST(Fill, BlocksAndPartsHaveTheRightOffsets) {
     EXPECT_EQ(filled[t].target.buffer, task.target.buffer);
   }
   EXPECT_EQ(scratch_bytes(bruck, Shape::uniform(100)), 400u);
-  // 10 elements of 8 bytes in 4 parts: 2, 3, 2, 3.
+  // A block of 10 elements of 8 bytes in 4 parts has parts of 2, 3, 2 and 3 elements.
   const Segment third = block_of(Buffer::receive, 1).part(2, 4);
   EXPECT_EQ(*resolve(third, Shape::uniform(80, 8)), (Extent{Buffer::receive, 80 + 40, 16}));
 }
@@ -248,13 +248,13 @@ TEST(Fill, BlocksOfDifferentSizesHaveTheirOffsets) {
   EXPECT_EQ(filled[4].target, (Extent{Buffer::receive, 0, 5}));
 }
 
-TEST(Fill, CallInPlaceIsMapped) {
+TEST(Fill, CallInPlaceUsesTheReceiveBuffer) {
   const Schedule ring = built({Collective::allgather, "ring", 4, rank_of(2), {}, {}});
   std::vector<FilledTask> filled(ring.tasks().size());
   Shape shape = Shape::uniform(64);
   shape.in_place = true;
   ASSERT_TRUE(fill(ring, shape, filled).ok());
-  EXPECT_EQ(filled[0].target.size_bytes, 0u);  // the copy onto itself
+  EXPECT_EQ(filled[0].target.size_bytes, 0u);  // the copy of a block onto itself is empty
   EXPECT_EQ(filled[1].source, (Extent{Buffer::receive, 128, 64}));
 }
 
@@ -287,7 +287,7 @@ TEST(TemplateCache, EachKeyIsBuiltOnceAndTheLeastRecentIsEvicted) {
   ASSERT_TRUE(cache.get(other_root).ok());
   other_root.root = rank_of(2);
   ASSERT_TRUE(cache.get(ring).ok());
-  ASSERT_TRUE(cache.get(other_root).ok());  // evicts root 1, not the ring
+  ASSERT_TRUE(cache.get(other_root).ok());  // this entry evicts root 1, not the ring
   EXPECT_EQ(cache.size(), 2u);
   EXPECT_EQ(cache.builds(), 3u);
   EXPECT_EQ(cache.get(ring).value().get(), first->get());
@@ -307,7 +307,7 @@ TEST(TemplateCache, LookupAllocatesNothing) {
   EXPECT_EQ((*found)->ranks(), 16u);
 }
 
-TEST(TemplateCache, FailureIsPassedOnAndNotCached) {
+TEST(TemplateCache, FailedBuildIsReturnedAndNotCached) {
   TemplateCache cache(2, build);
   const auto missing = cache.get({Collective::allgather, "telepathy", 8, rank_of(0), {}, {}});
   ASSERT_FALSE(missing.ok());
@@ -319,12 +319,14 @@ TEST(Builder, DependenciesFollowTheDataAndNoMore) {
   Builder b({Collective::allreduce, "test", 2, rank_of(0), rank_of(0), {}});
   const Segment own = b.receive_block();
   const Segment theirs = b.scratch();
-  b.copy(b.send_block(), own);                  // 0
-  b.send(rank_of(1), own.part(0, 2));           // 1: reads what 0 wrote
-  b.recv(rank_of(1), theirs.part(1, 2));        // 2: nothing before it
-  b.reduce(theirs.part(1, 2), own.part(1, 2));  // 3: 0 and 2, not 1: the other half
-  b.recv(rank_of(1), own.part(0, 2));           // 4: overwrites what 0 wrote and 1 reads
-  b.send(rank_of(1), own);                      // 5: all of it
+  b.copy(b.send_block(), own);            // task 0
+  b.send(rank_of(1), own.part(0, 2));     // task 1, which reads the bytes written by task 0
+  b.recv(rank_of(1), theirs.part(1, 2));  // task 2, which depends on no task
+  // Task 3, which depends on 0 and 2 but not on 1, which reads the other half.
+  b.reduce(theirs.part(1, 2), own.part(1, 2));
+  // Task 4, which overwrites the bytes written by 0 and read by 1.
+  b.recv(rank_of(1), own.part(0, 2));
+  b.send(rank_of(1), own);  // task 5, which reads the whole block
   const Schedule schedule = *b.finish();
   const auto depends = [&](TaskIndex t) {
     const auto before = schedule.dependencies(t);
@@ -335,7 +337,7 @@ TEST(Builder, DependenciesFollowTheDataAndNoMore) {
   EXPECT_EQ(depends(1), Tasks({0}));
   EXPECT_EQ(depends(2), Tasks());
   EXPECT_EQ(depends(3), Tasks({0, 2}));
-  // In place, task 1 reads the caller's buffer itself; task 4 waits for it in both cases.
+  // In place, task 1 reads the caller's buffer itself. Task 4 must wait for task 1 in both cases.
   EXPECT_EQ(depends(4), Tasks({0, 1}));
   EXPECT_EQ(depends(5), Tasks({0, 3, 4}));
   const auto waiting = schedule.dependents(0);

@@ -32,7 +32,7 @@ Interpreter::Interpreter(std::span<const Schedule> schedules, std::span<const Sh
       std::uint32_t place = 0;
       for (TaskIndex t : schedule.entries(static_cast<QueueIndex>(q))) state.place[t] = place++;
     }
-    left_ += schedule.tasks().size() + 1;  // with the rank's beginning
+    left_ += schedule.tasks().size() + 1;  // all tasks of the rank and the rank's beginning
   }
 }
 
@@ -46,14 +46,14 @@ Status Interpreter::run() {
     for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
       for (TaskIndex t = 0; t < ranks_[r].tasks.size(); ++t) {
         if (ranks_[r].tasks[t].step != Step::complete)
-          return failure(Code::timeout, "{} waits for ever", describe(schedules_[r], t));
+          return failure(Code::timeout, "{} never completes", describe(schedules_[r], t));
       }
     }
   }
   return failure_;
 }
 
-/// Takes one step of a randomly chosen task; false if none can move.
+/// Takes one step of a randomly chosen task; false if no task can take a step.
 bool Interpreter::advance(std::uint32_t rank) {
   RankState& state = ranks_[rank];
   if (!state.begun) {
@@ -118,7 +118,8 @@ void Interpreter::issue(std::uint32_t rank, TaskIndex t) {
   if (sends_message(task.kind)) messages_[{rank, index(task.peer), task.slot}].sender = &state;
   if (task.kind == TaskKind::recv) messages_[{index(task.peer), rank, task.slot}].posted = true;
   if ((moves || task.kind == TaskKind::signal) && !state.late) take(rank, t);
-  // From now on the target may hold anything, unless the task also reads it.
+  // From the issue of the task on its target may hold any bytes, unless the task also reads the
+  // target.
   const bool itself = task.kind == TaskKind::copy && filled.target.size_bytes == 0;
   if (task.kind == TaskKind::write) scribble(index(task.peer), filled.target);
   if (writes_target(task.kind) && task.kind != TaskKind::reduce &&
@@ -171,7 +172,7 @@ bool Interpreter::may_complete(std::uint32_t rank, TaskIndex t) {
   }
 }
 
-/// Whether the multicasts by other ranks into parts of the collect's target cover all of it.
+/// Whether the multicasts of other ranks into parts of the collect's target cover the whole target.
 bool Interpreter::all_chunks_here(std::uint32_t rank, TaskIndex t) const {
   const Task& collect = schedules_[rank].tasks()[t];
   std::uint64_t blocks = 0;
@@ -250,8 +251,9 @@ void Interpreter::complete(std::uint32_t rank, TaskIndex t) {
 std::span<std::byte> Interpreter::bytes(std::uint32_t rank, const Extent& at) {
   std::vector<std::byte>& buffer = memory_[rank].of(at.buffer);
   if (at.offset_bytes + at.size_bytes > buffer.size()) {
-    failure_ = failure(Code::invalid_argument, "rank {} touches bytes {}..{} of a buffer of {}",
-                       rank, at.offset_bytes, at.offset_bytes + at.size_bytes, buffer.size());
+    failure_ =
+        failure(Code::invalid_argument, "rank {} accesses bytes {}..{} of a buffer of {} bytes",
+                rank, at.offset_bytes, at.offset_bytes + at.size_bytes, buffer.size());
     return {};
   }
   return std::span(buffer).subspan(at.offset_bytes, at.size_bytes);
@@ -260,8 +262,8 @@ std::span<std::byte> Interpreter::bytes(std::uint32_t rank, const Extent& at) {
 void Interpreter::put(std::uint32_t rank, const Extent& at, std::span<const std::byte> data) {
   const std::span<std::byte> target = bytes(rank, at);
   if (data.size() != target.size())
-    failure_ = failure(Code::invalid_argument, "rank {} gets {} bytes for a place of {}", rank,
-                       data.size(), target.size());
+    failure_ = failure(Code::invalid_argument, "rank {} gets {} bytes for a target of {} bytes",
+                       rank, data.size(), target.size());
   else
     std::copy(data.begin(), data.end(), target.begin());
 }

@@ -1,7 +1,9 @@
-// A reference interpreter: runs the schedules of all ranks in memory, in one thread, taking the
-// next legal step at random. It moves bytes as late or as early as the rules of task.hpp allow, and
-// overwrites memory that a task may be writing, so that a schedule that depends on luck fails. It
-// shares only the form and fill() with the library: no event graph, no matching.
+// A reference interpreter, which runs the schedules of all ranks in memory, in one thread, taking
+// the next legal step at random. It moves bytes as late or as early as the rules of task.hpp allow
+// and overwrites memory that a task may be writing, so that a schedule which depends on luck fails.
+//
+// The interpreter shares only the form of schedules and fill() with the library: it has no event
+// graph and no matching.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +20,12 @@
 
 namespace tutti::schedule {
 
-/// Combines `elements`: target = left op right; one of the two is the target.
+/// Combines `elements` elements: target = left op right, where one of the two operands is the
+/// target.
 using Combine = void (*)(std::span<const std::byte> left, std::span<const std::byte> right,
                          std::span<std::byte> target);
 
-/// One rank's buffers, by Buffer.
+/// The buffers of one rank, indexed by Buffer.
 struct Memory {
   std::vector<std::byte> bytes[kBufferKinds];
   std::vector<std::byte>& of(Buffer buffer) { return bytes[static_cast<std::size_t>(buffer)]; }
@@ -30,23 +33,24 @@ struct Memory {
 
 class Interpreter {
  public:
-  /// `shapes`: one per rank. `memory`: filled by the caller, one per rank; changed by the run.
+  /// Takes one shape and one memory per rank. The caller fills the memory, and the run changes it.
   Interpreter(std::span<const Schedule> schedules, std::span<const Shape> shapes,
               std::vector<Memory>& memory, Combine combine, std::uint64_t seed);
 
-  /// Runs to the end. The error names a task that waits for ever.
+  /// Runs all schedules to their end. The error names a task that never completes.
   Status run();
 
  private:
   enum class Step : std::uint8_t { waiting, issued, complete };
   struct State {
     Step step = Step::waiting;
-    bool late = false;        ///< reads its source at completion rather than at issue
-    bool rendezvous = false;  ///< completes only once the receive is posted
+    /// Whether the task reads its source at completion rather than at issue.
+    bool late = false;
+    bool rendezvous = false;  ///< whether the task completes only once the receive is posted
     std::vector<std::byte> taken;
     bool has_taken = false;
   };
-  /// A message under way, by (source, destination, slot).
+  /// A message under way, identified by source, destination and match slot.
   struct Message {
     const State* sender = nullptr;
     bool posted = false;
@@ -55,10 +59,12 @@ class Interpreter {
     bool begun = false;
     std::vector<State> tasks;
     std::vector<FilledTask> filled;
-    std::vector<std::uint32_t> released;  ///< by queue
-    std::vector<std::uint32_t> arrived;   ///< by completion queue
-    std::vector<std::uint32_t> consumed;  ///< by completion queue
-    std::vector<std::uint32_t> place;     ///< by task: position in its queue
+    std::vector<std::uint32_t> released;  ///< number of released entries, indexed by queue
+    /// Number of completions that arrived, indexed by completion queue.
+    std::vector<std::uint32_t> arrived;
+    /// Number of completions that waits consumed, indexed by completion queue.
+    std::vector<std::uint32_t> consumed;
+    std::vector<std::uint32_t> place;  ///< position of each task in its queue, indexed by task
   };
   using Name = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
 

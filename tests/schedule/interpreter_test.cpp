@@ -1,4 +1,5 @@
-// Every algorithm moves the right bytes: 1 to 16 ranks, odd sizes, random legal orders by seed.
+// Tests that every algorithm moves the right bytes, for 1 to 16 ranks, odd sizes, and random legal
+// orders drawn from seeds.
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
@@ -16,7 +17,7 @@ using collectives::build_all;
 
 constexpr std::uint32_t kMaxRanks = 16;
 
-/// Sizes that are no multiple of parts and blocks.
+/// Sizes that are no multiple of the numbers of parts and blocks.
 std::vector<CallOptions> calls_of(const Purpose& purpose, bool rank_ordered) {
   std::vector<CallOptions> calls;
   const std::uint64_t element = reduces(purpose.collective) ? 8 : 1;
@@ -63,13 +64,13 @@ INSTANTIATE_TEST_SUITE_P(Registry, MovesTheBytes,
                                            collectives::algorithms().end()),
                          name_of);
 
-/// A schedule with one random change.
+/// A copy of a program with one random change.
 Program mutated(Program program, Random& random) {
   if (program.tasks.empty()) return program;
   Task& task = program.tasks[random.below(program.tasks.size())];
   const std::uint32_t ranks = program.purpose.ranks;
   switch (random.below(7)) {
-    case 0:  // drops a dependency
+    case 0:  // a task loses a dependency
       if (task.dependency_count > 0) --task.dependency_count;
       break;
     case 1:
@@ -84,12 +85,12 @@ Program mutated(Program program, Random& random) {
     case 4:
       task.side = task.side == Side::after ? Side::before : Side::after;
       break;
-    case 5: {  // swaps with another
+    case 5: {  // two tasks are swapped
       Task& other = program.tasks[random.below(program.tasks.size())];
       std::swap(task.source, other.source);
       break;
     }
-    default:  // is dropped
+    default:  // a task is removed
       task = Task();
       task.source = task.target = Segment();
       break;
@@ -97,7 +98,7 @@ Program mutated(Program program, Random& random) {
   return program;
 }
 
-/// A schedule with queues, with one random change to them.
+/// A copy of a program with queues, with one random change to the queues.
 Program with_changed_queues(Program program, Random& random) {
   const std::size_t at = random.below(program.tasks.size());
   Task& task = program.tasks[at];
@@ -114,14 +115,14 @@ Program with_changed_queues(Program program, Random& random) {
     case 2:
       if (task.kind == TaskKind::wait) --task.count;
       break;
-    case 3:  // swaps with the next
+    case 3:  // a task is swapped with the next one
       std::swap(task, program.tasks[std::min(at + 1, program.tasks.size() - 1)]);
       break;
     default:
       if (task.kind == TaskKind::wait || task.kind == TaskKind::enable) task = Task();
       break;
   }
-  // A queue that is not held needs no enable.
+  // A queue that is not held needs no enable, so the enable is removed.
   for (Task& other : program.tasks) {
     if (other.kind != TaskKind::enable || program.queues[other.object].held) continue;
     const QueueIndex queue = other.queue;
@@ -131,7 +132,7 @@ Program with_changed_queues(Program program, Random& random) {
   return program;
 }
 
-/// Whether the mutated schedules misbehave in one of several orders.
+/// Whether the schedules give a wrong result or a standstill in one of several orders.
 bool goes_wrong(const std::vector<Schedule>& schedules, CallOptions options) {
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     options.seed = seed;
@@ -140,7 +141,7 @@ bool goes_wrong(const std::vector<Schedule>& schedules, CallOptions options) {
   return false;
 }
 
-/// The number of changes that the validator refused, and that the interpreter saw fail.
+/// Counts of the changes that the validator refused and of those that failed in the interpreter.
 struct SingleWriterCounter {
   std::uint32_t refused = 0;
   std::uint32_t failed = 0;
@@ -148,7 +149,8 @@ struct SingleWriterCounter {
 
 using Change = Program (*)(Program, Random&);
 
-/// Makes random changes to one of the schedules and compares validator and interpreter.
+/// Makes a random change to one of the schedules and compares the verdicts of validator and
+/// interpreter.
 void compare_verdicts(std::vector<Schedule> schedules, Change change, Random& random,
                       SingleWriterCounter& tally) {
   const Purpose purpose = schedules.front().purpose();
@@ -167,13 +169,13 @@ void compare_verdicts(std::vector<Schedule> schedules, Change change, Random& ra
   call_options.varying = options.varying;
   const bool wrong = goes_wrong(schedules, call_options);
   tally.failed += wrong ? 1 : 0;
-  EXPECT_FALSE(wrong && validation.ok()) << "the validator saw nothing wrong with:\n"
+  EXPECT_FALSE(wrong && validation.ok()) << "the validator accepted a schedule that fails:\n"
                                          << to_text(*changed);
 }
 
-// Validator against interpreter: an accepted schedule runs right in every order tried, and a
-// schedule that runs wrong is refused.
-TEST(TheValidator, AcceptsNoScheduleThatTheInterpreterSeesFail) {
+// An accepted schedule must run right in every order tried, and a schedule that runs wrong must be
+// refused.
+TEST(TheValidator, RefusesEveryChangedScheduleThatFailsInTheInterpreter) {
   constexpr std::uint32_t kChangesEach = 12;
   SingleWriterCounter tally;
   for (const AlgorithmEntry& entry : collectives::algorithms()) {
@@ -189,13 +191,13 @@ TEST(TheValidator, AcceptsNoScheduleThatTheInterpreterSeesFail) {
       }
     }
   }
-  // The test is meaningful only if many of the changes matter to both.
+  // The test is meaningful only if many of the changes matter to validator and interpreter.
   EXPECT_GT(tally.refused, 2000u);
   EXPECT_GT(tally.failed, 300u);
 }
 
-// The same for programs with queues that are held, released and counted.
-TEST(TheValidator, AcceptsNoChangedQueuesThatTheInterpreterSeesFail) {
+// The changes concern queues that are held, released and counted.
+TEST(TheValidator, RefusesEveryChangedQueueThatFailsInTheInterpreter) {
   constexpr std::uint32_t kChangesEach = 40;
   SingleWriterCounter tally;
   for (const AlgorithmEntry& entry : collectives::algorithms()) {
@@ -211,7 +213,7 @@ TEST(TheValidator, AcceptsNoChangedQueuesThatTheInterpreterSeesFail) {
           Result<Schedule> one = lower_to_core_direct(schedule, {transfer, true});
           if (one) lowered.push_back(std::move(*one));
         }
-        if (lowered.size() < ranks) continue;  // multicast has no such form
+        if (lowered.size() < ranks) continue;  // an algorithm with multicast cannot be lowered
         Random random(draw(ranks, entry.name.size(), tally.refused, tally.failed));
         for (std::uint32_t n = 0; n < kChangesEach; ++n)
           compare_verdicts(lowered, with_changed_queues, random, tally);

@@ -1,4 +1,4 @@
-// Purposes to test an algorithm with: all its parameters, several roots.
+// The purposes with which an algorithm is tested: all its parameters and several roots.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ inline void PrintTo(const AlgorithmEntry& entry, std::ostream* out) {
 
 namespace tutti::schedule {
 
-/// The first, the middle and the last root; only 0 if the collective has none.
+/// The first, the middle and the last root; only 0 if the collective has no root.
 inline std::vector<std::uint32_t> roots_of(Collective collective, std::uint32_t ranks) {
   if (!has_root(collective)) return {0};
   std::vector<std::uint32_t> roots = {0, ranks / 2, ranks - 1};
@@ -28,7 +28,7 @@ inline std::vector<std::uint32_t> roots_of(Collective collective, std::uint32_t 
   return roots;
 }
 
-/// Parameters to try with an algorithm.
+/// The parameters with which an algorithm is tested.
 inline std::vector<Parameters> parameters_of(const collectives::AlgorithmEntry& entry,
                                              std::uint32_t ranks) {
   std::vector<Parameters> all = {Parameters()};
@@ -53,7 +53,7 @@ inline std::vector<Parameters> parameters_of(const collectives::AlgorithmEntry& 
   return all;
 }
 
-/// All purposes of an algorithm with this number of ranks that it serves.
+/// All purposes of an algorithm with this number of ranks, if the algorithm serves it.
 inline std::vector<Purpose> purposes_of(const collectives::AlgorithmEntry& entry,
                                         std::uint32_t ranks) {
   std::vector<Purpose> purposes;
@@ -68,12 +68,12 @@ inline std::vector<Purpose> purposes_of(const collectives::AlgorithmEntry& entry
   return purposes;
 }
 
-/// "allgather_bruck": the name of an algorithm's test.
+/// The name of an algorithm's test, such as "allgather_bruck".
 inline std::string test_name(const collectives::AlgorithmEntry& entry) {
   return std::string(to_string(entry.collective)) + "_" + std::string(entry.name);
 }
 
-/// A description of the failing case.
+/// A description of the failing case, for the trace of a test.
 inline std::string case_name(const Purpose& purpose) {
   const Parameters& p = purpose.parameters;
   return std::string(to_string(purpose.collective)) + " " + purpose.algorithm + ", " +

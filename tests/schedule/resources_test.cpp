@@ -1,4 +1,4 @@
-// The cost of schedules: queue pairs and rounds as in [Inozemtsev12], bytes, messages.
+// Tests the cost of schedules: queue pairs and rounds as in [Inozemtsev12], bytes and messages.
 #include "schedule/resources.hpp"
 
 #include <gtest/gtest.h>
@@ -49,12 +49,14 @@ std::uint32_t rounds_of(const Purpose& purpose) {
   return validation.rounds;
 }
 
-TEST(QueuePairs, CountsEqualTheSourcesForItsCluster) {
-  // 128 ranks: "Bruck 2 x 3 log2 128 = 42, Standard Exchange 3 log2 128 = 21, Ring 2 x 3 = 6".
+TEST(QueuePairs, CountsEqualThoseOfThePaperForItsCluster) {
+  // [Inozemtsev12] counts for 128 ranks: "Bruck 2 x 3 log2 128 = 42, Standard Exchange 3 log2 128 =
+  // 21, Ring 2 x 3 = 6".
   EXPECT_EQ(use_of(allgather("bruck", 128)).queue_pairs, 42u);
   EXPECT_EQ(use_of(allgather("standard_exchange", 128)).queue_pairs, 21u);
   EXPECT_EQ(use_of(allgather("ring", 128)).queue_pairs, 6u);
-  // 16 leaders: "3 log2 16 = 12 per node for Standard Exchange, 6 for Ring and 24 for Bruck".
+  // [Inozemtsev12] counts for 16 leaders: "3 log2 16 = 12 per node for Standard Exchange, 6 for
+  // Ring and 24 for Bruck".
   EXPECT_EQ(use_of(allgather("standard_exchange", 16)).queue_pairs, 12u);
   EXPECT_EQ(use_of(allgather("ring", 16)).queue_pairs, 6u);
   EXPECT_EQ(use_of(allgather("bruck", 16)).queue_pairs, 24u);
@@ -69,12 +71,13 @@ TEST(QueuePairs, CountsFollowTheFormulasAtEveryRank) {
       EXPECT_EQ(use_of(allgather("ring", ranks), r).queue_pairs, 6u);
     }
   }
-  // At distance P/2 one rank is both peers: Bruck has one peer less than connections.
+  // At distance P/2 the same rank is source and destination, so Bruck has one peer fewer than
+  // connections.
   EXPECT_EQ(use_of(allgather("bruck", 16)).peers, 7u);
   EXPECT_EQ(use_of(allgather("bruck", 16)).connections, 8u);
 }
 
-TEST(Rounds, CountsEqualTheSourcesForAllRanksAndPorts) {
+TEST(Rounds, CountsEqualThoseOfThePaperForAllRanksAndPorts) {
   for (std::uint32_t ranks = 2; ranks <= 64; ++ranks) {
     EXPECT_EQ(rounds_of(allgather("ring", ranks)), ranks - 1);
     EXPECT_EQ(rounds_of(allgather("linear", ranks)), 1u);
@@ -99,7 +102,8 @@ TEST(Rounds, TreesAndBarriersTakeTheExpectedRounds) {
     EXPECT_EQ(rounds_of({Collective::alltoall, "bruck", ranks, {}, {}, {}}), log);
     EXPECT_EQ(rounds_of({Collective::broadcast, "multicast", ranks, {}, {}, {}}), 1u);
     EXPECT_EQ(rounds_of({Collective::allreduce, "ring", ranks, {}, {}, {}}), 2 * (ranks - 1));
-    // With folding: log2 of the power below, and one round in and one out for the ranks beyond.
+    // If P is no power of two, the ranks beyond the next lower power take one more round at the
+    // begin and one at the end.
     const std::uint32_t power = std::bit_floor(ranks);
     const std::uint32_t folds = power < ranks ? 2 : 0;
     const std::uint32_t low = ceil_log(power, 2);
@@ -119,7 +123,8 @@ TEST(Rounds, TreesAndBarriersTakeTheExpectedRounds) {
   EXPECT_EQ(validated(chain).longest_chain, 5u);
 }
 
-// If every round forwards the block of the one before, the chain of messages is as long.
+// The longest chain of messages has one message per round if every round forwards the block of the
+// round before.
 TEST(Rounds, RoundsOfPowersAreChainsOfMessages) {
   for (std::uint32_t ranks = 2; ranks <= 64; ranks *= 2) {
     for (const char* algorithm : {"ring", "bruck", "standard_exchange", "recursive_doubling"}) {
@@ -136,14 +141,14 @@ TEST(Bytes, AllgatherSendsAsMuchAsItReceives) {
     EXPECT_EQ(use.bytes_received, 15 * kBlock) << algorithm;
     EXPECT_EQ(use.bytes_sent, 15 * kBlock) << algorithm;
   }
-  // Multicast sends each block once ([Khalilov24] 2.1).
+  // By multicast each block is sent once ([Khalilov24] 2.1).
   EXPECT_EQ(use_of(allgather("multicast", 16)).bytes_sent, kBlock);
   EXPECT_EQ(use_of(allgather("multicast", 16), 3).bytes_received, 15 * kBlock);
   EXPECT_EQ(use_of(allgather("bruck", 16)).scratch_bytes, 16 * kBlock);
 }
 
-// Ring loads one link, a linear Alltoall loads all equally.
-TEST(Bytes, BytesByDestination) {
+// A ring loads the link to one peer, a linear Alltoall all links equally.
+TEST(Bytes, BytesByDestinationMatchTheAlgorithm) {
   const auto to_each = [](const Purpose& purpose) {
     return *bytes_by_destination(*collectives::build(purpose), Shape::uniform(kBlock));
   };
@@ -172,7 +177,7 @@ TEST(Bytes, ScatterAllgatherBroadcastSendsTheMessageOnce) {
               kBlock);
 }
 
-TEST(DoubleTree, NoRankHasMoreThanItsShare) {
+TEST(DoubleTree, RankSendsNoMoreThanItsShare) {
   for (std::uint32_t ranks : {8u, 16u, 31u, 64u}) {
     for (std::uint32_t r = 1; r < ranks; ++r) {
       const RankUse use = use_of({Collective::broadcast, "double_tree", ranks, {}, {}, {}}, r);
@@ -182,7 +187,7 @@ TEST(DoubleTree, NoRankHasMoreThanItsShare) {
   }
 }
 
-// The reductions that keep the rank order, as the validator proves it.
+// The validator proves which reductions keep the rank order.
 TEST(RankOrder, OrderedAlgorithmsKeepTheRankOrder) {
   const auto ordered = [](Collective collective, const char* name, std::uint32_t ranks,
                           std::uint32_t root) {
@@ -201,7 +206,7 @@ TEST(RankOrder, OrderedAlgorithmsKeepTheRankOrder) {
   }
 }
 
-// All ranks of an Allreduce end with the same bits, also if the operator rounds.
+// All ranks of an Allreduce must end with the same bits, even if the operator rounds.
 TEST(Association, AllRanksAssociateEqually) {
   for (const auto& entry : collectives::algorithms_of(Collective::allreduce)) {
     for (std::uint32_t ranks : {2u, 3u, 7u, 16u, 64u}) {

@@ -1,5 +1,5 @@
-// The task board, which says which task may be issued, driven by every builder's schedules with
-// messages that arrive in any order.
+// Tests the task board, which decides which task may be issued, with the schedules of every builder
+// and messages that arrive in any order.
 #include "schedule/task_board.hpp"
 
 #include <gtest/gtest.h>
@@ -18,9 +18,10 @@
 namespace tutti::schedule {
 namespace {
 
-using Message = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // from, to, slot
+// Key of a message: source, destination and match slot.
+using Message = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
 
-/// All ranks of a collective; tasks end in an order drawn from the seed.
+/// Runs all ranks of a collective on task boards. Tasks end in an order drawn from the seed.
 class AllRanksRun {
  public:
   AllRanksRun(const std::vector<Schedule>& schedules, std::uint64_t seed)
@@ -28,7 +29,7 @@ class AllRanksRun {
     for (std::size_t r = 0; r < schedules.size(); ++r) boards_[r].reset(schedules[r]);
   }
 
-  /// Runs until nothing more happens; returns whether every task of every rank is complete.
+  /// Runs until no task can end; returns whether every task of every rank is complete.
   bool finish() {
     while (true) {
       for (std::uint32_t r = 0; r < boards_.size(); ++r) {
@@ -62,7 +63,8 @@ class AllRanksRun {
       for (const Key& key : schedule.keys(at)) messages.insert({index(key.source), rank, key.slot});
       wait_for(rank, at, messages);
     } else {
-      open_.emplace_back(rank, at);  // a multicast and its collects need no partner here
+      // Multicasts and collects complete without a partner in this test.
+      open_.emplace_back(rank, at);
     }
   }
   void wait_for(std::uint32_t rank, TaskIndex at, std::set<Message> messages) {
@@ -93,7 +95,7 @@ class AllRanksRun {
   std::vector<std::pair<std::uint32_t, TaskIndex>> open_;
 };
 
-TEST(TaskBoard, EveryAlgorithmEndsInAnyOrder) {
+TEST(TaskBoard, EveryAlgorithmCompletesInAnyOrder) {
   for (const collectives::AlgorithmEntry& entry : collectives::algorithms()) {
     for (std::uint32_t ranks = 1; ranks <= 9; ++ranks) {
       Purpose purpose{.collective = entry.collective,
@@ -103,7 +105,7 @@ TEST(TaskBoard, EveryAlgorithmEndsInAnyOrder) {
                       .root = rank_of(has_root(entry.collective) ? ranks - 1 : 0),
                       .parameters = {.segments = 3, .ready = true, .handshake = true}};
       const auto schedules = collectives::build_all(purpose);
-      if (!schedules) continue;  // does not serve this number of ranks
+      if (!schedules) continue;  // the algorithm does not serve this number of ranks
       for (std::uint64_t seed = 0; seed < 10; ++seed) {
         EXPECT_TRUE(AllRanksRun(*schedules, seed).finish())
             << to_string(entry.collective) << " " << entry.name << " P=" << ranks;
@@ -112,7 +114,7 @@ TEST(TaskBoard, EveryAlgorithmEndsInAnyOrder) {
   }
 }
 
-/// A schedule of one rank, of copies between scratch blocks.
+/// A schedule of one rank that consists of copies between scratch blocks.
 struct Copies {
   Builder builder{Purpose{.collective = Collective::barrier, .algorithm = "test"}};
   Segment from = builder.scratch();
@@ -131,9 +133,9 @@ TEST(TaskBoard, HeldQueueWaitsForEnableAndWaitForCompletions) {
   const QueueIndex management = copies.builder.queue({.kind = QueueKind::management});
   for (int i = 0; i < 3; ++i) copies.add(held);  // tasks 0, 1, 2
   copies.builder.on(management);
-  copies.builder.enable(held, 2);  // 3
-  copies.builder.wait(0, 2);       // 4
-  copies.builder.enable(held, 1);  // 5
+  copies.builder.enable(held, 2);  // task 3
+  copies.builder.wait(0, 2);       // task 4
+  copies.builder.enable(held, 1);  // task 5
   const auto schedule = copies.builder.finish();
   ASSERT_TRUE(schedule.ok()) << schedule.status().to_string();
   TaskBoard board;
@@ -144,9 +146,9 @@ TEST(TaskBoard, HeldQueueWaitsForEnableAndWaitForCompletions) {
     EXPECT_EQ(task, 0u);
     ASSERT_TRUE(board.next(task));
     EXPECT_EQ(task, 1u);
-    EXPECT_FALSE(board.next(task)) << "the third is not released";
+    EXPECT_FALSE(board.next(task)) << "the third copy must wait until it is released";
     board.complete(1);
-    EXPECT_FALSE(board.is_complete(1)) << "a send queue completes in order";
+    EXPECT_FALSE(board.is_complete(1)) << "a send queue must complete its entries in order";
     EXPECT_FALSE(board.next(task));
     board.complete(0);
     EXPECT_TRUE(board.is_complete(1));

@@ -10,7 +10,7 @@ namespace {
 struct Noise {
   std::uint64_t digest;
   std::uint64_t packets;
-  double load;  ///< of the sources' links
+  double load;  ///< load of the links of the sending hosts, as a share of their rate
 };
 
 Noise run(const BackgroundSettings& settings, FlowControl flow_control) {
@@ -29,7 +29,7 @@ Noise run(const BackgroundSettings& settings, FlowControl flow_control) {
       bench.fabric.handle(event);
     }
   }
-  EXPECT_EQ(bench.recorder.heard(), 0u) << "the sink does not see it";
+  EXPECT_EQ(bench.recorder.heard(), 0u) << "the sink must not receive background packets";
   EXPECT_TRUE(bench.recorder.drops.empty());
   const FabricCounters& counters = bench.counters();
   EXPECT_EQ(counters.in_flight, 0u);

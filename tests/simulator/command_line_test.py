@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`tutti sim` from the outside: its JSON, its trace file, its report.
+"""Tests `tutti sim` from outside: its JSON, its trace file and its report.
 
     command_line_test.py TUTTI
 """
@@ -27,7 +27,7 @@ def sim(*arguments, fails=False):
 
 
 class Traffic(unittest.TestCase):
-    def test_classes_and_rules_agree(self):
+    def test_bytes_by_link_class_sum_up_to_the_counting_rules(self):
         got = json.loads(sim("traffic", "allgather_ring", "-p", "40", "--topology", "tree:5x8x4", "--json"))
         classes = {name: one["payload_bytes"] for name, one in got["link_classes"].items()}
         self.assertEqual(classes["host_up"], 40 * 39 * 65536)
@@ -35,7 +35,7 @@ class Traffic(unittest.TestCase):
         self.assertEqual(got["counting_rules"]["FAB"]["payload_bytes"], classes["up1"] + classes["down1"])
         self.assertEqual(len(got["hosts"]), 40)
 
-    def test_per_packet_is_the_same(self):
+    def test_traffic_per_packet_equals_that_by_trains(self):
         arguments = ["traffic", "allgather_multicast", "-p", "64", "--json"]
         several = json.loads(sim(*arguments))
         each = json.loads(sim(*arguments, "--per-packet"))
@@ -43,7 +43,7 @@ class Traffic(unittest.TestCase):
         self.assertEqual(several["link_classes"], each["link_classes"])
         self.assertGreater(each["events"], 4 * several["events"])
 
-    def test_a_network_from_a_file(self):
+    def test_network_is_read_from_a_file(self):
         with tempfile.NamedTemporaryFile("w", suffix=".topology") as file:
             file.write("link 100Gbit/s 20ns\nfat-tree down 4 2 4 up 1 2 2\n")
             file.flush()
@@ -51,12 +51,12 @@ class Traffic(unittest.TestCase):
         payload = {name: one["payload_bytes"] // 65536 for name, one in got["link_classes"].items()}
         self.assertEqual(payload, {"host_up": 1, "host_down": 31, "up1": 1, "down1": 7, "up2": 1, "down2": 3})
 
-    def test_an_unknown_algorithm_is_refused_with_the_list(self):
+    def test_unknown_algorithm_is_refused_with_the_list(self):
         self.assertIn("allgather_bruck", sim("traffic", "allgather_by_post", fails=True))
 
 
 class Run(unittest.TestCase):
-    def test_the_trace_file_is_json_with_ranks_and_ports(self):
+    def test_trace_file_is_json_with_ranks_and_ports(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "trace.json")
             sim("run", "broadcast", "-p", "5", "--bytes", "20K", "--trace", path)
@@ -67,7 +67,7 @@ class Run(unittest.TestCase):
         self.assertTrue(any(event["name"] == "broadcast" for event in events))
         self.assertTrue(all(event["dur"] >= 0 for event in events if event["ph"] == "X"))
 
-    def test_per_packet_takes_more_events_for_the_same_traffic(self):
+    def test_run_per_packet_takes_more_events_for_the_same_traffic(self):
         arguments = ["run", "allgather", "-p", "48", "--bytes", "16K", "--json"]
         several, each = json.loads(sim(*arguments)), json.loads(sim(*arguments, "--per-packet"))
         self.assertGreater(each["events"], several["events"])
@@ -111,13 +111,13 @@ class Sort(unittest.TestCase):
     def test_work_is_set_by_the_caller(self):
         self.assertIn("--local-ns is required", sim("sort", "--count-ns", "1", "--routes-ns", "1", fails=True))
 
-    def test_the_table_has_a_line_for_each_row(self):
+    def test_table_has_a_line_for_each_row(self):
         said = sim("sort", "--hosts", "2", "--ranks-per-host", "1", "--radix", "4,10", "--keys", "100", *self.WORK)
         self.assertEqual([line.split()[:2] for line in said.splitlines()[-2:]], [["4", "100"], ["10", "100"]])
 
 
 class Sections(html.parser.HTMLParser):
-    """The sections of a report, and all resources that it would fetch."""
+    """Collects the sections of a report and all resources that it would fetch."""
 
     def __init__(self):
         super().__init__()
@@ -146,7 +146,7 @@ class Sections(html.parser.HTMLParser):
 
 
 class Figures(unittest.TestCase):
-    def test_the_report_is_one_file_that_needs_nothing_else(self):
+    def test_report_is_one_file_without_other_resources(self):
         wanted = ["fig-5", "fig-7", "fig-13", "fig-15", "table-1"]
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "report.html")
@@ -166,7 +166,7 @@ class Figures(unittest.TestCase):
             self.assertEqual(text.count(f"<dt>{word}</dt>"), len(wanted))
         self.assertEqual(len(re.findall(r"^(?:fig|table)-\d+ ", said, re.M)), len(wanted))
 
-    def test_an_unknown_figure_is_refused(self):
+    def test_unknown_figure_is_refused(self):
         self.assertIn("fig-99", sim("figures", "--only", "fig-99", fails=True))
 
 

@@ -1,4 +1,5 @@
-// The offloaded receive datapath: the effect of the kernel on real bytes, and its time.
+// Tests the receive datapath on a simulated interface: the effect of the kernel on real bytes, and
+// its time.
 #include "studies/smartnic/datapath_run.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ DatapathReport run(const DatapathSpec& spec) {
 TEST(DatapathRun, EveryByteIsInPlaceAndEveryChunkIsMarked) {
   for (const bool staging : {false, true}) {
     for (const std::uint32_t threads : {1u, 3u, 16u, 40u, 256u}) {
-      // Sizes without a common factor: the last chunk is shorter.
+      // The sizes have no common factor, so the last chunk is shorter than the others.
       const DatapathReport report = run(
           {.staging = staging, .threads = threads, .chunk_bytes = 1000, .buffer_bytes = 777'777});
       EXPECT_EQ(report.wrong_bytes, 0u);
@@ -27,14 +28,15 @@ TEST(DatapathRun, EveryByteIsInPlaceAndEveryChunkIsMarked) {
 
 TEST(DatapathRun, StagingNeverExceedsItsSlots) {
   const DatapathReport report = run({.staging = true, .threads = 2, .window_chunks = 16});
-  // The link is faster than two threads: all slots are in use except those of chunks on the wire.
+  // The link is faster than two threads, so all staging slots are in use except those of chunks on
+  // the wire.
   EXPECT_LE(report.most_staged, 16u);
   EXPECT_GE(report.most_staged, 14u);
   EXPECT_EQ(report.wrong_bytes, 0u);
   EXPECT_EQ(run({.staging = false, .threads = 2}).most_staged, 0u);
 }
 
-TEST(DatapathRun, TableOneWithinTwoPercent) {
+TEST(DatapathRun, ThroughputsOfTableOneAreMatchedWithinTwoPercent) {
   EXPECT_NEAR(run({.threads = 1}).bytes_per_second / 1e9, 11.9, 11.9 * 0.02);
   EXPECT_NEAR(run({.staging = true, .threads = 1}).bytes_per_second / 1e9, 5.2, 5.2 * 0.02);
 }
@@ -43,7 +45,7 @@ TEST(DatapathRun, ThreadsOfOneCoreMatchTheAnalyticModel) {
   for (const bool staging : {false, true}) {
     const sim::DatapathModel model({}, work_of({.staging = staging}));
     for (const std::uint32_t threads : {2u, 8u, 16u, 64u}) {
-      // The link is never the limit, and there is so much to send that both ends of the run are
+      // The link is never the limit, and so many chunks are sent that both ends of the run are
       // negligible.
       const DatapathReport report = run({.staging = staging,
                                          .threads = threads,
@@ -52,7 +54,7 @@ TEST(DatapathRun, ThreadsOfOneCoreMatchTheAnalyticModel) {
                                          .link_bits_per_second = 8'000'000'000'000,
                                          .operation_cost = {}});
       const double predicted = model.completions_per_second(threads);
-      // The model assumes exponential service times, which lengthen the threads' waits.
+      // The model assumes exponential service times, which lengthen the waits of threads.
       EXPECT_GE(report.completions_per_second, predicted * 0.99) << threads;
       EXPECT_LE(report.completions_per_second, predicted * 1.12) << threads;
       EXPECT_GE(report.cycles_per_completion, work_of({.staging = staging}).cycles * 0.98);

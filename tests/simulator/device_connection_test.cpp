@@ -1,5 +1,5 @@
-// The simulated NIC's reliable connection between two ends whose network loses, duplicates and
-// reorders, in virtual time that the test advances.
+// Tests the reliable connection of the simulated NIC between two ends whose network loses,
+// duplicates and reorders packets, in virtual time that the test advances.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -25,7 +25,7 @@ Bytes random_bytes(Random& random, std::size_t size) {
   return bytes;
 }
 
-/// Two ends, and the packets on the wire between them.
+/// The two ends of a connection, and the packets on the wire between them.
 class Pair {
  public:
   explicit Pair(std::uint64_t seed, Network network = {}, NicSettings settings = {})
@@ -50,7 +50,7 @@ class Pair {
   std::vector<Completion>& completions(int end) { return completions_[end]; }
   std::vector<Bytes>& messages(int end) { return messages_[end]; }
   const PayloadStore& payloads() const { return payloads_; }
-  bool cut = false;  ///< true: no packet arrives
+  bool cut = false;  ///< whether the network is cut, so that no packet arrives
 
   Status post(int end, const WorkRequest& request) {
     return connections_[end].post(nics_[end], now_, request);
@@ -147,10 +147,11 @@ TEST(NicConnection, MessageIsCopiedWhenItIsPosted) {
   ASSERT_TRUE(pair.run_until_quiet());
   ASSERT_EQ(pair.messages(1).size(), 1u);
   EXPECT_EQ(pair.messages(1)[0], Bytes(10, std::byte{1}));
-  EXPECT_EQ(pair.payloads().live(), 0u) << "polled again, the NIC has its bytes back";
+  EXPECT_EQ(pair.payloads().live(), 0u)
+      << "the NIC must get its payload memory back after the message was polled";
 }
 
-TEST(NicConnection, BadKeyFailsItsWorkAndNothingElse) {
+TEST(NicConnection, WorkWithABadKeyFailsAlone) {
   Pair pair(3);
   Bytes local(10'000);
   Bytes region(10'000);
@@ -158,7 +159,8 @@ TEST(NicConnection, BadKeyFailsItsWorkAndNothingElse) {
   const MemoryKey bad{good.key + 1};
   ASSERT_TRUE(pair.post(0, request_of(Opcode::write, local, bad, 0, 1)).ok());
   ASSERT_TRUE(pair.post(0, request_of(Opcode::read, local, bad, 0, 2)).ok());
-  ASSERT_TRUE(pair.post(0, request_of(Opcode::read, local, good, 1, 3)).ok()) << "too long by one";
+  ASSERT_TRUE(pair.post(0, request_of(Opcode::read, local, good, 1, 3)).ok())
+      << "the READ is one byte too long";
   ASSERT_TRUE(pair.post(0, request_of(Opcode::write, local, good, 0, 4)).ok());
   ASSERT_TRUE(pair.run_until_quiet());
   ASSERT_EQ(pair.completions(0).size(), 4u);
@@ -184,7 +186,7 @@ TEST(NicConnection, RegionRemovedDuringAReadRefusesTheRest) {
   EXPECT_EQ(pair.completions(0)[0].code, Code::invalid_argument);
 }
 
-TEST(NicConnection, UnansweringPeerIsGivenUpAndAllWorkEnds) {
+TEST(NicConnection, WorkForAPeerThatDoesNotAnswerFails) {
   Pair pair(5);
   Bytes bytes(10);
   pair.cut = true;
@@ -210,7 +212,7 @@ TEST(NicConnection, WatchedPeerIsLostOnlyWhenItIsSilent) {
   EXPECT_EQ(pair.completions(0)[0].opcode, Opcode::failure);
 }
 
-/// All operations at once, compared with the expected data.
+/// Posts operations of all kinds at once, and compares the data with what must arrive.
 class Traffic {
  public:
   Traffic(Pair& pair, int end, int requests) : pair_(pair), end_(end) {
@@ -228,7 +230,7 @@ class Traffic {
       EXPECT_EQ(one.code, Code::ok);
       own.push_back(one.work_id);
     }
-    EXPECT_EQ(own, signaled_) << "once each and in the order posted";
+    EXPECT_EQ(own, signaled_) << "work must complete once and in the order posted";
     EXPECT_EQ(pair_.messages(1 - end_), sent_);
     std::vector<std::uint64_t> immediates;
     for (const Completion& one : pair_.completions(1 - end_)) {

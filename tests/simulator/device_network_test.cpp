@@ -1,4 +1,5 @@
-// The `sim` device on a simulated fabric: virtual NICs keep the contract of Endpoint.
+// Tests the `sim` device on a simulated fabric: its endpoints keep the contract of
+// device::Endpoint.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -21,7 +22,7 @@ Bytes counted_bytes(std::size_t size, unsigned from) {
   return bytes;
 }
 
-/// Hosts on one switch, with an endpoint each.
+/// Hosts on one switch, with one endpoint each.
 class Hosts : public HostWaker {
  public:
   explicit Hosts(std::uint32_t count, NicSettings nic = {}, EndpointOptions options = {},
@@ -50,7 +51,7 @@ class Hosts : public HostWaker {
   std::uint32_t woken(std::size_t host) const { return woken_[host]; }
   void wake(HostId host, Instant, bool) override { ++woken_[index(host)]; }
 
-  /// Runs the pending events up to an instant, which is then the current time.
+  /// Runs the pending events up to an instant, which then is the current time.
   void run_to(Instant until) {
     queue_.push({.time = tutti::sim::from_instant(until), .key = ~std::uint64_t{0}, .argument = 0});
     tutti::sim::Event event;
@@ -63,7 +64,7 @@ class Hosts : public HostWaker {
     const std::size_t count = endpoints_[rank]->poll(now(), batch);
     return {batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(count)};
   }
-  /// The payloads that a rank finds in a subgroup's staging, by PSN.
+  /// The payloads in the staging of one subgroup at a rank, by PSN.
   std::vector<std::pair<std::uint32_t, Bytes>> take_chunks(std::size_t rank, std::uint32_t s = 0) {
     std::vector<std::pair<std::uint32_t, Bytes>> taken;
     std::array<ReceivedChunk, 7> batch;
@@ -114,7 +115,7 @@ TEST(SimNetwork, MulticastReachesEveryOtherMemberOnceInOrder) {
   EXPECT_EQ(hosts.network().payloads().live(), 0u);
 }
 
-TEST(SimNetwork, BytesAreReadOnDepartureNotWhenPosted) {
+TEST(SimNetwork, BytesOfAChunkAreReadWhenItDeparts) {
   NicSettings nic;
   nic.burst_packets = 1;
   Hosts hosts(2, nic);
@@ -138,23 +139,25 @@ TEST(SimNetwork, ChunksWithoutAPostedReceiveAreLostAndCounted) {
   EXPECT_EQ(hosts.take_chunks(1).size(), 3u);
   ASSERT_TRUE(hosts[0].multicast(0).post(run_of(data, 512, 9)).ok());
   hosts.run_for(100'000);
-  EXPECT_EQ(hosts.take_chunks(1)[0].first, 9u) << "released receives are posted again";
+  EXPECT_EQ(hosts.take_chunks(1)[0].first, 9u) << "released receives must be posted again";
   EXPECT_EQ(hosts.network().payloads().live(), 0u);
 }
 
-TEST(SimNetwork, FullSendQueueAcceptsAPart) {
+TEST(SimNetwork, FullSendQueueAcceptsPartOfARun) {
   NicSettings nic;
   nic.send_queue_chunks = 4;
   nic.burst_packets = 1;
   Hosts hosts(2, nic);
   const Bytes data = counted_bytes(8 * 1024, 0);
   EXPECT_EQ(*hosts[0].multicast(0).post(run_of(data, 1024)), 4u);
-  EXPECT_EQ(*hosts[0].multicast(0).post(run_of(data, 1024)), 1u) << "one is on the wire";
+  EXPECT_EQ(*hosts[0].multicast(0).post(run_of(data, 1024)), 1u)
+      << "one chunk is already on the wire";
   EXPECT_EQ(*hosts[0].multicast(0).post(run_of(data, 1024)), 0u);
   EXPECT_EQ(hosts[0].counters().send_queue_full, 3u);
   hosts.run_for(100'000);
   EXPECT_EQ(*hosts[0].multicast(0).post(run_of(data, 1024)), 4u);
-  EXPECT_FALSE(hosts[0].multicast(0).post(run_of(data, 5000)).ok()) << "more than a packet";
+  EXPECT_FALSE(hosts[0].multicast(0).post(run_of(data, 5000)).ok())
+      << "a chunk longer than a packet";
 }
 
 TEST(SimNetwork, ChunksAppearAfterTheReceiveLatency) {
@@ -258,7 +261,7 @@ TEST(SimNetwork, HostServicedNicWaitsForItsWorker) {
   EXPECT_TRUE(local == region);
 }
 
-/// Drops the first frames from rank 0 to rank 1.
+/// A frame tap that drops the first frames from rank 0 to rank 1.
 class LossyStart final : public FrameTap {
  public:
   unsigned copies(Rank from, Rank to, std::size_t) override {
@@ -286,7 +289,7 @@ TEST(SimNetwork, DeadHostIsReportedOnlyToRanksThatWatchIt) {
   hosts[0].watch(rank_of(1), true);
   hosts[2].watch(rank_of(1), true);
   hosts.run_for(20'000'000);
-  EXPECT_TRUE(hosts.poll(0).empty()) << "an idle peer that lives";
+  EXPECT_TRUE(hosts.poll(0).empty()) << "an idle peer that is alive must not be reported";
   hosts[2].watch(rank_of(1), false);
   hosts.network().kill(HostId{1});
   hosts.run_for(3'000'000);

@@ -17,7 +17,7 @@ struct Later {
 };
 using Reference = std::priority_queue<Event, std::vector<Event>, Later>;
 
-/// A delay from the current time, in picoseconds.
+/// Draws a delay from the current time, in picoseconds.
 using Delay = std::function<std::int64_t(Random&)>;
 
 struct Load {
@@ -29,8 +29,8 @@ std::int64_t below(Random& random, std::uint64_t bound) {
   return static_cast<std::int64_t>(random.below(bound));
 }
 
-/// Difficult loads for a timing wheel: all events at once, long gaps, both ends of the scale,
-/// moving bursts.
+/// Loads that are difficult for a timing wheel: all events at one instant, long gaps, both ends of
+/// the scale, moving bursts.
 std::vector<Load> loads() {
   return {
       {"packets", [](Random& r) { return 500'000 + below(r, 16'000); }},
@@ -53,7 +53,7 @@ Event event_at(Picoseconds time, Random& random) {
   return {time, event_key(kind, static_cast<std::uint32_t>(random.below(50))), random.below(4)};
 }
 
-/// Pushes, pops and peeks in random order, and compares every event with the reference's.
+/// Pushes, pops and peeks in random order, and compares every event with that of a reference queue.
 void compare(const Load& load, std::size_t pending, std::uint64_t seed) {
   Random random(seed);
   EventQueue queue;
@@ -66,7 +66,7 @@ void compare(const Load& load, std::size_t pending, std::uint64_t seed) {
   };
   for (std::size_t i = 0; i < pending; ++i) push();
   for (std::size_t step = 0; step < 3 * pending + 2000; ++step) {
-    // Grows, stays constant and drains in turn.
+    // The queue grows, stays constant and drains in turn.
     const bool drain = step / 700 % 3 == 2;
     const std::uint64_t pushes = drain ? 0 : 1 + random.below(step / 700 % 3 == 0 ? 3 : 1);
     for (std::uint64_t i = 0; i < pushes; ++i) push();
@@ -95,8 +95,8 @@ TEST(EventQueue, EqualsAPriorityQueueUnderEveryLoad) {
   }
 }
 
-// So many events that narrow buckets cover a small part of the time, and most events are
-// distributed to them from coarse ones.
+// The number of events is so large that narrow buckets cover a small part of the time, and most
+// events reach them from coarse buckets.
 TEST(EventQueue, EqualsAPriorityQueueWithManyPending) {
   const Load packets{"packets and timers", [](Random& r) {
                        const std::int64_t timer =

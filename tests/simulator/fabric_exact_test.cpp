@@ -1,5 +1,5 @@
-// Optimisations of the fabric must not change any time: leaf groups, trains and credits compared
-// with simpler methods, under random loads.
+// Tests that optimisations of the fabric change no time: leaf groups, trains and credits are
+// compared with simpler methods under random loads.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -12,7 +12,7 @@ namespace {
 
 using EgressPriority = Bench::EgressPriority;
 
-/// Random packets, unicast and to random groups, at random times.
+/// A load of random packets at random times, to single hosts and to random groups.
 struct Load {
   std::vector<std::vector<HostId>> groups;
   std::vector<EgressPriority> injections;
@@ -55,7 +55,7 @@ Load random_load(const Topology& topology, Random& random, std::uint32_t packets
   return load;
 }
 
-/// The observable result of a run.
+/// The result of a run that its sink and its counters show.
 struct Seen {
   Recorder recorder;
   FabricCounters counters;
@@ -148,7 +148,7 @@ TEST(FabricExact, LeafGroupsChangeNoTimeAndNoCount) {
     EXPECT_EQ(alone.counters.leaf_events, 0u);
     shared_events += grouped.counters.leaf_events;
   }
-  EXPECT_GT(shared_events, 10'000u) << "the case that is tested hardly occurred";
+  EXPECT_GT(shared_events, 10'000u) << "the test needs runs with shared leaf events";
 }
 
 TEST(FabricExact, TrainsWithoutConflictsEqualTheirPackets) {
@@ -172,7 +172,7 @@ TEST(FabricExact, TrainsWithoutConflictsEqualTheirPackets) {
     expect_same(trains, packets, seed);
   }
   EXPECT_GT(equal_runs, 60);
-  EXPECT_GT(conflicts, 30) << "nothing shows that conflicts are seen";
+  EXPECT_GT(conflicts, 30) << "the test needs runs with train conflicts";
 }
 
 TEST(FabricExact, SameSeedGivesTheSameDigest) {
@@ -210,10 +210,11 @@ TEST(FabricExact, LosslessFabricNeitherDropsNorDeadlocks) {
     const Topology topology = small_tree(random);
     FabricSettings settings = any_settings(random);
     settings.flow_control = FlowControl::lossless;
-    settings.credit_bytes = random.below(6000);  // down to less than a packet
+    // Credits from none, less than one packet, up to a few packets.
+    settings.credit_bytes = random.below(6000);
     Load load = random_load(topology, random, 400, 4000, 3);
     const std::size_t once = load.injections.size();
-    for (std::size_t i = 0; i < once; ++i) {  // again after the first wave
+    for (std::size_t i = 0; i < once; ++i) {  // the same packets once more, after the first wave
       load.injections.push_back(load.injections[i]);
       load.injections.back().time += milliseconds(10);
       load.injections.back().packet.identity += 500'000'000'000;
@@ -256,8 +257,9 @@ TEST(FabricExact, EveryCopyIsDeliveredDroppedOrUnderWay) {
   }
 }
 
-/// Equal packets down a chain of switches, by the recurrence of credits: a packet starts when it
-/// has arrived, the link is free, and the packet `room` before it has left the next switch.
+/// The times of equal packets down a chain of switches, by the recurrence of credits: a packet
+/// starts when it has arrived, the link is free, and the packet `room` before it has left the next
+/// switch.
 TEST(FabricExact, CreditsFollowTheirRecurrence) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Random random(seed);

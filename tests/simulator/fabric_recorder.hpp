@@ -1,4 +1,4 @@
-// A sink that records events, and the event loop around it.
+// A sink that records the events of a fabric, with the event loop around it.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,9 @@ struct Heard {
 
 class Recorder : public Sink {
  public:
-  std::map<std::uint32_t, std::vector<Heard>> arrivals;              ///< by host
-  std::vector<std::tuple<std::uint32_t, std::uint64_t, int>> drops;  ///< link, identity, reason
+  std::map<std::uint32_t, std::vector<Heard>> arrivals;  ///< arrivals, indexed by host
+  /// Drops as link, identity and reason.
+  std::vector<std::tuple<std::uint32_t, std::uint64_t, int>> drops;
   std::vector<std::pair<Picoseconds, std::uint64_t>> departures;
 
   void arrived(const Arrival& arrival, HostId at, const Packet& packet) override {
@@ -66,8 +67,7 @@ struct Bench {
   void run_until(Picoseconds time) {
     for (Event event; queue.next_time() <= time && queue.pop(event);) fabric.handle(event);
   }
-  /// Runs to the end, with packets that the caller injects meanwhile: (time, host, packet) in
-  /// order.
+  /// Runs to the end, injecting packets given as (time, host, packet) in order of time.
   struct EgressPriority {
     Picoseconds time;
     HostId from;

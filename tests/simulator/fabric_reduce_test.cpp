@@ -1,5 +1,5 @@
-// Reductions in the network: one packet for each destination, each link at most once, and the order
-// of turns in which they share a network with a multicast Allgather.
+// Tests reductions in the network: one packet for each destination, each link used at most once,
+// and the order of turns in which reductions share a network with a multicast Allgather.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -17,7 +17,7 @@ Topology two_levels() {
   return std::move(Topology::fat_tree(shape).value());
 }
 
-/// 80 Gbit/s, 1000 bytes a packet, no other delays: 100 ns a hop.
+/// Settings of 80 Gbit/s and 1000 bytes a packet without other delays, so that a hop takes 100 ns.
 struct Reducing {
   explicit Reducing(const Topology& topology)
       : fabric(queue, topology, {.switch_latency = {}}, recorder) {
@@ -49,7 +49,7 @@ TEST(FabricReduce, DestinationGetsOnePacketAndEachLinkAtMostOne) {
     reducing.run();
     ASSERT_EQ(reducing.recorder.arrivals.size(), 1u);
     ASSERT_EQ(reducing.recorder.arrivals[destination].size(), 1u);
-    // Up to the leaf, to the top, down to the leaf, down to the host.
+    // The hops go up to the leaf, up to the top, down to the leaf and down to the host.
     EXPECT_EQ(reducing.recorder.arrivals[destination][0].time, nanoseconds(400));
     for (std::uint32_t l = 0; l < topology.links(); ++l) {
       EXPECT_LE(reducing.fabric.tx(LinkId{l}).packets, 1u);
@@ -92,7 +92,7 @@ TEST(FabricReduce, ConcurrentReductionsStaySeparate) {
   Reducing reducing(topology);
   for (std::uint32_t h = 0; h < 12; ++h) {
     for (std::uint32_t to = 0; to < 12; ++to) {
-      // The same number for every destination: only the destination distinguishes them.
+      // All reductions have the same number, so that only the destination distinguishes them.
       for (std::uint64_t number = 0; number < 3; ++number) {
         if (h != to) reducing.contribute(HostId{h}, HostId{to}, number);
       }
@@ -112,7 +112,8 @@ TEST(FabricReduce, LostContributionLeavesTheReductionOpen) {
   const MessagePlan plan = plan_reduce_scatter_in_network(12, 1000);
   TrafficRun run(queue, plan, place(topology, 12, PlacementKind::packed).value(), {});
   Fabric fabric(queue, topology, {}, run);
-  fabric.toggle_loss(topology.host_up(HostId{3}), std::uint64_t{4} << 40);  // its first packet
+  // The first packet of host 3.
+  fabric.toggle_loss(topology.host_up(HostId{3}), std::uint64_t{4} << 40);
   ASSERT_TRUE(run.begin(fabric, {}));
   const Status done = run.run();
   ASSERT_FALSE(done);

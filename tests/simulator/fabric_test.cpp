@@ -1,4 +1,4 @@
-// Single mechanisms of the fabric, with times computed by hand.
+// Tests single mechanisms of the fabric, with times computed by hand.
 #include "sim/fabric/fabric.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace tutti::sim {
 namespace {
 
 constexpr LinkSpec k80G{.bits_per_second = 80'000'000'000, .latency = nanoseconds(50)};
-constexpr Picoseconds kPacket = nanoseconds(100);  // 1000 bytes at 80 Gbit/s
+constexpr Picoseconds kPacket = nanoseconds(100);  // time of 1000 bytes at 80 Gbit/s
 constexpr Picoseconds kLatency = nanoseconds(50);
 constexpr Picoseconds kSwitch = nanoseconds(200);
 
@@ -73,7 +73,8 @@ TEST(Fabric, CutThroughIntoAFasterLinkWaitsForTheTail) {
   Bench bench(topology, settings);
   bench.fabric.inject({}, HostId{0}, packet_to(1));
   bench.run();
-  // The trunk's last bit leaves with the last bit that came in; b starts after its lead bytes.
+  // The last bit leaves the trunk when it has come in, and host b's link starts after its lead
+  // bytes.
   const Picoseconds tail_at_b = kPacket + kLatency + kSwitch + kLatency;
   const Picoseconds lead = WireSpeed(800'000'000'000).time_of(64);
   const Picoseconds head_at_b = tail_at_b - nanoseconds(10) + lead;
@@ -94,7 +95,8 @@ TEST(Fabric, PortsServeInOrderOfArrivalAndCountTheirQueue) {
   ASSERT_EQ(heard.size(), 3u);
   for (std::uint32_t i = 0; i < 3; ++i) {
     EXPECT_EQ(heard[i].time, ready + kPacket * (i + 1) + kLatency);
-    EXPECT_EQ(heard[i].name >> 40, i + 1) << "ties go by link, so by host";
+    EXPECT_EQ(heard[i].name >> 40, i + 1)
+        << "simultaneous packets must be ordered by link, and so by host";
   }
 }
 
@@ -137,7 +139,7 @@ TEST(Fabric, HostIsNotifiedWhenABlockedPacketLeaves) {
   EXPECT_EQ(bench.fabric.inject({}, HostId{0}, second), kForever);
   EXPECT_EQ(bench.fabric.port_free(HostId{0}), kForever);
   bench.run();
-  // The first leaves the switch after the pause; its credit returns a latency later.
+  // The first packet leaves the switch after the pause, and its credit returns a latency later.
   ASSERT_EQ(bench.recorder.departures.size(), 1u);
   EXPECT_EQ(bench.recorder.departures[0].second, 2u);
   EXPECT_EQ(bench.recorder.departures[0].first, microseconds(10) + kPacket + kLatency + kPacket);
@@ -145,14 +147,14 @@ TEST(Fabric, HostIsNotifiedWhenABlockedPacketLeaves) {
   EXPECT_EQ(bench.fabric.port_free(HostId{0}), bench.recorder.departures[0].first);
 }
 
-/// The time at which the victim ends, which shares only the trunk with three senders to one slow
-/// host.
+/// The time at which the victim flow ends, which shares only the trunk with three senders to one
+/// slow host.
 Picoseconds victim_done(const FabricSettings& settings, bool congested) {
   const Topology topology = tree(5, 2, 1);
   Bench bench(topology, settings);
   if (congested) bench.fabric.pause(topology.host_down(HostId{5}), microseconds(100));
   std::vector<Bench::EgressPriority> injections;
-  for (int i = 0; i < 40; ++i) {  // the trunk is busy four fifths of the time
+  for (int i = 0; i < 40; ++i) {  // the trunk is busy for four fifths of the time
     for (std::uint32_t host : {0u, 1u, 2u}) {
       injections.push_back({kPacket * 5 * i, HostId{host}, packet_to(5)});
     }
@@ -163,11 +165,12 @@ Picoseconds victim_done(const FabricSettings& settings, bool congested) {
   return bench.recorder.arrivals.at(6).back().time;
 }
 
-TEST(Fabric, BackpressureBlocksTheHeadOfTheLineAndDropsDoNot) {
+TEST(Fabric, BackpressureDelaysAnUnrelatedFlowAndDropsDoNot) {
   FabricSettings credits;
   credits.credit_bytes = 8000;
   EXPECT_LT(victim_done(credits, false), microseconds(30));
-  EXPECT_GT(victim_done(credits, true), microseconds(100)) << "the victim waits behind the others";
+  EXPECT_GT(victim_done(credits, true), microseconds(100))
+      << "the victim must wait behind the packets to the slow host";
   EXPECT_LT(victim_done(lossy(8000), true), microseconds(30));
 }
 
@@ -224,8 +227,9 @@ TEST(Fabric, AdaptiveRoutingSpreadsALoadThatCollidesUnderEcmp) {
     return last;
   };
   EXPECT_LT(finish(Routing::adaptive), kPacket * 65);
-  EXPECT_GT(finish(Routing::ecmp), kPacket * 90) << "two flows on one link";
-  EXPECT_LT(finish(Routing::destination), kPacket * 65) << "a shift has a link for each";
+  EXPECT_GT(finish(Routing::ecmp), kPacket * 90) << "ECMP must put two flows on one link";
+  EXPECT_LT(finish(Routing::destination), kPacket * 65)
+      << "a shift pattern has a link for each flow";
 }
 
 TEST(Fabric, MulticastReachesEveryOtherMemberOnce) {
@@ -265,7 +269,7 @@ TEST(Fabric, MulticastReachesEveryOtherMemberOnce) {
       }
       EXPECT_EQ(reached, expected);
       EXPECT_EQ(bench.counters().in_flight, 0u);
-      // Each link of the tree at most once: the fewest that any tree needs, and at most all.
+      // The packet crosses each link of the tree at most once.
       EXPECT_LE(bench.counters().hops - hops, expected.size() + 2 * topology.switches());
     }
     for (std::uint32_t link = 0; link < topology.links(); ++link) {
@@ -289,7 +293,7 @@ TEST(Fabric, TreesHaveTheChosenRoot) {
       if (link.link_class == LinkClass::up1 && bench.tx(LinkId{i}).packets > 0)
         tops.insert(link.to);
     }
-    EXPECT_EQ(tops.size(), tree + 1) << "one link up, into a spine of its own";
+    EXPECT_EQ(tops.size(), tree + 1) << "each tree must go up one link, to a spine of its own";
     EXPECT_EQ(bench.fabric.class_total(LinkClass::down1).packets, 11u);
   }
 }

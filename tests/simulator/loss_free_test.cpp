@@ -1,4 +1,4 @@
-// A network without losses causes no retransmission, for any order of timers.
+// Tests that a network without losses causes no retransmission, for any order of timers.
 #include <gtest/gtest.h>
 
 #include "sim/simulation/scenario_run.hpp"
@@ -40,9 +40,9 @@ Outcome run(const Scenario& scenario) {
   return outcome;
 }
 
-// A rank may repeat its last chunk after the silence timeout, if nothing has arrived since.
-// Somewhere in this sweep the timeout falls between a rank's last arrival and the end of its
-// neighbour: no rank has been silent that long then.
+// A rank may send a tail probe after the silence timeout, if nothing has arrived since. For some
+// timeout of this sweep, the timeout ends between a rank's last arrival and the end of its
+// neighbour, when no rank has been silent that long.
 TEST(LossFree, NoTailProbeWhileOthersSendOrFinish) {
   const Nanoseconds whole = run(turns(Nanoseconds(10'000'000))).time;
   ASSERT_GT(whole, Nanoseconds(40'000));

@@ -1,4 +1,5 @@
-// Table I of [Khalilov24] after calibration; the other results are predicted from it.
+// Tests the NIC model: table I of [Khalilov24] after calibration, and the results that the model
+// predicts from it.
 #include "studies/smartnic/nic_model.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ const DatapathModel& ud() {
   return model;
 }
 
-TEST(NicModel, TableOneWithinTwoPercentAfterCalibration) {
+TEST(NicModel, CalibratedThroughputIsWithinTwoPercentOfTableOne) {
   constexpr double kBuffer = 8 << 20;
   const auto as_printed = [](const DatapathModel& model) {
     const double seconds = kBuffer / model.bytes_per_second(1, kChunk) + to_seconds(kOperationCost);
@@ -29,18 +30,19 @@ TEST(NicModel, TableOneWithinTwoPercentAfterCalibration) {
   };
   EXPECT_NEAR(as_printed(uc()), 11.9, 11.9 * 0.02);
   EXPECT_NEAR(as_printed(ud()), 5.2, 5.2 * 0.02);
-  // Instructions per cycle as printed.
+  // The quotients are the instructions per cycle that the table prints.
   EXPECT_NEAR(kUnreliableConnected.instructions / kUnreliableConnected.printed_cycles, 0.11, 0.005);
   EXPECT_NEAR(kUnreliableDatagram.instructions / kUnreliableDatagram.printed_cycles, 0.10, 0.005);
   EXPECT_EQ(uc().time_per_completion(1).count / 1000, 332);
 }
 
-TEST(NicModel, PrintedCyclesAloneMissTheTable) {
+TEST(NicModel, PrintedCyclesDoNotGiveTheThroughputOfTableOne) {
   CompletionWork printed = kUnreliableConnected;
   printed.cycles = printed.printed_cycles;
   const double connected = DatapathModel({}, printed).bytes_per_second(1, kChunk);
   EXPECT_NEAR(connected / kGiB, 11.48, 0.01);
-  EXPECT_LT(connected, 11.9 * kGiB) << "faster than its cycles: the table cannot mean GiB/s";
+  EXPECT_LT(connected, 11.9 * kGiB)
+      << "the printed cycles allow less than 11.9 GiB/s, so the table means GB/s";
   EXPECT_GT(connected, 11.9e9);
   printed = kUnreliableDatagram;
   printed.cycles = printed.printed_cycles;
@@ -49,8 +51,8 @@ TEST(NicModel, PrintedCyclesAloneMissTheTable) {
 
 TEST(NicModel, PredictsTheThreadsThatReachLinkRate) {
   EXPECT_EQ(uc().threads_for(kLink, kChunk), 4u);
-  // Regardless of contention between the threads of a core: two at the printed cycles are too slow
-  // without it.
+  // Two threads at the printed cycles are too slow even without contention between the threads of a
+  // core.
   EXPECT_LT(2 * uc().bytes_per_second(1, kChunk) * 8, kLink);
   const std::uint32_t threads = ud().threads_for(kLink, kChunk);
   EXPECT_GE(threads, 8u);
@@ -61,7 +63,8 @@ TEST(NicModel, PredictsTheChunkRateOf1600GbitPerSecondAt128Threads) {
   const double chunks_per_second = 1.6e12 / 8 / kChunk;
   EXPECT_GT(uc().completions_per_second(128), chunks_per_second);
   EXPECT_GT(ud().completions_per_second(128), chunks_per_second);
-  EXPECT_LT(ud().completions_per_second(16), chunks_per_second) << "one core alone does not";
+  EXPECT_LT(ud().completions_per_second(16), chunks_per_second)
+      << "one core alone must not reach the rate";
 }
 
 TEST(NicModel, PredictsThatOneCoreOfSixteenThreadsBeatsAHostCore) {
@@ -97,7 +100,7 @@ TEST(NicModel, RateRisesWithThreadsUntilTheCoreIsFull) {
     EXPECT_LT(model->completions_per_second(256), 200e6);
     EXPECT_EQ(model->completions_per_second(300), model->completions_per_second(256));
   }
-  // One core cannot issue more than an instruction a cycle.
+  // A core cannot issue more than one instruction per cycle.
   EXPECT_LT(uc().completions_per_second(16), 1.8e9 / 66);
   EXPECT_LT(ud().completions_per_second(16), 1.8e9 / 113);
 }
@@ -115,7 +118,7 @@ TEST(NicModel, BusAddsLatencyAndLimitsTheRate) {
   BusSettings settings;
   settings.bits_per_second = 80'000'000'000;
   NicModel nic(settings);
-  // Doorbell, request, answer; then a byte every 100 ps.
+  // The payload takes doorbell, request and answer, then 100 ps for each byte.
   EXPECT_EQ(nic.fetched({}, 1000), 3 * settings.latency + nanoseconds(100));
   EXPECT_EQ(nic.fetched({}, 1000), 3 * settings.latency + nanoseconds(200));
   EXPECT_EQ(nic.delivered({}, 1000), settings.latency + picoseconds(106'400));
@@ -128,8 +131,8 @@ TEST(NicModel, BusAddsLatencyAndLimitsTheRate) {
   EXPECT_EQ(near.delivered({}, 1000), settings.local_latency);
 }
 
-/// A stream at link rate to workers in turn: the backlog must be bounded exactly where the model
-/// says.
+/// Sends a stream at link rate to workers in turn. The backlog must stay bounded exactly if the
+/// model says so.
 TEST(NicModel, SimulatedWorkersKeepUpExactlyAsTheModelPredicts) {
   for (const DatapathModel* model : {&uc(), &ud()}) {
     const std::uint32_t enough = model->threads_for(kLink, kChunk);

@@ -15,13 +15,12 @@ import re
 import sys
 
 LAYERS = ("protocol", "schedule", "collectives", "engine", "wire", "base")
-# A planted bug is one source of the library with a few lines changed: its object differs on
-# purpose.
+# A planted bug is a source of the library with a few lines changed, so its object differs on purpose.
 COPIES = re.compile(r"^tests/swarm/")
 
 
 def statements(build):
-    """Ninja's build statements: (outputs, rule, explicit inputs)."""
+    """Ninja's build statements, as (outputs, rule, explicit inputs)."""
     with open(os.path.join(build, "build.ninja"), encoding="utf-8") as file:
         text = file.read().replace("$\n", "")
     for line in text.splitlines():
@@ -39,7 +38,7 @@ def inputs_of(rules, name):
 
 
 def layer_of(path):
-    """The layer that an object was compiled from, or None: src/CMakeFiles/tutti_engine.dir/engine/x.cpp.o."""
+    """The layer that an object such as src/CMakeFiles/tutti_engine.dir/engine/x.cpp.o was compiled from, or None."""
     match = re.match(r"src/CMakeFiles/tutti_(\w+)\.dir/", path)
     return match.group(1) if match else None
 
@@ -49,7 +48,7 @@ def digest(data):
 
 
 def archived(build, archive):
-    """The digests of an archive's members: each follows a head of 60 bytes, at even places."""
+    """The digests of an archive's members, each of which follows a header of 60 bytes at an even offset."""
     with open(os.path.join(build, archive), "rb") as file:
         data = file.read()
     if not data.startswith(b"!<arch>\n"):
@@ -88,7 +87,7 @@ def main():
             with open(os.path.join(build, one), "rb") as file:
                 if digest(file.read()) not in in_archive:
                     problems.append(f"{one} is not what the archive holds")
-        # No other object is compiled from these sources.
+        # Every other object of the layer would be a second compilation of the same sources.
         sources = {inputs[0] for outputs, rule, inputs in rules if "COMPILER" in rule and outputs[0] in production}
         others = [outputs[0] for outputs, rule, inputs in rules
                   if "COMPILER" in rule and inputs and inputs[0] in sources

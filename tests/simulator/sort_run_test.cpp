@@ -1,5 +1,5 @@
-// The radix sort in virtual time: the runner of its Allgathers, its cost, and the bound on the cost
-// of waiting for them later.
+// Tests the radix sort in virtual time: the runner of its Allgathers, its cost, and how much
+// waiting later can gain.
 #include "studies/radix_sort/sort_run.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using sim::Picoseconds;
 
 constexpr std::uint32_t kRadices[] = {2, 4, 6, 8, 10, 12, 14, 16};
 
-/// 16 ranks on 4 hosts.
+/// A sort by 16 ranks on 4 hosts.
 SortSpec small(std::uint32_t radix, ListRunner runner, bool overlapped) {
   SortSpec spec;
   spec.hosts = 4;
@@ -43,7 +43,7 @@ TEST(SortParts, PartsEqualThoseOfAStableSortOfUniformDigits) {
     for (const std::uint64_t keys : {1ull, 7ull, 100ull}) {
       for (const std::uint32_t radix : {2u, 3u, 10u, 16u}) {
         std::vector<std::uint32_t>
-            owners;  // the rank from which the key at each sorted position comes
+            owners;  // rank that the key at each position of the sorted order comes from
         for (std::uint64_t digit = 0; digit < radix; ++digit) {
           for (std::uint32_t rank = 0; rank < ranks; ++rank) {
             owners.insert(owners.end(), (digit + 1) * keys / radix - digit * keys / radix, rank);
@@ -69,7 +69,7 @@ TEST(SortParts, PartsEqualThoseOfAStableSortOfUniformDigits) {
 TEST(SortRun, TasksAreCountedByTheirRunner) {
   for (const bool overlapped : {false, true}) {
     const SortReport host = sort(small(10, ListRunner::host, overlapped));
-    EXPECT_EQ(host.passes, 10u);  // 10^9 < 2^32 < 10^10
+    EXPECT_EQ(host.passes, 10u);  // ten digits, because 10^9 < 2^32 < 10^10
     EXPECT_EQ(host.lists.host_messages, 10u * 16 * 4);
     EXPECT_EQ(host.lists.nic_messages, 0u);
     EXPECT_EQ(host.lists.nic_waits, 0u);
@@ -78,7 +78,8 @@ TEST(SortRun, TasksAreCountedByTheirRunner) {
     SortReport nic = sort(spec);
     EXPECT_EQ(nic.lists.host_messages, 0u);
     EXPECT_EQ(nic.lists.nic_messages, 10u * 16 * 4);
-    EXPECT_EQ(nic.lists.nic_waits, 10u * 16 * (4 + 4 + 4 + 1));  // enabled, sent, come; the copy
+    // Waits for enables, sends and arrivals of four messages, and one for the copy.
+    EXPECT_EQ(nic.lists.nic_waits, 10u * 16 * (4 + 4 + 4 + 1));
     spec.buffer_per_block = true;
     nic = sort(spec);
     EXPECT_EQ(nic.lists.nic_messages, 10u * 16 * 15);
@@ -103,9 +104,9 @@ TEST(SortRun, EveryMisplacedKeyMoves) {
   }
 }
 
-// The interface works in parallel with the host: waiting later never costs time, and gains at most
-// a rank's own work of a pass, in every pass.
-TEST(SortRun, OverlapByInterfacesNeverCosts) {
+// The interface works beside the host, so waiting later never costs time, and gains at most a
+// rank's own work in each pass.
+TEST(SortRun, OverlapByInterfacesNeverCostsTime) {
   for (const bool hierarchical : {false, true}) {
     for (const std::uint32_t radix : kRadices) {
       SortSpec spec = small(radix, ListRunner::nic, false);
@@ -122,7 +123,7 @@ TEST(SortRun, OverlapByInterfacesNeverCosts) {
   }
 }
 
-TEST(SortRun, NoWorkToOverlapMeansNoDifference) {
+TEST(SortRun, OverlapWithoutWorkChangesNoTime) {
   for (const ListRunner runner : {ListRunner::host, ListRunner::nic}) {
     for (const bool hierarchical : {false, true}) {
       SortSpec spec = small(8, runner, false);
@@ -135,12 +136,12 @@ TEST(SortRun, NoWorkToOverlapMeansNoDifference) {
   }
 }
 
-TEST(SortRun, HiddenAllgatherCostsTheCallAndOnePoll) {
+TEST(SortRun, HiddenAllgatherCostsOnlyTheCallAndOnePoll) {
   SortSpec spec = small(16, ListRunner::nic, true);
   spec.work.local = nanoseconds(1000);
   const SortReport report = sort(spec);
-  // Four sends and receives and the copy; for each round an enable and waits for sends and
-  // receives, and one wait for the copy.
+  // A call posts four sends, four receives and the copy, for each round an enable and waits for
+  // sends and receives, and one wait for the copy.
   const auto per_pass = phase(report, SortPhase::allgather) / report.passes;
   const Picoseconds posted = nanoseconds(50 * (2 * 4 + 1 + 3 * 4 + 1));
   const sim::WireSpeed copy(spec.costs.copy_bits_per_second);
@@ -148,7 +149,7 @@ TEST(SortRun, HiddenAllgatherCostsTheCallAndOnePoll) {
   EXPECT_EQ(per_pass, posted + copy.time_of(64) + look);
 }
 
-TEST(SortRun, HostsThatPollMoreOftenHideMore) {
+TEST(SortRun, HostsThatPollMoreOftenSpendLessInTheAllgather) {
   SortSpec spec = small(4, ListRunner::host, true);
   spec.slice_keys = spec.keys;
   const SortReport once = sort(spec);
@@ -158,27 +159,29 @@ TEST(SortRun, HostsThatPollMoreOftenHideMore) {
   EXPECT_LT(phase(often, SortPhase::allgather), phase(once, SortPhase::allgather));
 }
 
-/// Two ranks, one round: every term by hand.
+/// Two ranks exchange in one round, so that every term can be computed by hand.
 TEST(SortRun, AllgatherOfTwoTakesTheSumOfItsTerms) {
   SortSpec spec = small(16, ListRunner::host, false);
   spec.hosts = 2;
   spec.ranks_per_host = 1;
-  spec.keys = 1;  // which stays: no rank is ever late
+  spec.keys = 1;  // a single key, which stays on its rank, so that no rank is late
   const sim::WireSpeed wire(spec.bits_per_second);
   const sim::WireSpeed copy(spec.costs.copy_bits_per_second);
-  // Two links with a switch between them, store and forward.
+  // The path has two links with a store-and-forward switch between them.
   const Picoseconds flight = 2 * wire.time_of(64 + 26) + nanoseconds(50 + 200 + 50);
   const Picoseconds host = phase(sort(spec), SortPhase::allgather) / 8;
-  // Copy, send; then notice, poll, receive.
+  // The host copies and sends; later it notices the arrival, polls and receives.
   EXPECT_EQ(host, copy.time_of(64) + nanoseconds(150) + flight + nanoseconds(600 + 500 + 150));
 
   spec.runner = ListRunner::nic;
   const Picoseconds nic = phase(sort(spec), SortPhase::allgather) / 8;
-  // Seven tasks: send, receive, copy; an enable, and waits for the send, the copy and the receive.
+  // The list has seven tasks: send, receive and copy, an enable, and waits for the send, the copy
+  // and the receive.
   const Picoseconds posted = copy.time_of(64) + nanoseconds(50 * 7);
-  const Picoseconds sent = nanoseconds(300 * 2);  // the enable, the message
+  const Picoseconds sent = nanoseconds(300 * 2);  // the enable and the message
   const Picoseconds waits = wire.time_of(64 + 26) + nanoseconds(300 * 2);
-  ASSERT_GT(waits, flight) << "the interface is at its first two waits when the message comes";
+  ASSERT_GT(waits, flight)
+      << "the message must arrive while the interface handles its first two waits";
   EXPECT_EQ(nic, posted + sent + waits + nanoseconds(300) + nanoseconds(600 + 500 + 150) +
                      copy.time_of(2 * 64));
 }
@@ -194,12 +197,13 @@ TEST(SortRun, SameSettingsGiveTheSameRun) {
             sort(small(6, ListRunner::host, true)).digest);
 }
 
-TEST(SortRun, OtherAlgorithmsSortAsWell) {
+TEST(SortRun, SortWithOtherAlgorithmsIsRight) {
   for (const char* algorithm : {"ring", "bruck", "recursive_doubling", "linear"}) {
     for (const ListRunner runner : {ListRunner::host, ListRunner::nic}) {
       for (const bool overlapped : {false, true}) {
         SortSpec spec = small(4, runner, overlapped);
-        spec.hosts = 3;  // Bruck's rotation runs on the host, in the middle of the interface's list
+        // Bruck's rotation runs on the host, in the middle of the interface's list.
+        spec.hosts = 3;
         spec.algorithm = algorithm;
         EXPECT_GT(sort(spec).time, Picoseconds{}) << algorithm;
       }

@@ -13,7 +13,8 @@
 namespace tutti::sim {
 namespace {
 
-/// Follows random choices from a host to another; returns the links, empty if it does not arrive.
+/// Follows random choices from one host to another; returns the links, or none if the path does not
+/// arrive.
 std::vector<LinkId> walk(const Topology& topology, HostId from, HostId to, Random& random) {
   std::vector<LinkId> path{topology.host_up(from)};
   while (path.size() < 12) {
@@ -25,13 +26,14 @@ std::vector<LinkId> walk(const Topology& topology, HostId from, HostId to, Rando
     const NextLinks next = topology.next(at, to);
     if (next.size() == 0) return {};
     const LinkId link = next[static_cast<std::uint32_t>(random.below(next.size()))];
-    EXPECT_EQ(topology.link(link).from, index(at)) << "a route leaves a switch that it is not at";
+    EXPECT_EQ(topology.link(link).from, index(at))
+        << "a route takes a link that does not begin at its current switch";
     path.push_back(link);
   }
   return {};
 }
 
-/// Checks the invariants of every topology. Returns the longest path.
+/// Checks the invariants of a topology and returns the length of its longest path.
 std::size_t check(const Topology& topology) {
   std::size_t hosts = 0;
   for (std::uint32_t leaf = 0; leaf < topology.leaves(); ++leaf) {

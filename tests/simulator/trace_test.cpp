@@ -1,4 +1,5 @@
-// A trace shows every packet at every port, and every rank's collectives with their phases.
+// Tests that a trace shows every packet at every port, and every rank's collectives with their
+// phases.
 #include "observe/trace.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ struct ShownSpan {
   double end = 0;
 };
 
-/// The content that a viewer shows: group, track, spans in order.
+/// The content that a viewer shows: group, track, and spans in order.
 using Shown = std::map<std::string, std::map<std::string, std::vector<ShownSpan>>>;
 
 Shown show(const observe::Trace& trace) {
@@ -54,7 +55,7 @@ Shown show(const observe::Trace& trace) {
   return shown;
 }
 
-TEST(Trace, ShowsRanksWithTheirPhasesAndPortsWithTheirPackets) {
+TEST(Trace, TraceShowsRanksWithTheirPhasesAndPortsWithTheirPackets) {
   observe::Trace trace;
   ExperimentSpec spec;
   spec.ranks = 6;
@@ -80,7 +81,7 @@ TEST(Trace, ShowsRanksWithTheirPhasesAndPortsWithTheirPackets) {
     for (const auto& [port, spans] : shown[group]) {
       packets += spans.size();
       for (std::size_t i = 1; i < spans.size(); ++i) {
-        EXPECT_GE(spans[i].begin, spans[i - 1].end - 1e-6) << port << " sends two things at once";
+        EXPECT_GE(spans[i].begin, spans[i - 1].end - 1e-6) << port << " sends two packets at once";
       }
     }
   }

@@ -1,4 +1,4 @@
-// The engine's own schedules on the fabric, compared with the plans that the oracle confirms.
+// Tests the engine's own schedules on the fabric, compared with the plans that the oracle confirms.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -27,7 +27,7 @@ Outcome run(const MessagePlan& plan) {
   sim::EventQueue queue;
   sim::TrafficRun traffic(
       queue, plan, sim::place(topology, plan.ranks(), sim::PlacementKind::packed).value(), {});
-  // Routed by destination, so that paths do not depend on the numbers of messages.
+  // Packets are routed by destination, so that paths do not depend on the numbers of messages.
   sim::FabricSettings settings;
   settings.routing = sim::Routing::destination;
   sim::Fabric fabric(queue, topology, settings, traffic);
@@ -130,7 +130,7 @@ TEST(TrafficOfSchedules, ScheduleWithoutAPlanIsRefused) {
   const auto made = plan(of, 100);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.status().code(), Code::unsupported);
-  EXPECT_NE(made.status().message().find("has no message plan"), std::string::npos);
+  EXPECT_NE(made.status().message().find("cannot be part of a message plan"), std::string::npos);
 
   auto schedules = collectives::build_all(purpose(Collective::allgather, "ring", 4));
   ASSERT_TRUE(schedules);

@@ -1,4 +1,5 @@
-// Bytes on links, to the byte, compared with the oracle; and the printed figures of [Khalilov24].
+// Tests the bytes on links exactly against the oracle, and against the printed figures of
+// [Khalilov24].
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -69,7 +70,7 @@ Answers parse(const std::string& text) {
   return answers;
 }
 
-/// The subtree numbers of each rank's host: hosts of a subtree are consecutive.
+/// The subtree numbers of each rank's host. The hosts of a subtree are consecutive.
 Answers ask_oracle(const std::vector<HostId>& hosts, const std::vector<std::uint32_t>& subtrees,
                    std::uint64_t bytes, const std::string& purpose) {
   const auto path = std::filesystem::temp_directory_path() /
@@ -98,7 +99,8 @@ Answers ask_oracle(const std::vector<HostId>& hosts, const std::vector<std::uint
 struct Case {
   std::string name;
   FatTreeShape shape;
-  std::vector<std::uint32_t> subtrees;  ///< hosts below a switch of each level but the top
+  /// Number of hosts below a switch of each level but the top.
+  std::vector<std::uint32_t> subtrees;
   std::uint32_t ranks;
   PlacementKind placement;
 };
@@ -111,7 +113,7 @@ TEST_P(TrafficOracle, BytesOnEachLinkClassEqualTheOracle) {
   const Case& one = GetParam();
   const Topology topology = std::move(Topology::fat_tree(one.shape).value());
   const std::vector<HostId> hosts = place(topology, one.ranks, one.placement, 7).value();
-  // Several packets a message where that is fast, and a partial packet.
+  // A message has several packets if the case stays fast, and its last packet is a partial one.
   const std::uint64_t bytes = std::uint64_t{one.ranks} * (one.ranks > 500 ? 1 : 24);
   const Answers expected = ask_oracle(hosts, one.subtrees, bytes, one.name);
   ASSERT_EQ(expected.size(), algorithms().size()) << "the oracle did not answer";
@@ -196,7 +198,7 @@ TEST(Traffic, PaperModelMatchesTheCurvesOfTheAuthors) {
     same("allgather_recursive_doubling", plan_allgather_recursive_doubling(ranks, 64));
     same("allgather_multicast", plan_allgather_multicast(ranks, 64, 1));
   }
-  // Printed at 1024 nodes: the ratios of [Khalilov24] figure 2.
+  // The expected values are the ratios of [Khalilov24] figure 2, printed at 1024 nodes.
   const auto units = [](const MessagePlan& plan) {
     return static_cast<double>(paper_link_units(plan, 64));
   };
@@ -205,7 +207,7 @@ TEST(Traffic, PaperModelMatchesTheCurvesOfTheAuthors) {
   EXPECT_NEAR(units(plan_allgather_linear(1024, 64)) / multicast, 3.609, 0.001);
 }
 
-/// Payload over all links by a counting rule, for 64 KiB on 188 nodes.
+/// The payload of an algorithm over all links by a counting rule, for 64 KiB on 188 nodes.
 std::uint64_t bytes188(const MessagePlan& plan, CountingRule rule, PlacementKind placement) {
   const Topology topology = Topology::cluster188();
   EventQueue queue;
@@ -216,7 +218,7 @@ std::uint64_t bytes188(const MessagePlan& plan, CountingRule rule, PlacementKind
   return count_traffic(fabric, rule).payload_bytes;
 }
 
-TEST(Traffic, MulticastSavingsAt188NodesMatchTheSource) {
+TEST(Traffic, MulticastSavingsAt188NodesMatchThePaper) {
   constexpr std::uint64_t kBytes = 64u << 10;
   const auto ratio = [](const MessagePlan& peer, const MessagePlan& multicast, CountingRule rule) {
     const auto placement = PlacementKind::packed;
@@ -248,7 +250,7 @@ TEST(Traffic, HeadersCountOnTheWireOnly) {
   EXPECT_EQ(down.wire_bytes, 30000u + 9 * 76);
 }
 
-/// The time of a plan on 16 hosts of one switch, 80 Gbit/s: 100 ps a byte, no other delays.
+/// The time of a plan on 16 hosts of one switch at 80 Gbit/s: 100 ps a byte, and no other delays.
 Picoseconds time_of(const MessagePlan& plan, Picoseconds overhead = {}) {
   const Topology topology =
       Topology::single_switch(16, {.bits_per_second = 80'000'000'000, .latency = {}});
@@ -267,17 +269,17 @@ Picoseconds time_of(const MessagePlan& plan, Picoseconds overhead = {}) {
 }
 
 TEST(Traffic, TimesFollowDataDependencies) {
-  const Picoseconds packet = nanoseconds(100);  // 1000 bytes; a hop to the switch and one down
+  const Picoseconds packet = nanoseconds(100);  // time of 1000 bytes over one hop
   EXPECT_EQ(time_of(plan_broadcast_multicast(16, 1000)), packet * 2);
   EXPECT_EQ(time_of(plan_broadcast_multicast(16, 8000)), packet * 9);
   EXPECT_EQ(time_of(plan_broadcast_chain(16, 1000, 1)), packet * 30);
   EXPECT_EQ(time_of(plan_broadcast_chain(16, 1000, 1), nanoseconds(10)),
             packet * 30 + nanoseconds(140));
-  // Four pieces in a pipeline: 15 ranks of two hops, and three pieces behind the first.
+  // Four pieces travel in a pipeline: 15 ranks of two hops each, and three pieces behind the first.
   EXPECT_EQ(time_of(plan_broadcast_chain(16, 4000, 4)), packet * 33);
   EXPECT_EQ(time_of(plan_broadcast_k_nomial(16, 1000, 2)), packet * 8);
   EXPECT_EQ(time_of(plan_allgather_ring(16, 1000)), packet * 30);
-  // 1, 2, 4 and 8 blocks, each round with one hop more than its blocks.
+  // The rounds move 1, 2, 4 and 8 blocks, each round with one hop more than its blocks.
   EXPECT_EQ(time_of(plan_allgather_bruck(16, 1000)), packet * 19);
   EXPECT_EQ(time_of(plan_allgather_recursive_doubling(16, 1000)), packet * 19);
 }

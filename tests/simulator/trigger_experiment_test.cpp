@@ -1,5 +1,5 @@
-// Interfaces with trigger units in virtual time: invariants of every run, and the shapes of the
-// tables and figures of [Xu25].
+// Tests interfaces with trigger units in virtual time: the invariants of every run, and the shapes
+// of the tables and figures of [Xu25].
 #include "studies/offload/trigger_experiment.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 using trigger::CollectiveKind;
 
-/// Buffers so small that jobs of a few KiB overfill them, among eight nodes.
+/// A network of eight nodes whose buffers are so small that jobs of a few KiB overfill them.
 TriggerNetworkSpec crowded(CollectiveKind kind, std::uint64_t bytes, std::uint32_t jobs) {
   TriggerNetworkSpec spec = tianhe_interface(kind, bytes, jobs);
   spec.nodes = 8;
@@ -35,7 +35,7 @@ TEST(TriggerNetwork, FullBuffersPushBackAndNothingIsLostOrOverrun) {
       spec.seed = seed;
       const auto report = run_trigger_network(spec);
       ASSERT_TRUE(report.ok()) << report.status().to_string();
-      EXPECT_GT(report->pushed_back, 0u) << "the buffers are too large for this test";
+      EXPECT_GT(report->pushed_back, 0u) << "the test needs buffers that overflow";
       EXPECT_GT(report->held_back, 0u);
       EXPECT_LE(report->held_back, report->pushed_back);
       EXPECT_GT(report->most_full_percent, 75.0);
@@ -70,9 +70,10 @@ TEST(TriggerNetwork, SeedDeterminesTheRun) {
   EXPECT_NE(first->digest, other->digest);
 }
 
-TEST(TriggerNetwork, SingleReduceTakesItsHopsAndNoMore) {
-  // 8 nodes: three steps of halving and three of gathering to the root, each L_network, its bytes
-  // and up to a tick; before them L_CPU and the bus twice, after them the bus.
+TEST(TriggerNetwork, SingleReduceTakesTheTimeOfItsHops) {
+  // A Reduce of 8 nodes has three steps of halving and three of gathering to the root, each with
+  // L_network, its bytes and up to a tick. Before them come L_CPU and the bus twice, after them the
+  // bus.
   TriggerNetworkSpec spec = tianhe_interface(CollectiveKind::reduce, 64, 1);
   spec.nodes = 8;
   spec.start_spread = {};
@@ -131,14 +132,14 @@ TEST(HostNetwork, ChainOfHopsCostsAsFormulaTwo) {
   spec.start_spread = {};
   const auto report = run_host_network(spec);
   ASSERT_TRUE(report.ok()) << report.status().to_string();
-  // Halves are exchanged and added; the other half of the result comes to the root.
+  // The two nodes exchange and add halves, and the other half of the result goes to the root.
   const std::uint64_t half = spec.bytes / 2 + 24;
   const sim::Picoseconds sent =
       spec.latency.message() + sim::WireSpeed(spec.latency.memory_bits_per_second).time_of(half);
   const sim::Picoseconds added =
       sim::WireSpeed(spec.latency.compute_bits_per_second).time_of(spec.bytes / 2);
   EXPECT_EQ(report->root_time, 2 * sent + added);
-  EXPECT_EQ(report->messages, 4u) << "two halves, a gathered one, the end";
+  EXPECT_EQ(report->messages, 4u) << "the messages are two halves, one gathered half and the end";
 }
 
 TEST(HostNetwork, JobsThatShareANodeSlowEachOther) {
@@ -163,7 +164,7 @@ TEST(OffloadFormulas, CalibrationPointsAreReproduced) {
   EXPECT_NEAR(reduce_formula(latency, (1u << 20) / 2), 2.42, 0.03);
 }
 
-TEST(OffloadSpeedup, FallsWithTheSizeOfABroadcastAndGrowsWithThatOfAReduce) {
+TEST(OffloadSpeedup, SpeedupFallsWithTheSizeOfABroadcastAndGrowsWithThatOfAReduce) {
   double broadcast_before = 1e9;
   double formula_before = 1e9;
   double reduce_before = 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of acceptance/run on a repository with small programs, and of the real programs' docstrings."""
+"""Tests acceptance/run on a repository with small programs, and checks the docstrings of the real programs."""
 
 import json
 import os
@@ -108,7 +108,7 @@ class Runner(Repository):
                       self.read("acceptance/README.md"))
         self.assertEqual(self.run_acceptance("--check").returncode, 0)
 
-    def test_edited_table_is_found(self):
+    def test_table_edited_by_hand_is_reported(self):
         self.program("one/holds", HOLDS)
         self.commit()
         self.run_acceptance()
@@ -119,7 +119,7 @@ class Runner(Repository):
         self.assertEqual(self.run_acceptance("--tables").returncode, 0)
         self.assertEqual(self.run_acceptance("--check").returncode, 0)
 
-    def test_index_is_written_before_there_are_results(self):
+    def test_index_without_results_lists_programs_as_not_run(self):
         self.program("one/holds", HOLDS)
         self.assertEqual(self.run_acceptance("--tables").returncode, 0)
         self.assertIn("| [one/holds](one/holds) | It works. | 2 GB/s | - | not run | test.1 |", self.read("acceptance/README.md"))
@@ -139,7 +139,7 @@ class Runner(Repository):
         done = self.run_acceptance("one")
         self.assertEqual(done.returncode, 1)
         self.assertIn("files differ from HEAD", done.stderr)
-        # With leave it runs the commit, not the changed files.
+        # With this option the runner uses the commit, not the changed files.
         self.assertEqual(self.run_acceptance("one", "--allow-dirty").returncode, 0)
         self.assertTrue(self.result(commit, "one/holds")["held"])
 
@@ -161,7 +161,7 @@ class Runner(Repository):
         self.assertEqual(self.run_acceptance("one", "--timeout-hours", "0.0003").returncode, 1)
         self.assertIn("no verdict after", self.result(commit, "one/hangs")["reason"])
 
-    def test_second_call_runs_only_the_rest(self):
+    def test_second_call_runs_only_the_remaining_programs(self):
         self.program("one/counts", f'open("{self.root}/../count", "a").write("x")\n{HOLDS}')
         self.program("one/stops", STOPS)
         self.commit()
@@ -171,14 +171,14 @@ class Runner(Repository):
             with open(count, encoding="utf-8") as file:
                 self.assertEqual(file.read(), runs)
 
-    def test_part_of_the_programs_leaves_the_tables_alone(self):
+    def test_run_of_some_programs_leaves_the_tables_unchanged(self):
         self.program("one/holds", HOLDS)
         self.program("two/holds", HOLDS)
         commit = self.commit()
         self.assertEqual(self.run_acceptance("one").returncode, 0)
         self.assertFalse(os.path.exists(os.path.join(self.root, "docs/results/acceptance.md")))
         self.assertIn("two/holds | not run", self.read(f"build/acceptance/{commit}/acceptance.md"))
-        self.assertEqual(self.run_acceptance("--report").returncode, 1)  # two/holds was not run
+        self.assertEqual(self.run_acceptance("--report").returncode, 1)  # fails because two/holds was not run
         self.assertIn("1 of 2 programs run", self.read("README.md"))
 
     def test_unknown_name_lists_the_programs(self):
@@ -237,7 +237,7 @@ class PeerBars(unittest.TestCase):
         self.assertEqual(self.held(self.rows(("mpich", "ok", 2000), ("gloo", "ok", 1600))), (True, 1.6))
         self.assertEqual(self.held(self.rows(("mpich", "ok", 2000), ("gloo", "ok", 1400))), (False, 1.4))
 
-    def test_peer_that_failed_in_one_round_stays_in_and_fails_the_bar(self):
+    def test_peer_that_failed_in_one_round_fails_the_bar(self):
         self.assertEqual(self.held(self.rows(("mpich", "ok", 2000), ("gloo", "hung in 1 of 3", 1900))), (False, 1.9))
 
     def test_absent_peer_fails_the_bar(self):
@@ -245,7 +245,7 @@ class PeerBars(unittest.TestCase):
 
 
 class RealPrograms(unittest.TestCase):
-    def test_every_program_says_what_it_shows_and_its_bar(self):
+    def test_every_program_states_its_claim_and_its_bar(self):
         names = results.programs(ROOT)
         self.assertGreater(len(names), 30)
         for name in names:

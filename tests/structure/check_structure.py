@@ -37,13 +37,13 @@ RULES = {
 }
 
 
-# The rule "words" has parts that can be chosen alone.
+# The rule "words" has parts that can be selected alone.
 PARTS = {"words": [f"words/{kind}" for kind in words.KINDS]}
 NAMES = [name for rule in RULES for name in [rule, *PARTS.get(rule, [])]]
 
 
 def rule_names(text):
-    """The names of rules, or of their parts, in a list with commas."""
+    """The rules, or parts of rules, that a comma-separated list names."""
     chosen = {name for name in text.split(",") if name}
     unknown = sorted(chosen - set(NAMES))
     if unknown or not chosen:
@@ -66,7 +66,7 @@ def read_arguments():
 
 
 def chosen_names(arguments):
-    """Names of rules and parts that are checked: a rule with parts is there if one of them is."""
+    """The names of the rules and parts to check; a rule with parts is included if one of its parts is."""
     chosen = []
     for rule in RULES:
         parts = PARTS.get(rule, [rule])

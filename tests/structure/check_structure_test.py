@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each rule of check_structure.py sees a planted violation, and a clean tree passes."""
+"""Tests that each rule of check_structure.py finds a planted violation, and that a clean tree passes."""
 
 import contextlib
 import io
@@ -60,7 +60,7 @@ class Structure(unittest.TestCase):
 
 
 class Includes(Structure):
-    def test_lower_layers_may_be_included(self):
+    def test_include_of_a_lower_layer_is_allowed(self):
         self.assert_clean("src/engine/a.cpp", '#include "base/a.hpp"\n#include "protocol/b.hpp"\n'
                                               '#include "device/device.hpp"\n#include <atomic>\n'
                                               '#include "tutti/status.hpp"\n')
@@ -68,7 +68,7 @@ class Includes(Structure):
                                                  '#include "device/ip/b.hpp"\n')
         self.assert_clean("src/runtime/a.cpp", '#include "tutti/communicator.hpp"\n#include <chrono>\n')
 
-    def test_upward_and_sideways_includes(self):
+    def test_include_of_an_upper_or_equal_layer_is_a_violation(self):
         self.assert_seen("src/engine/a.cpp", '\n#include "device/ip/a.hpp"\n', 2, "include")
         self.assert_seen("src/protocol/a.cpp", '#include "wire/a.hpp"\n', 1, "include")
         self.assert_seen("src/protocol/a.cpp", '#include "device/device.hpp"\n', 1, "include")
@@ -78,7 +78,7 @@ class Includes(Structure):
         self.assert_seen("include/tutti/a.hpp", HEADER + '#include "base/a.hpp"\n', 3, "include")
         self.assert_seen("src/stray/a.cpp", "int a;\n", 1, "include")
 
-    def test_sub_folders_are_one_layer_or_declared(self):
+    def test_sub_folder_belongs_to_its_layer_unless_declared(self):
         self.assert_clean("src/runtime/progress/a.cpp", '#include "runtime/communicator/b.hpp"\n'
                                                         '#include "tutti/communicator.hpp"\n'
                                                         '#include "runtime/bootstrap/b.hpp"\n')
@@ -87,7 +87,7 @@ class Includes(Structure):
         self.assert_seen("src/runtime/bootstrap/a.cpp", '#include "runtime/b.hpp"\n', 1, "include")
         self.assert_seen("src/engine/multicast/a.cpp", "#include <thread>\n", 1, "include")
 
-    def test_layers_above_src(self):
+    def test_layers_above_src_may_include_src_but_not_the_reverse(self):
         self.assert_clean("sim/simulation/a.cpp", '#include "engine/a.hpp"\n#include "sim/fabric/b.hpp"\n'
                                                   '#include "device/device.hpp"\n#include "tutti/communicator.hpp"\n')
         self.assert_clean("studies/traffic/a.cpp", '#include "sim/fabric/b.hpp"\n')
@@ -104,7 +104,7 @@ class Includes(Structure):
         self.assertEqual(self.violations({"src/CMakeLists.txt": own, "src/sim/topology.hpp": HEADER,
                                           "src/world/a.cpp": '#include "sim/topology.hpp"\n'}), [])
 
-    def test_cycle_inside_a_layer(self):
+    def test_cycle_inside_a_layer_is_a_violation(self):
         files = {"src/engine/a.hpp": HEADER, "src/engine/a.cpp": '\n#include "engine/b.hpp"\n',
                  "src/engine/b.hpp": HEADER + '#include "engine/c.hpp"\n',
                  "src/engine/c.hpp": HEADER + '#include "engine/a.hpp"\n'}
@@ -116,23 +116,23 @@ class Includes(Structure):
                                           "sim/fabric/b.hpp": HEADER + '#include "sim/fabric/a.hpp"\n'}), [
             "sim/fabric/a.hpp:3: cycle: sim/fabric/a -> sim/fabric/b -> sim/fabric/a"])
 
-    def test_system_headers(self):
+    def test_system_header_in_pure_code_is_a_violation(self):
         for header in ["sys/socket.h", "thread", "chrono", "unistd.h", "iostream", "poll.h"]:
             self.assert_seen("src/protocol/a.cpp", f"#include <{header}>\n", 1, "include")
             self.assert_seen("src/engine/a.cpp", f"#include <{header}>\n", 1, "include")
         self.assert_seen("bindings/a.cpp", "#include <netinet/in.h>\n", 1, "include")
 
 class Code(Structure):
-    def test_clock(self):
+    def test_clock_in_pure_code_is_a_violation(self):
         self.assert_seen("src/engine/a.cpp", "auto t = std::chrono::steady_clock::now();\n", 1, "clock")
 
-    def test_banned_calls(self):
+    def test_banned_calls_are_violations(self):
         for call in ["exit(1)", "std::abort()", "::usleep(3)", "printf(\"x\")", "srand(1)",
                      "assert(a)", "std::this_thread::sleep_for(pause)"]:
             self.assert_seen("src/runtime/a.cpp", f"void f() {{\n  {call};\n}}\n", 2, "banned call")
         self.assert_seen("src/base/a.cpp", "void f() { std::cout << 1; }\n", 1, "banned call")
 
-    def test_calls_that_only_look_banned(self):
+    def test_calls_that_resemble_banned_ones_are_allowed(self):
         self.assert_clean("src/runtime/context.cpp",
                           "// abort() in a comment\n"
                           "void Context::abort(int reason) {\n"
@@ -140,12 +140,12 @@ class Code(Structure):
                           "  static_assert(sizeof(int) == 4);\n"
                           '  log("exit(1) in a text");\n  on_exit(2);\n}\n')
 
-    def test_headers(self):
+    def test_headers_without_purpose_or_pragma_are_violations(self):
         self.assert_seen("src/base/a.hpp", "#pragma once\n", 1, "header")
         self.assert_seen("src/base/a.hpp", "// Purpose.\nint a;\n", 1, "header")
         self.assert_seen("src/base/a.hpp", HEADER + "using namespace std;\n", 3, "header")
 
-    def test_lengths(self):
+    def test_long_functions_and_files_are_violations(self):
         body = "  ++a;\n" * 69
         self.assert_seen("src/base/a.cpp", f"int a;\nvoid f(int b) {{\n{body}}}\n", 2,
                          "function length")
@@ -153,13 +153,13 @@ class Code(Structure):
         self.assert_clean("src/base/a.cpp", "class A {\n" + "  int f() const {\n    return 1;\n  }\n" * 30 + "};\n")
         self.assert_seen("src/base/a.cpp", "int a;\n" * 601, 601, "file length")
 
-    def test_folders(self):
+    def test_large_folders_are_violations(self):
         many = {f"src/base/{number}.txt": "" for number in range(26)}
         self.assertEqual(self.violations(many), ["src/base:1: folder: 26 files; 25 at most"])
         self.assertEqual(self.violations({name.replace("base", "collectives"): "" for name in many}), [])
         self.assertEqual(self.violations({name.replace("base", "base/sub/" + name[9]): "" for name in many}), [])
 
-    def test_classes(self):
+    def test_classes_with_many_fields_or_methods_are_violations(self):
         fields = "".join(f"  int field_{number} = {{}};\n" for number in range(25))
         methods_ = "".join(f"  int method_{number}() const;\n" for number in range(40))
         self.assert_clean("src/base/a.hpp", HEADER + f"class A {{\n{methods_}{fields}}};\n")
@@ -207,11 +207,11 @@ class Code(Structure):
                                               "void detail::text() {}\n")
         self.assert_seen("src/engine/a.cpp", "template <typename T>\nvoid Stray<T>::f() {}\n", 1, "method file")
 
-    def test_retries(self):
+    def test_repeated_tests_are_violations(self):
         self.assert_seen("tools/a.sh", "\nctest --repeat until" + "-pass:2\n", 2, "retry")
         self.assert_clean("docs/a.md", "until" + "-pass\n")
 
-    def test_one_definition(self):
+    def test_two_types_of_one_name_are_violations(self):
         one = "namespace tutti::a {\nstruct Hello {\n  int x;\n};\n}\n"
         found = self.violations({"src/base/a.cpp": one, "src/base/b.cpp": one})
         self.assertEqual(len(found), 1)
@@ -222,11 +222,11 @@ class Code(Structure):
         self.assertEqual(self.violations({"src/base/a.cpp": one, "src/base/b.cpp": other,
                                           "src/base/c.cpp": hidden, "src/base/d.cpp": declared}), [])
 
-    def test_links(self):
+    def test_broken_links_are_violations(self):
         text = "a [b](src/CMakeLists.txt#x) [c](https://example.org) `[d](no)`\n[e](docs/missing.md)\n"
         self.assert_seen("README.md", text, 2, "link")
 
-    def test_paths_of_one_machine(self):
+    def test_paths_of_one_machine_are_violations(self):
         self.assert_seen("tools/a.sh", "cd " + "/home/" + "someone/tutti\n", 1, "path")
         self.assert_clean("tools/a.sh", "cd $HOME/" + "work/tutti /usr/share\n")
 
@@ -239,7 +239,7 @@ class Words(Structure):
     def assert_kind(self, name, text, line, kind):
         self.assertEqual(self.kinds(name, text), [(line, kind)], text)
 
-    def test_words_of_every_kind(self):
+    def test_words_of_every_forbidden_kind_are_violations(self):
         row = "K" + "7"
         for kind, text in [("vague", "The port is free once nobody reads it."), ("vague", "Bytes, likewise."),
                            ("pronoun", "A rank waits until he is told."), ("row code", f"The chains of {row}."),
@@ -260,13 +260,13 @@ class Words(Structure):
                 with self.subTest(kind=kind, name=name, form=form):
                     self.assert_kind(name, form.format(text), 2, kind)
 
-    def test_place_is_the_line_of_the_word(self):
+    def test_violation_is_reported_at_the_line_of_the_word(self):
         self.assert_kind("src/base/a.cpp", "// One line and\n// another, of the ports that\n// nobody has.\n",
                          3, "vague")
         self.assert_kind("src/base/a.cpp", 'f("one "\n  "is of "\n  "nobody");\n', 3, "vague")
         self.assert_kind("docs/a.md", "One.\n\nTwo lines\nof nobody.\n", 4, "vague")
 
-    def test_words_that_only_look_forbidden(self):
+    def test_words_that_resemble_forbidden_ones_are_allowed(self):
         for text in ["// The shell's history is theirs; T is a type, Type1 another, and -O3 an option.\n",
                      "// What is it? The source of a datagram, the source rank, the source's address.\n",
                      "// False if there is none.\n", "template <int K7>\nint T1 = K7;\n", 'f("nobody");\n',
@@ -287,23 +287,23 @@ class Words(Structure):
         self.assert_kind("src/base/a.cpp", "// The other rank's. Where it waits, it asks.\n", 1, "headless")
         self.assert_kind("src/base/a.cpp", "// ---- What is sent ------\n", 1, "headless")
 
-    def test_long_comments_in_functions(self):
+    def test_long_comments_in_functions_are_violations(self):
         comment = "  // One, e.g. this. Two.\n  // And\n  // three.\n"
         self.assert_kind("src/base/a.cpp", f"void f() {{\n{comment}}}\n", 2, "long comment")
         self.assertEqual(self.kinds("src/base/a.cpp", f"{comment}int a;\n"), [])
         self.assertEqual(self.kinds("src/base/a.cpp", "void f() {\n  // One, e.g. this. And\n  // two.\n}\n"), [])
 
-    def test_figures(self):
+    def test_many_measurements_in_a_comment_are_a_violation(self):
         self.assert_kind("src/base/a.cpp", "// Before 3.5 ms, then\n// 12 %.\n", 1, "measurements")
         for text in ["// 4 KiB and 64 KiB in 2 to 50 ms.\n", '// "1 s", "2 ms".\n', "// skew=5ms death=3ms\n",
                      "// Within 3 us.\nint a;\n// Within 4 us.\n"]:
             self.assertEqual(self.kinds("src/base/a.cpp", text), [], text)
 
-    def test_torn_banner(self):
+    def test_banner_on_two_lines_is_a_violation(self):
         self.assert_kind("src/base/a.cpp", "int a;\n\n// ---- Sending\n// ------------\n", 4, "banner")
         self.assertEqual(self.kinds("src/base/a.cpp", "// ---- Sending ------------\nint a;\n"), [])
 
-    def test_names_of_tests(self):
+    def test_unclear_names_of_tests_are_violations(self):
         long = "Sender_" + "with" * 16
         self.assert_kind("tests/a.cpp", f"int a;\nTEST_F(Suite, {long}) {{}}\n", 2, "test name")
         for name in ("ARingEnds", "WhoeverWaits", "TheRing", "AnEnd_x", "WhereItEnds", "WhatIsLeft"):
@@ -312,7 +312,7 @@ class Words(Structure):
             self.assertEqual(self.kinds("tests/a.cpp", f"TEST(Suite, {name}) {{}}\n"), [], name)
         self.assert_kind("tests/a.cpp", "TEST(Suite, ChainsOf" + "K7) {}\n", 1, "row code")
 
-    def test_changelog(self):
+    def test_long_changelog_entries_are_violations(self):
         entry = "- One\n  two\n  three\n"
         self.assertEqual(self.kinds("CHANGELOG.md", entry + entry), [])
         self.assert_kind("CHANGELOG.md", "# Changes\n\n" + entry + "  four\n" + entry, 3, "changelog")
@@ -334,7 +334,7 @@ class Commits(unittest.TestCase):
                 commits.check_commits(tree)
             return tree
 
-    def test_subjects(self):
+    def test_subjects_of_commits_have_area_and_imperative(self):
         good = ["rc: judge loss by order of transmission", "docs, bench/peers: move", ".ci/run: " + "x" * 63]
         self.assertEqual(self.check(good).violations, [])
         for subject in ["rc: " + "x" * 69, "Results", "Judge loss", "rc: Results of the week", "rc: end with a dot.",
@@ -361,7 +361,7 @@ class Command(unittest.TestCase):
         self.assertEqual(status, 0, output)
         self.assertIn("SKIPPED: the format", output)
 
-    def test_rules_are_chosen(self):
+    def test_option_only_selects_rules(self):
         bad = {"src/base/a.hpp": "// Who reads it.\n", "src/base/b.cpp": "void f() { abort(); }\n"}
         status, output = self.run_check(bad, "--only", "words,header")
         self.assertEqual(status, 1)
@@ -383,14 +383,14 @@ class Command(unittest.TestCase):
         self.assertIn("src/wire/a.cpp:1: words", output)
         self.assertEqual(self.run_check(bad, "--only", "words", "src/engine")[0], 0)
 
-    def test_counts(self):
+    def test_option_counts_prints_only_numbers(self):
         bad = {"src/base/a.cpp": "// Who reads it.\n// Nobody.\n"}
         status, output = self.run_check(bad, "--only", "words/vague,words/headless,words/pronoun,path", "--counts")
         self.assertEqual(status, 0)
         self.assertTrue(output.endswith("\n     0 path\n     1 words/vague\n     0 words/pronoun\n"
                                         "     1 words/headless\n1 source files, 2 violations\n"), output)
 
-    def test_parts_of_a_rule(self):
+    def test_part_of_a_rule_is_selected_by_name(self):
         bad = {"src/base/a.cpp": "// Who reads it.\n// Nobody.\n"}
         for options, found in ((["--only", "words/vague"], ["vague"]),
                                (["--except", "format,words/vague"], ["headless"]),

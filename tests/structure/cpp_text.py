@@ -1,4 +1,4 @@
-"""C++ read as text: comments and literals blanked, functions and classes found by their braces."""
+"""Reads C++ as text: blanks comments and literals, and finds functions and classes by their braces."""
 
 import re
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ def blank(match):
 
 
 def code_only(text):
-    """The text with comments and literals as spaces: offsets and line numbers stay as they are."""
+    """The text with comments and literals replaced by spaces, so that offsets and line numbers stay the same."""
     return LITERAL.sub(blank, text)
 
 
 def without_directives(code):
-    """Code whose preprocessor lines are blank, continued ones included."""
+    """The code with blank preprocessor lines, continued ones included."""
     return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", blank, code, flags=re.M)
 
 
@@ -39,20 +39,20 @@ class Function:
 
 @dataclass
 class Type:
-    name: str  # with its namespaces and the types around it
+    name: str  # full name, with namespaces and enclosing types
     line: int
 
 
 @dataclass
 class Class(Type):
-    named: bool  # neither the class nor anything around it is anonymous
-    fields: list = field(default_factory=list)  # [(name, type without template arguments)]
-    methods: list = field(default_factory=list)  # names, a name for each overload
-    nested: list = field(default_factory=list)  # classes declared inside
+    named: bool  # whether neither the class nor any enclosing scope is anonymous
+    fields: list = field(default_factory=list)  # fields as [(name, type without template arguments)]
+    methods: list = field(default_factory=list)  # names of methods, one for each overload
+    nested: list = field(default_factory=list)  # classes declared inside this class
 
     @property
     def all_fields(self):
-        """Fields, those of members whose type is declared inside this class in the members' place."""
+        """The fields; a member whose type is declared inside this class counts as the fields of that type."""
         inner = {one.name.rpartition("::")[2]: one for one in self.nested}
         return sum(inner[kind].all_fields if kind in inner else 1 for _, kind in self.fields)
 
@@ -60,15 +60,15 @@ class Class(Type):
 @dataclass
 class Definition:
     """A method defined outside its class."""
-    owner: str  # as it is written: "A" or "A::B"
+    owner: str  # class as it is written: "A" or "A::B"
     name: str
-    scope: str  # the namespaces around the definition
+    scope: str  # namespaces around the definition
     line: int
 
 
 @dataclass
 class Outline:
-    functions: list = field(default_factory=list)  # those with bodies, at any place but inside others
+    functions: list = field(default_factory=list)  # functions with bodies, unless they are inside another function
     types: list = field(default_factory=list)  # classes and enumerations in named namespaces
     classes: list = field(default_factory=list)
     definitions: list = field(default_factory=list)
@@ -86,7 +86,7 @@ _ONLY_NAMED = re.compile(r"(?:class|struct|union|enum(?:\s+(?:class|struct))?)\s
 
 
 def _matching(code, at, opening, closing):
-    """The offset of the bracket that closes the one at `at`; the end of the code where none does."""
+    """The offset of the bracket that closes the one at `at`; the end of the code if none does."""
     depth = 0
     for match in re.compile(f"[{re.escape(opening + closing)}]").finditer(code, at):
         depth += 1 if match.group() == opening else -1
@@ -96,7 +96,7 @@ def _matching(code, at, opening, closing):
 
 
 def _without_template_arguments(head):
-    """`std::map<int, A<B>> a` as `std::map a`: angle brackets after a name, where they close."""
+    """The code without template arguments: `std::map<int, A<B>> a` becomes `std::map a`."""
     result, at = [], 0
     while at < len(head):
         before = "".join(result[-24:]).rstrip()
@@ -126,7 +126,7 @@ def _without_template_arguments(head):
 
 
 def _bare(head):
-    """A declaration without attributes, template arguments and access labels, arguments of specifiers empty."""
+    """The declaration without attributes, template arguments, access labels and arguments of specifiers."""
     head = re.sub(r"\[\[.*?\]\]", " ", head, flags=re.S)
     head = re.sub(r"\b(?:public|private|protected)\s*:(?!:)", " ", head)
     head = _without_template_arguments(head)
@@ -139,11 +139,11 @@ def _bare(head):
 
 
 def _function_name(bare):
-    """The name of the function that a declaration is of, with its class where written, or None."""
+    """The name of the function that a declaration declares, with its class if it is written, or None."""
     operator = _OPERATOR.search(bare)
     if operator:
         return re.sub(r"\s+", " ", operator.group(1))
-    bare = re.sub(r"\[[^\]]*\]", " ", bare)  # sizes of arrays
+    bare = re.sub(r"\[[^\]]*\]", " ", bare)  # removes the sizes of arrays
     if re.match(r"[^(=]*\(\s*(?:\w+\s*::\s*)*[*&]\s*\w*\s*(?:\[\w*\])?\s*\)", bare):
         return None  # a pointer to a function, or to an array
     for match in _NAMED_CALL.finditer(bare):
@@ -155,19 +155,20 @@ def _function_name(bare):
 
 
 def _parameters_end(bare):
-    """The offset behind the parameters of a function's declaration."""
+    """The offset after the parameters of a function's declaration."""
     match = _OPERATOR.search(bare) or _NAMED_CALL.search(bare)
     return _matching(bare, match.end() - 1, "(", ")") + 1 if match else len(bare)
 
 
 def _initialises(bare):
-    """Whether a brace behind this is the initialiser of a member in a constructor's list."""
+    """Whether a brace after this text initialises a member in a constructor's list."""
     rest = bare[_parameters_end(bare):]
     return re.search(r"(?<!:):(?!:)", rest) is not None and re.search(r"\w\s*$", rest) is not None
 
 
 def _fields(bare):
-    """[(name, type)] of a declaration without parentheses outside its initialisers."""
+    """The names and types [(name, type)] that a declaration declares, if it has no parentheses outside its
+    initialisers."""
     bare = re.sub(r"^(?:(?:static|inline|mutable|volatile|thread_local|const|alignas\(\s*\))\s+)+", "", bare)
     pieces, depth, begin = [], 0, 0
     for at, character in enumerate(bare + ","):
@@ -194,7 +195,7 @@ class _Reader:
         self.outline = Outline()
 
     def read_scope(self, at, scope, owner):
-        """Reads declarations from `at` to the brace that closes the scope; the offset behind that."""
+        """Reads declarations from `at` to the brace that closes the scope; returns the offset after that brace."""
         begin, head = at, ""
         while True:
             match = self.boundary.search(self.code, at)
@@ -205,7 +206,7 @@ class _Reader:
             mark = match.group()
             if mark == "(":
                 end = _matching(self.code, at, "(", ")")
-                # Braces inside parentheses are default arguments or lambdas.
+                # Braces inside parentheses belong to default arguments or lambdas.
                 head += self.code[at:end + 1]
                 at = begin = end + 1
                 continue
@@ -222,7 +223,7 @@ class _Reader:
             begin = at
 
     def read_braces(self, at, head, scope, owner):
-        """Reads from an opening brace on: the offset to go on at, and the declaration that goes on there."""
+        """Reads from an opening brace on; returns the offset and the declaration at which reading continues."""
         bare = _bare(head)
         first = line_of(self.code, at - len(head.lstrip()))
         namespace = _NAMESPACE.search(bare)
@@ -252,7 +253,7 @@ class _Reader:
         end = self.read_scope(at + 1, scope + (name.split("::") if name else [""]), made)
         rest = self.code[end:self.code.find(";", end)]
         if not name and owner is not None and not rest.strip():
-            owner.fields += made.fields  # an anonymous union or struct
+            owner.fields += made.fields  # members of an anonymous union or struct belong to its owner
             owner.methods += made.methods
             return end, "struct x"
         self.outline.classes.append(made)
@@ -260,7 +261,7 @@ class _Reader:
             if not name:
                 made.name += f"{len(owner.nested)}"
             owner.nested.append(made)
-        # Declarators may follow: struct A { ... } a;
+        # Declarators may follow, as in struct A { ... } a;
         return end, f"struct {name}" if not rest.strip() else made.name.rpartition("::")[2] + " "
 
     def function(self, name, bare, first, last, scope, owner):
@@ -272,7 +273,7 @@ class _Reader:
             self.method(name, first, scope)
 
     def method(self, name, line, scope):
-        """Notes a definition outside the class, if the name has one."""
+        """Notes a definition outside its class, if the name contains a class."""
         match = re.fullmatch(r"((?:\w+\s*::\s*)+)(.*)", name or "")
         if match:
             owner = re.sub(r"\s+", "", match.group(1)).removesuffix("::")
@@ -291,10 +292,10 @@ class _Reader:
 
 
 def outline(text):
-    """The functions, types and classes of a file, and the methods that it defines outside their class."""
+    """The functions, types and classes of a file, and the methods that the file defines outside their class."""
     reader = _Reader(text)
     at = 0
-    while at < len(reader.code):  # once more behind a closing brace too many
+    while at < len(reader.code):  # reads on after a closing brace too many
         at = reader.read_scope(at, [], None)
     reader.outline.functions.sort(key=lambda one: one.first_line)
     reader.outline.types.sort(key=lambda one: one.line)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Skips are visible, name what they lack, and fail where it is required."""
+"""Tests that skipped tests are visible, name the capability that they lack, and fail if it is required."""
 
 import os
 import pathlib
@@ -42,30 +42,30 @@ class Runner(unittest.TestCase):
         log = self.folder / "log"
         return done.returncode, log.read_text().splitlines() if log.exists() else [], done.stdout + done.stderr
 
-    def test_one_of_two_skipped_passes_and_is_listed(self):
+    def test_run_with_one_of_two_tests_skipped_passes_and_lists_it(self):
         status, log, text = self.run_tests(LACKS_LAB, "pass")
         self.assertEqual(status, 0, text)
         self.assertEqual(log, ["Two.test_first lacks lab: no namespaces"])
         self.assertIn("SKIPPED Two.test_first", text)
 
-    def test_all_skipped_ends_with_the_status_of_a_skip(self):
+    def test_run_with_all_tests_skipped_ends_with_the_skip_status(self):
         status, log, text = self.run_tests(LACKS_LAB, LACKS_LAB)
         self.assertEqual(status, requirements.NOTHING_RAN, text)
         self.assertEqual(len(log), 2)
 
-    def test_required_capability_fails(self):
+    def test_skip_for_a_required_capability_fails(self):
         status, log, text = self.run_tests(LACKS_LAB, "pass", required="mpi,lab")
         self.assertEqual((status, log), (1, []), text)
         self.assertIn("lacks lab: no namespaces (TUTTI_REQUIRE)", text)
 
-    def test_other_required_capability_leaves_the_skip(self):
+    def test_skip_for_another_capability_than_the_required_one_passes(self):
         self.assertEqual(self.run_tests(LACKS_LAB, "pass", required="mpi")[0], 0)
 
     def test_skip_without_a_capability_fails(self):
         self.assertEqual(self.run_tests('self.skipTest("no time")', "pass")[0], 1)
         self.assertEqual(self.run_tests('requirements.skip_without("luck", "none")', "pass")[0], 1)
 
-    def test_failure_fails(self):
+    def test_run_with_a_failed_test_fails(self):
         self.assertEqual(self.run_tests("self.fail()", LACKS_LAB)[0], 1)
 
 

@@ -1,4 +1,5 @@
-// Three ranks and a few chunks, through every order of arrival and every set of losses.
+// Runs collectives of three ranks and a few chunks through every order of arrival and every set of
+// losses.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -14,9 +14,10 @@
 
 #include "sim/simulation/swarm.hpp"
 
-/// Defined only if the bug could not be planted: the reason.
+/// The reason if the bug could not be planted; not defined otherwise.
 extern "C" const char tutti_not_planted[] __attribute__((weak));
-/// The pattern, for fnmatch, of the violated invariant's message: line "expects" of BUG.txt.
+/// The fnmatch pattern of the message of the violated invariant, from the line "expects" of
+/// BUG.txt.
 extern "C" const char tutti_expected[] __attribute__((weak));
 /// The first seed of the search: line "seed" of BUG.txt.
 extern "C" const unsigned long long tutti_first_seed __attribute__((weak));
@@ -24,9 +25,9 @@ extern "C" const unsigned long long tutti_first_seed __attribute__((weak));
 namespace {
 
 constexpr std::uint64_t kMaxSeeds = 20'000;
-constexpr const char* kCrash = "crash";  ///< the message of a seed that ends the process
+constexpr const char* kCrash = "crash";  ///< the message for a seed that crashes the process
 
-/// The result that the run leaves for its parent process, which survives a crash.
+/// The result that the run leaves for its parent process, even after a crash.
 struct Finding {
   std::uint64_t seed = 0;
   bool failed = false;
@@ -69,7 +70,7 @@ int main(int argc, char** argv) {
     std::strncpy(finding.message, kCrash, sizeof finding.message - 1);
   }
   if (!finding.failed) {
-    fmt::print("not caught by {} seeds from {} on\n", most, tutti_first_seed);
+    fmt::print("{} seeds from {} on did not detect the planted bug\n", most, tutti_first_seed);
     return 1;
   }
   const bool expected =
@@ -77,6 +78,6 @@ int main(int argc, char** argv) {
   fmt::print("{} by seed {}: {:.500}\n", expected ? "caught" : "found", finding.seed,
              std::string_view(finding.message));
   if (expected) return 0;
-  fmt::print("expected another invariant to fail: {}\n", tutti_expected);
+  fmt::print("another invariant was expected to fail: {}\n", tutti_expected);
   return 1;
 }

@@ -1,4 +1,4 @@
-// One scenario a seed: all of them end, and the same seed gives the same run.
+// Runs one scenario per seed: all scenarios must end, and the same seed must give the same run.
 #include "sim/simulation/swarm.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace tutti::simulation {
 namespace {
 
-/// TUTTI_SWARM_SEEDS=10000 sets more seeds for a long run.
+/// Number of seeds; TUTTI_SWARM_SEEDS=10000 sets more for a long run.
 std::uint64_t seeds() {
   const char* text = std::getenv("TUTTI_SWARM_SEEDS");
   return text == nullptr ? 500 : std::strtoull(text, nullptr, 10);
@@ -31,14 +31,14 @@ std::string explain(const SwarmSummary& summary, const SwarmOptions& options) {
                      small.to_string());
 }
 
-TEST(Swarm, EverySeedEnds) {
+TEST(Swarm, ScenarioOfEverySeedEnds) {
   const SwarmOptions options;
   const SwarmSummary summary = run_swarm(1, seeds(), options);
   EXPECT_FALSE(summary.found) << explain(summary, options);
   EXPECT_GT(summary.completed, 4 * summary.seeds);
 }
 
-TEST(Swarm, ThreadsChangeNothing) {
+TEST(Swarm, SummaryDoesNotDependOnTheNumberOfThreads) {
   const SwarmSummary alone = run_swarm(1, 300);
   const SwarmSummary together = run_swarm(1, 300, {}, {}, 3);
   EXPECT_EQ(together.digest, alone.digest);
@@ -81,7 +81,8 @@ TEST(Swarm, PlacesRoundTripThroughTheirText) {
 }
 
 TEST(Swarm, FailureShrinksToAFewLines) {
-  // An artificial failure: some rank fetched. The shrunk scenario is the minimum for that.
+  // The artificial failure is that some rank fetched a chunk, and the shrunk scenario is the
+  // smallest that causes it.
   const auto fetched = [](const Scenario& one) {
     auto made = ScenarioWorld::create(one);
     if (!made) return false;
@@ -109,8 +110,8 @@ TEST(Swarm, FailureShrinksToAFewLines) {
   EXPECT_GE(few_ranks, 3);
 }
 
-/// Scenarios that failed once.
-TEST(Swarm, RegressionsStayFixed) {
+/// The regressions are scenarios that failed once.
+TEST(Swarm, RegressionsDoNotFailAgain) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(TUTTI_REGRESSIONS)) {
     std::stringstream text;

@@ -19,7 +19,7 @@ import sys
 # Links
 
 class Ledger:
-    """Bytes by link class on the tree that `places` describe."""
+    """The bytes by link class on the tree that `places` describes."""
 
     def __init__(self, places):
         self.places = places
@@ -29,7 +29,7 @@ class Ledger:
             self.bytes[f"up{level}"] = self.bytes[f"down{level}"] = 0
 
     def to_one(self, source, target, size):
-        """A message climbs until both ends are in one subtree, then descends."""
+        """Adds a message, which climbs until both ends are in one subtree and then descends."""
         self.bytes["host_up"] += size
         self.bytes["host_down"] += size
         for level in range(self.levels):
@@ -39,7 +39,7 @@ class Ledger:
             self.bytes[f"down{level + 1}"] += size
 
     def to_all(self, source, size):
-        """A packet enters every subtree with members once, except those that it comes from."""
+        """Adds a multicast, which enters every subtree with members once, except those that it comes from."""
         self.bytes["host_up"] += size
         self.bytes["host_down"] += size * (len(self.places) - 1)
         for level in range(self.levels):
@@ -94,7 +94,7 @@ def broadcast_in_order(ranks, size, first=1, last=None, parent=0):
 def k_nomial(radix):
     def broadcast(ranks, size):
         for rank in range(1, ranks):
-            place = 1  # of the lowest digit of `rank` that is not 0: the parent lacks it
+            place = 1  # value of the lowest digit of `rank` that is not 0, which the parent lacks
             while rank // place % radix == 0:
                 place *= radix
             yield rank - rank // place % radix * place, rank, size
@@ -129,7 +129,7 @@ def allgather_linear(ranks, size):
 
 
 def allgather_bruck(ranks, size):
-    """Each rank asks ahead for the blocks it lacks, twice as far each time."""
+    """Bruck's algorithm: in each round a rank gets blocks from ahead of it, at twice the distance of the last round."""
     held = 1
     while held < ranks:
         more = min(held, ranks - held)
@@ -139,7 +139,8 @@ def allgather_bruck(ranks, size):
 
 
 def allgather_recursive_doubling(ranks, size):
-    """Pairs exchange all their blocks; ranks beyond a power of two fold into their neighbour."""
+    """Recursive doubling: pairs exchange all their blocks, and ranks beyond a power of two fold into their
+    neighbour."""
     actors = 1 << (ranks.bit_length() - 1)
     carried = ranks - actors
     acting = [2 * i for i in range(carried)] + list(range(2 * carried, ranks))
@@ -181,7 +182,7 @@ def totals(name, places, size):
     return ledger.answer()
 
 
-# Figure 2 as published: distances keep their sign, a multicast enters its own pod again
+# Figure 2 as published: distances keep their sign, and a multicast enters its own pod again
 
 def paper_totals(ranks):
     leaf, pod = 16, 32
@@ -224,7 +225,7 @@ def check():
             assert got == need or (twice and need <= got <= 2.05 * need), name
     assert paper_totals(1024)["allgather_ring"] == 2287428
     assert paper_totals(1024)["allgather_multicast"] == 1147904
-    print("the oracle agrees with itself")
+    print("all totals agree with their closed forms")
 
 
 def main():

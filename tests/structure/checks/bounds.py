@@ -1,4 +1,4 @@
-"""Bounds of functions, files, folders and classes."""
+"""Checks the sizes of functions, files, folders and classes."""
 
 from collections import Counter
 
@@ -10,9 +10,9 @@ MAX_FOLDER_FILES = 25
 MAX_FIELDS = 25
 MAX_METHODS = 40
 BOUNDED_FOLDERS = ("src", "include", "apps", "sim", "studies")
-# One algorithm is one file there.
+# This folder has one file per algorithm, so it may have more files.
 ANY_NUMBER_OF_FILES = {"src/collectives"}
-# Classes and files beyond the bounds, three at most: {name of the class, or path: why}.
+# Classes and files that may exceed the bounds, three at most, each with the reason.
 EXCEPTIONS = {
     "tutti::observe::Counters": "a flat record of counters by design",
     "tutti::trigger::Descriptor": "fields of a hardware format",
@@ -43,7 +43,7 @@ def check_folders(tree):
 
 
 def _classes(tree):
-    """[(file, class)] of classes that have to be within the bounds."""
+    """The classes that must keep the bounds, as [(file, class)]."""
     return [(name, kind) for name, _ in tree.sources(*PRODUCT) for kind in tree.outline(name).classes
             if kind.name not in EXCEPTIONS]
 

@@ -1,4 +1,4 @@
-"""Calls that a library does without."""
+"""Checks for calls that a library must not make."""
 
 import re
 
@@ -8,7 +8,7 @@ READS_CLOCK = re.compile(r"\b(steady_clock|system_clock|high_resolution_clock|cl
                          r"gettimeofday|__rdtsc)\b")
 CLOCKLESS = ("src/protocol/", "src/engine/", "src/wire/")
 
-# A call, not a member of another object and not a declaration ("void abort(").
+# Matches a call, but not a member of another object and not a declaration such as "void abort(".
 _CALL = r"(?:^|[;{{}}()=,?!&|]|(?<!:):(?!:)|\breturn\b|\belse\b)\s*(?:\(void\)\s*)?((?:std::|::)?(?:{})\s*\()"
 BANNED = [
     (re.compile(_CALL.format("exit|_exit|_Exit|quick_exit|abort|terminate"), re.M),
@@ -24,7 +24,7 @@ BANNED = [
     (re.compile(_CALL.format("sleep|usleep|nanosleep|clock_nanosleep"), re.M),
      "nothing sleeps: wait for an event, with a deadline"),
 ]
-# Exceptions to BANNED: (file, what is called, why).
+# Exceptions to BANNED, as (file, call, reason).
 ALLOWED = [
     ("src/runtime/bootstrap/file_bootstrap.cpp", "sleep_for", "another host's file raises no event here"),
     ("src/runtime/bootstrap/store/store_client.cpp", "sleep_for", "a store that is not up yet raises no event"),

@@ -1,4 +1,4 @@
-"""Subjects of commits are "area: imperative", from the commit on that introduced the rule."""
+"""Checks that subjects of commits are "area: imperative", from the commit that introduced the rule on."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Inside a layer no modules include each other in a circle. A module is a header with its source."""
+"""Checks that no modules inside a layer include each other in a cycle. A module is a header with its source."""
 
 from collections import defaultdict, deque
 
@@ -6,7 +6,7 @@ from checks import layers
 
 
 def _graph(tree):
-    """{module: {module that it includes: (file, line)}} between modules of one layer."""
+    """The includes between modules of one layer, as {module: {included module: (file, line)}}."""
     of = layers.Layers(tree)
     graph = defaultdict(dict)
     for name, text in tree.texts.items():
@@ -25,7 +25,7 @@ def _graph(tree):
 
 
 def _way(graph, begin, end):
-    """The shortest way from one module to another, as a list of modules, or None."""
+    """The shortest path from one module to another, as a list of modules, or None."""
     before, queue = {begin: None}, deque([begin])
     while queue:
         module = queue.popleft()
@@ -42,7 +42,7 @@ def _way(graph, begin, end):
 
 
 def _circles(graph):
-    """The shortest circle through each include that is in one, each circle once, shortest first."""
+    """The shortest cycle through each include that is part of a cycle, each cycle once, shortest first."""
     found = {}
     for module in sorted(graph):
         for target in sorted(graph[module]):
@@ -53,7 +53,7 @@ def _circles(graph):
 
 
 def check_cycles(tree):
-    """Reports circles that share no include with a shorter one: with each of them cut, look again."""
+    """Reports cycles that share no include with a shorter cycle; with those cut, the search is repeated."""
     graph = _graph(tree)
     told = set()
     for circle in _circles(graph):

@@ -1,4 +1,4 @@
-"""The sources have the format of .clang-format."""
+"""Checks that the sources have the format of .clang-format."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""A header states its purpose, is included once, and opens no namespace for its readers."""
+"""Checks that a header states its purpose, is included once, and opens no namespace for files that include it."""
 
 import re
 

@@ -1,14 +1,14 @@
-"""The layers that CMake declares, and who may include what."""
+"""Checks the layers that CMake declares, and which files may include which."""
 
 import re
 
-# Headers that no tutti_layer lists: the interface between engine and devices.
+# Headers of the interface between engine and devices, which no tutti_layer lists.
 INTERFACES = {"device": {"base"}}
-# Layers of src that may include the interface, besides the devices and all above src.
+# Layers of src that may include this interface, besides the devices and all layers above src.
 INTERFACE_USERS = {"engine", "runtime", "observe", "world"}
 # Public headers that the layers below the runtime may include.
 LOW_PUBLIC = {"tutti/units.hpp", "tutti/status.hpp", "tutti/reduction.hpp", "tutti/collective.hpp"}
-# Folders beside src with layers of their own: they may include src, src neither of them.
+# Folders beside src that have layers of their own. They may include src, but src must not include them.
 ABOVE = ("sim", "studies")
 
 SOCKETS = re.compile(r"<(sys/(socket|epoll|un|uio|ioctl|select)\.h|netinet/.*|arpa/.*|net/.*|poll\.h|"
@@ -17,7 +17,7 @@ INPUT_OUTPUT = re.compile(r"<(unistd\.h|fcntl\.h|sys/.*|cstdio|stdio\.h|fstream|
 THREADS = re.compile(r"<(thread|mutex|shared_mutex|condition_variable|future|semaphore|latch|barrier|"
                      r"stop_token|pthread\.h|sched\.h)>")
 CLOCKS = re.compile(r"<(chrono|ctime|time\.h|sys/time\.h)>")
-# Layers that are pure computation, and what each therefore does without.
+# Layers of pure computation, each with the kinds of headers that it must not include.
 PURE = {"base": [SOCKETS, INPUT_OUTPUT, THREADS], "wire": [SOCKETS, INPUT_OUTPUT, THREADS, CLOCKS],
         "protocol": [SOCKETS, INPUT_OUTPUT, THREADS, CLOCKS],
         "engine": [SOCKETS, INPUT_OUTPUT, THREADS, CLOCKS],
@@ -29,7 +29,7 @@ LAYER = re.compile(r"tutti_layer\(\s*([\w/]+)(.*?)\)", re.S)
 
 
 def folder_of(path, folders):
-    """The longest of the folders that a path is in, or None."""
+    """The longest of these folders that contains a path, or None."""
     folder = path.rpartition("/")[0]
     while folder and folder not in folders:
         folder = folder.rpartition("/")[0]
@@ -37,13 +37,13 @@ def folder_of(path, folders):
 
 
 def includes(text):
-    """[(line number, header with its brackets or quotes)]"""
+    """The includes of a text, as [(line number, header with its brackets or quotes)]."""
     matches = ((number, INCLUDE.match(line)) for number, line in enumerate(text.splitlines(), 1))
     return [(number, match.group(1)) for number, match in matches if match]
 
 
 class Layers:
-    """Layers are known by their folder from the root: src/engine, sim/fabric."""
+    """The layers by their folder from the root, such as src/engine or sim/fabric."""
 
     def __init__(self, tree):
         self.texts = tree.texts
@@ -72,7 +72,8 @@ class Layers:
         return folder_of(file, self.uses)
 
     def resolve(self, path):
-        """The file from the root that an include of src, sim or studies means: src/ is left out in it."""
+        """The path from the root of a file that an include of src, sim or studies names; the include leaves src/
+        out."""
         if path.startswith("tutti/"):
             return f"include/{path}"
         inner = f"src/{path}"
@@ -83,7 +84,8 @@ class Layers:
 
 
 def _pure(layer):
-    """Kinds of headers that a layer does without; a sub-folder has the rule of its folder, except devices."""
+    """The kinds of headers that a layer must not include; a sub-folder inherits them from its folder, except for
+    devices."""
     if not layer or not layer.startswith("src/"):
         return []
     name = layer[len("src/"):]

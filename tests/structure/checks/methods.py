@@ -1,10 +1,10 @@
-"""Types have one definition, and a method is defined in a file that carries the name of its class's header."""
+"""Checks that types have one definition, and that a method is defined in a file named after its class's header."""
 
 import re
 
 from checks.tree import PRODUCT
 
-# Methods defined elsewhere: {(file, class): why}.
+# Methods that may be defined elsewhere, as {(file, class): reason}.
 EXCEPTIONS = {}
 
 
@@ -17,7 +17,7 @@ def snake(name):
 
 
 def check_definitions(tree):
-    """Two types of one name break the one-definition rule where the linker merges their code."""
+    """Reports types with equal names, which break the one-definition rule if the linker merges their code."""
     seen = {}
     for name, _ in tree.sources(*PRODUCT[:3]):
         for kind in tree.outline(name).types:
@@ -28,7 +28,7 @@ def check_definitions(tree):
 
 
 def _headers(tree):
-    """{last name of a class: [(its whole name, header)]}"""
+    """The classes by the last part of their name, as {name: [(full name, header)]}."""
     found = {}
     for name, _ in tree.sources(*PRODUCT):
         if name.endswith((".hpp", ".h")):
@@ -38,7 +38,7 @@ def _headers(tree):
 
 
 def _header_of(owner, scope, headers):
-    """The header that declares a class, of those with its name the one nearest in namespaces."""
+    """The header that declares a class; of several with its name, the nearest in namespaces."""
     whole = f"{scope}::{owner}" if scope else owner
     candidates = headers.get(owner.rpartition("::")[2], [])
     for declared, header in candidates:
@@ -51,7 +51,7 @@ def _header_of(owner, scope, headers):
 
 
 def _fits(file, owner, declaring):
-    """Whether the file has the name of the class, or of a header of `declaring`, or a longer one."""
+    """Whether a file is named after the class or after a header of `declaring`, perhaps with a suffix."""
     stems = [stem(header) for header in declaring if header]
     return (stem(file) in {snake(part) for part in owner.split("::")} | set(stems)
             or stem(file).startswith(tuple(f"{one}_" for one in stems)))
@@ -62,12 +62,12 @@ def check_files(tree):
     for name, _ in tree.sources(*PRODUCT):
         outline = tree.outline(name)
         here = {kind.name.rpartition("::")[2] for kind in outline.classes}
-        told = set()  # one violation for a class in a file
+        told = set()  # files and classes for which a violation has been reported
         for definition in outline.definitions:
             owner = definition.owner
             outer, _, last = owner.rpartition("::")
             if last in here or owner in told or (name, owner) in EXCEPTIONS or snake(last) == last:
-                continue  # snake case: a function of a namespace
+                continue  # a name in snake case is a namespace, so this is a function
             header = _header_of(owner, definition.scope, headers)
             around = _header_of(outer.partition("::")[0], definition.scope, headers) if outer else None
             if not _fits(name, owner, [header, around]):

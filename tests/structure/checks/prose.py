@@ -1,4 +1,4 @@
-"""The texts that people read, taken out of sources and documents: comments, strings, docstrings."""
+"""Extracts the texts that people read from sources and documents: comments, strings and docstrings."""
 
 import ast
 import io
@@ -16,16 +16,16 @@ _PRINTS = {"print", "exit", "error", "fail", "SystemExit", "ArgumentTypeError", 
 @dataclass
 class Passage:
     kind: str  # "comment", "string", "docstring" or "document"
-    line: int  # of the first character; each newline in the text is a line of the file
+    line: int  # line of the first character; each newline in the text is one in the file
     text: str
-    opens: bool = True  # begins a sentence, in whatever case its first word is
+    opens: bool = True  # whether the passage begins a sentence, in whatever case its first word is
 
     def line_at(self, offset):
         return self.line + self.text.count("\n", 0, offset)
 
 
 def passages(name, text):
-    """Every passage of a file, by the language that its name or its first line tells."""
+    """The passages of a file, by the language that its name or its first line shows."""
     first = text.partition("\n")[0]
     if name.endswith((".hpp", ".cpp", ".h", ".c")):
         return _cpp(text)
@@ -39,7 +39,8 @@ def passages(name, text):
 
 
 def _joined(lines):
-    """Passages of comments [(line, column, alone, text)]: those below each other in one column are one."""
+    """The passages of comments [(line, column, alone, text)]; comments below each other in one column are one
+    passage."""
     found = []
     end = column = None
     for line, at, alone, text in lines:
@@ -53,7 +54,7 @@ def _joined(lines):
 
 def _cpp(text):
     lines, found = [], []
-    previous = None  # the end of the last string, while only white space follows it
+    previous = None  # end of the last string, as long as only white space follows it
     for match in cpp_text.LITERAL.finditer(text):
         literal = match.group()
         line = cpp_text.line_of(text, match.start())
@@ -105,7 +106,7 @@ def _python(text):
 
 
 def _said(node):
-    """Strings that a program prints: help texts, errors, and the bars and figures of a verdict."""
+    """The strings that a program prints: help texts, errors, and the bars and figures of a verdict."""
     shown = []
     if isinstance(node, ast.keyword) and node.arg in ("help", "description"):
         shown = [node.value]
@@ -122,7 +123,7 @@ def _blank(match):
 def _markdown(text):
     prose = re.sub(r"^ *```.*?^ *```|<!--.*?-->", _blank, text, flags=re.M | re.S)
     found = []
-    code = False  # in an indented block of code
+    code = False  # whether the line is in an indented block of code
     empty = True
     for number, line in enumerate(prose.splitlines(), 1):
         if not line.strip():
@@ -149,13 +150,13 @@ def _is_list(passage):
 
 
 _MARK = r"(?:[-*+>]\s+|\d+\.\s+|#+\s+|\||\[[ x]\]\s+|-{2,}\s+|\*\*|[\"'(])*"
-_BOUNDARY = re.compile(r"(?P<end>[.!?])[\"')*\]]*(?=\s|$)"      # the end of a sentence
-                       r"|\n(?=\s*\n)|\n(?=\s*(?:[-*+]|\d+\.)\s)")  # a paragraph, an item of a list
+_BOUNDARY = re.compile(r"(?P<end>[.!?])[\"')*\]]*(?=\s|$)"      # end of a sentence
+                       r"|\n(?=\s*\n)|\n(?=\s*(?:[-*+]|\d+\.)\s)")  # new paragraph or item of a list
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|al|[Ff]igs?|etc|approx)|(?<!['\w])[A-Z]|^\s*\d+)\.$")
 
 
 def sentences(text):
-    """[(offset, sentence)] of a passage, markers of lists and headings left out, end marks kept."""
+    """The sentences of a passage as [(offset, sentence)], without markers of lists and headings but with end marks."""
     found, begin = [], 0
     for match in [*_BOUNDARY.finditer(text), None]:
         end = match.end() if match else len(text)

@@ -1,4 +1,5 @@
-"""Links in documents resolve, and no text has a path of one machine or repeats failing tests."""
+"""Checks that links in documents resolve, that no text has a path of one machine, and that no failing test is
+repeated."""
 
 import re
 
@@ -33,7 +34,7 @@ def check_links(tree):
 
 
 def check_retries(tree):
-    """A test that passes only when repeated has a fault, which repeating hides."""
+    """Reports tests that are repeated until they pass, because repeating hides a fault."""
     for name, text in tree.text_files.items():
         cmake = name.endswith((".cmake", "CMakeLists.txt", "CMakePresets.json"))
         if not cmake and not name.startswith(("tools/", ".ci/", "tests/")):

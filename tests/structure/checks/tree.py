@@ -1,4 +1,4 @@
-"""The tree that is checked: its texts, and the violations found in it."""
+"""The tree that is checked: its texts, and the violations found in them."""
 
 import subprocess
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from functools import cached_property
 import cpp_text
 
 CODE_FOLDERS = ["include", "src", "sim", "studies", "bindings", "apps", "examples", "bench", "tests"]
-# Folders whose code is bounded: classes, files, folders and the place of methods.
+# Folders whose classes, files, folders and methods are checked against the bounds.
 PRODUCT = ("src/", "include/", "bindings/", "apps/", "sim/", "studies/")
 SUFFIXES = {".hpp", ".cpp", ".h", ".c"}
 
@@ -17,7 +17,7 @@ class Violation:
     file: str
     line: int
     rule: str
-    kind: str  # the part of a rule that has several, or empty
+    kind: str  # part of a rule that has several parts, or empty
     message: str
 
     @property
@@ -34,7 +34,7 @@ class Tree:
         self.root = root
         self.violations = []
         self.skipped = []
-        self.texts = {}  # the C and C++ sources
+        self.texts = {}  # texts of the C and C++ sources
         self._outlines = {}
         for folder in CODE_FOLDERS:
             for path in sorted((root / folder).rglob("*")):
@@ -56,7 +56,7 @@ class Tree:
         return self._outlines[name]
 
     def git(self, *arguments):
-        """The output of git in this tree, or None where it is no repository or the command fails."""
+        """The output of git in this tree; None if it is no repository or the command fails."""
         if not (self.root / ".git").exists():
             return None
         done = subprocess.run(["git", *arguments], cwd=self.root, capture_output=True, text=True,
@@ -65,7 +65,7 @@ class Tree:
 
     @cached_property
     def text_files(self):
-        """{name: text} of every text file that git knows or would add; outside git, of all but build/."""
+        """The text of every text file that git knows or would add, by name; outside git, of all files except build/."""
         listed = self.git("ls-files", "-co", "--exclude-standard")
         if listed is None:
             names = [path.relative_to(self.root).as_posix() for path in self.root.rglob("*")]

@@ -1,4 +1,5 @@
-"""Plain words, in comments, documents, errors, help texts and names of tests: CONTRIBUTING.md, "How we write"."""
+"""Checks for plain words in comments, documents, errors, help texts and test names (CONTRIBUTING.md, "How we
+write")."""
 
 import re
 
@@ -64,7 +65,7 @@ def _check_passage(tree, name, passage):
         heading = passage.kind == "document" and passage.text.startswith("#")
         if HEADLESS.match(opening) and not sentence.endswith("?") and not heading:
             _say(tree, name, passage.line_at(offset), "headless", sentence)
-    figures = FIGURE.findall(re.sub(r'"[^"]*"', " ", text))  # quoted ones are how a format looks
+    figures = FIGURE.findall(re.sub(r'"[^"]*"', " ", text))  # a quoted figure shows a format and is not a measurement
     if passage.kind == "comment" and len(figures) >= 2:
         _say(tree, name, passage.line, "measurements", ", ".join(figures))
 
