@@ -18,9 +18,9 @@ SendWindowLimits window_limits(const RcConfig& config) {
   SendWindowLimits limits;
   limits.initial_sequence = config.initial_sequence;
   limits.max_frames = config.window_bytes / config.max_frame_bytes;
-  limits.rto_min = config.rto_min;
-  limits.rto_first_max = std::clamp(config.rto_first_max, config.rto_min, config.rto_max);
-  limits.rto_max = config.rto_max;
+  limits.timeout.min = config.rto_min;
+  limits.timeout.first_max = std::clamp(config.rto_first_max, config.rto_min, config.rto_max);
+  limits.timeout.max = config.rto_max;
   return limits;
 }
 
@@ -511,10 +511,10 @@ void RcChannel::on_timer(Instant now, CompletionSink& sink) {
     return;
   }
   if (!undelivered_ && send_.undelivered_at(config_.peer_timeout) <= now) report_undelivered(sink);
-  const std::uint64_t timeouts = send_.timeouts();
-  send_.on_timer(now);
-  counters_.timeouts += send_.timeouts() - timeouts;
-  ask_wanted_ |= send_.timeouts() != timeouts && send_.timeouts_in_a_row() >= kAskAfterTimeouts;
+  if (send_.on_timer(now)) {
+    ++counters_.timeouts;
+    ask_wanted_ |= send_.timeouts_in_a_row() >= kAskAfterTimeouts;
+  }
   const Nanoseconds keepalive = config_.peer_timeout / kKeepalivesPerTimeout;
   if (attentive() && !send_.unacknowledged() && now - silent_since() >= keepalive) {
     ping_wanted_ = true;

@@ -29,8 +29,8 @@
 #include "device/rc/memory_table.hpp"
 #include "device/rc/rc_buffer_pool.hpp"
 #include "device/rc/rc_frame.hpp"
-#include "device/rc/rc_receive_window.hpp"
-#include "device/rc/rc_send_window.hpp"
+#include "device/rc/window/rc_receive_window.hpp"
+#include "device/rc/window/rc_send_window.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
