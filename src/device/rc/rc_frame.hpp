@@ -115,6 +115,18 @@ struct FrameRecord {
   std::uint64_t offset = 0;     ///< read_response: offset of the operation in the region
 };
 
+/// One datagram behind the wire header: `header`, then `payload`.
+struct OutgoingFrame {
+  std::array<std::byte, kRcHeaderMax> header;
+  std::size_t header_bytes = 0;
+  std::span<const std::byte> payload;  ///< user memory, valid until the channel's next on_* call
+  std::uint32_t sequence = 0;
+  bool sequenced = false;
+  bool repeated = false;  ///< this is a tail probe
+
+  std::size_t size() const { return header_bytes + payload.size(); }
+};
+
 /// Writes the header before data, words or ranges and returns its size. `out` has room for
 /// kRcHeaderMax bytes.
 std::size_t encode(const RcFrame& frame, std::byte* out);
