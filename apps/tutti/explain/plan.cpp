@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "device/ip/chunk_shape.hpp"
 #include "device/ip/ip_options.hpp"
-#include "device/rc/rc_channel.hpp"
+#include "device/rc/rc_config.hpp"
 #include "device/rc/rc_frame.hpp"
 #include "engine/core/settings.hpp"
 #include "protocol/sequencer.hpp"

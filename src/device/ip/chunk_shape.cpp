@@ -7,7 +7,7 @@
 #include "device/ip/address_record.hpp"
 #include "device/ip/datagram_sender.hpp"
 #include "device/ip/interface.hpp"
-#include "device/rc/rc_channel.hpp"
+#include "device/rc/rc_config.hpp"
 #include "wire/header.hpp"
 #include "wire/segment.hpp"
 

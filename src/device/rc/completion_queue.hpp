@@ -6,9 +6,16 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "device/rc/rc_channel.hpp"
 
 namespace tutti::device::rc {
+
+/// Receives completions. The payload of a `receive` is valid only during the call, which must not
+/// call the channel.
+class CompletionSink {
+ public:
+  virtual ~CompletionSink() = default;
+  virtual void push(const Completion& completion) = 0;
+};
 
 /// Completions in order of arrival, with copies of their messages.
 class CompletionQueue final : public CompletionSink {

@@ -104,6 +104,29 @@ struct RcFrame {
   std::span<const std::byte> payload;  ///< data, or words or ranges still encoded
 };
 
+/// The data needed to build a frame again; payload stays in place.
+struct FrameRecord {
+  RcKind kind = RcKind::empty;
+  std::uint8_t ranges = 0;      ///< read_request
+  std::uint32_t operation = 0;  ///< own request, or the peer's for read_response and refused
+  std::uint32_t bytes = 0;      ///< size of the data
+  std::uint64_t position = 0;   ///< offset of the data in the operation
+  std::uint64_t key = 0;        ///< read_response
+  std::uint64_t offset = 0;     ///< read_response: offset of the operation in the region
+};
+
+/// One datagram behind the wire header: `header`, then `payload`.
+struct OutgoingFrame {
+  std::array<std::byte, kRcHeaderMax> header;
+  std::size_t header_bytes = 0;
+  std::span<const std::byte> payload;  ///< user memory, valid until the channel's next on_* call
+  std::uint32_t sequence = 0;
+  bool sequenced = false;
+  bool repeated = false;  ///< this is a tail probe
+
+  std::size_t size() const { return header_bytes + payload.size(); }
+};
+
 /// Writes the header before data, words or ranges and returns its size. `out` has room for
 /// kRcHeaderMax bytes.
 std::size_t encode(const RcFrame& frame, std::byte* out);

@@ -10,31 +10,19 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "device/rc/rc_frame.hpp"
+#include "device/rc/window/rc_congestion_window.hpp"
+#include "device/rc/window/rc_retransmission_timeout.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::device::rc {
 
-/// The data needed to build a frame again; payload stays in place.
-struct FrameRecord {
-  RcKind kind = RcKind::empty;
-  std::uint8_t ranges = 0;      ///< read_request
-  std::uint32_t operation = 0;  ///< own request, or the peer's for read_response and refused
-  std::uint32_t bytes = 0;      ///< size of the data
-  std::uint64_t position = 0;   ///< offset of the data in the operation
-  std::uint64_t key = 0;        ///< read_response
-  std::uint64_t offset = 0;     ///< read_response: offset of the operation in the region
-};
-
 struct SendWindowLimits {
   std::uint32_t initial_sequence = 0;
-  std::uint32_t max_frames = 0;  ///< largest number in flight, 4 .. kRcReceiveWindowFrames
-  Nanoseconds rto_min{};
-  Nanoseconds rto_first_max{};  ///< upper limit of the first timeout in a row
-  Nanoseconds rto_max{};
+  std::uint32_t max_frames = 0;  ///< largest number in flight, see CongestionWindow
+  RetransmissionTimeout::Limits timeout;
 };
 
 class SendWindow {
@@ -44,10 +32,11 @@ class SendWindow {
   /// True if a new frame may be sent. Lost ones go first.
   bool may_send_new() const {
     return lost_.count == 0 && flying_.count < window_frames() &&
-           next_ - oldest_ < kRcReceiveWindowFrames && next_ - oldest_ < 2 * max_window_;
+           next_ - oldest_ < kRcReceiveWindowFrames &&
+           next_ - oldest_ < 2 * congestion_.max_frames();
   }
   /// True if a lost frame may be sent.
-  bool may_resend() const { return lost_.count > 0 && (flying_.count < window_ || allowance_ > 0); }
+  bool may_resend() const { return lost_.count > 0 && congestion_.may_resend(flying_.count); }
   /// Starts a new frame and returns its sequence number. Requires may_send_new().
   std::uint32_t send_new(Instant now, const FrameRecord& record);
   /// Retransmits the oldest lost frame and returns its number. Requires may_resend().
@@ -65,8 +54,8 @@ class SendWindow {
   template <typename Callback>
   bool acknowledge(Instant now, const RcFrame& frame, Callback&& acknowledged_frame);
 
-  /// Declares frames lost that meet the criteria by now.
-  void on_timer(Instant now);
+  /// Declares frames lost that meet the criteria by now; true after a retransmission timeout.
+  bool on_timer(Instant now);
   /// Time at which on_timer has work.
   Instant deadline() const;
 
@@ -79,13 +68,12 @@ class SendWindow {
   Instant undelivered_at(Nanoseconds patience) const {
     return deliveries_missed_ >= kMaxDeliveries ? oldest_since_ + patience : kNever;
   }
-  std::uint32_t window_frames() const { return hold_back_ ? kMinWindow : window_; }
+  std::uint32_t window_frames() const { return congestion_.frames(); }
   /// While on, new frames are limited to the smallest window.
-  void hold_back(bool on) { hold_back_ = on; }
-  Nanoseconds smoothed_round_trip() const { return round_trip_; }
-  std::uint64_t timeouts() const { return timeouts_; }
-  std::uint32_t timeouts_in_a_row() const { return backoff_; }
-  void forget_timeouts() { backoff_ = 0; }
+  void hold_back(bool on) { congestion_.hold_back(on); }
+  Nanoseconds smoothed_round_trip() const { return timeout_.smoothed_round_trip(); }
+  std::uint32_t timeouts_in_a_row() const { return timeout_.in_a_row(); }
+  void forget_timeouts() { timeout_.restart(); }
   /// Something was lost on the path, here or on the way back: for a while it counts as one that
   /// loses.
   void note_loss() { lossy_until_ = transmissions_ + kLossMemoryFrames; }
@@ -97,13 +85,10 @@ class SendWindow {
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
-  static constexpr std::uint32_t kMinWindow = 4;
   static constexpr std::uint64_t kReorderTolerance = 3;
-  static constexpr std::uint32_t kMaxBackoff = 16;
   static constexpr std::uint64_t kLossMemoryFrames = 1024;
   /// At 30 % random loss one frame in two million is lost this often.
   static constexpr std::uint32_t kMaxDeliveries = 12;
-  static constexpr Nanoseconds kReorderTime{50'000};
 
   enum class State : std::uint8_t { acknowledged, flying, lost };
   struct Slot {
@@ -137,17 +122,13 @@ class SendWindow {
   std::uint32_t timed_frame() const;
   void mark_lost(std::uint32_t at);
   void send_again(std::uint32_t at);
-  void begin_loss_epoch();
   void begin_oldest(Instant now);
   void detect_losses(Instant now);
   void settle(std::uint32_t at, Evidence& evidence);
   void finish_acknowledge(Instant now, const RcFrame& frame, const Evidence& evidence);
-  void sample_round_trip(Nanoseconds sample);
-  Nanoseconds timeout() const;
-  Nanoseconds reorder_time() const;
 
-  SendWindowLimits limits_;
-  std::uint32_t max_window_;
+  CongestionWindow congestion_;
+  RetransmissionTimeout timeout_;
   std::uint32_t mask_ = 0;
   std::vector<Slot> slots_;  ///< allocated with the first frame; a power of two
   std::uint32_t oldest_;
@@ -158,20 +139,10 @@ class SendWindow {
   List flying_;
   List lost_;
 
-  std::uint32_t window_;  ///< largest number of frames in flight
-  bool hold_back_ = false;
-  std::uint32_t growth_ = 0;     ///< frames acknowledged since the window last grew
-  std::uint32_t allowance_ = 0;  ///< retransmissions that may exceed the window
   std::uint64_t transmissions_ = 0;
-  std::uint64_t lossy_until_ = 0;  ///< transmission at which the last loss is forgotten
-  std::uint64_t epoch_end_ = 0;    ///< losses of transmissions up to this belong to the last epoch
+  std::uint64_t lossy_until_ = 0;     ///< transmission at which the last loss is forgotten
   std::uint64_t latest_arrived_ = 0;  ///< latest transmission that arrived, from 1; 0: none
-
-  Nanoseconds round_trip_{0};
-  Nanoseconds variation_{0};
-  std::uint32_t backoff_ = 0;
   Instant last_progress_{INT64_MIN};  ///< time of the last new acknowledgement or timeout
-  std::uint64_t timeouts_ = 0;
 };
 
 template <typename Callback>

@@ -1,4 +1,4 @@
-#include "device/rc/rc_send_window.hpp"
+#include "device/rc/window/rc_send_window.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -6,16 +6,16 @@
 namespace tutti::device::rc {
 
 SendWindow::SendWindow(const SendWindowLimits& limits)
-    : limits_(limits),
-      max_window_(std::clamp<std::uint32_t>(limits.max_frames, kMinWindow, kRcReceiveWindowFrames)),
+    : congestion_(limits.max_frames),
+      timeout_(limits.timeout),
       oldest_(limits.initial_sequence),
-      next_(limits.initial_sequence),
-      window_(max_window_) {}
+      next_(limits.initial_sequence) {}
 
 std::uint32_t SendWindow::send_new(Instant now, const FrameRecord& record) {
   if (slots_.empty()) {
     // Twice the window, so that one missing frame does not stall those after it at once.
-    slots_.resize(std::min<std::size_t>(std::bit_ceil(2 * max_window_), kRcReceiveWindowFrames));
+    slots_.resize(
+        std::min<std::size_t>(std::bit_ceil(2 * congestion_.max_frames()), kRcReceiveWindowFrames));
     mask_ = static_cast<std::uint32_t>(slots_.size()) - 1;
   }
   const std::uint32_t sequence = next_++;
@@ -30,7 +30,7 @@ std::uint32_t SendWindow::send_new(Instant now, const FrameRecord& record) {
 std::uint32_t SendWindow::resend(Instant now) {
   const std::uint32_t at = lost_.head;
   Slot& slot = slots_[at];
-  if (flying_.count >= window_ && allowance_ > 0) --allowance_;
+  congestion_.on_resend(flying_.count);
   remove(lost_, at);
   slot.resent = slot.resent || !slot.taken_back;
   // The slots hold the numbers oldest_ .. oldest_ + size - 1, each at its index modulo size.
@@ -109,19 +109,15 @@ void SendWindow::settle(std::uint32_t at, Evidence& evidence) {
 }
 
 void SendWindow::finish_acknowledge(Instant now, const RcFrame& frame, const Evidence& evidence) {
-  backoff_ = 0;
+  timeout_.restart();
   last_progress_ = now;
-  growth_ += evidence.frames;
-  if (growth_ >= window_) {
-    growth_ = 0;
-    window_ = std::min(window_ + 1, max_window_);
-  }
+  congestion_.on_acknowledged(evidence.frames);
   const Slot* once = evidence.latest;
   const Slot* resent = evidence.latest_resent;
   if (once != nullptr) {
     // Only a fresh ACK times the round trip: after lost ACKs, the next one reports late.
     const bool timed = resent == nullptr || resent->transmission < once->transmission;
-    if (frame.fresh && timed) sample_round_trip(now - once->sent_at);
+    if (frame.fresh && timed) timeout_.sample(now - once->sent_at);
     latest_arrived_ = std::max(latest_arrived_, once->transmission);
   }
   // Else the ACK answers an earlier transmission, and frames sent between the two may still arrive.
@@ -131,37 +127,8 @@ void SendWindow::finish_acknowledge(Instant now, const RcFrame& frame, const Evi
   detect_losses(now);
 }
 
-void SendWindow::sample_round_trip(Nanoseconds sample) {
-  if (round_trip_.count() == 0) {
-    round_trip_ = sample;
-    variation_ = sample / 2;
-    return;
-  }
-  const Nanoseconds difference = sample > round_trip_ ? sample - round_trip_ : round_trip_ - sample;
-  variation_ += (difference - variation_) / 4;
-  round_trip_ += (sample - round_trip_) / 8;
-}
-
-Nanoseconds SendWindow::timeout() const {
-  const Nanoseconds base =
-      std::clamp(round_trip_ + 4 * variation_, limits_.rto_min, limits_.rto_first_max);
-  return std::min(base * (std::int64_t{1} << std::min(backoff_, kMaxBackoff)), limits_.rto_max);
-}
-
-Nanoseconds SendWindow::reorder_time() const {
-  if (round_trip_.count() == 0) return limits_.rto_min;
-  return std::min(round_trip_ + round_trip_ / 4, limits_.rto_first_max / 2) + kReorderTime;
-}
-
-void SendWindow::begin_loss_epoch() {
-  window_ = std::max(window_ / 2, kMinWindow);
-  growth_ = 0;
-  epoch_end_ = transmissions_;
-  allowance_ = kMinWindow;
-}
-
 void SendWindow::mark_lost(std::uint32_t at) {
-  if (slots_[at].transmission > epoch_end_) begin_loss_epoch();
+  congestion_.on_loss(slots_[at].transmission, transmissions_);
   send_again(at);
 }
 
@@ -175,26 +142,26 @@ void SendWindow::detect_losses(Instant now) {
     const Slot& slot = slots_[flying_.head];
     if (slot.transmission >= latest_arrived_) return;
     const bool overtaken = latest_arrived_ - slot.transmission >= kReorderTolerance;
-    if (!overtaken && now - slot.sent_at < reorder_time()) return;
+    if (!overtaken && now - slot.sent_at < timeout_.reorder_time()) return;
     note_loss();
     mark_lost(flying_.head);
   }
 }
 
-void SendWindow::on_timer(Instant now) {
+bool SendWindow::on_timer(Instant now) {
   detect_losses(now);
-  if (flying_.head == kNone || deadline() > now) return;
-  ++timeouts_;
+  if (flying_.head == kNone || deadline() > now) return false;
   // A peer that has no core for a while is silent too. Only a second timeout in a row, or losses
   // shown by the answer to the first retransmission, shrink the window.
-  if (backoff_ == 0) {
+  if (timeout_.in_a_row() == 0) {
     send_again(timed_frame());
   } else {
     mark_lost(timed_frame());
   }
-  allowance_ = std::max<std::uint32_t>(allowance_, 1);
+  congestion_.allow_one();
   last_progress_ = now;
-  ++backoff_;
+  timeout_.expired();
+  return true;
 }
 
 std::uint32_t SendWindow::timed_frame() const {
@@ -206,9 +173,9 @@ std::uint32_t SendWindow::timed_frame() const {
 Instant SendWindow::deadline() const {
   if (flying_.head == kNone) return kNever;
   const Slot& slot = slots_[flying_.head];
-  if (slot.transmission < latest_arrived_) return slot.sent_at + reorder_time();
+  if (slot.transmission < latest_arrived_) return slot.sent_at + timeout_.reorder_time();
   // Frames sent together may queue behind each other for longer than a timeout.
-  return std::max(slots_[timed_frame()].sent_at, last_progress_) + timeout();
+  return std::max(slots_[timed_frame()].sent_at, last_progress_) + timeout_.current();
 }
 
 }  // namespace tutti::device::rc

@@ -1,0 +1,217 @@
+#include "device/rc/rc_frame_receiver.hpp"
+
+#include <cstring>
+#include <optional>
+
+#include "base/circular.hpp"
+
+namespace tutti::device::rc {
+namespace {
+
+bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(a);
+  const auto second = reinterpret_cast<std::uintptr_t>(b);
+  return first < second + b_bytes && second < first + a_bytes;
+}
+
+}  // namespace
+
+bool FrameReceiver::on_frame(Instant now, const RcFrame& frame, std::span<const std::byte> bytes,
+                             CompletionSink& sink) {
+  const bool had_gap = window_.gap();
+  newest_was_resent_ = frame.resent;
+  switch (window_.classify(frame.sequence)) {
+    case ReceiveWindow::Arrival::duplicate:
+      ++counters_.frames_duplicate;
+      ack_.send_at_once();
+      return false;
+    case ReceiveWindow::Arrival::beyond:
+      ++counters_.frames_dropped_unexpected;
+      ack_.send_at_once();
+      return false;
+    case ReceiveWindow::Arrival::next:
+      if (!accept_next(frame, sink)) {
+        ack_.send_at_once();
+        return false;
+      }
+      window_.advance();
+      refusing_ = false;
+      if (had_gap) run_unexpected(sink);
+      break;
+    case ReceiveWindow::Arrival::early:
+      if (!accept_unexpected(frame, bytes)) {
+        ack_.send_at_once();
+        return false;
+      }
+      window_.mark(frame.sequence);
+      break;
+  }
+  const bool gap = window_.gap();
+  ack_.on_arrival(now, frame.acknowledge_now || had_gap || gap);
+  return gap && !had_gap;
+}
+
+bool FrameReceiver::accept_next(const RcFrame& frame, CompletionSink& sink) {
+  std::byte* placed = nullptr;
+  switch (frame.kind) {
+    case RcKind::send:
+      deliver_message(frame, sink);
+      return true;
+    case RcKind::write:
+    case RcKind::write_immediate:
+      if (!accept_write(frame, placed)) {
+        refuse_write(frame);
+        return false;
+      }
+      if (frame.operation != refused_operation_) refused_any_ = false;
+      if (frame.kind == RcKind::write_immediate) {
+        deliver_immediate(frame.operation, frame.immediate, sink);
+      }
+      return true;
+    case RcKind::read_request:
+      responses_.add_reads(frame);
+      return true;
+    case RcKind::read_response:
+      works_.accept_answer(frame, ack_);
+      return true;
+    case RcKind::refused:
+      works_.accept_refusal(frame, ack_);
+      return true;
+    case RcKind::ack:
+    case RcKind::empty:
+      return true;
+  }
+  return true;
+}
+
+bool FrameReceiver::accept_unexpected(const RcFrame& frame, std::span<const std::byte> bytes) {
+  if (early_.empty()) early_.resize(kRcReceiveWindowFrames);
+  Early added;
+  added.kind = frame.kind;
+  switch (frame.kind) {
+    case RcKind::send:
+    case RcKind::read_request:
+      added.kept =
+          bytes.size() <= unexpected_buffers_.buffer_bytes() ? unexpected_buffers_.take() : nullptr;
+      if (added.kept == nullptr) {
+        ++counters_.frames_dropped_unexpected;
+        return false;
+      }
+      std::memcpy(added.kept, bytes.data(), bytes.size());
+      added.retained_bytes = static_cast<std::uint32_t>(bytes.size());
+      break;
+    case RcKind::write:
+    case RcKind::write_immediate:
+      // A bad key is refused when the frame is retransmitted in its turn.
+      if (!accept_write(frame, added.placed)) return false;
+      added.placed_bytes = static_cast<std::uint32_t>(frame.payload.size());
+      added.operation = frame.operation;
+      added.immediate = frame.immediate;
+      break;
+    case RcKind::read_response:
+      works_.accept_answer(frame, ack_);
+      break;
+    case RcKind::refused:
+      works_.accept_refusal(frame, ack_);
+      break;
+    case RcKind::ack:
+    case RcKind::empty:
+      break;
+  }
+  early(frame.sequence) = added;
+  return true;
+}
+
+void FrameReceiver::run_unexpected(CompletionSink& sink) {
+  while (window_.gap() && window_.received(window_.expected())) {
+    const Early& next = early(window_.expected());
+    if (next.kind == RcKind::write_immediate) {
+      deliver_immediate(next.operation, next.immediate, sink);
+    }
+    if (next.kept != nullptr) {
+      const std::optional<RcFrame> frame = decode_rc({next.kept, next.retained_bytes});
+      if (next.kind == RcKind::send) deliver_message(*frame, sink);
+      if (next.kind == RcKind::read_request) responses_.add_reads(*frame);
+      unexpected_buffers_.give_back(next.kept);
+    }
+    window_.advance();
+  }
+}
+
+bool FrameReceiver::accept_write(const RcFrame& frame, std::byte*& placed) {
+  if (frame.remaining == 0) return true;
+  // The rest of the operation must fit, not only this frame: it is written whole or not at all.
+  const auto region = memory_.resolve(frame.key, frame.offset, frame.remaining);
+  if (!region) return false;
+  placed = region->data();
+  const bool is_last = !circular_before(frame.sequence + 1, window_.end());
+  if (is_last) {
+    std::memcpy(placed, frame.payload.data(), frame.payload.size());
+  } else {
+    place_under_later(frame.payload, placed, frame.sequence + 1);
+  }
+  return true;
+}
+
+void FrameReceiver::place_under_later(std::span<const std::byte> data, std::byte* to,
+                                      std::uint32_t later) {
+  // Data of later frames that arrived earlier must not be overwritten.
+  for (; later != window_.end() && !data.empty(); ++later) {
+    if (!window_.received(later)) continue;
+    const Early& top = early(later);
+    if (top.placed_bytes == 0 || !overlap(to, data.size(), top.placed, top.placed_bytes)) continue;
+    if (top.placed > to) {
+      place_under_later(data.first(static_cast<std::size_t>(top.placed - to)), to, later + 1);
+    }
+    const std::byte* top_end = top.placed + top.placed_bytes;
+    if (top_end >= to + data.size()) return;
+    const auto skipped = static_cast<std::size_t>(top_end - to);
+    data = data.subspan(skipped);
+    to += skipped;
+  }
+  if (!data.empty()) std::memcpy(to, data.data(), data.size());
+}
+
+void FrameReceiver::refuse_write(const RcFrame& frame) {
+  if (refusing_) return;
+  if (!responses_.refuse_write(frame.operation)) return;
+  refusing_ = true;
+  refused_any_ = true;
+  refused_operation_ = frame.operation;
+}
+
+void FrameReceiver::deliver_immediate(std::uint32_t operation, std::uint64_t immediate,
+                                      CompletionSink& sink) {
+  ack_.send_at_once();
+  if (refused_any_ && operation == refused_operation_) return;
+  Completion completion;
+  completion.opcode = Opcode::receive;
+  completion.peer = peer_;
+  completion.immediate = immediate;
+  sink.push(completion);
+}
+
+void FrameReceiver::deliver_message(const RcFrame& frame, CompletionSink& sink) {
+  const bool continues = frame.offset == 0 || frame.offset == message_.size();
+  if (!continues || frame.message_bytes > config_.max_message_bytes) {
+    ++counters_.rejected_malformed;
+    message_.clear();
+    return;
+  }
+  std::span<const std::byte> message = frame.payload;
+  if (message.size() != frame.message_bytes) {
+    if (frame.offset == 0) message_.clear();
+    message_.insert(message_.end(), message.begin(), message.end());
+    if (message_.size() != frame.message_bytes) return;
+    message = message_;
+  }
+  ack_.send_at_once();
+  Completion completion;
+  completion.opcode = Opcode::receive;
+  completion.peer = peer_;
+  completion.payload = message;
+  sink.push(completion);
+  message_.clear();
+}
+
+}  // namespace tutti::device::rc

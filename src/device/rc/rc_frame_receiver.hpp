@@ -1,0 +1,89 @@
+// Takes the peer's frames: each is executed once, in order of sequence, and counts for an ACK. WRITE
+// data and answers to READs that arrive early are placed at once; messages and READs are kept.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "device/rc/completion_queue.hpp"
+#include "device/rc/memory_table.hpp"
+#include "device/rc/rc_buffer_pool.hpp"
+#include "device/rc/rc_config.hpp"
+#include "device/rc/rc_delayed_ack.hpp"
+#include "device/rc/rc_frame.hpp"
+#include "device/rc/rc_response_queue.hpp"
+#include "device/rc/rc_work_queue.hpp"
+#include "device/rc/window/rc_receive_window.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::device::rc {
+
+class FrameReceiver {
+ public:
+  /// All but `peer` outlive the receiver. `works` takes the peer's answers, `responses` its READs.
+  FrameReceiver(Rank peer, const RcConfig& config, const MemoryTable& memory, RcCounters& counters,
+                WorkQueue& works, ResponseQueue& responses)
+      : peer_(peer),
+        config_(config),
+        memory_(memory),
+        counters_(counters),
+        works_(works),
+        responses_(responses),
+        window_(config.initial_sequence),
+        unexpected_buffers_(config.max_frame_bytes, config.unexpected_buffers),
+        ack_(config.ack_delay) {}
+
+  /// Takes a frame that has a sequence number, decoded from `bytes`. True if it opens a gap: a frame
+  /// before it is missing.
+  bool on_frame(Instant now, const RcFrame& frame, std::span<const std::byte> bytes,
+                CompletionSink& sink);
+
+  const ReceiveWindow& window() const { return window_; }
+  DelayedAck& ack() { return ack_; }
+  const DelayedAck& ack() const { return ack_; }
+  /// True if the newest arrival was a retransmission.
+  bool newest_was_resent() const { return newest_was_resent_; }
+
+ private:
+  /// A frame that arrived out of order, by sequence.
+  struct Early {
+    RcKind kind = RcKind::empty;
+    std::byte* kept = nullptr;  ///< send, read_request: copy of the frame, executed in its turn
+    std::uint32_t retained_bytes = 0;
+    std::byte* placed = nullptr;  ///< write: destination of its data, already written
+    std::uint32_t placed_bytes = 0;
+    std::uint32_t operation = 0;  ///< write_immediate
+    std::uint64_t immediate = 0;  ///< write_immediate
+  };
+
+  Early& early(std::uint32_t sequence) { return early_[sequence % kRcReceiveWindowFrames]; }
+  bool accept_next(const RcFrame& frame, CompletionSink& sink);
+  bool accept_unexpected(const RcFrame& frame, std::span<const std::byte> bytes);
+  void run_unexpected(CompletionSink& sink);
+  bool accept_write(const RcFrame& frame, std::byte*& placed);
+  void place_under_later(std::span<const std::byte> data, std::byte* to, std::uint32_t later);
+  void refuse_write(const RcFrame& frame);
+  void deliver_immediate(std::uint32_t operation, std::uint64_t immediate, CompletionSink& sink);
+  void deliver_message(const RcFrame& frame, CompletionSink& sink);
+
+  Rank peer_;
+  const RcConfig& config_;
+  const MemoryTable& memory_;
+  RcCounters& counters_;
+  WorkQueue& works_;
+  ResponseQueue& responses_;
+
+  ReceiveWindow window_;
+  std::vector<Early> early_;  ///< allocated with the first frame out of order
+  BufferPool unexpected_buffers_;
+  std::vector<std::byte> message_;  ///< message of several frames, in assembly
+  bool refusing_ = false;  ///< the expected frame belongs to refused_operation_, not voided yet
+  bool refused_any_ = false;
+  std::uint32_t refused_operation_ = 0;
+  bool newest_was_resent_ = false;
+  DelayedAck ack_;
+};
+
+}  // namespace tutti::device::rc

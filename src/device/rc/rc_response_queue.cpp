@@ -1,0 +1,78 @@
+#include "device/rc/rc_response_queue.hpp"
+
+#include <algorithm>
+
+namespace tutti::device::rc {
+
+void ResponseQueue::add_reads(const RcFrame& request) {
+  for (std::size_t i = 0; i < request.count; ++i) {
+    const RcReadRange range = range_at(request, i);
+    Response response;
+    response.operation = range.operation;
+    response.key = range.key;
+    response.offset = range.offset;
+    response.length = range.length;
+    if (range.length > 0 && !memory_.resolve(range.key, range.offset, range.length)) {
+      response.kind = RcKind::refused;
+      ++counters_.refused_operations;
+    }
+    // Full only if a peer opens more READs than the protocol allows.
+    if (!push(response)) ++counters_.rejected_malformed;
+  }
+}
+
+bool ResponseQueue::refuse_write(std::uint32_t operation) {
+  Response refusal;
+  refusal.kind = RcKind::refused;
+  refusal.operation = operation;
+  if (!push(refusal)) return false;
+  ++counters_.refused_operations;
+  return true;
+}
+
+bool ResponseQueue::push(const Response& response) {
+  if (slots_.empty()) slots_.resize(kSlots);
+  if (end_ - first_ >= kSlots) return false;
+  slots_[end_++ % kSlots] = response;
+  return true;
+}
+
+void ResponseQueue::cut(bool undelivered, FrameRecord& record) {
+  Response& response = slots_[first_ % kSlots];
+  record.kind = response.kind;
+  record.operation = response.operation;
+  if (response.kind == RcKind::read_response) {
+    const std::uint64_t room = max_frame_bytes_ - kRcReadResponseHeaderBytes;
+    record.key = response.key;
+    record.offset = response.offset;
+    record.position = response.position;
+    record.bytes = static_cast<std::uint32_t>(std::min(room, response.length - response.position));
+    response.position += record.bytes;
+    const bool gone =
+        undelivered ||
+        (response.length > 0 && !memory_.resolve(response.key, response.offset, response.length));
+    if (gone) record.kind = RcKind::refused;
+    if (!gone && response.position < response.length) return;
+  }
+  ++first_;
+}
+
+void ResponseQueue::fill(bool undelivered, FrameRecord& record, RcFrame& out,
+                         OutgoingFrame& frame) const {
+  out.operation = record.operation;
+  if (record.kind == RcKind::read_response) {
+    out.offset = record.position;
+    if (record.bytes == 0) return;
+    const auto data = memory_.resolve(record.key, record.offset + record.position, record.bytes);
+    if (data && !undelivered) {
+      frame.payload = *data;
+      return;
+    }
+    record.kind = RcKind::refused;  // permanently, because keys never repeat
+    out.kind = RcKind::refused;
+    out.offset = 0;
+  }
+  out.count = static_cast<std::uint16_t>(undelivered ? Code::peer_failed : Code::invalid_argument);
+}
+
+}  // namespace tutti::device::rc

@@ -1,0 +1,234 @@
+#include "device/rc/rc_work_queue.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+
+namespace tutti::device::rc {
+namespace {
+
+constexpr std::size_t kFirstWorks = 32;
+
+}  // namespace
+
+Status WorkQueue::push(const WorkRequest& request) {
+  if (request.opcode > Opcode::read) {
+    return failure(Code::invalid_argument, "opcode {} to rank {} cannot be posted",
+                   static_cast<int>(request.opcode), index(peer_));
+  }
+  const bool is_send = request.opcode == Opcode::send;
+  if (is_send && request.local.size() > config_.max_message_bytes) {
+    return failure(Code::invalid_argument,
+                   "a message of {} bytes to rank {} exceeds {}: use a WRITE", request.local.size(),
+                   index(peer_), config_.max_message_bytes);
+  }
+  if (end_ - first_ >= config_.max_queued_requests) {
+    return failure(Code::resource_exhausted,
+                   "{} requests to rank {} are queued: await completions before posting more",
+                   config_.max_queued_requests, index(peer_));
+  }
+  if (end_ - first_ == works_.size()) grow();
+  Work& added = work(end_++);
+  added = Work{};
+  added.request = request;
+  if (request.opcode == Opcode::read) added.answer_bytes = request.local.size();
+  if (is_send && !request.local.empty() && request.local.size() <= kInlineSendBytes) {
+    added.inline_copy = inline_buffers_.take();  // never null: there is one for each request
+    std::memcpy(added.inline_copy, request.local.data(), request.local.size());
+    added.request.local = {added.inline_copy, request.local.size()};
+  }
+  awaited_ += awaited(request) ? 1 : 0;
+  return {};
+}
+
+/// False for a SEND, whose poster does not wait for its arrival.
+bool WorkQueue::awaited(const WorkRequest& request) {
+  return request.opcode == Opcode::read || (request.opcode != Opcode::send && request.signaled);
+}
+
+void WorkQueue::grow() {
+  std::vector<Work> grown(works_.empty() ? kFirstWorks : 2 * works_.size());
+  for (std::uint32_t operation = first_; operation != end_; ++operation) {
+    grown[operation & (grown.size() - 1)] = work(operation);
+  }
+  works_.swap(grown);
+}
+
+void WorkQueue::cut(FrameRecord& record) {
+  Work& cut = work(next_);
+  record.operation = next_;
+  if (cut.request.opcode == Opcode::read) {
+    cut_reads(record);
+    return;
+  }
+  cut_data(cut, record);
+  if (cut.all_cut) ++next_;
+}
+
+void WorkQueue::cut_data(Work& cut, FrameRecord& record) {
+  const std::uint64_t left = cut.request.local.size() - cut.cut_bytes;
+  std::uint64_t bytes = 0;
+  if (cut.request.opcode == Opcode::send) {
+    record.kind = RcKind::send;
+    bytes = std::min<std::uint64_t>(left, config_.max_frame_bytes - kRcSendHeaderBytes);
+  } else if (cut.request.opcode == Opcode::write) {
+    record.kind = RcKind::write;
+    bytes = std::min<std::uint64_t>(left, config_.max_frame_bytes - kRcWriteHeaderBytes);
+  } else if (left <= config_.max_frame_bytes - kRcWriteImmediateHeaderBytes) {
+    record.kind = RcKind::write_immediate;
+    bytes = left;
+  } else {
+    // The last frame keeps at least one byte, because an empty frame would not reveal a bad key.
+    record.kind = RcKind::write;
+    bytes = std::min<std::uint64_t>(left - 1, config_.max_frame_bytes - kRcWriteHeaderBytes);
+  }
+  record.position = cut.cut_bytes;
+  record.bytes = static_cast<std::uint32_t>(bytes);
+  cut.cut_bytes += bytes;
+  ++cut.frames;
+  const bool last_kind =
+      cut.request.opcode != Opcode::write_immediate || record.kind == RcKind::write_immediate;
+  cut.all_cut = last_kind && cut.cut_bytes == cut.request.local.size();
+}
+
+void WorkQueue::cut_reads(FrameRecord& record) {
+  record.kind = RcKind::read_request;
+  while (record.ranges < kRcMaxReadRanges && may_cut()) {
+    Work& read = work(next_);
+    if (read.request.opcode != Opcode::read) return;
+    read.frames = 1;
+    read.all_cut = true;
+    ++open_reads_;
+    ++next_;
+    ++record.ranges;
+  }
+}
+
+void WorkQueue::fill(const FrameRecord& record, RcFrame& out, OutgoingFrame& frame) const {
+  if (record.kind == RcKind::read_request) {
+    out.count = record.ranges;
+    return;
+  }
+  const Work& source = work(record.operation);
+  if (source.code != Code::ok) {  // refused: the peer needs only its sequence number
+    out.kind = RcKind::empty;
+    return;
+  }
+  const WorkRequest& request = source.request;
+  frame.payload = request.local.subspan(record.position, record.bytes);
+  if (record.kind == RcKind::send) {
+    out.message_bytes = static_cast<std::uint32_t>(request.local.size());
+    out.offset = record.position;
+    return;
+  }
+  out.operation = record.operation;
+  out.key = request.remote_key.key;
+  out.offset = request.remote_offset + record.position;
+  out.remaining = request.local.size() - record.position;
+  if (record.kind == RcKind::write_immediate) out.immediate = request.immediate;
+}
+
+void WorkQueue::add_ranges(const FrameRecord& record, OutgoingFrame& frame) const {
+  for (std::uint32_t i = 0; i < record.ranges; ++i) {
+    const std::uint32_t operation = record.operation + i;
+    const WorkRequest& read = work(operation).request;
+    encode_range({operation, read.remote_key.key, read.remote_offset, read.local.size()},
+                 frame.header.data() + frame.header_bytes);
+    frame.header_bytes += kRcReadRangeBytes;
+  }
+}
+
+WorkQueue::Work* WorkQueue::open_work(std::uint32_t operation) {
+  if (operation - first_ >= end_ - first_) return nullptr;
+  return &work(operation);
+}
+
+void WorkQueue::accept_answer(const RcFrame& frame, DelayedAck& ack) {
+  Work* read = open_work(frame.operation);
+  if (read == nullptr || read->request.opcode != Opcode::read || !read->all_cut) return;
+  const std::size_t bytes = frame.payload.size();
+  const std::span<std::byte> local = read->request.local;
+  if (read->answered || frame.offset > local.size() || bytes > local.size() - frame.offset) return;
+  if (bytes > 0) std::memcpy(local.data() + frame.offset, frame.payload.data(), bytes);
+  read->answer_bytes -= std::min<std::uint64_t>(read->answer_bytes, bytes);
+  if (read->answer_bytes == 0) finish_read(*read, ack);
+}
+
+void WorkQueue::accept_refusal(const RcFrame& frame, DelayedAck& ack) {
+  Work* refused = open_work(frame.operation);
+  if (refused == nullptr || refused->request.opcode == Opcode::send) return;
+  if (refused->request.opcode == Opcode::read) {
+    if (!refused->all_cut || refused->answered) return;
+    refused->code = refusal_code(frame);
+    finish_read(*refused, ack);
+    return;
+  }
+  if (refused->frames == 0) return;  // not sent yet, or completely acknowledged
+  refused->code = refusal_code(frame);
+  end_cutting(*refused);
+}
+
+void WorkQueue::finish_read(Work& read, DelayedAck& ack) {
+  read.answered = true;
+  --open_reads_;
+  ack.send_at_once();
+}
+
+// The rest of work that is being cut is not sent.
+void WorkQueue::end_cutting(Work& cut) {
+  if (cut.all_cut) return;
+  cut.all_cut = true;
+  ++next_;
+}
+
+void WorkQueue::complete_head(Code code, CompletionSink& sink) {
+  Work& done = work(first_++);
+  if (done.inline_copy != nullptr) inline_buffers_.give_back(done.inline_copy);
+  const WorkRequest& request = done.request;
+  awaited_ -= awaited(request) ? 1 : 0;
+  if (code == Code::ok && !request.signaled && request.opcode != Opcode::read) return;
+  Completion completion;
+  completion.opcode = request.opcode;
+  completion.code = code;
+  completion.peer = peer_;
+  completion.work_id = request.work_id;
+  // Refused by a peer whose answers of full length do not arrive here.
+  if (done.code == Code::peer_failed) {
+    completion.undelivered_bytes = config_.overhead_bytes + config_.max_frame_bytes;
+  }
+  sink.push(completion);
+}
+
+void WorkQueue::fail(Code code, CompletionSink& sink) {
+  next_ = end_;
+  while (first_ != end_) {
+    // Work that the peer refused keeps that code.
+    const Code own = work(first_).code;
+    complete_head(own == Code::ok ? code : own, sink);
+  }
+  open_reads_ = 0;
+}
+
+void WorkQueue::abandon(DelayedAck& ack) {
+  for (std::uint32_t operation = first_; operation != end_; ++operation) {
+    Work& one = work(operation);
+    if (one.inline_copy == nullptr && !one.request.local.empty()) abandon(one, ack);
+  }
+}
+
+// Frames of failed work are sent empty, because the peer needs only their sequence numbers. The
+// answer to a READ that is marked as answered is ignored.
+void WorkQueue::abandon(Work& left, DelayedAck& ack) {
+  if (left.code == Code::ok) left.code = Code::aborted;
+  const bool begun = left.cut_bytes > 0 || left.all_cut;
+  if (!begun) {
+    left.request.local = {};
+    left.answer_bytes = 0;
+    return;
+  }
+  if (left.request.opcode == Opcode::read && !left.answered) finish_read(left, ack);
+  end_cutting(left);
+}
+
+}  // namespace tutti::device::rc

@@ -1,0 +1,110 @@
+// The work posted to one peer, in order, from `push` to its completion: it is cut into frames, which
+// are filled from the poster's memory at each transmission.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "device/device.hpp"
+#include "device/rc/completion_queue.hpp"
+#include "device/rc/rc_buffer_pool.hpp"
+#include "device/rc/rc_config.hpp"
+#include "device/rc/rc_delayed_ack.hpp"
+#include "device/rc/rc_frame.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::device::rc {
+
+/// Largest SEND that is copied when posted.
+inline constexpr std::size_t kInlineSendBytes = 256;
+
+class WorkQueue {
+ public:
+  /// `config` outlives the queue.
+  WorkQueue(Rank peer, const RcConfig& config)
+      : peer_(peer),
+        config_(config),
+        inline_buffers_(kInlineSendBytes, config.max_queued_requests) {}
+
+  /// Fails as RcChannel::post.
+  Status push(const WorkRequest& request);
+  /// True if all work is completed.
+  bool empty() const { return first_ == end_; }
+  /// True if the poster may wait for a WRITE or READ.
+  bool awaited() const { return awaited_ > 0; }
+
+  /// True if some work is not completely cut into frames.
+  bool uncut() const { return next_ != end_; }
+  /// True if a frame can be cut: too many open READs hold up the next one.
+  bool may_cut() const {
+    if (next_ == end_) return false;
+    return work(next_).request.opcode != Opcode::read || open_reads_ < kMaxOpenReads;
+  }
+  /// Cuts the next frame. Requires may_cut().
+  void cut(FrameRecord& record);
+  /// Adds what a frame of this queue carries, at its first transmission and at later ones.
+  void fill(const FrameRecord& record, RcFrame& out, OutgoingFrame& frame) const;
+  /// Encodes the ranges of a read_request behind its header.
+  void add_ranges(const FrameRecord& record, OutgoingFrame& frame) const;
+
+  /// The peer has a frame of this work.
+  void on_acknowledged(std::uint32_t operation) { --work(operation).frames; }
+  /// Places the data of a read_response. The end of a READ makes an ACK due, here and below.
+  void accept_answer(const RcFrame& frame, DelayedAck& ack);
+  /// Fails the work that the peer refused.
+  void accept_refusal(const RcFrame& frame, DelayedAck& ack);
+  /// Completes the finished work at the head.
+  void complete(CompletionSink& sink) {
+    while (first_ != next_ && finished(work(first_))) complete_head(work(first_).code, sink);
+  }
+  /// Completes all work with `code`.
+  void fail(Code code, CompletionSink& sink);
+  /// Releases the posters' memory, as RcChannel::abandon.
+  void abandon(DelayedAck& ack);
+
+ private:
+  /// A posted request and its progress.
+  struct Work {
+    WorkRequest request;
+    std::byte* inline_copy = nullptr;
+    std::uint64_t cut_bytes = 0;     ///< bytes put into frames so far
+    std::uint64_t answer_bytes = 0;  ///< READ: bytes still missing
+    std::uint32_t frames = 0;        ///< unacknowledged frames
+    bool all_cut = false;
+    bool answered = false;  ///< READ: the whole answer has arrived
+    Code code = Code::ok;
+  };
+
+  Work& work(std::uint32_t operation) { return works_[operation & (works_.size() - 1)]; }
+  const Work& work(std::uint32_t operation) const {
+    return works_[operation & (works_.size() - 1)];
+  }
+  Work* open_work(std::uint32_t operation);
+  static bool awaited(const WorkRequest& request);
+  void grow();
+
+  void cut_data(Work& cut, FrameRecord& record);
+  void cut_reads(FrameRecord& record);
+
+  static bool finished(const Work& done) {
+    if (!done.all_cut || done.frames > 0) return false;
+    return done.request.opcode != Opcode::read || done.answered;
+  }
+  void complete_head(Code code, CompletionSink& sink);
+  void finish_read(Work& read, DelayedAck& ack);
+  void end_cutting(Work& cut);
+  void abandon(Work& left, DelayedAck& ack);
+
+  Rank peer_;
+  const RcConfig& config_;
+  std::vector<Work> works_;  ///< ring: a power of two, grown up to max_queued_requests
+  std::uint32_t first_ = 0;  ///< first work not completed
+  std::uint32_t next_ = 0;   ///< first work not completely put into frames
+  std::uint32_t end_ = 0;
+  std::uint32_t open_reads_ = 0;  ///< READs requested and not answered
+  std::uint32_t awaited_ = 0;
+  BufferPool inline_buffers_;
+};
+
+}  // namespace tutti::device::rc

@@ -1,0 +1,57 @@
+// The largest number of frames in flight to one peer: halved once by the losses of one window, and
+// one larger after each window of acknowledged frames (RFC 5681).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "device/rc/rc_frame.hpp"
+
+namespace tutti::device::rc {
+
+class CongestionWindow {
+ public:
+  /// Begins at its maximum, 4 .. kRcReceiveWindowFrames.
+  explicit CongestionWindow(std::uint32_t max_frames)
+      : max_frames_(std::clamp<std::uint32_t>(max_frames, kMinFrames, kRcReceiveWindowFrames)),
+        frames_(max_frames_) {}
+
+  /// The limit of new frames.
+  std::uint32_t frames() const { return hold_back_ ? kMinFrames : frames_; }
+  std::uint32_t max_frames() const { return max_frames_; }
+  /// While on, new frames are limited to the smallest window.
+  void hold_back(bool on) { hold_back_ = on; }
+
+  bool may_resend(std::uint32_t in_flight) const { return in_flight < frames_ || allowance_ > 0; }
+  void on_resend(std::uint32_t in_flight) {
+    if (in_flight >= frames_ && allowance_ > 0) --allowance_;
+  }
+  void on_acknowledged(std::uint32_t frames) {
+    acknowledged_ += frames;
+    if (acknowledged_ < frames_) return;
+    acknowledged_ = 0;
+    frames_ = std::min(frames_ + 1, max_frames_);
+  }
+  /// A transmission was lost; `newest` is the last one made. Those of one window count once.
+  void on_loss(std::uint64_t transmission, std::uint64_t newest) {
+    if (transmission <= epoch_end_) return;
+    frames_ = std::max(frames_ / 2, kMinFrames);
+    acknowledged_ = 0;
+    epoch_end_ = newest;
+    allowance_ = kMinFrames;
+  }
+  /// One retransmission may exceed the window.
+  void allow_one() { allowance_ = std::max<std::uint32_t>(allowance_, 1); }
+
+ private:
+  static constexpr std::uint32_t kMinFrames = 4;
+
+  std::uint32_t max_frames_;
+  std::uint32_t frames_;
+  bool hold_back_ = false;
+  std::uint32_t acknowledged_ = 0;  ///< since the window last changed
+  std::uint32_t allowance_ = 0;     ///< retransmissions that may exceed the window
+  std::uint64_t epoch_end_ = 0;     ///< losses of transmissions up to this have been counted
+};
+
+}  // namespace tutti::device::rc
