@@ -17,7 +17,7 @@ struct Interface {
   std::uint32_t mtu_bytes = 0;
   std::uint64_t speed_mbit = 0;  ///< link speed in Mbit/s; 0: unknown
   bool loopback = false;
-  bool multicast = false;  ///< kernel's multicast flag, which loopback lacks although it works
+  bool multicast = false;  ///< kernel's multicast flag, not set on loopback
   SocketAddress address;   ///< address of the interface, with port 0
 };
 

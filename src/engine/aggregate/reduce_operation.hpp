@@ -123,7 +123,7 @@ class ReduceOperation final : public Operation {
   InNetworkPlan plan_;
   std::vector<std::uint32_t> arrived_;  ///< by rank: segments that the rank has written
   std::vector<std::uint64_t> result_keys_;
-  std::vector<std::byte> factors_;  ///< in rank order, twice, because a fold may start at any rank
+  std::vector<std::byte> factors_;  ///< by rank, twice, because a fold may start at any rank
   std::vector<const std::byte*> operands_;
   std::size_t first_operand_ = 0;  ///< rank whose contribution is the first operand
   std::uint32_t granted_ = 0;      ///< segments that each rank may have written in all

@@ -18,8 +18,8 @@ class SlotExchangeOperation final : public Operation {
  public:
   /// True for a collective of a single round in which a rank sends the same block to all others.
   static bool serves(Collective collective);
-  /// Creates the operation for a checked call of such a collective at rank `me`, whose endpoint has
-  /// a slot exchange for blocks of this size.
+  /// Creates the operation for a checked call of a served collective at rank `me`, whose endpoint
+  /// has a slot exchange for blocks of this size.
   static std::unique_ptr<SlotExchangeOperation> create(const CollectiveCall& call, Rank me);
 
   /// True for an all-to-all exchange, which no rank leaves before every rank has entered it.

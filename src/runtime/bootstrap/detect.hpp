@@ -8,7 +8,7 @@
 
 namespace tutti::runtime {
 
-/// Takes the first of:
+/// Chooses the first of these bootstraps that the environment describes:
 ///   1. TUTTI_BOOTSTRAP: env://, tcp://host:port, file://directory, pmix://, pmi://, slurm://,
 ///      single://. Rank and size for tcp and file come from the launcher's variables.
 ///   2. RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT (torchrun, `tutti run`).

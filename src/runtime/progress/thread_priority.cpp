@@ -72,7 +72,7 @@ void announce_realtime() {
 
 int own_nice() {
   return ::getpriority(PRIO_PROCESS, 0);
-  // On Linux, the value of the calling thread.
+  // On Linux, getpriority(PRIO_PROCESS, 0) returns the nice value of the calling thread.
 }
 
 }  // namespace
