@@ -1,4 +1,4 @@
-// The sender of a block: full queues, and queues that drain.
+// Tests the sender of a block with full queues and with queues that drain.
 #include "engine/multicast/block_sender.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ constexpr std::uint32_t kChunk = 64;
 constexpr std::uint32_t kBlockChunks = 300;
 constexpr Instant kNow{1'000'000};
 
-/// Takes as many chunks as it has room for.
+/// A queue pair that takes as many chunks as it has room for.
 class Queue final : public device::MulticastQueuePair {
  public:
   std::uint32_t room = 0;
@@ -42,7 +42,7 @@ class Sending : public testing::Test {
     layout_.add(rank_of(0), 0, std::uint64_t{kBlockChunks} * kChunk);
     sender_ = std::make_unique<BlockSender>(layout_, 0, std::span(data_), 1, endpoint_, counters_);
   }
-  /// Sends until the queue accepts no more, as one poll of the operation does.
+  /// Sends until the queue accepts no more chunks, as one poll of the operation does.
   void round() {
     sender_->begin_round();
     while (sender_->send(kNow, kBlockChunks)) {
@@ -80,7 +80,7 @@ TEST_F(Sending, DrainingQueueIsNotWatchedForRoom) {
   sender_->drain(Nanoseconds(50'000));
   EXPECT_FALSE(sender_->blocked());
   EXPECT_EQ(sender_->retry_after(), Nanoseconds(50'000));
-  EXPECT_TRUE(sender_->queue_filled()) << "the link is slower than we are";
+  EXPECT_TRUE(sender_->queue_filled()) << "the link is slower than the sender";
   sender_->begin_round();
   EXPECT_FALSE(sender_->retry_after().has_value());
 }

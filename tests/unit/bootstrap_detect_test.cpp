@@ -1,4 +1,4 @@
-// The bootstrap that the environment selects, and the errors for half-set environments.
+// Tests which bootstrap the environment selects, and the errors for incomplete environments.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -26,7 +26,7 @@ std::string winner(const Variables& variables) {
   return made.ok() ? (*made)->description() : made.status().to_string();
 }
 
-/// The error message of an environment that must be refused.
+/// The error message for an environment that must be refused.
 std::string refusal(const Variables& variables) {
   const auto made = detected(variables);
   if (made.ok()) return "accepted: " + (*made)->description();
@@ -69,7 +69,7 @@ TEST(BootstrapDetect, BatchScriptOutsideAStepIsOneProcess) {
             "single process (no launcher found)");
 }
 
-TEST(BootstrapDetect, RefusesHalfSetEnvironments) {
+TEST(BootstrapDetect, IncompleteEnvironmentsAreRefused) {
   EXPECT_TRUE(names(refusal({{"RANK", "0"}}), {"RANK is set", "WORLD_SIZE is not"}));
   EXPECT_TRUE(names(refusal({{"WORLD_SIZE", "2"}}), {"WORLD_SIZE is set", "RANK is not"}));
   EXPECT_TRUE(names(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}}), {"MASTER_ADDR is not set"}));
@@ -89,7 +89,7 @@ TEST(BootstrapDetect, RefusesHalfSetEnvironments) {
                     {"SLURM_STEP_NODELIST", "set MASTER_ADDR"}));
 }
 
-TEST(BootstrapDetect, RefusesBadValues) {
+TEST(BootstrapDetect, BadValuesAreRefused) {
   EXPECT_TRUE(names(refusal({{"RANK", "two"}, {"WORLD_SIZE", "2"}}), {"RANK='two'"}));
   EXPECT_TRUE(names(refusal({{"RANK", "2"}, {"WORLD_SIZE", "2"}}), {"RANK=2", "WORLD_SIZE=2"}));
   EXPECT_TRUE(names(refusal({{"RANK", "0"}, {"WORLD_SIZE", "0"}}), {"WORLD_SIZE=0"}));
@@ -103,7 +103,7 @@ TEST(BootstrapDetect, RefusesBadValues) {
                     {"TUTTI_BOOTSTRAP_TIMEOUT_S='soon'"}));
 }
 
-TEST(BootstrapDetect, RefusesUnknownRequests) {
+TEST(BootstrapDetect, UnknownRequestsAreRefused) {
   for (const char* request : {"mpi://", "env", "file", "env://x", "://", "tcp//h:1"}) {
     EXPECT_TRUE(names(refusal({{"TUTTI_BOOTSTRAP", request}}), {request, "is unknown"}));
   }
@@ -131,7 +131,7 @@ TEST(BootstrapDetect, TimeoutIsReadFromTheEnvironment) {
   EXPECT_TRUE(names(made.status().message(), {"within 1 s"}));
 }
 
-TEST(BootstrapDetect, ConnectsAtARequestedAddress) {
+TEST(BootstrapDetect, RanksConnectAtARequestedAddress) {
   const std::string address = "tcp://127.0.0.1:" + std::to_string(free_port());
   EXPECT_EQ(no_problems(3), exchange_problems(3, [&](std::uint32_t rank) {
               return detect(kLong, environment_of({{"TUTTI_BOOTSTRAP", address},
@@ -140,7 +140,7 @@ TEST(BootstrapDetect, ConnectsAtARequestedAddress) {
             }));
 }
 
-TEST(BootstrapDetect, ExchangesInARequestedDirectory) {
+TEST(BootstrapDetect, RanksExchangeInARequestedDirectory) {
   const std::string directory = "/tmp/tutti-detect-" + random_hex(8);
   EXPECT_EQ(no_problems(3), exchange_problems(3, [&](std::uint32_t rank) {
               return detect(kLong, environment_of({{"TUTTI_BOOTSTRAP", "file://" + directory},
@@ -148,7 +148,7 @@ TEST(BootstrapDetect, ExchangesInARequestedDirectory) {
                                                    {"RANK", std::to_string(rank)},
                                                    {"WORLD_SIZE", "3"}}));
             }));
-  EXPECT_EQ(rmdir(directory.c_str()), 0) << "files were left";
+  EXPECT_EQ(rmdir(directory.c_str()), 0) << "the exchange must leave no files";
 }
 
 TEST(BootstrapDetect, JobsWithDifferentRunIdsDoNotMix) {
@@ -175,7 +175,7 @@ TEST(BootstrapEnv, TorchAgentStoreKeepsItsPort) {
   EXPECT_EQ(read_master(environment_of({{"MASTER_ADDR", "h"}, {"MASTER_PORT", "5"}}))->port, 5);
 }
 
-TEST(BootstrapEnv, RunsDifferByRunIdAndRestart) {
+TEST(BootstrapEnv, RunNameDependsOnRunIdAndRestart) {
   EXPECT_EQ(run_identity(environment_of({})), "");
   EXPECT_EQ(run_identity(environment_of({{"TORCHELASTIC_RUN_ID", "j"}})), "j.0");
   EXPECT_EQ(run_identity(environment_of(
@@ -183,7 +183,7 @@ TEST(BootstrapEnv, RunsDifferByRunIdAndRestart) {
             "j.2");
 }
 
-TEST(BootstrapSocket, ReadsAndWritesAddresses) {
+TEST(BootstrapSocket, AddressesAreParsedAndPrinted) {
   for (const char* text : {"host:1", "10.0.0.1:65535", "[::1]:29500", "[fe80::1%eth0]:7"}) {
     const auto endpoint = parse_endpoint(text);
     ASSERT_TRUE(endpoint.ok()) << text;
@@ -204,7 +204,8 @@ TEST(BootstrapSlurm, FirstHostOfAListIsTheMaster) {
 }
 
 TEST(BootstrapSlurm, RanksOfAStepExchange) {
-  const std::string job = std::to_string(free_port());  // any number that others do not use now
+  // A number that no other job uses at this moment.
+  const std::string job = std::to_string(free_port());
   EXPECT_EQ(no_problems(3), exchange_problems(3, [&](std::uint32_t rank) {
               return detect(kLong, environment_of({{"SLURM_PROCID", std::to_string(rank)},
                                                    {"SLURM_NTASKS", "3"},
@@ -214,7 +215,7 @@ TEST(BootstrapSlurm, RanksOfAStepExchange) {
             }));
 }
 
-/// A PMI-1 launcher for the ranks of one test, which serves each rank in its own thread.
+/// A PMI-1 launcher for the ranks of one test, which serves each rank in a thread of its own.
 class Launcher {
  public:
   explicit Launcher(std::uint32_t size) : barrier_(make_barrier(size)) {
@@ -315,7 +316,7 @@ TEST(BootstrapPmi, LauncherErrorsAreNamed) {
   const Socket theirs(ends[1]);
   const Variables variables = {
       {"PMI_FD", std::to_string(ours.fd())}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}};
-  auto made = detected(variables);  // silent
+  auto made = detected(variables);  // environment of a launcher that never answers
   EXPECT_EQ(made.status().code(), Code::timeout);
   EXPECT_TRUE(names(made.status().message(), {"rank 1", "at least one of the 2 ranks"}));
 

@@ -1,4 +1,4 @@
-// Bytes that no rank sends: to the decoder, to a running store, to a rank.
+// Tests the decoder, a running store and a rank with bytes that no rank sends.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/socket.h>
@@ -50,14 +50,14 @@ TEST(BootstrapFrame, FramesInPiecesAreReassembled) {
   EXPECT_EQ(decode_gather(frames[1].payload)->bytes, bytes_of("part"));
 }
 
-TEST(BootstrapFrame, ForeignHeadersAreRefused) {
+TEST(BootstrapFrame, WrongHeadersAreRefused) {
   const Bytes good = encode(hello_of(0, 1));
   EXPECT_EQ(decode(good), Code::ok);
-  EXPECT_EQ(decode(with_byte(good, 0, 'X')), Code::invalid_argument);    // magic
-  EXPECT_EQ(decode(with_byte(good, 4, 9)), Code::unsupported);           // version
-  EXPECT_EQ(decode(with_byte(good, 5, 0)), Code::invalid_argument);      // kind
-  EXPECT_EQ(decode(with_byte(good, 5, 7)), Code::invalid_argument);      // kind
-  EXPECT_EQ(decode(with_byte(good, 6, 1)), Code::invalid_argument);      // reserved
+  EXPECT_EQ(decode(with_byte(good, 0, 'X')), Code::invalid_argument);    // wrong magic
+  EXPECT_EQ(decode(with_byte(good, 4, 9)), Code::unsupported);           // wrong version
+  EXPECT_EQ(decode(with_byte(good, 5, 0)), Code::invalid_argument);      // wrong kind
+  EXPECT_EQ(decode(with_byte(good, 5, 7)), Code::invalid_argument);      // wrong kind
+  EXPECT_EQ(decode(with_byte(good, 6, 1)), Code::invalid_argument);      // reserved byte is set
   EXPECT_EQ(decode(with_byte(good, 11, 0xff)), Code::invalid_argument);  // 4 GiB of payload
   EXPECT_EQ(decode(good, Hello::kBytes - 1), Code::invalid_argument);
 }
@@ -86,10 +86,10 @@ TEST(BootstrapFrame, DamagedFailureIsNotReadAsSuccess) {
   EXPECT_EQ(status.to_string(), "timeout: rank?3");
 }
 
-TEST(BootstrapFrame, RandomBytesMakeNoFrame) {
+TEST(BootstrapFrame, RandomBytesAreNoValidFrame) {
   std::mt19937 random(1);
   for (int run = 0; run < 2000; ++run) {
-    // Every other run keeps the header plausible, so that the payload is reached.
+    // Every other run keeps the header plausible, so that decoding reaches the payload.
     Bytes frame = encode_gather(run, 0, Bytes(random() % 64));
     const std::size_t from = run % 2 == 0 ? 0 : 8;
     for (std::size_t i = from; i < frame.size(); ++i) frame[i] = static_cast<std::byte>(random());
@@ -105,7 +105,7 @@ TEST(BootstrapFrame, RandomBytesMakeNoFrame) {
   }
 }
 
-TEST(BootstrapRendezvous, CompletesExchangesInOrder) {
+TEST(BootstrapRendezvous, ExchangesAreCompletedInOrder) {
   const Deadline now = SteadyClock::now();
   Rendezvous job("here", kToken, kOwner, std::nullopt);
   EXPECT_EQ(job.hello(hello_of(1, 2), now).admission, Rendezvous::Admission::joined);
@@ -123,7 +123,7 @@ TEST(BootstrapRendezvous, RankOutOfStepEndsTheJob) {
   const Deadline now = SteadyClock::now();
   Rendezvous job("here", kToken, kOwner, 2);
   EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
-  EXPECT_EQ(job.contribute(0, {0, 1000, {}}, now).code(), Code::internal);  // rank 1 is missing
+  EXPECT_EQ(job.contribute(0, {0, 1000, {}}, now).code(), Code::internal);  // rank 1 has not joined
   EXPECT_EQ(job.hello(hello_of(1, 2), now).admission, Rendezvous::Admission::refused);
 
   Rendezvous other("here", kToken, kOwner, 2);
@@ -131,7 +131,8 @@ TEST(BootstrapRendezvous, RankOutOfStepEndsTheJob) {
   EXPECT_EQ(other.hello(hello_of(1, 2), now).admission, Rendezvous::Admission::joined);
   EXPECT_EQ(other.take_messages().size(), 2u);
   EXPECT_TRUE(other.contribute(0, {0, 1000, {}}, now).ok());
-  EXPECT_EQ(other.contribute(1, {1, 1000, {}}, now).code(), Code::internal);  // one ahead
+  // The contribution is one exchange ahead.
+  EXPECT_EQ(other.contribute(1, {1, 1000, {}}, now).code(), Code::internal);
   EXPECT_EQ(other.take_messages().size(), 1u);  // rank 0 gets the failure
 }
 
@@ -148,7 +149,7 @@ TEST(BootstrapRendezvous, ImpossibleRanksAndSizesAreRefused) {
   EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
 }
 
-TEST(BootstrapRendezvous, TimesOutByItsOwnClock) {
+TEST(BootstrapRendezvous, RendezvousTimesOutByItsOwnClock) {
   const Deadline now = SteadyClock::now();
   Rendezvous job("here", kToken, kOwner, 4);
   EXPECT_EQ(job.hello(hello_of(0, 4), now).admission, Rendezvous::Admission::joined);
@@ -233,7 +234,7 @@ TEST(BootstrapRendezvous, Rank0sTimeOut_namesTheRanksThatGaveUp_whereAllCame) {
             "all ranks the same timeout");
 }
 
-/// A running store of `size` ranks, and raw connections to it.
+/// A running store for `size` ranks, and raw connections to the store.
 class LiveStore : public testing::Test {
  protected:
   void SetUp() override {
@@ -246,7 +247,7 @@ class LiveStore : public testing::Test {
     server_ = std::move(*server);
   }
 
-  /// Sends bytes and returns the answer until the store closes.
+  /// Sends bytes and returns the answer, until the store closes the connection.
   Bytes answer_to(std::span<const std::byte> bytes) {
     const Deadline deadline = deadline_after(kLong);
     auto socket = connect_once({"127.0.0.1", server_->port()}, deadline);
@@ -270,7 +271,7 @@ class LiveStore : public testing::Test {
     return decode_failed((*frame)->payload);
   }
 
-  /// Both ranks of the store's job join and exchange; "" or a problem for each.
+  /// Lets both ranks of the store's job join and exchange; returns "" or a problem for each rank.
   std::vector<std::string> problems_of_the_job() {
     const std::uint16_t port = server_->port();
     return exchange_problems(2, [&](std::uint32_t rank) {
@@ -288,7 +289,7 @@ class LiveStore : public testing::Test {
   std::unique_ptr<BootstrapServer> server_;
 };
 
-TEST_F(LiveStore, StrangersAreDroppedWithoutAnAnswer) {
+TEST_F(LiveStore, UnknownConnectionsAreDroppedWithoutAnAnswer) {
   EXPECT_EQ(answer_to(bytes_of("GET / HTTP/1.1\r\nHost: x\r\n\r\n")), Bytes());
   EXPECT_EQ(answer_to(Bytes(100000, std::byte{0xff})), Bytes());
   EXPECT_EQ(answer_to(encode_gather(0, 0, Bytes(16))), Bytes());
@@ -318,7 +319,7 @@ TEST_F(LiveStore, OversizedContributionIsRefusedAndDropped) {
   EXPECT_EQ(failure_in(answer_to(bytes)).code(), Code::invalid_argument);
 }
 
-TEST_F(LiveStore, ServesItsJobAmongStrangers) {
+TEST_F(LiveStore, JobIsServedBesideUnknownConnections) {
   std::vector<Socket> silent;
   for (int i = 0; i < 50; ++i) {
     auto socket = connect_once({"127.0.0.1", server_->port()}, deadline_after(kLong));
@@ -366,7 +367,7 @@ TEST(BootstrapRank, ServerThatIsNoStoreIsReported) {
       << made.status().message();
 }
 
-/// A stop that came between two polls of the server used to be lost.
+/// The server must end even if the stop comes between two of its polls.
 TEST(BootstrapServerStop, StopAtAnyInstantEndsTheServer) {
   for (int round = 0; round < 3000; ++round) {
     auto server =

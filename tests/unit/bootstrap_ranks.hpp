@@ -17,9 +17,10 @@ using Made = Result<std::unique_ptr<Bootstrap>>;
 using Variables = std::map<std::string, std::string>;
 
 inline constexpr Nanoseconds kLong = std::chrono::seconds(60);
-/// Long enough for all threads of a test to reach the same point, also on a busy host.
+/// A time that is long enough for all threads of a test to reach the same point, even on a busy
+/// host.
 inline constexpr Nanoseconds kPatience = std::chrono::seconds(2);
-/// For events that do not happen at all.
+/// A time to wait for events that must not happen.
 inline constexpr Nanoseconds kShort = std::chrono::milliseconds(300);
 
 inline Environment environment_of(Variables variables) {
@@ -29,7 +30,7 @@ inline Environment environment_of(Variables variables) {
   };
 }
 
-/// Runs `body(rank)` in a thread for each rank and returns what they returned.
+/// Runs `body(rank)` in a thread for each rank and returns the results.
 template <typename Body>
 auto on_ranks(std::uint32_t size, Body body) {
   std::vector<decltype(body(0u))> results(size, decltype(body(0u))());
@@ -46,7 +47,7 @@ inline Bytes bytes_of(std::string_view text) {
   return Bytes(bytes.begin(), bytes.end());
 }
 
-/// Three exchanges with parts of different lengths; returns "" or the problem.
+/// Runs three exchanges with parts of different lengths; returns "" or the problem.
 inline std::string exchange_problem(Bootstrap& bootstrap, std::uint32_t rank, std::uint32_t size) {
   if (index(bootstrap.rank()) != rank || bootstrap.size() != size) return "another place";
   for (std::uint32_t round = 0; round < 3; ++round) {
@@ -60,7 +61,7 @@ inline std::string exchange_problem(Bootstrap& bootstrap, std::uint32_t rank, st
   return "";
 }
 
-/// Makes a bootstrap on each rank and uses it; one problem or "" for each rank.
+/// Makes a bootstrap on each rank and exchanges over it; returns one problem or "" for each rank.
 template <typename Make>
 std::vector<std::string> exchange_problems(std::uint32_t size, Make make) {
   return on_ranks(size, [&](std::uint32_t rank) -> std::string {
@@ -74,7 +75,7 @@ inline std::vector<std::string> no_problems(std::uint32_t size) {
   return std::vector<std::string>(size);
 }
 
-/// A port of the loopback that was free a moment ago.
+/// A port of the loopback interface that was free a moment ago.
 inline std::uint16_t free_port() {
   const auto socket = listen_on({"127.0.0.1", 0});
   return socket.ok() ? bound_port(*socket).value() : std::uint16_t{0};

@@ -1,4 +1,4 @@
-// Every kind of bootstrap with 1 to 8 ranks, and its errors when ranks are missing.
+// Tests every kind of bootstrap with 1 to 8 ranks, and its errors when ranks are missing.
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -55,7 +55,7 @@ StoreOptions store_options(std::uint16_t port, std::uint32_t rank, std::uint32_t
 class EverySize : public testing::TestWithParam<std::uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, EverySize, testing::Range(1u, 9u));
 
-TEST_P(EverySize, ExchangesThroughAStore) {
+TEST_P(EverySize, RanksExchangeThroughAStore) {
   const std::uint32_t size = GetParam();
   const std::uint16_t port = free_port();
   EXPECT_EQ(no_problems(size), exchange_problems(size, [&](std::uint32_t rank) {
@@ -63,7 +63,7 @@ TEST_P(EverySize, ExchangesThroughAStore) {
             }));
 }
 
-TEST_P(EverySize, ExchangesByEnvironment) {
+TEST_P(EverySize, RanksExchangeByEnvironment) {
   const std::uint32_t size = GetParam();
   const std::string port = std::to_string(free_port());
   EXPECT_EQ(no_problems(size), exchange_problems(size, [&](std::uint32_t rank) {
@@ -76,7 +76,7 @@ TEST_P(EverySize, ExchangesByEnvironment) {
             }));
 }
 
-TEST_P(EverySize, ExchangesByUniqueId) {
+TEST_P(EverySize, RanksExchangeByUniqueId) {
   const std::uint32_t size = GetParam();
   const auto id = make_unique_id("127.0.0.1");
   ASSERT_TRUE(id.ok()) << id.status().to_string();
@@ -85,7 +85,7 @@ TEST_P(EverySize, ExchangesByUniqueId) {
             }));
 }
 
-TEST_P(EverySize, ExchangesThroughFilesAndLeavesNone) {
+TEST_P(EverySize, RanksExchangeThroughFilesAndLeaveNone) {
   const std::uint32_t size = GetParam();
   const Directory directory;
   EXPECT_EQ(no_problems(size), exchange_problems(size, [&](std::uint32_t rank) {
@@ -94,7 +94,7 @@ TEST_P(EverySize, ExchangesThroughFilesAndLeavesNone) {
   EXPECT_EQ(directory.count(), 0u);
 }
 
-TEST_P(EverySize, ExchangesBetweenThreads) {
+TEST_P(EverySize, RanksExchangeBetweenThreads) {
   const std::uint32_t size = GetParam();
   auto bootstraps = make_local_bootstraps(size);
   const auto problems = on_ranks(
@@ -116,7 +116,7 @@ AllgatherCallback equal_parts_over(Bootstrap& below) {
   };
 }
 
-TEST_P(EverySize, ExchangesByCallback) {
+TEST_P(EverySize, RanksExchangeByCallback) {
   const std::uint32_t size = GetParam();
   auto below = make_local_bootstraps(size);
   EXPECT_EQ(no_problems(size), exchange_problems(size, [&](std::uint32_t rank) {
@@ -124,7 +124,7 @@ TEST_P(EverySize, ExchangesByCallback) {
             }));
 }
 
-TEST(BootstrapStore, NamesTheRanksThatDidNotCome) {
+TEST(BootstrapStore, TimeoutNamesTheRanksThatDidNotJoin) {
   const std::uint16_t port = free_port();
   const auto problems = on_ranks(3, [&](std::uint32_t rank) {
     const std::uint32_t present[] = {0, 1, 4};
@@ -159,7 +159,7 @@ TEST(BootstrapStore, UnreachableRank0IsReported) {
       << made.status().message();
 }
 
-TEST(BootstrapStore, Rank0MayComeLast) {
+TEST(BootstrapStore, Rank0MayJoinLast) {
   const std::uint16_t port = free_port();
   EXPECT_EQ(no_problems(3), exchange_problems(3, [&](std::uint32_t rank) {
               if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -167,7 +167,7 @@ TEST(BootstrapStore, Rank0MayComeLast) {
             }));
 }
 
-TEST(BootstrapStore, WorksOverIpv6) {
+TEST(BootstrapStore, RanksExchangeOverIpv6) {
   const auto probe = listen_on({"::1", 0});
   if (!probe.ok()) return tutti::test::skip_without("ipv6", probe.status().to_string());
   const std::uint16_t port = free_port();
@@ -186,7 +186,7 @@ TEST(BootstrapStore, TakenPortIsReported) {
   EXPECT_NE(made.status().message().find("another program owns the port"), std::string::npos);
 }
 
-TEST(BootstrapStore, NamesTheRankThatMissesAnExchange) {
+TEST(BootstrapStore, TimeoutNamesTheRankThatMissesAnExchange) {
   const std::uint16_t port = free_port();
   std::vector<std::unique_ptr<Bootstrap>> ranks(3);
   const auto joined = on_ranks(3, [&](std::uint32_t rank) {
@@ -206,7 +206,7 @@ TEST(BootstrapStore, NamesTheRankThatMissesAnExchange) {
   }
 }
 
-TEST(BootstrapStore, NamesTheRankThatLeft) {
+TEST(BootstrapStore, ErrorNamesTheRankThatLeft) {
   const std::uint16_t port = free_port();
   const auto problems = on_ranks(3, [&](std::uint32_t rank) {
     auto bootstrap = connect_store(store_options(port, rank, 3));
@@ -221,7 +221,7 @@ TEST(BootstrapStore, NamesTheRankThatLeft) {
   }
 }
 
-TEST(BootstrapStore, RefusesASecondProcessWithTheSameRank) {
+TEST(BootstrapStore, SecondProcessWithTheSameRankIsRefused) {
   const std::uint16_t port = free_port();
   const auto problems = on_ranks(3, [&](std::uint32_t i) {
     const std::uint32_t ranks[] = {0, 1, 1};
@@ -232,7 +232,7 @@ TEST(BootstrapStore, RefusesASecondProcessWithTheSameRank) {
   EXPECT_EQ((problems[1] == twice) + (problems[2] == twice), 1);
 }
 
-TEST(BootstrapStore, RefusesAnotherSizeAndAnotherJob) {
+TEST(BootstrapStore, RanksOfAnotherSizeOrJobAreRefused) {
   const std::uint16_t port = free_port();
   const auto problems = on_ranks(3, [&](std::uint32_t rank) {
     StoreOptions options = store_options(port, rank, rank == 1 ? 4 : 3, kPatience);
@@ -258,7 +258,7 @@ TEST(BootstrapStore, JobsFollowEachOtherAtTheSamePort) {
   EXPECT_EQ(no_problems(4), problems);
 }
 
-TEST(BootstrapStore, RefusesAContributionThatIsTooLarge) {
+TEST(BootstrapStore, TooLargeContributionIsRefused) {
   const std::uint16_t port = free_port();
   const auto problems = on_ranks(2, [&](std::uint32_t rank) {
     auto bootstrap = connect_store(store_options(port, rank, 2));
@@ -268,7 +268,7 @@ TEST(BootstrapStore, RefusesAContributionThatIsTooLarge) {
   for (const Status& status : problems) EXPECT_EQ(status.code(), Code::invalid_argument);
 }
 
-TEST(BootstrapStore, CarriesLargeContributions) {
+TEST(BootstrapStore, LargeContributionsAreExchanged) {
   const std::uint16_t port = free_port();
   const auto sizes = on_ranks(3, [&](std::uint32_t rank) -> std::size_t {
     auto bootstrap = connect_store(store_options(port, rank, 3));
@@ -287,7 +287,7 @@ TEST(BootstrapStore, ImpossibleRanksAndSizesAreRefused) {
             Code::invalid_argument);
 }
 
-TEST(BootstrapUniqueId, IsPrintableAndSurvivesText) {
+TEST(BootstrapUniqueId, IdIsPrintableAndParsesFromItsText) {
   const auto id = make_unique_id("127.0.0.1");
   ASSERT_TRUE(id.ok());
   EXPECT_EQ(std::string(id->data()).size(), id->size() - 1);
@@ -311,7 +311,7 @@ TEST(BootstrapUniqueId, DamagedIdIsRefused) {
   EXPECT_FALSE(make_unique_id(std::string(100, 'h')).ok());
 }
 
-TEST(BootstrapUniqueId, Rank0MustHaveMadeIt) {
+TEST(BootstrapUniqueId, IdThatRank0DidNotMakeIsRefused) {
   const UniqueId id = *make_unique_id("127.0.0.1");
   discard_unique_id(id);
   const auto made = join_unique_id(id, Rank{0}, 2, kShort);
@@ -319,7 +319,7 @@ TEST(BootstrapUniqueId, Rank0MustHaveMadeIt) {
   EXPECT_NE(made.status().message().find("did not make"), std::string::npos);
 }
 
-TEST(BootstrapFile, NamesTheRanksThatDidNotCome) {
+TEST(BootstrapFile, TimeoutNamesTheRanksThatDidNotJoin) {
   const Directory directory;
   const auto made = meet_in_directory({directory.path(), "r", Rank{1}, 4, kShort});
   EXPECT_EQ(made.status().code(), Code::timeout);
@@ -328,7 +328,7 @@ TEST(BootstrapFile, NamesTheRanksThatDidNotCome) {
   EXPECT_EQ(directory.count(), 0u);
 }
 
-TEST(BootstrapFile, RefusesLeftoversAndStrangeFiles) {
+TEST(BootstrapFile, LeftoverAndUnknownFilesAreRefused) {
   const Directory directory;
   std::filesystem::create_directories(directory.path());
   std::ofstream(directory.path() + "/tutti-r.0.0") << "something else";
@@ -341,7 +341,7 @@ TEST(BootstrapFile, RefusesLeftoversAndStrangeFiles) {
   EXPECT_TRUE(std::filesystem::exists(directory.path() + "/tutti-r.0.0"));
 }
 
-TEST(BootstrapFile, RefusesAnotherSizeAndABadRunId) {
+TEST(BootstrapFile, AnotherSizeAndABadRunIdAreRefused) {
   const Directory directory;
   const auto problems = on_ranks(2, [&](std::uint32_t rank) {
     return meet_in_directory({directory.path(), "r", rank_of(rank), 2 + rank, kShort}).status();
@@ -352,7 +352,7 @@ TEST(BootstrapFile, RefusesAnotherSizeAndABadRunId) {
   EXPECT_FALSE(meet_in_directory({directory.path(), "", Rank{0}, 2, kShort}).ok());
 }
 
-TEST(BootstrapLocal, NamesTheRanksThatDidNotJoin) {
+TEST(BootstrapLocal, TimeoutNamesTheRanksThatDidNotJoin) {
   auto bootstraps = make_local_bootstraps(4);
   const auto all = bootstraps[2]->allgather({}, kShort);
   EXPECT_EQ(all.status().code(), Code::timeout);
@@ -361,7 +361,7 @@ TEST(BootstrapLocal, NamesTheRanksThatDidNotJoin) {
   EXPECT_EQ(bootstraps[0]->allgather({}, kLong).status().message(), all.status().message());
 }
 
-TEST(BootstrapLocal, NamesTheRankThatLeft) {
+TEST(BootstrapLocal, ErrorNamesTheRankThatLeft) {
   auto bootstraps = make_local_bootstraps(2);
   bootstraps[1].reset();
   const auto all = bootstraps[0]->allgather({}, kLong);
@@ -369,7 +369,7 @@ TEST(BootstrapLocal, NamesTheRankThatLeft) {
   EXPECT_EQ(all.status().message(), "rank 1 left before exchange 0 of the bootstrap");
 }
 
-TEST(BootstrapCallback, TurnsWrongLengthsAndExceptionsIntoFailures) {
+TEST(BootstrapCallback, WrongLengthsAndExceptionsOfACallbackAreFailures) {
   const auto wild = [](std::span<const std::byte>, std::span<std::byte> all, Nanoseconds) {
     std::fill(all.begin(), all.end(), std::byte{0xff});
     return Status();
@@ -387,7 +387,7 @@ TEST(BootstrapCallback, TurnsWrongLengthsAndExceptionsIntoFailures) {
   EXPECT_FALSE(make_callback_bootstrap(Rank{0}, 2, nullptr).ok());
 }
 
-TEST(BootstrapText, NamesRanksAndDurations) {
+TEST(BootstrapText, RanksAndDurationsArePrinted) {
   const auto ranks = [](std::vector<std::uint32_t> list) { return describe_ranks(list); };
   EXPECT_EQ(ranks({3}), "rank 3");
   EXPECT_EQ(ranks({3, 4}), "ranks 3, 4");
@@ -400,7 +400,7 @@ TEST(BootstrapText, NamesRanksAndDurations) {
   EXPECT_EQ(describe_duration(std::chrono::seconds(30)), "30 s");
 }
 
-TEST(BootstrapText, ReadsOnlyWholeNumbers) {
+TEST(BootstrapText, OnlyWholeNumbersAreParsed) {
   EXPECT_EQ(parse_number("65535", 65535), 65535u);
   for (const char* text : {"", " 1", "1 ", "-1", "+1", "1x", "65536", "99999999999999999999"}) {
     EXPECT_EQ(parse_number(text, 65535), std::nullopt) << text;

@@ -1,4 +1,4 @@
-// Early items are kept by epoch, also where the epochs wrap.
+// Tests that unexpected items are kept by epoch, even where the epochs wrap.
 #include "engine/core/by_epoch.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ TEST(ByEpoch, EachEpochGetsItsItemsInOrderOfArrival) {
   EXPECT_TRUE(kept.empty());
 }
 
-TEST(ByEpoch, EarlierEpochsAreTakenAlsoWhereTheyWrap) {
+TEST(ByEpoch, ItemsOfEarlierEpochsAreTakenEvenWhereEpochsWrap) {
   ByEpoch<std::unique_ptr<int>> kept;
   for (const std::uint32_t epoch : {UINT32_MAX - 1, UINT32_MAX, 0u, 1u}) {
     kept.keep(epoch, std::make_unique<int>(static_cast<int>(epoch)));

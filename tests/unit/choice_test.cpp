@@ -1,4 +1,4 @@
-// The algorithm that a situation gets: the default table, preferences before it, and their
+// Tests which algorithm a call gets: the default table, the preferences before it, and their
 // conditions.
 #include "collectives/choice.hpp"
 
@@ -107,8 +107,8 @@ TEST(Choice, Defaults_everyRule_servesSomeCall) {
   }
 }
 
-/// A caller may keep a choice up to this size without asking again.
-TEST(Choice, IsConstantUpToTheNextRulesSize) {
+/// A caller may reuse a choice for all sizes up to this one without asking again.
+TEST(Choice, ChoiceIsConstantUpToTheSizeOfTheNextRule) {
   const ChoiceTable table = preferring("allgather[5]=ring,allgather[7]=bruck,barrier[3]=linear");
   EXPECT_EQ(table.constant_up_to(Collective::allgather, 0), 5u);
   EXPECT_EQ(table.constant_up_to(Collective::allgather, 6), 7u);

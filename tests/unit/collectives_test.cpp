@@ -1,5 +1,6 @@
-// Every algorithm of every collective over the real network stack, with the ranks as threads of
-// this process: the resulting bits, and by the counters the path that they took.
+// Tests every algorithm of every collective over the real network stack, with the ranks as threads
+// of this process. The results must have the right bits, and counters must show the path that the
+// data took.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace {
 
 using namespace test;
 
-/// Ends with a barrier, so that no rank leaves before all have received their data.
+/// Ends a test with a barrier, so that no rank leaves before all ranks have received their data.
 void on_ranks(std::uint32_t size, const RankBody& body,
               const CommunicatorOptions& options = patient()) {
   test::on_ranks(size, options, [&](Communicator& communicator) {
@@ -281,7 +282,7 @@ TEST(Collectives, LongMessagesUseRendezvousAndShortOnesEager) {
   });
 }
 
-// No task waits for the copy of a rank's own block, so the copy does not delay the transfers.
+// No task waits for the copy of a rank's own block, so the copy must not delay the transfers.
 TEST(Collectives, LongOwnBlockIsCopiedDuringTheTransfers) {
   on_ranks(3, [](Communicator& communicator) {
     const auto copies = [&](const char* algorithm, std::size_t block, bool in_place) {
@@ -290,17 +291,18 @@ TEST(Collectives, LongOwnBlockIsCopiedDuringTheTransfers) {
       Trial(communicator, *entry, block, 0, in_place).run();
       return counters_of(communicator).at("copies_overlapped") - before;
     };
-    EXPECT_EQ(copies("ring", 64 * 1024, false), 0u) << "a slice is copied at once";
+    EXPECT_EQ(copies("ring", 64 * 1024, false), 0u) << "a block of one slice is copied at once";
     EXPECT_EQ(copies("ring", 64 * 1024 + 1, false), 1u);
     EXPECT_EQ(copies("ring", 1'000'003, false), 1u);
-    EXPECT_EQ(copies("ring", 1'000'003, true), 0u) << "it is where it belongs";
-    // A copy whose destination is sent from must end before the send.
+    EXPECT_EQ(copies("ring", 1'000'003, true), 0u) << "a block in place needs no copy";
+    // A copy must end before its destination is sent.
     const std::uint64_t in_order = index(communicator.rank()) == 0 ? 1 : 2;
-    EXPECT_EQ(copies("bruck", 1'000'003, false), in_order) << "what puts the blocks in order does";
+    EXPECT_EQ(copies("bruck", 1'000'003, false), in_order)
+        << "the copies that put the blocks in order are overlapped";
   });
 }
 
-// A ready barrier now and then stops a root that runs ahead of late ranks.
+// An occasional ready barrier stops a root that runs ahead of late ranks.
 TEST(Collectives, FastRootDoesNotOverrunALateRank) {
   on_ranks(3, [](Communicator& communicator) {
     const auto* entry = collectives::find_algorithm(Collective::broadcast, "binomial").value();
@@ -321,8 +323,9 @@ TEST(Collectives, FastRootDoesNotOverrunALateRank) {
   });
 }
 
-// The root is thousands of calls ahead of forwarding ranks, and each waits for its own calls only.
-TEST(Collectives, ShortBroadcastsBackToBack) {
+// The root is thousands of calls ahead of the forwarding ranks, each of which waits for its own
+// calls only.
+TEST(Collectives, ShortBroadcastsBackToBackComplete) {
   on_ranks(4, [](Communicator& communicator) {
     for (std::uint32_t call = 0; call < 10'000; ++call) {
       std::uint32_t value = index(communicator.rank()) == 0 ? call : ~call;
@@ -337,8 +340,8 @@ TEST(Collectives, ShortBroadcastsBackToBack) {
   });
 }
 
-// Chunks of the next collective follow the last ones of the previous one, often in the same batch:
-// they are placed directly, without being kept and copied.
+// Chunks of the next collective follow those of the previous one, often in the same batch. They
+// must be placed directly, without being kept and copied.
 TEST(Collectives, ChunksOfACollectiveThatCanBeginAreNotKept) {
   std::barrier queued(3);
   on_ranks(3, [&queued](Communicator& communicator) {
@@ -361,7 +364,7 @@ TEST(Collectives, ChunksOfACollectiveThatCanBeginAreNotKept) {
 }
 
 // A rank that does not poll yet gets more messages than a send queue holds. The protocol messages
-// behind them, of the ready barrier, must not be lost.
+// of the ready barrier behind them must not be lost.
 TEST(Collectives, ProtocolMessagesWaitBehindAFullSendQueue) {
   on_ranks(2, [](Communicator& communicator) {
     if (index(communicator.rank()) == 1)
@@ -413,7 +416,8 @@ TEST(Collectives, AverageAndPremultipliedSumEqualTheReducers) {
       for (const bool in_place : {false, true}) {
         std::vector<float> own = contribution(me);
         std::vector<float> result = in_place ? own : std::vector<float>(kCount);
-        // Reduces in rank order: these bits do not depend on the shape of the schedule.
+        // The reduction folds in rank order, so its bits do not depend on the shape of the
+        // schedule.
         auto request = communicator.reduce(
             std::as_bytes(std::span(in_place && me == 0 ? result : own)),
             me == 0 ? std::as_writable_bytes(std::span(result)) : std::span<std::byte>(), Rank{0},
@@ -424,7 +428,7 @@ TEST(Collectives, AverageAndPremultipliedSumEqualTheReducers) {
           EXPECT_EQ(result, wanted) << to_string(operation) << in_place;
         }
         if (!in_place) {
-          EXPECT_EQ(own, contribution(me)) << "the caller's data stay as they are";
+          EXPECT_EQ(own, contribution(me)) << "the caller's data must not change";
         }
       }
     }
@@ -496,7 +500,7 @@ TEST(Collectives, MulticastOfDifferentSizesFailsAtItsReceiver) {
   constexpr std::size_t kPlace = 100'000;
   struct Case {
     Collective collective;
-    std::vector<std::uint64_t> sizes[2];  ///< arguments of each rank
+    std::vector<std::uint64_t> sizes[2];  ///< sizes that each rank passes
   };
   const std::vector<Case> cases = {
       {Collective::allgather, {{50'000, 50'000}, {60'000, 60'000}}},
@@ -525,7 +529,7 @@ TEST(Collectives, MulticastOfDifferentSizesFailsAtItsReceiver) {
       return outcome_of(communicator.start(call));
     });
     expect_both_heard(said);
-    // A rank that is sent what it expects may have ended by the time that the other fails.
+    // A rank that gets all data that it expects may have ended before the other rank fails.
     for (const std::size_t rank : {0, 1}) {
       const std::size_t other = 1 - rank;
       if (one.sizes[rank][other] != one.sizes[other][other]) {

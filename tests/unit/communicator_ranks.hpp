@@ -1,4 +1,5 @@
-// Ranks of a communicator as threads of this process, with long timeouts and distinguishable data.
+// Runs the ranks of a communicator as threads of this process, with long timeouts and
+// distinguishable data.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,12 +31,12 @@ inline Bytes pattern(std::size_t size, std::uint64_t seed) {
   return bytes;
 }
 
-/// Options with long timeouts: a busy machine is not a dead peer.
+/// Options with long timeouts, because a peer on a busy machine may answer late.
 inline CommunicatorOptions patient() {
   CommunicatorOptions options;
   options.peer_timeout = kLong;
   options.create_timeout = kLong;
-  options.segment_bytes = 1440;  // an Ethernet frame's, where chunks travel by UC
+  options.segment_bytes = 1440;  // segment size of an Ethernet frame, for chunks by UC
   return options;
 }
 
@@ -49,20 +50,21 @@ inline std::uint64_t grown(const Counters& before, const Counters& after, const 
   return after.at(name) - before.at(name);
 }
 
-/// The end of a collective that must succeed.
+/// Waits for the end of a collective that must succeed.
 inline void finish(Result<Request> request) {
   ASSERT_TRUE(request.ok()) << request.status().to_string();
   const Status status = request->wait_for(kLong);
   ASSERT_TRUE(status.ok()) << status.to_string();
 }
 
-/// The value of an option, or of the environment where the option is empty.
+/// The value of an option, or that of the environment if the option is empty.
 inline std::string asked_for(const std::string& option, const char* variable) {
   const char* text = std::getenv(variable);
   return !option.empty() || text == nullptr ? option : text;
 }
 
-/// Checks that a test that runs again with another environment uses the device it names.
+/// Checks that a test which runs again with another environment uses the device that the
+/// environment names.
 inline void check_way(const Communicator& communicator, const CommunicatorOptions& options) {
   const std::string device = asked_for(options.device_name, "TUTTI_DEVICE");
   if (options.device || communicator.size() == 1 || (device != "ip" && device != "host")) return;

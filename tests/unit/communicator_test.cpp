@@ -1,4 +1,4 @@
-// The communicator over the real network stack, with the ranks as threads of this process.
+// Tests the communicator over the real network stack, with the ranks as threads of this process.
 #include "tutti/communicator.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using namespace test;
 
 constexpr std::array kAlgorithms{Algorithm::multicast, Algorithm::ring};
 
-/// The first difference of two buffers: a million differences need no million lines.
+/// The first difference between two buffers, reported in one line however many differ.
 std::size_t first_difference(std::span<const std::byte> a, std::span<const std::byte> b) {
   return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first -
                                   a.begin());
@@ -66,7 +66,7 @@ class Ranks : public testing::TestWithParam<std::uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Communicator, Ranks, testing::Values(1u, 2u, 3u, 4u, 5u, 8u),
                          [](const auto& one) { return "P" + std::to_string(one.param); });
 
-TEST_P(Ranks, BroadcastFromEveryRoot) {
+TEST_P(Ranks, BroadcastFromEveryRootDeliversTheMessage) {
   on_ranks(GetParam(), patient(), [](Communicator& communicator) {
     for (const Algorithm algorithm : kAlgorithms) {
       for (const std::size_t size : {0u, 1u, 7u, 1499u, 20'011u, 131'071u}) {
@@ -80,7 +80,7 @@ TEST_P(Ranks, BroadcastFromEveryRoot) {
   });
 }
 
-TEST_P(Ranks, AllgatherInPlaceAndNot) {
+TEST_P(Ranks, AllgatherInPlaceAndWithTwoBuffersDeliversAllBlocks) {
   on_ranks(GetParam(), patient(), [](Communicator& communicator) {
     for (const Algorithm algorithm : kAlgorithms) {
       for (const std::size_t size : {0u, 1u, 7u, 1499u, 20'011u, 131'071u}) {
@@ -93,7 +93,7 @@ TEST_P(Ranks, AllgatherInPlaceAndNot) {
   });
 }
 
-TEST_P(Ranks, EverySubgroupAndChainCount) {
+TEST_P(Ranks, AllgatherWithAnySubgroupsAndChainsDeliversAllBlocks) {
   for (std::uint32_t subgroups = 1; subgroups <= 4; ++subgroups) {
     for (std::uint32_t chains = 1; chains <= GetParam(); ++chains) {
       CommunicatorOptions options = patient();
@@ -110,7 +110,7 @@ TEST_P(Ranks, EverySubgroupAndChainCount) {
   }
 }
 
-TEST(Communicator, MulticastPathIsTakenNotAFallback) {
+TEST(Communicator, MulticastCollectivesSendTheirDataByMulticast) {
   on_ranks(3, patient(), [](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());
     const auto sent = [&] {
@@ -150,7 +150,7 @@ TEST(Communicator, Datagrams_carryTheIntegrityWordThatTheOptionsAskFor) {
   }
 }
 
-TEST(Communicator, Ipv6) {
+TEST(Communicator, CollectivesOverIpv6DeliverTheirData) {
   CommunicatorOptions options = patient();
   options.ipv6 = true;
   auto alone = runtime::make_local_bootstraps(1);
@@ -187,7 +187,7 @@ TEST(Communicator, CallbackRunsOnceAtTheEnd) {
   });
 }
 
-TEST(Communicator, CallbackMayCallButNotWait) {
+TEST(Communicator, CallbackMayStartACollectiveButNotWait) {
   on_ranks(3, patient(), [](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());
     Bytes first = rank == 0 ? pattern(70'001, 1) : Bytes(70'001);
@@ -217,7 +217,7 @@ TEST(Communicator, CallbackMayCallButNotWait) {
   });
 }
 
-TEST(Communicator, BackgroundThreadFinishesWithoutAnyWait) {
+TEST(Communicator, BackgroundThreadCompletesACollectiveWithoutAWait) {
   on_ranks(3, patient(), [](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());
     std::atomic<bool> over{false};
@@ -241,7 +241,7 @@ TEST(Communicator, WaitForTimesOutThenCompletes) {
   on_ranks(3, patient(), [&](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());
     Bytes buffer = rank == 0 ? pattern(5'003, 9) : Bytes(5'003);
-    if (rank == 0) {  // the root comes last, after one timeout of the others
+    if (rank == 0) {  // the root calls last, after one timeout of the other ranks
       while (others->load() < 2) others->wait(others->load());
     }
     auto request = communicator.broadcast(buffer, rank_of(0));
@@ -268,7 +268,7 @@ TEST(Communicator, ProgressOfATaskListCountsItsTasks) {
     const std::uint32_t rank = index(communicator.rank());
     const Bytes own = pattern(4'000, rank);
     Bytes all(own.size() * 3);
-    if (rank == 0) {  // comes after the others have read their progress
+    if (rank == 0) {  // this rank calls after the others have read their progress
       while (others->load() < 2) others->wait(others->load());
     }
     auto request = communicator.allgather(own, all, {.algorithm = Algorithm("ring")});
@@ -276,7 +276,7 @@ TEST(Communicator, ProgressOfATaskListCountsItsTasks) {
     const std::uint64_t tasks = request->progress().chunks_total;
     EXPECT_GE(tasks, 2u * 2) << "sends and receives of two rounds";
     if (rank != 0) {
-      // The first message of a rank depends on no other rank.
+      // The first message of a rank depends on no other rank, so the rank sends it alone.
       while (request->progress().chunks_present == 0) {
         EXPECT_EQ(request->wait_for(std::chrono::milliseconds(1)).code(), Code::timeout);
       }
@@ -295,7 +295,7 @@ TEST(Communicator, ProgressOfATaskListCountsItsTasks) {
   });
 }
 
-TEST(Communicator, TestLoopMakesProgress) {
+TEST(Communicator, LoopOfTestsMakesProgress) {
   on_ranks(3, patient(), [](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());
     const Bytes own = pattern(20'011, rank);
@@ -313,7 +313,7 @@ TEST(Communicator, TestLoopMakesProgress) {
   });
 }
 
-TEST(Communicator, SeveralOutstandingWaitedForBackwards) {
+TEST(Communicator, OutstandingCollectivesMayBeWaitedForInReverseOrder) {
   constexpr std::uint32_t kCount = 12;
   on_ranks(4, patient(), [](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());
@@ -369,7 +369,7 @@ void eight_duplicates_from_eight_threads(const CommunicatorOptions& options) {
   for (std::thread& rank : ranks) rank.join();
 }
 
-TEST(Communicator, EightDuplicatesFromEightThreads) {
+TEST(Communicator, DuplicatesUsedByEightThreadsComplete) {
   eight_duplicates_from_eight_threads(patient());
 }
 
@@ -404,13 +404,13 @@ INSTANTIATE_TEST_SUITE_P(Communicator, Workers,
                                   std::to_string(one.param.subgroups);
                          });
 
-TEST_P(Workers, ReceiveEverything) {
+TEST_P(Workers, WorkersReceiveAllChunks) {
   on_ranks(3, options(), [](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());
     EXPECT_NE(communicator.describe().find(std::to_string(GetParam().workers) + " receive worker"),
               std::string::npos)
         << communicator.describe();
-    leave(communicator);  // an earlier chunk may have come before the workers did
+    leave(communicator);  // an earlier chunk may have arrived before the workers started
     for (const std::size_t size : {0u, 1u, 1499u, 131'071u, (1u << 20) - 1}) {
       for (std::uint32_t root = 0; root < 3; ++root) {
         check_broadcast(communicator, size, root, Algorithm::multicast);
@@ -427,11 +427,11 @@ TEST_P(Workers, ReceiveEverything) {
   });
 }
 
-TEST_P(Workers, ServeEightDuplicates) { eight_duplicates_from_eight_threads(options()); }
+TEST_P(Workers, WorkersServeEightDuplicates) { eight_duplicates_from_eight_threads(options()); }
 
-TEST_P(Workers, GiveAnAbortedBufferBack) {
-  // The root sends until the others have aborted. Their buffers are then freed at once, and a
-  // sanitizer sees any later write.
+TEST_P(Workers, WorkersReleaseTheBufferOfAnAbortedCollective) {
+  // The root sends until the other ranks have aborted. Their buffers are then freed at once, so
+  // that a sanitizer detects any later write.
   on_ranks(3, options(), [&](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());
     for (std::uint32_t i = 0; i < 20; ++i) {
@@ -456,7 +456,7 @@ TEST_P(Workers, GiveAnAbortedBufferBack) {
   });
 }
 
-TEST(Workers, OneRankOrADeviceWithoutSocketsHasNone) {
+TEST(Workers, OneRankOrADeviceWithoutSocketsHasNoWorkers) {
   CommunicatorOptions options = patient();
   options.receive_workers = 2;
   on_ranks(1, options, [](Communicator& communicator) {
@@ -465,7 +465,7 @@ TEST(Workers, OneRankOrADeviceWithoutSocketsHasNone) {
   });
 }
 
-TEST(Workers, OwnerReceivesWithoutWorkers) {
+TEST(Workers, OwnerReceivesIfThereAreNoWorkers) {
   on_ranks(2, patient(), [](Communicator& communicator) {
     check_allgather(communicator, 100'003, Algorithm::multicast, false);
     leave(communicator);
@@ -514,7 +514,7 @@ TEST(Communicator, WrongArgumentsAreRefusedAndHarmNothing) {
   });
 }
 
-/// Expects an error about `option` at two ranks of which the second has other options.
+/// Expects an error that names `option` at two ranks, of which the second has other options.
 void expect_disagreement(const std::string& option,
                          const std::function<void(CommunicatorOptions&)>& change) {
   auto bootstraps = runtime::make_local_bootstraps(2);
@@ -576,8 +576,8 @@ TEST(Communicator, UcChunkIsLongerThanADatagram) {
       check_allgather(communicator, kBytes, Algorithm::multicast, false);
       leave(communicator);
       const std::uint64_t messages = 2 * ((kBytes + chunk - 1) / chunk);
-      // A slow machine may lose chunks, which are fetched; the ones that came by multicast came by
-      // UC.
+      // A slow machine may lose chunks, which are then fetched. All chunks that came by multicast
+      // must have come by UC.
       const std::uint64_t received = counter(communicator, "chunks_received");
       EXPECT_GT(received, 0u);
       EXPECT_GE(counter(communicator, "device_uc_messages_completed"), received);
@@ -607,7 +607,7 @@ TEST(Communicator, AbortEndsThePeersWithAnErrorThatNamesTheRank) {
     const Status end = request->wait_for(kLong);
     EXPECT_TRUE(end.code() == Code::peer_failed || end.code() == Code::aborted) << end.to_string();
     EXPECT_NE(end.message().find("rank 1"), std::string::npos) << end.to_string();
-    // And every collective after it, at once.
+    // Every collective after the abort must fail at once.
     auto later = communicator.barrier();
     const Status again = later.ok() ? later->wait_for(kLong) : later.status();
     EXPECT_FALSE(again.ok());

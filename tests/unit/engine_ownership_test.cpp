@@ -1,5 +1,5 @@
-// The states of the engine's owner and of the background thread's watch: each legal transition, and
-// that there is no other one.
+// Tests the states of the engine's owner and of the background thread's watch: every legal
+// transition, and that no other is possible.
 #include "runtime/progress/engine_ownership.hpp"
 
 #include <gtest/gtest.h>

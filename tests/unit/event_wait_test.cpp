@@ -31,7 +31,7 @@ struct Watched {
     EXPECT_EQ(::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, event.get(), &wanted), 0);
   }
 
-  /// By value, because epoll_event is packed on x86-64.
+  /// Returns by value, because epoll_event is packed on x86-64.
   int first_ready() const { return events[0].data.fd; }
 
   Descriptor event;

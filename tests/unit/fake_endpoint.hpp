@@ -1,4 +1,4 @@
-// An endpoint that has only multicast queue pairs, whose type the test supplies.
+// An endpoint with multicast queue pairs only, whose type the test supplies.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// Peer options and the aggregation plan of rank 0, both decoded from bytes that any process may
-// have written.
+// Tests peer options and the aggregation plan of rank 0, which are decoded from bytes that any
+// process may have written.
 #include "runtime/communicator/greeting.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ Packed pack(const Json& json) {
   return {first, first + packed.size()};
 }
 
-/// Values that no count has: a JSON library would round or wrap them.
+/// Values that no count can have, and that a JSON library would round or wrap.
 const Json kNoCounts[] = {1.5, 1e300, -1, "1", nullptr, Json::array({1})};
 
 TEST(PeerOptions, NumberOutsideItsMembersRangeIsRefused) {
@@ -76,14 +76,14 @@ TEST(AggregationPlan, NumberOutsideItsMembersRangeIsRefused) {
 
 Packed packed_text(std::size_t size) { return pack(Json(std::string(size, 'x'))); }
 
-/// `levels` arrays, each the only element of the one around it.
+/// Nested arrays: `levels` of them, each the only element of the enclosing one.
 Packed nested_arrays(std::size_t levels) {
   Packed bytes(levels, std::byte{0x91});
   bytes.push_back(std::byte{0xc0});
   return bytes;
 }
 
-/// `levels` objects, each the only member "a" of the one around it.
+/// Nested objects: `levels` of them, each the only member "a" of the enclosing one.
 Packed nested_objects(std::size_t levels) {
   Packed bytes;
   for (std::size_t level = 0; level < levels; ++level) {

@@ -1,5 +1,5 @@
-// Plans of hierarchical collectives, carried out on plain memory in many orders: the result at
-// every rank is right whichever rank is slow.
+// Tests plans of hierarchical collectives, carried out on plain memory in many orders. The result
+// at every rank must be right whichever rank is slow.
 #include "runtime/hierarchy/hierarchy_plan.hpp"
 
 #include <fmt/format.h>
@@ -46,7 +46,8 @@ class Job {
     }
   }
 
-  /// Carries out side calls, in an order drawn from the seed, until no more can start.
+  /// Carries out calls on side communicators, in an order drawn from the seed, until no more can
+  /// start.
   void run(std::uint32_t seed) {
     std::mt19937 random(seed);
     std::vector<std::vector<std::uint32_t>> sides;
@@ -82,7 +83,7 @@ class Job {
     for (std::size_t r = 0; r < members_.size(); ++r) {
       const auto& ended = members_[r].ended;
       EXPECT_TRUE(std::all_of(ended.begin(), ended.end(), [](bool one) { return one; }))
-          << "rank " << r << " waits for ever";
+          << "rank " << r << " never completes";
     }
   }
   const Bytes& received(std::uint32_t rank) const { return members_[rank].receive; }
@@ -101,7 +102,7 @@ class Job {
     return made;
   }
 
-  /// The next stage of a member on a side, if the stage that it waits for is over.
+  /// The next stage of a member on a side communicator, if the stage that it waits for has ended.
   static std::size_t next(const Member& member, HierarchySide side) {
     for (std::size_t i = 0; i < member.stages.size(); ++i) {
       const HierarchyStage& stage = member.stages[i];
@@ -112,7 +113,7 @@ class Job {
     return HierarchyStage::kNone;
   }
 
-  /// Carries out one call of all members, if all have reached it.
+  /// Carries out one call on a side communicator once all its members have reached it.
   bool carry_out(const std::vector<std::uint32_t>& ranks, HierarchySide side) {
     std::vector<const HierarchyStage*> stages;
     std::vector<std::size_t> at;
@@ -161,7 +162,7 @@ class Job {
   std::vector<Member> members_;
 };
 
-// Less than a segment, one segment, and blocks that reach beyond one.
+// The sizes are less than a segment, one segment, and more than one segment.
 constexpr std::size_t kSizes[] = {0, 1, 5000, 256 * 1024, 300'001};
 
 struct Shape {
@@ -204,7 +205,7 @@ TEST_P(HierarchyPlan, BroadcastDeliversTheRootsBytesToEveryRank) {
   }
 }
 
-TEST_P(HierarchyPlan, BarrierEnds) {
+TEST_P(HierarchyPlan, BarrierEndsAtEveryRank) {
   const auto [layout, groups] = GetParam();
   Job job(layout, groups, Collective::barrier, 0, 0);
   job.run(7);
@@ -257,13 +258,13 @@ TEST(HierarchyPlanWays, PairsOfRanksUseNoHierarchyForLongCalls) {
   CollectiveCall call{.collective = Collective::broadcast, .send = some, .receive = buffer};
   EXPECT_FALSE(better_by_hosts(call, {4, 2}));
   EXPECT_TRUE(better_by_hosts(call, {4, 3}));
-  // Two ranks that share a leader on a host of four ranks are no pair.
+  // Two ranks that share a leader on a host of four ranks do not count as a pair.
   EXPECT_TRUE(better_by_hosts(call, HostLayout{4, 4}.divided(2)));
   call.receive = std::span(buffer).first(buffer.size() - 1);
   EXPECT_TRUE(better_by_hosts(call, {4, 2}));
 }
 
-TEST(HierarchyPlanWays, AreNamed) {
+TEST(HierarchyPlanWays, WaysHaveNames) {
   for (const char* text : {"leaders", "leaders=3", "groups", "flat"}) {
     const auto shape = HierarchyShape::parse(text);
     ASSERT_TRUE(shape.ok()) << text;

@@ -1,5 +1,5 @@
-// The `host` device by itself: its rings compared with a plain queue, and endpoints of one process
-// that send, write, read, multicast, apply backpressure, sleep and wake.
+// Tests the `host` device alone: its rings compared with a plain queue, and endpoints of one
+// process that send, write, read, multicast, apply backpressure, sleep and wake.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -54,7 +54,7 @@ TEST(SegmentAddress, PaddingIsSentAsZeros) {
   EXPECT_EQ(read->bell, address.bell);
 }
 
-TEST(FrameRing, BehavesAsAQueueForAllSizesAndWraps) {
+TEST(FrameRing, RingBehavesAsAQueueForAllSizesAndWraps) {
   Ring ring(1024);
   std::deque<Bytes> queue;
   std::uint64_t refused = 0;
@@ -166,7 +166,7 @@ class Host : public testing::Test {
     Bytes payload;
   };
 
-  /// Polls all endpoints, in virtual time, until none has work left.
+  /// Polls all endpoints, in virtual time, until no endpoint has work left.
   void settle() {
     int idle = 0;
     while (idle < 8) {
@@ -210,7 +210,7 @@ TEST_F(Host, MessagesArriveInOrder) {
     ASSERT_EQ(one.payload, sent[i]);
     i += 2;
   }
-  // More than the ring holds, and still no loss.
+  // The messages are more than the ring holds, and none may be lost.
   EXPECT_EQ(at(0).counters().reliable_frames_resent, 0u);
 }
 
@@ -276,7 +276,7 @@ TEST_F(Host, MulticastReachesAllOnceUnderBackpressure) {
       posted += *accepted;
     }
     for (const std::uint32_t r : {1u, 2u}) {
-      // The slower rank limits the sender.
+      // The slower of the two receivers must limit the sender.
       if (r == 2 && draw(8, refused) % 3 == 0) continue;
       std::array<ReceivedChunk, 7> received;
       const std::size_t count = at(r).multicast(1).poll(received);
@@ -321,7 +321,7 @@ TEST_F(Host, OnlySleepingRanksAreWoken) {
   ASSERT_TRUE(at(0).post(now_, {.peer = rank_of(1), .local = message}).ok());
   poll(0);
   EXPECT_FALSE(rings(at(1), 0));
-  // A message that is already there prevents sleep.
+  // A message that has already arrived prevents sleep.
   EXPECT_FALSE(at(1).prepare_wait());
   poll(1);
   EXPECT_EQ(arrived_[1].size(), 1u);
@@ -332,7 +332,7 @@ TEST_F(Host, OnlySleepingRanksAreWoken) {
   EXPECT_EQ(at(0).counters().send_calls, 1u);
   poll(1);
   EXPECT_EQ(arrived_[1].size(), 2u);
-  EXPECT_FALSE(rings(at(1), 0)) << "a poll silences the bell";
+  EXPECT_FALSE(rings(at(1), 0)) << "a poll must clear the wake-up";
 }
 
 TEST_F(Host, AckAloneWakesOnlyARankThatAwaitsACompletion) {
@@ -342,7 +342,7 @@ TEST_F(Host, AckAloneWakesOnlyARankThatAwaitsACompletion) {
   const MemoryKey key = at(1).register_memory(region).value();
   const auto acknowledge = [&] {
     poll(1);
-    now_ = now_ + Nanoseconds(600'000);  // later than an acknowledgement is held back
+    now_ = now_ + Nanoseconds(600'000);  // later than the longest delay of an ACK
     poll(1);
   };
   ASSERT_TRUE(at(0).post(now_, {.peer = rank_of(1), .local = data, .signaled = false}).ok());
@@ -367,7 +367,7 @@ TEST_F(Host, AckAloneWakesOnlyARankThatAwaitsACompletion) {
   EXPECT_EQ(arrived_[0][0].completion.code, Code::ok);
 }
 
-// Back-to-back broadcasts outrun the window, and their caller sleeps with frames still queued.
+// Back-to-back broadcasts fill the send window, and their caller sleeps with frames still queued.
 TEST_F(Host, AckWakesARankWithAFullWindow) {
   open(2);
   constexpr std::size_t kMessages = 200;
@@ -398,12 +398,12 @@ TEST_F(Host, ReaderThatMakesRoomWakesTheSender) {
   ASSERT_TRUE(at(0).prepare_wait());
   std::array<ReceivedChunk, 4> received;
   ASSERT_EQ(at(1).multicast(0).poll(received), 4u);
-  EXPECT_FALSE(rings(at(0), 0)) << "chunks that are not released take their room still";
+  EXPECT_FALSE(rings(at(0), 0)) << "chunks that were not released must still occupy the ring";
   at(1).multicast(0).release();
   EXPECT_TRUE(rings(at(0), 5000));
 }
 
-// Ranks with full rings would wake each other for as long as one of them is slow.
+// Two ranks with full rings would wake each other for as long as a third rank is slow.
 TEST_F(Host, RankWithAFullRingWakesNoReader) {
   open(3);
   const std::uint32_t chunk = at(0).capabilities().max_chunk_bytes;
@@ -413,7 +413,7 @@ TEST_F(Host, RankWithAFullRingWakesNoReader) {
   ASSERT_TRUE(accepted.ok());
   ASSERT_LT(*accepted, 40u);
   std::vector<ReceivedChunk> received(40);
-  ASSERT_EQ(at(1).multicast(0).poll(received), *accepted);  // rank 2 is the slow one
+  ASSERT_EQ(at(1).multicast(0).poll(received), *accepted);  // rank 2 is slow and has not polled
   at(1).multicast(0).release();
   ASSERT_TRUE(at(1).prepare_wait());
   const auto refused = at(0).multicast(0).post(run);
@@ -421,7 +421,7 @@ TEST_F(Host, RankWithAFullRingWakesNoReader) {
   EXPECT_EQ(*refused, 0u);
   EXPECT_FALSE(rings(at(1), 0));
   EXPECT_EQ(at(0).counters().send_calls, 0u);
-  // Room made by the slow rank justifies a poll, and data sent into it justifies a wake.
+  // Room made by the slow rank justifies a poll, and data sent into this room justifies a wake-up.
   ASSERT_EQ(at(2).multicast(0).poll(received), *accepted);
   at(2).multicast(0).release();
   ASSERT_GT(at(0).multicast(0).post(run).value(), 0u);

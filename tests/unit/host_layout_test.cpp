@@ -1,4 +1,4 @@
-// The ranks that count as ranks of one host.
+// Tests which ranks count as ranks of one host.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -10,7 +10,7 @@
 namespace tutti::runtime {
 namespace {
 
-/// One character a rank: its host.
+/// The layout given by one character a rank, which names the rank's host.
 std::vector<PeerOptions> ranks_on(const std::string& hosts) {
   std::vector<PeerOptions> greetings;
   for (const char host : hosts) {
@@ -22,7 +22,7 @@ std::vector<PeerOptions> ranks_on(const std::string& hosts) {
   return greetings;
 }
 
-TEST(HostLayout, HostsOfEqualRunsOfRanks) {
+TEST(HostLayout, HostsWithEqualRunsOfRanksAreRecognised) {
   const HostLayout layout = HostLayout::of(ranks_on("aaabbbccc"));
   EXPECT_TRUE(layout.hierarchical());
   EXPECT_EQ(layout.hosts, 3u);
@@ -61,7 +61,7 @@ TEST(SubsetBootstrap, OnlyMembersExchange) {
   for (std::uint32_t r = 0; r < 5; ++r) {
     threads.emplace_back([&, r] {
       constexpr Nanoseconds kLong = std::chrono::seconds(60);
-      // Ranks 1 and 3 exchange; the others take no part.
+      // Ranks 1 and 3 exchange, and the other ranks take no part.
       SubsetBootstrap part(*whole[r], {Rank{1}, Rank{3}});
       EXPECT_EQ(part.size(), 2u);
       if (r == 1 || r == 3) {

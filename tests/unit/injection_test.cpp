@@ -1,4 +1,5 @@
-// Reliable connections of a process yield to its multicast that waits for the same interface.
+// Tests that reliable connections of a process yield to its multicast that waits for the same
+// interface.
 #include "device/ip/egress_priority.hpp"
 
 #include <gtest/gtest.h>
@@ -31,10 +32,10 @@ TEST(EgressPriority, MulticastWaitsWhileAnyQueuePairWaits) {
     one.waits(false);
     EXPECT_TRUE(injection->multicast_waits());
   }
-  EXPECT_FALSE(injection->multicast_waits()) << "a queue pair that is gone waits no more";
+  EXPECT_FALSE(injection->multicast_waits()) << "a destroyed queue pair must not count as waiting";
 }
 
-/// Two ranks of this process by the loopback interface.
+/// Two ranks of this process over the loopback interface.
 class TwoEndpoints : public testing::Test {
  protected:
   void SetUp() override {

@@ -43,7 +43,7 @@ Integrity keyed_with(std::uint32_t seed, std::uint64_t context = kContext) {
   return Integrity::keyed(random_bytes(32, seed), context).value();
 }
 
-/// Every implementation of a kind under one key, fastest first.
+/// All implementations of a kind of integrity word under one key, fastest first.
 std::vector<Integrity> all_implementations(const Integrity& integrity) {
   std::vector<Integrity> all;
   for (const std::string_view name : Integrity::implementations(integrity.kind())) {
@@ -121,7 +121,7 @@ void append_word64(Bytes& bytes, std::uint64_t word) {
   for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<std::byte>(word >> (8 * i)));
 }
 
-/// The formula of integrity.hpp for one block, byte by byte.
+/// The formula of integrity.hpp for one block, computed byte by byte.
 Bytes nh_reference(const Bytes& key, const Bytes& block, std::uint64_t added_to_second) {
   Bytes value;
   for (std::size_t pass = 0; pass < 2; ++pass) {
@@ -193,7 +193,7 @@ TEST(IntegrityKeyed, EqualsTheConstructionBuiltFromLibcrypto) {
   }
 }
 
-// Sums of words that are all zero or all one reveal a lost carry first.
+// Sums of words that are all zeros or all ones reveal a lost carry first.
 TEST(IntegrityKeyed, EqualsTheConstructionForExtremePayloads) {
   const Bytes secret = random_bytes(32, 41);
   const Integrity integrity = Integrity::keyed(secret, 0).value();
@@ -206,7 +206,7 @@ TEST(IntegrityKeyed, EqualsTheConstructionForExtremePayloads) {
   }
 }
 
-// The wire form must not change: ranks of different builds would silently drop each other's
+// The wire form must not change, because ranks of different builds would silently drop each other's
 // datagrams.
 TEST(IntegrityKeyed, KeepsItsKnownTags) {
   Bytes secret(16);
@@ -221,9 +221,9 @@ TEST(IntegrityKeyed, KeepsItsKnownTags) {
   EXPECT_EQ(integrity.tag(header.data(), bytes), 0xb61c'8115'5b49'bf07u);
 }
 
-/// A header after which the CRC register is all ones again, as at a message's start.
+/// A header after which the CRC register is all ones again, as at the start of a message.
 Header neutral_header() {
-  std::uint32_t before = ~std::uint32_t{0};  // remainder that the last four bytes must give
+  std::uint32_t before = ~std::uint32_t{0};  // remainder that the last four bytes must produce
   for (int bit = 0; bit < 32; ++bit) {
     const bool reduced = (before >> 31) != 0;
     before = reduced ? ((before ^ 0x82f63b78u) << 1 | 1u) : before << 1;
@@ -239,7 +239,7 @@ Header neutral_header() {
   return header;
 }
 
-TEST(IntegrityCrc, CheckValueOfTheNineDigits) {
+TEST(IntegrityCrc, CheckValueIsThatOfTheStandard) {
   const Header header = neutral_header();
   Bytes digits;
   for (char digit = '1'; digit <= '9'; ++digit) digits.push_back(static_cast<std::byte>(digit));
@@ -248,8 +248,8 @@ TEST(IntegrityCrc, CheckValueOfTheNineDigits) {
   }
 }
 
-// RFC 3720, appendix B.4: 32 bytes of zeros, of ones, and counting up.
-TEST(IntegrityCrc, PublishedVectors) {
+// The inputs of RFC 3720, appendix B.4: 32 bytes of zeros, of ones, and counting up.
+TEST(IntegrityCrc, ValuesEqualThePublishedVectors) {
   const auto split = [](const Integrity& integrity, const Bytes& message) {
     return integrity.tag(message.data(), std::span(message).subspan(kIntegrityHeaderBytes));
   };
@@ -285,7 +285,7 @@ INSTANTIATE_TEST_SUITE_P(, IntegrityOfKind,
                          testing::Values(IntegrityKind::keyed_tag, IntegrityKind::crc32c),
                          kind_name);
 
-TEST_P(IntegrityOfKind, PicksTheFastestAndRefusesUnknownNames) {
+TEST_P(IntegrityOfKind, FastestImplementationIsPickedAndUnknownNamesAreRefused) {
   const auto names = Integrity::implementations(GetParam());
   ASSERT_FALSE(names.empty());
   EXPECT_EQ(integrity().kind(), GetParam());
@@ -321,7 +321,7 @@ void expect_exact_copy(const Integrity& integrity, std::size_t size, std::size_t
   constexpr std::byte kUntouched{0xa5};
   const Bytes source = random_bytes(size + source_shift, 5);
   const Header header = header_of(6);
-  // The payload ends at the end of its allocation, so that a sanitizer sees any read beyond it.
+  // The payload ends at the end of its allocation, so that a sanitizer detects any read beyond it.
   const std::span<const std::byte> payload(source.data() + source_shift, size);
   Bytes destination(kGuard + destination_shift + size + kGuard, kUntouched);
   std::byte* const target = destination.data() + kGuard + destination_shift;
@@ -345,7 +345,7 @@ TEST_P(IntegrityOfKind, CopiesExactlyAtEveryMisalignment) {
   }
 }
 
-TEST_P(IntegrityOfKind, EverySingleBitMatters) {
+TEST_P(IntegrityOfKind, EveryFlippedBitChangesTheWord) {
   for (const Integrity& each : all_implementations(integrity())) {
     for (const std::size_t size : {0u, 5u, 32u, 100u, 257u, 2100u}) {
       Header header = header_of(8);
@@ -359,14 +359,14 @@ TEST_P(IntegrityOfKind, EverySingleBitMatters) {
         words.insert(each.tag(header.data(), payload));
         byte ^= std::byte{1} << (bit % 8);
       }
-      // All words differ from the original's and from each other: at this size CRC-32C detects two
-      // flipped bits.
+      // All words must differ from the original and from each other; at this size CRC-32C detects
+      // two flipped bits.
       EXPECT_EQ(words.size(), bits + 1) << each.implementation() << " at " << size;
     }
   }
 }
 
-TEST_P(IntegrityOfKind, TrailingZerosMatter) {
+TEST_P(IntegrityOfKind, TrailingZerosChangeTheWord) {
   const Bytes zeros(5000);
   const Header header = header_of(10);
   std::set<std::uint64_t> words;
@@ -376,7 +376,7 @@ TEST_P(IntegrityOfKind, TrailingZerosMatter) {
   EXPECT_EQ(words.size(), zeros.size() + 1);
 }
 
-TEST(IntegrityKeyed, MovedBlocksAndGroupsMatter) {
+TEST(IntegrityKeyed, MovedBlocksAndGroupsChangeTheTag) {
   const Integrity integrity = keyed_with(1);
   const Header header = header_of(11);
   const Bytes original = random_bytes(8192, 12);
@@ -430,7 +430,7 @@ TEST(IntegrityCrc, FitsInThirtyTwoBits) {
   }
 }
 
-// A copy outlives its original, and threads share one object.
+// A copy may outlive its original, and threads may share one object.
 TEST(IntegrityKeyed, CopiesAreUsableFromManyThreads) {
   auto original = std::make_unique<Integrity>(keyed_with(17));
   const Header header = header_of(18);

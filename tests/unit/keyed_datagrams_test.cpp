@@ -55,7 +55,8 @@ class KeyedDatagrams : public testing::Test {
     return std::move(*pair);
   }
 
-  /// The chunks of rank 1 that count at rank 0, and the number refused for their integrity word.
+  /// The chunks of rank 1 that count at rank 0, and the number of datagrams refused for their
+  /// integrity word.
   struct Outcome {
     std::uint32_t counted = 0;
     std::uint64_t refused = 0;

@@ -1,4 +1,5 @@
-// A copy in slices: a quarter of the time while there is other work, full speed otherwise.
+// Tests a copy in slices, which takes a quarter of the time if there is other work, and otherwise
+// runs at full speed.
 #include "engine/schedule/paced_copy.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +28,7 @@ class PacedCopyOf : public testing::Test {
     target_.assign(bytes, std::byte{0});
     copy_.begin(source_, target_);
   }
-  /// Whether exactly the first `bytes` are copied: the pattern has no slice of zeros.
+  /// Whether exactly the first `bytes` are copied. The pattern has no slice of zeros.
   bool has_come(std::size_t bytes) const {
     const auto end = static_cast<std::ptrdiff_t>(bytes);
     return std::equal(source_.begin(), source_.begin() + end, target_.begin()) &&
@@ -47,7 +48,7 @@ TEST_F(PacedCopyOf, OtherWorkLimitsTheCopyToAQuarterOfTheTime) {
     ASSERT_TRUE(copy_.go_on(now_, true)) << slice;
     EXPECT_TRUE(has_come(slice * kSlice)) << slice;
     if (slice == 4) break;
-    EXPECT_LE(copy_.due(), now_) << "how long a slice took is seen at once";
+    EXPECT_LE(copy_.due(), now_) << "the time of a slice must be measured at once";
     now_ = now_ + kSliceTime;
     EXPECT_FALSE(copy_.go_on(now_, true));
     EXPECT_EQ(copy_.due(), now_ + kSliceTime * 3);

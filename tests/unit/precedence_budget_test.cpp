@@ -1,4 +1,4 @@
-// The CPU budget of real-time priority: a share of the time, with a limit on one stretch.
+// Tests the CPU budget of real-time priority: a share of the time, with a limit on one stretch.
 #include "runtime/progress/realtime_budget.hpp"
 
 #include <gtest/gtest.h>
@@ -28,22 +28,22 @@ class Budget : public testing::Test {
   bool begun_ = false;
 };
 
-TEST_F(Budget, WorkWithinTheShareNeverEndsIt) {
+TEST_F(Budget, WorkWithinTheShareNeverExhaustsTheBudget) {
   for (int i = 0; i < 1000; ++i) {
     ASSERT_TRUE(work(kStep)) << i;
     ASSERT_TRUE(sleep(kStep * 3)) << i;
   }
 }
 
-TEST_F(Budget, ContinuousWorkEndsIt) {
+TEST_F(Budget, ContinuousWorkExhaustsTheBudget) {
   Nanoseconds worked{0};
   while (work(kStep)) {
     worked += kStep;
     ASSERT_LT(worked, kMost * 2);
   }
-  // A quarter of the spent time is saved again meanwhile.
+  // A quarter of the time that is spent is saved again meanwhile.
   EXPECT_GE(worked + kStep, kMost * 4 / 3);
-  // The budget returns once half of the limit is saved, which takes four times as long.
+  // The budget is available again once half of the limit is saved, which takes four times as long.
   Nanoseconds slept{0};
   while (!sleep(kStep)) {
     slept += kStep;

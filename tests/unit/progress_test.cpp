@@ -1,5 +1,5 @@
-// Threads that share the engine: a thread that waits in a collective yields to one that reads
-// counters or aborts. These tests hang if it does not.
+// Tests threads that share the engine: a thread that waits in a collective must yield to one that
+// reads counters or aborts. The tests hang if it does not.
 #include "runtime/progress/progress.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ CommunicatorOptions patient() {
   return options;
 }
 
-/// Two ranks of which the first waits in a barrier that the second has not entered.
+/// Two ranks, of which the first waits in a barrier that the second has not entered.
 class HalfABarrier {
  public:
   HalfABarrier() {
@@ -47,7 +47,7 @@ class HalfABarrier {
   }
 
   Communicator& first() { return *first_; }
-  /// Enters the barrier at the second rank, too, and returns the status of both.
+  /// Enters the barrier at the second rank and returns the status of both ranks.
   std::pair<Status, Status> finish() {
     const Status second = call(*second_);
     waiter_.join();
@@ -100,13 +100,13 @@ TEST(Progress, AbortEndsTheWaitOfAnotherThread) {
   auto [first, second] = barrier.finish();
   EXPECT_EQ(first.code(), Code::aborted) << first.to_string();
   EXPECT_NE(first.message().find("the operator asked for it"), std::string::npos);
-  // The rank had entered, and a barrier promises no more.
+  // The first rank had entered, so the second rank's barrier may have completed before the abort.
   if (second) second = barrier.call_second();
-  EXPECT_FALSE(second) << "the peer must hear of it";
+  EXPECT_FALSE(second) << "the peer must learn of the abort";
   EXPECT_NE(second.message().find("rank 0"), std::string::npos) << second.to_string();
 }
 
-/// An operation whose polls throw for as long as `throws` says so.
+/// An operation that throws in every poll for which `throws` returns true.
 class Throwing final : public engine::Operation {
  public:
   Throwing(bool meets, std::function<bool()> throws)
@@ -130,7 +130,7 @@ class Throwing final : public engine::Operation {
   std::function<bool()> throws_;
 };
 
-/// Two communicators of one rank, served by one engine.
+/// Two communicators of one rank, which one engine serves.
 class EngineThatThrows : public testing::Test {
  protected:
   EngineThatThrows() : first_(create(nullptr, 0)), second_(create(first_->progress(), 1)) {}
@@ -154,15 +154,15 @@ class EngineThatThrows : public testing::Test {
 
   runtime::Progress& progress() { return *first_->progress(); }
 
-  /// The operation has failed with the reason, later calls fail at once, and the other communicator
-  /// goes on.
+  /// Expects that the operation failed with the reason, that later calls fail at once, and that the
+  /// other communicator still works.
   void expect_failed(const engine::Completion& completion) {
     ASSERT_TRUE(completion.done.load());
     EXPECT_EQ(completion.status.code(), Code::resource_exhausted);
     EXPECT_NE(completion.status.message().find("out of memory"), std::string::npos)
         << completion.status.to_string();
     const Status later = barrier(*first_);
-    EXPECT_FALSE(later) << "a failed communicator takes no more calls";
+    EXPECT_FALSE(later) << "a failed communicator must refuse later calls";
     EXPECT_NE(later.message().find("out of memory"), std::string::npos) << later.to_string();
     const Status other = barrier(*second_);
     EXPECT_TRUE(other) << other.to_string();

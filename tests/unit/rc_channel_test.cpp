@@ -1,4 +1,4 @@
-// The reliable channel over links that lose, duplicate and reorder.
+// Tests the reliable channel over links that lose, duplicate and reorder.
 #include "device/rc/rc_channel.hpp"
 
 #include <gtest/gtest.h>
@@ -58,8 +58,8 @@ TEST(RcChannel, ShortSendsAreCopiedAndLongOnesAreNot) {
   EXPECT_EQ(frame.payload.data(), large.data());
 }
 
-// All operations at once in both directions: messages, writes, immediates and reads, compared with
-// the expected data.
+// Operations of all kinds run in both directions at once, and the results are compared with the
+// expected data.
 class Traffic {
  public:
   Traffic(Pair& pair, std::size_t end, std::size_t requests) : pair_(pair), end_(end) {
@@ -80,7 +80,7 @@ class Traffic {
       EXPECT_EQ(each.completion.code, Code::ok);
       own.push_back(each.completion.work_id);
     }
-    EXPECT_EQ(own, signaled_) << "completions come once each and in the order posted";
+    EXPECT_EQ(own, signaled_) << "work must complete once and in the order posted";
     const auto arrived = pair_[1 - end_].of(Opcode::receive);
     ASSERT_EQ(arrived.size(), arrivals_.size());
     for (std::size_t i = 0; i < arrived.size(); ++i) {
@@ -143,12 +143,12 @@ struct Weather {
   double loss;
   double duplication;
   int jitter_us;
-  int bound_ms;  ///< for some 1000 frames each way, 0.8 ms at line rate
+  int bound_ms;  ///< time limit in ms for some 1000 frames each way, which take 0.8 ms at line rate
 };
 
 class RcTraffic : public testing::TestWithParam<Weather> {};
 
-TEST_P(RcTraffic, EverythingArrivesOnceInOrderAndIntact) {
+TEST_P(RcTraffic, AllDataArrivesOnceInOrderAndIntact) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(seed);
     LinkOptions options;
@@ -156,7 +156,8 @@ TEST_P(RcTraffic, EverythingArrivesOnceInOrderAndIntact) {
     options.duplication = GetParam().duplication;
     options.jitter = microseconds(GetParam().jitter_us);
     RcConfig config;
-    config.initial_sequence = 0xffff'ffff - static_cast<std::uint32_t>(seed) * 40;  // wraps
+    // Sequence number that wraps during the test.
+    config.initial_sequence = 0xffff'ffff - static_cast<std::uint32_t>(seed) * 40;
     config.unexpected_buffers = seed % 2 == 0 ? 256 : 3;
     Pair pair(seed, options, config);
     const Instant start = pair.now();
@@ -193,7 +194,7 @@ TEST(RcChannel, GoodLinkCausesNoRetransmission) {
 
 class RcLength : public testing::TestWithParam<std::size_t> {};
 
-TEST_P(RcLength, WritesAndReadsOfAnyLength) {
+TEST_P(RcLength, WritesAndReadsOfAnyLengthMoveTheRightBytes) {
   LinkOptions options;
   options.loss = 0.02;
   Pair pair(GetParam() + 1, options);
@@ -215,12 +216,13 @@ TEST_P(RcLength, WritesAndReadsOfAnyLength) {
   EXPECT_EQ(pair[1].counters.read_bytes_served, GetParam());
 }
 
-// Sizes around the data of one frame (1400 for writes, 1416 for answers) and up to 1 MiB.
+// The sizes lie around the data of one frame (1400 for writes, 1416 for answers) and go up to 1
+// MiB.
 INSTANTIATE_TEST_SUITE_P(Lengths, RcLength,
                          testing::Values(0, 1, 1391, 1392, 1393, 1399, 1400, 1401, 1416, 1417, 2800,
                                          65536, 1 << 20));
 
-TEST(RcChannel, BulkFramesAreAllOfTheSameSizeButTheLast) {
+TEST(RcChannel, FramesOfALongWriteHaveEqualSizeExceptTheLast) {
   Pair pair(4);
   Bytes region(100'000);
   const MemoryKey key = pair[1].memory.add(region).value();
@@ -253,7 +255,7 @@ TEST(RcChannel, ReadsPostedTogetherShareRequestFrames) {
     return true;
   };
   Bytes local(region.size());
-  // More than may be open at once: the rest waits.
+  // More READs than may be open at once are posted, and the rest waits.
   for (std::uint64_t i = 0; i < 400; ++i) {
     const auto part = std::span(local).subspan(i * 64, 64);
     ASSERT_TRUE(pair.post(0, one_sided(Opcode::read, part, key, i * 64, i)).ok());
@@ -265,7 +267,7 @@ TEST(RcChannel, ReadsPostedTogetherShareRequestFrames) {
   EXPECT_LE(requests, 400u / 2);
 }
 
-TEST(RcChannel, BadKeysAndRangesFailTheRequestAndNothingElse) {
+TEST(RcChannel, RequestsWithBadKeysOrRangesFailAlone) {
   Pair pair(6);
   Bytes region(5000, std::byte{7});
   const MemoryKey key = pair[1].memory.add(region).value();
@@ -277,7 +279,7 @@ TEST(RcChannel, BadKeysAndRangesFailTheRequestAndNothingElse) {
   Bytes message(3, std::byte{5});
   const WorkRequest requests[] = {
       one_sided(Opcode::write, local, {12345}, 0, 1),
-      one_sided(Opcode::write, local, key, 1001, 2),  // its last frame does not fit
+      one_sided(Opcode::write, local, key, 1001, 2),  // a write whose last frame does not fit
       one_sided(Opcode::read, local, old, 0, 3),
       one_sided(Opcode::read, local, key, UINT64_MAX, 4),
       one_sided(Opcode::write_immediate, local, key, 4999, 5),
@@ -285,7 +287,7 @@ TEST(RcChannel, BadKeysAndRangesFailTheRequestAndNothingElse) {
       one_sided(Opcode::write, std::span(local).first(10), key, 0, 7),
   };
   for (WorkRequest request : requests) {
-    request.signaled = request.work_id >= 6;  // failures complete in any case
+    request.signaled = request.work_id >= 6;  // unsignaled requests complete only if they fail
     ASSERT_TRUE(pair.post(0, request).ok());
   }
   ASSERT_TRUE(pair.run_until_quiet());
@@ -295,9 +297,12 @@ TEST(RcChannel, BadKeysAndRangesFailTheRequestAndNothingElse) {
     EXPECT_EQ(each.completion.code, bad ? Code::invalid_argument : Code::ok)
         << each.completion.work_id;
   }
-  EXPECT_EQ(std::count(region.begin(), region.end(), std::byte{9}), 10) << "only the good write";
-  EXPECT_EQ(std::count(local.begin(), local.end(), std::byte{9}), 4000) << "no read answered";
-  ASSERT_EQ(pair[1].completions.size(), 1u) << "the message, and no immediate of a refused write";
+  EXPECT_EQ(std::count(region.begin(), region.end(), std::byte{9}), 10)
+      << "only the valid write must change the region";
+  EXPECT_EQ(std::count(local.begin(), local.end(), std::byte{9}), 4000)
+      << "no invalid read may be answered";
+  ASSERT_EQ(pair[1].completions.size(), 1u)
+      << "the message arrives, but no immediate of a refused write";
   EXPECT_EQ(pair[1].completions[0].payload, message);
   EXPECT_EQ(pair[1].counters.refused_operations, 5u);
   EXPECT_FALSE(pair.channel(0).failed());
@@ -329,7 +334,7 @@ TEST(RcChannel, RefusalsSurviveABadLink) {
   }
 }
 
-TEST(RcChannel, DeregistrationInTheMiddleRefusesTheRest) {
+TEST(RcChannel, DeregistrationDuringATransferRefusesItsRest) {
   for (const Opcode opcode : {Opcode::write_immediate, Opcode::read}) {
     LinkOptions options;
     options.loss = 0.05;
@@ -341,7 +346,7 @@ TEST(RcChannel, DeregistrationInTheMiddleRefusesTheRest) {
     pair.run_for(microseconds(200));
     ASSERT_TRUE(pair[0].completions.empty());
     ASSERT_TRUE(pair[1].memory.remove(key));
-    region.reset();  // a later use is a use after free
+    region.reset();  // frees the memory, so that a sanitizer detects later use
     ASSERT_TRUE(pair.run_until_quiet());
     ASSERT_EQ(pair[0].completions.size(), 1u);
     EXPECT_EQ(pair[0].completions[0].completion.code, Code::invalid_argument);
@@ -366,10 +371,10 @@ TEST(RcChannel, AbandonedWorkFreesMemoryAndShortMessagesStillLeave) {
       pair.run_for(microseconds(begun_us));
       const std::size_t complete = pair[0].completions.size();
       if (begun_us == 0) {
-        ASSERT_LT(complete, 3u) << "nothing is left to abandon";
+        ASSERT_LT(complete, 3u) << "the test needs work that is left to abandon";
       }
       pair.channel(0).abandon();
-      local.reset();  // a later use is a use after free
+      local.reset();  // frees the memory, so that a sanitizer detects later use
       Bytes message(100, std::byte{5});
       ASSERT_TRUE(pair.post(0, send_of(message)).ok());
       ASSERT_TRUE(pair.run_until_quiet());
@@ -404,7 +409,7 @@ TEST(RcChannel, EarlyImmediateIsNotRaisedWhenItsWriteIsRefused) {
   ASSERT_TRUE(pair.run_until_quiet());
   ASSERT_EQ(pair[0].completions.size(), 2u);
   EXPECT_EQ(pair[0].completions[0].completion.code, Code::invalid_argument);
-  ASSERT_EQ(pair[1].completions.size(), 1u) << "the message only";
+  ASSERT_EQ(pair[1].completions.size(), 1u) << "only the message must arrive";
   EXPECT_EQ(pair[1].completions[0].payload, message);
 }
 
@@ -413,10 +418,10 @@ TEST(RcChannel, DelayedAckDoesNotTimeTheRoundTrip) {
   Bytes message(1);
   ASSERT_TRUE(pair.post(0, send_of(message)).ok());
   pair.filter = [](std::size_t from, const Bytes&) { return from == 0; };
-  pair.run_for(microseconds(1500));  // the acknowledgement is lost
+  pair.run_for(microseconds(1500));  // time in which the ACK is lost
   pair.filter = nullptr;
   ASSERT_TRUE(pair[0].completions.empty());
-  ASSERT_TRUE(pair.post(1, send_of(message)).ok());  // and rides on this, long after
+  ASSERT_TRUE(pair.post(1, send_of(message)).ok());  // message on which the ACK rides much later
   pair.run_for(microseconds(100));
   EXPECT_EQ(pair[0].of(Opcode::send).size(), 1u);
   EXPECT_EQ(pair.channel(0).smoothed_round_trip().count(), 0);
@@ -529,16 +534,18 @@ TEST(RcChannel, WindowBoundsFramesInFlightAndShrinksOnLoss) {
   ASSERT_TRUE(pair.post(0, one_sided(Opcode::write, local, key)).ok());
   OutgoingFrame frame;
   std::size_t sent = 0;
-  while (pair.channel(0).next_frame(pair.now(), frame)) ++sent;  // all of it lost
+  // All frames of the window are lost.
+  while (pair.channel(0).next_frame(pair.now(), frame)) ++sent;
   EXPECT_EQ(sent, 20u);
   ASSERT_TRUE(pair.run([&] { return pair[0].counters.frames_resent >= 20; }));
   EXPECT_LE(pair.channel(0).window_frames(), 11u);
   EXPECT_GE(pair.channel(0).window_frames(), 4u);
   ASSERT_TRUE(pair.run_until_quiet());
-  EXPECT_EQ(pair.channel(0).window_frames(), 20u) << "grown again, no farther than configured";
+  EXPECT_EQ(pair.channel(0).window_frames(), 20u)
+      << "the window must grow again up to its configured size";
 }
 
-// A process without a core looks like a network that lost every frame, until it answers.
+// A process without a core looks like a network that loses every frame, until the process answers.
 TEST(RcChannel, PausedReceiverCostsOneFrameAndNotTheWindow) {
   Pair pair(24);
   Bytes region(4 << 20);
@@ -554,7 +561,7 @@ TEST(RcChannel, PausedReceiverCostsOneFrameAndNotTheWindow) {
   };
   pair.run_for(milliseconds(5));
   EXPECT_GE(waiting.size(), window / 2);
-  // The receiver takes the oldest frame first: its answer acknowledges that one, not the
+  // The receiver takes the oldest frame first, so its answer acknowledges that frame and not the
   // retransmission.
   pair.inject(1, waiting.front());
   pair.run_for(milliseconds(1));
@@ -575,14 +582,15 @@ TEST(RcChannel, FramesTakenBackAreSentLaterAndAreNoLoss) {
   for (OutgoingFrame& frame : frames) ASSERT_TRUE(pair.channel(0).next_frame(pair.now(), frame));
   EXPECT_EQ(pair[0].counters.frames_sent, 5u);
   for (const OutgoingFrame& frame : frames) pair.channel(0).take_back(frame);
-  pair.channel(0).take_back(frames[0]);  // a second time changes nothing
+  pair.channel(0).take_back(frames[0]);  // a second call for the same frame must change nothing
   EXPECT_EQ(pair[0].counters.frames_sent, 0u);
   EXPECT_EQ(pair[0].counters.bytes_sent, 0u);
   EXPECT_TRUE(pair.channel(0).has_output(pair.now()));
   ASSERT_TRUE(pair.run_until_quiet());
   EXPECT_EQ(pair[1].completions.size(), 5u);
   EXPECT_EQ(pair[0].counters.frames_resent, 0u);
-  EXPECT_EQ(pair.channel(0).window_frames(), 181u) << "256 KiB of frames: no loss epoch";
+  EXPECT_EQ(pair.channel(0).window_frames(), 181u)
+      << "taken-back frames must not shrink the window";
 }
 
 TEST(RcChannel, AcknowledgementsOfSilentReceiversAreDelayedAndFew) {
@@ -597,8 +605,8 @@ TEST(RcChannel, AcknowledgementsOfSilentReceiversAreDelayedAndFew) {
 }
 
 // ACKs on the peer's own messages open the window a few frames at a time. The last frame of each
-// few, at the edge of the window, must not ask for a datagram of its own.
-TEST(RcChannel, WindowThatOpensInSmallStepsIsNotAskedForAtEachStep) {
+// few, at the edge of the window, must not ask for an ACK of its own.
+TEST(RcChannel, WindowThatOpensInSmallStepsRequestsFewAcks) {
   RcConfig config;
   config.max_frame_bytes = 8900;
   Pair pair(15, {.bytes_per_nanosecond = 0.125}, config);
@@ -677,7 +685,7 @@ TEST(RcChannel, ReadWithoutAnswerFailsThoughItsRequestWasAcknowledged) {
   const MemoryKey key = pair[1].memory.add(region).value();
   bool answered = false;
   pair.filter = [&](std::size_t from, const Bytes& bytes) {
-    // The answer and later frames are lost; the ACK of the request arrives.
+    // The answer and later frames are lost, but the ACK of the request arrives.
     answered |= kind_of(bytes) == RcKind::read_response;
     return from == 0 || !answered;
   };
@@ -686,14 +694,15 @@ TEST(RcChannel, ReadWithoutAnswerFailsThoughItsRequestWasAcknowledged) {
   EXPECT_EQ(pair[0].completions[0].completion.code, Code::peer_failed);
 }
 
-TEST(RcChannel, PingsKeepAWatchedIdleLinkAlive) {
+TEST(RcChannel, PingsKeepAWatchedIdleConnectionAlive) {
   RcConfig config;
   config.peer_timeout = milliseconds(100);
   LinkOptions options;
   options.loss = 0.1;
   Pair pair(18, options, config);
   pair.run_for(milliseconds(1000));
-  EXPECT_EQ(pair[0].counters.frames_sent, 0u) << "nothing is sent without a watch";
+  EXPECT_EQ(pair[0].counters.frames_sent, 0u)
+      << "no ping may be sent to a peer that is not watched";
   pair.channel(0).watch(true, pair.now());
   pair.run_for(milliseconds(1000));
   EXPECT_FALSE(pair.channel(0).failed());
@@ -708,7 +717,7 @@ TEST(RcChannel, PingsKeepAWatchedIdleLinkAlive) {
   EXPECT_EQ(pair[0].completions[0].completion.opcode, Opcode::failure);
 }
 
-TEST(RcChannel, WatchingStartsTheClock) {
+TEST(RcChannel, PeerTimeoutBeginsWhenThePeerIsWatched) {
   RcConfig config;
   config.peer_timeout = milliseconds(100);
   Pair pair(19, {}, config);
@@ -761,7 +770,7 @@ TEST(RcChannel, MutatedFramesNeverReachBeyondRegisteredMemory) {
     RcConfig config;
     config.peer_timeout = milliseconds(500);
     Pair pair(seed, {}, config);
-    // Guards on both sides of all memory that frames may address.
+    // Guard bytes lie on both sides of all memory that frames may address.
     constexpr std::size_t kGuard = 4096;
     Bytes arena(3 * kGuard, std::byte{0x5a});
     const std::span<std::byte> region = std::span(arena).subspan(kGuard, kGuard);
@@ -772,7 +781,7 @@ TEST(RcChannel, MutatedFramesNeverReachBeyondRegisteredMemory) {
       Bytes mutated = bytes;
       const std::size_t flips = 1 + pair.random()() % 4;
       for (std::size_t i = 0; i < flips; ++i) {
-        // The incarnations stay: a frame with a wrong one is dropped at once.
+        // The incarnations stay unchanged, because a frame with a wrong one is dropped at once.
         const std::size_t at = pair.random()() % mutated.size();
         if (at < 4 || at >= 12) mutated[at] ^= static_cast<std::byte>(1u << pair.random()() % 8);
       }
@@ -812,7 +821,7 @@ TEST(MemoryTable, ResolvesOnlyWhatIsRegistered) {
   EXPECT_TRUE(table.remove(key));
   const MemoryKey next = table.add(memory).value();
   EXPECT_NE(next.key, key.key);
-  EXPECT_FALSE(table.resolve(key.key, 0, 1)) << "a key never comes back";
+  EXPECT_FALSE(table.resolve(key.key, 0, 1)) << "a key must never become valid again";
   EXPECT_EQ(table.size(), 1u);
 }
 

@@ -1,5 +1,5 @@
-// The frames of the reliable connection: valid frames decode as encoded, contradictory ones are
-// refused.
+// Tests the frames of reliable connections: valid frames decode as encoded, and contradictory ones
+// are refused.
 #include "device/rc/rc_frame.hpp"
 
 #include <gtest/gtest.h>
@@ -120,7 +120,7 @@ TEST(RcFrame, LayoutIsTheDocumentedOne) {
   EXPECT_EQ(bytes.size(), kRcWriteHeaderBytes + 1);
 }
 
-TEST(RcFrame, EveryTruncationIsRefusedOrShorter) {
+TEST(RcFrame, EveryTruncatedFrameIsRefusedOrShorter) {
   RcFrame write = sample(RcKind::write_immediate);
   write.remaining = 10;
   const Bytes bytes = bytes_of(write, 10);
@@ -129,7 +129,7 @@ TEST(RcFrame, EveryTruncationIsRefusedOrShorter) {
   }
 }
 
-TEST(RcFrame, ContradictionsAreRefused) {
+TEST(RcFrame, ContradictoryFramesAreRefused) {
   const auto refuses = [](RcFrame frame, std::size_t data_bytes) {
     return !decode_rc(bytes_of(frame, data_bytes));
   };

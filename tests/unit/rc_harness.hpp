@@ -37,13 +37,14 @@ inline WorkRequest one_sided(Opcode opcode, std::span<std::byte> local, MemoryKe
 
 inline RcKind kind_of(const Bytes& bytes) { return static_cast<RcKind>(bytes[0]); }
 
-/// The faults of a link, the same in both directions.
+/// The faults of a link, which are the same in both directions.
 struct LinkOptions {
   double loss = 0;
   double duplication = 0;
   Nanoseconds latency{20'000};
-  Nanoseconds jitter{0};               ///< greatest additional delay of a datagram; reorders
-  double bytes_per_nanosecond = 1.25;  ///< 10 Gbit/s
+  /// Largest additional delay of a datagram, which causes reordering.
+  Nanoseconds jitter{0};
+  double bytes_per_nanosecond = 1.25;  ///< rate of the link, 10 Gbit/s
 };
 
 /// A completion that owns its payload.
@@ -53,7 +54,7 @@ struct Recorded {
   Instant at;
 };
 
-/// One end: channel, memory and completions so far.
+/// One end of a link: channel, memory and completions so far.
 struct End : CompletionSink {
   RcCounters counters;
   MemoryTable memory;
@@ -93,14 +94,14 @@ class Pair {
   Instant now() const { return now_; }
   LinkOptions& options() { return options_; }
   std::mt19937_64& random() { return random_; }
-  /// Sees each datagram before the link does, with its sender; false drops it.
+  /// Called for each datagram and its sender before the link handles it; false drops the datagram.
   std::function<bool(std::size_t from, const Bytes&)> filter;
 
   Status post(std::size_t end, const WorkRequest& request) {
     return channel(end).post(now_, request);
   }
 
-  /// Runs until `done` or for `limit`; returns whether it is done.
+  /// Runs until `done` returns true, but at most for `limit`; returns whether it did.
   bool run(const std::function<bool()>& done, Nanoseconds limit = Nanoseconds(60'000'000'000)) {
     const Instant end = now_ + limit;
     while (true) {
@@ -127,7 +128,7 @@ class Pair {
   bool run_until_quiet() {
     return run([this] { return channel(0).quiet() && channel(1).quiet(); });
   }
-  /// Puts bytes on the wire to `end`, due at once.
+  /// Puts bytes on the wire to `end`, to arrive at once.
   void inject(std::size_t end, Bytes bytes) {
     flying_.emplace(now_, Flight{end, std::move(bytes)});
   }

@@ -1,4 +1,4 @@
-// A reliable channel whose path has lost a frame sends the last frame of a burst twice.
+// Tests that a reliable channel whose path has lost a frame sends the last frame of a burst twice.
 #include <gtest/gtest.h>
 
 #include "device/rc/rc_channel.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 using namespace test;  // NOLINT: the harness is written for this
 
-/// A pair in which end 0 wrote to end 1, and one frame in the middle was lost.
+/// A pair in which end 0 wrote to end 1, and a frame in the middle was lost.
 class LossyPath : public testing::Test {
  protected:
   LossyPath() : region_(4 << 20), local_(region_.size()) {
@@ -32,7 +32,7 @@ class LossyPath : public testing::Test {
     ASSERT_TRUE(pair.run_until_quiet());
   }
   void post_message(std::size_t from) { ASSERT_TRUE(pair.post(from, send_of(message_)).ok()); }
-  /// Tail probes that `end` has sent since the loss was repaired.
+  /// The number of tail probes that `end` has sent since the loss was repaired.
   std::uint64_t repeated(std::size_t end) { return pair[end].counters.tail_probes - before_[end]; }
 
   Pair pair{30};
@@ -65,14 +65,14 @@ TEST_F(LossyPath, LostMessageCostsNoTimeoutInEitherDirection) {
   }
 }
 
-TEST_F(LossyPath, OnlyTheLastFrameOfABurstIsRepeated) {
+TEST_F(LossyPath, OnlyTheLastFrameOfABurstIsSentTwice) {
   for (int i = 0; i < 10; ++i) post_message(0);
   ASSERT_TRUE(pair.run_until_quiet());
   EXPECT_EQ(repeated(0), 1u);
   EXPECT_EQ(pair[1].of(Opcode::receive).size(), 10u);
 }
 
-TEST_F(LossyPath, FrameThatFillsTheWindowIsNotTheLast) {
+TEST_F(LossyPath, FrameThatFillsTheWindowIsNotSentTwice) {
   write(1 << 20);  // four windows
   EXPECT_EQ(repeated(0), 1u);
 }
@@ -104,7 +104,7 @@ TEST_F(LossyPath, UnsentTailProbeDelaysNothing) {
   EXPECT_EQ(pair[0].counters.timeouts, 0u);
 }
 
-TEST(GoodPath, NoFrameIsRepeated) {
+TEST(GoodPath, FramesOnAPathWithoutLossAreSentOnce) {
   Pair pair(31);
   Bytes message(100);
   for (int i = 0; i < 50; ++i) {

@@ -1,5 +1,5 @@
-// A path that loses every long frame, while acknowledgements and other short frames pass: a switch
-// port with a smaller MTU than the hosts, or a firewall.
+// Tests a path that loses every long frame while ACKs and other short frames pass, as with a
+// firewall or a switch port whose MTU is smaller than that of the hosts.
 #include <gtest/gtest.h>
 
 #include "rc_harness.hpp"
@@ -24,7 +24,7 @@ std::function<bool(std::size_t, const Bytes&)> drop_long_frames() {
   return [](std::size_t, const Bytes& bytes) { return bytes.size() <= kLongestThatPasses; };
 }
 
-/// Runs until `end` reports a failure; returns its completion.
+/// Runs until `end` reports a failure, and returns that completion.
 Completion failure_at(Pair& pair, std::size_t end) {
   const Instant begin = pair.now();
   EXPECT_TRUE(pair.run([&] { return !pair[end].of(Opcode::failure).empty(); },
@@ -119,7 +119,7 @@ TEST(RcUndelivered, AfterAbandon_shortMessagesArriveAtOnce) {
   EXPECT_EQ(pair[0].of(Opcode::failure).size(), 1u);
 }
 
-/// Messages, WRITEs and READs both ways, a few frames each.
+/// Messages, WRITEs and READs in both directions, a few frames each.
 void exchange_under_loss(std::uint64_t seed, Nanoseconds peer_timeout) {
   Pair pair(seed, {.loss = 0.3}, config_of(peer_timeout));
   Bytes memory[2] = {Bytes(64 * 1024), Bytes(64 * 1024)};
@@ -140,7 +140,7 @@ void exchange_under_loss(std::uint64_t seed, Nanoseconds peer_timeout) {
         ASSERT_EQ(failure.completion.undelivered_bytes, 0u) << "seed " << seed;
       }
     }
-    // As much loss may look like a silent peer, too.
+    // This much loss may also look like a silent peer.
     if (pair.channel(0).failed() || pair.channel(1).failed()) return;
   }
 }
@@ -211,7 +211,7 @@ TEST(RcUndelivered, FramesThatNeverLeft_areNotReported) {
     channel.on_frame(now, std::span(bytes).first(size), sink);
     if (channel.next_deadline() <= now) channel.on_timer(now, sink);
     OutgoingFrame frame;
-    // The send queue is full.
+    // The send queue of the device is full.
     if (channel.next_frame(now, frame)) channel.take_back(frame);
   }
   EXPECT_GT(counters.frames_received, 5000u);

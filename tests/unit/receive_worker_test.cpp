@@ -1,5 +1,5 @@
-// A receive worker and the owner's side of it, step by step: `place` runs the actions of another
-// thread in the middle of a batch.
+// Tests a receive worker and the owner's side of it step by step. The hook of the queue pair runs
+// the actions of another thread in the middle of a batch.
 #include "engine/receive/receive_worker.hpp"
 
 #include <gtest/gtest.h>
@@ -67,8 +67,8 @@ class FakePair final : public device::MulticastQueuePair {
   std::deque<Datagram> batch_;
 };
 
-/// Two blocks of 300 chunks from ranks 0 and 1, by two subgroups: PSNs 0-191 and 192-299 of a
-/// block.
+/// Two blocks of 300 chunks from ranks 0 and 1 in two subgroups, whose slices of a block are PSNs
+/// 0-191 and 192-299.
 class Receiving : public testing::Test {
  protected:
   static constexpr std::uint32_t kBlockChunks = 300;
@@ -119,13 +119,14 @@ class Receiving : public testing::Test {
 TEST_F(Receiving, ValidChunksArePlacedMarkedAndCounted) {
   team_.publish(view());
   first_.arrive(kEpoch, 5, 0, std::byte{5});
-  first_.arrive(kEpoch, 5, 0, std::byte{6});                 // a duplicate
-  first_.arrive(kEpoch, 3, 0, std::byte{3});                 // out of order
-  first_.arrive(kEpoch, 4, 1, std::byte{4});                 // another rank's
-  first_.arrive(kEpoch, 200, 0, std::byte{4});               // another subgroup's
-  first_.arrive(kEpoch, 600, 1, std::byte{4});               // beyond the last
-  first_.arrive(kEpoch - 1, 6, 0, std::byte{4});             // stale
-  first_.arrive(kEpoch, kBlockChunks + 1, 1, std::byte{9});  // of the other block
+  first_.arrive(kEpoch, 5, 0, std::byte{6});  // duplicate
+  first_.arrive(kEpoch, 3, 0, std::byte{3});  // chunk out of order
+  // Chunk from a rank other than the block's root.
+  first_.arrive(kEpoch, 4, 1, std::byte{4});
+  first_.arrive(kEpoch, 200, 0, std::byte{4});               // chunk of another subgroup
+  first_.arrive(kEpoch, 600, 1, std::byte{4});               // chunk beyond the last PSN
+  first_.arrive(kEpoch - 1, 6, 0, std::byte{4});             // chunk of an earlier collective
+  first_.arrive(kEpoch, kBlockChunks + 1, 1, std::byte{9});  // chunk of the other block
   EXPECT_TRUE(worker_.poll(kNow));
   EXPECT_FALSE(worker_.poll(kNow));
   EXPECT_EQ(at(5), std::byte{5});
@@ -135,7 +136,7 @@ TEST_F(Receiving, ValidChunksArePlacedMarkedAndCounted) {
   EXPECT_EQ(map_->horizon(0, 0), 6u);
   EXPECT_TRUE(team_.take_news());
   EXPECT_FALSE(team_.take_news());
-  EXPECT_EQ(driver_wakes_, 0) << "nothing that could not wait";
+  EXPECT_EQ(driver_wakes_, 0) << "chunks that are not urgent must not wake the owner";
   const auto& arrivals = team_.take_arrivals();
   ASSERT_EQ(arrivals.size(), 2u);
   EXPECT_EQ(arrivals[0].bytes, 2 * kChunk);
@@ -148,7 +149,7 @@ TEST_F(Receiving, ValidChunksArePlacedMarkedAndCounted) {
   EXPECT_EQ(counters.chunks_out_of_order, 1u);
   EXPECT_EQ(counters.chunks_malformed, 3u);
   EXPECT_EQ(counters.chunks_stale, 1u);
-  EXPECT_EQ(fold().chunks_received, 0u) << "folded twice";
+  EXPECT_EQ(fold().chunks_received, 0u) << "counters must be folded only once";
 }
 
 TEST_F(Receiving, UrgentChunksWakeTheOwner) {
@@ -156,7 +157,7 @@ TEST_F(Receiving, UrgentChunksWakeTheOwner) {
   first_.arrive(kEpoch, 1, 0, std::byte{1});
   worker_.poll(kNow);
   EXPECT_EQ(driver_wakes_, 0);
-  endpoint_.pairs[1].arrive(kEpoch, kBlockChunks - 1, 0, std::byte{1});  // the end of a block
+  endpoint_.pairs[1].arrive(kEpoch, kBlockChunks - 1, 0, std::byte{1});  // last chunk of a block
   worker_.poll(kNow);
   EXPECT_EQ(driver_wakes_, 1);
   team_.set_eager(true);
@@ -164,7 +165,7 @@ TEST_F(Receiving, UrgentChunksWakeTheOwner) {
   worker_.poll(kNow);
   EXPECT_EQ(driver_wakes_, 2);
   team_.set_eager(false);
-  // All chunks but number 10, which then comes last.
+  // All chunks have arrived except number 10, which then arrives last.
   for (std::uint32_t b = 0; b < 2; ++b) map_->mark_run(b, {b * 300 + 11, b * 300 + 300});
   map_->mark_run(1, {300, 311});
   map_->mark_run(0, {0, 10});
@@ -177,7 +178,7 @@ TEST_F(Receiving, UrgentChunksWakeTheOwner) {
 TEST_F(Receiving, ReadLockedChunkIsNotPlaced) {
   team_.publish(view());
   read_locked_.set_atomic(8);
-  EXPECT_TRUE(team_.passed(team_.grace())) << "wait-free where no batch is under way";
+  EXPECT_TRUE(team_.passed(team_.grace())) << "a grace period without a batch must pass at once";
   first_.arrive(kEpoch, 8, 0, std::byte{8});
   worker_.poll(kNow);
   EXPECT_EQ(at(8), std::byte{0});
@@ -193,7 +194,7 @@ TEST_F(Receiving, ReadWaitsForTheBatchThatMayPlaceTheSameChunk) {
   team_.publish(view());
   ReceiveTeam::GracePeriod grace;
   first_.in_place = [&] {
-    read_locked_.set_atomic(8);  // too late for this batch
+    read_locked_.set_atomic(8);  // lock that comes too late for this batch
     team_.set_eager(true);
     grace = team_.grace();
     EXPECT_FALSE(team_.passed(grace));
@@ -202,9 +203,9 @@ TEST_F(Receiving, ReadWaitsForTheBatchThatMayPlaceTheSameChunk) {
   first_.arrive(kEpoch, 8, 0, std::byte{8});
   worker_.poll(kNow);
   EXPECT_TRUE(team_.passed(grace));
-  EXPECT_EQ(driver_wakes_, 1) << "who waits for the batch is woken at its end";
+  EXPECT_EQ(driver_wakes_, 1) << "the owner that waits for the batch must be woken at its end";
   EXPECT_TRUE(team_.has_news());
-  EXPECT_TRUE(map_->has(0, 8)) << "so the read is not needed any more";
+  EXPECT_TRUE(map_->has(0, 8)) << "the batch has placed the chunk, so the READ is not needed";
 }
 
 TEST_F(Receiving, PlacementOfUcMessagesIsResolved) {
@@ -222,9 +223,10 @@ TEST_F(Receiving, PlacementOfUcMessagesIsResolved) {
       EXPECT_EQ(right.where, Where::buffer);
       EXPECT_EQ(right.at, buffer_.data() + 4 * kChunk);
       EXPECT_EQ(where(kEpoch, 5, 0).where, Where::nowhere) << "it is here";
-      EXPECT_EQ(where(kEpoch, 8, 0).where, Where::nowhere) << "it is being read";
-      EXPECT_EQ(where(kEpoch, 4, 1).where, Where::nowhere) << "another rank's";
-      EXPECT_EQ(where(kEpoch, 200, 0).where, Where::nowhere) << "another subgroup's";
+      EXPECT_EQ(where(kEpoch, 8, 0).where, Where::nowhere) << "a READ of the chunk is under way";
+      EXPECT_EQ(where(kEpoch, 4, 1).where, Where::nowhere) << "the sender is not the block's root";
+      EXPECT_EQ(where(kEpoch, 200, 0).where, Where::nowhere)
+          << "the chunk belongs to another subgroup";
       EXPECT_EQ(where(kEpoch, 4, 0, kChunk + 1).where, Where::nowhere) << "too long";
       EXPECT_EQ(where(kEpoch - 1, 4, 0).where, Where::nowhere) << "stale";
       EXPECT_EQ(where(kEpoch + 1, 4, 0).where, Where::staging) << "early";
@@ -236,12 +238,15 @@ TEST_F(Receiving, PlacementOfUcMessagesIsResolved) {
     EXPECT_EQ(counters.chunks_stale, begins ? 1u : 0u);
   }
   EXPECT_EQ(first_.guide->landing({kEpoch, 4, rank_of(0), kChunk}, true).where, Where::nowhere)
-      << "the view is free now";
+      << "the view must not be used after the poll";
 }
 
 TEST_F(Receiving, PlacementIsHeldUntilTheEndOfItsPoll) {
   team_.publish(view());
-  first_.in_poll = [&] { EXPECT_TRUE(team_.passed(team_.grace())) << "nothing was asked"; };
+  first_.in_poll = [&] {
+    EXPECT_TRUE(team_.passed(team_.grace()))
+        << "a poll without a placement must not delay the grace period";
+  };
   worker_.poll(kNow);
   ReceiveTeam::GracePeriod grace;
   first_.in_poll = [&] {
@@ -251,9 +256,9 @@ TEST_F(Receiving, PlacementIsHeldUntilTheEndOfItsPoll) {
     grace = team_.grace();
     EXPECT_FALSE(team_.passed(grace)) << "the buffer may still be written";
   };
-  EXPECT_FALSE(worker_.poll(kNow)) << "no message was whole";
+  EXPECT_FALSE(worker_.poll(kNow)) << "no message is complete";
   EXPECT_TRUE(team_.passed(grace));
-  EXPECT_EQ(driver_wakes_, 1) << "who waits for the poll is woken at its end";
+  EXPECT_EQ(driver_wakes_, 1) << "the owner that waits for the poll must be woken at its end";
   first_.in_poll = [&] {
     EXPECT_EQ(first_.guide->landing({kEpoch, 4, rank_of(0), kChunk}, false).at, nullptr);
   };
@@ -289,7 +294,8 @@ TEST_F(Receiving, FailedCollectiveReleasesItsBufferAfterTheBatch) {
   first_.in_place = [] { return true; };
   first_.arrive(kEpoch, 2, 0, std::byte{2});
   first_.arrive(kEpoch + 1, 2, 0, std::byte{2});
-  EXPECT_TRUE(worker_.poll(kNow)) << "an unread datagram would keep its thread awake";
+  EXPECT_TRUE(worker_.poll(kNow))
+      << "chunks of a failed collective must be read, or they would keep the thread awake";
   EXPECT_EQ(at(2), std::byte{0});
   EXPECT_FALSE(worker_.holds_unexpected());
 }
@@ -311,7 +317,7 @@ TEST_F(Receiving, RetiredOperationLivesUntilTheEndOfTheBatch) {
   EXPECT_TRUE(alive.expired());
   first_.arrive(kEpoch, 2, 0, std::byte{2});
   worker_.poll(kNow);
-  EXPECT_EQ(at(2), std::byte{0}) << "placed into a buffer that was given back";
+  EXPECT_EQ(at(2), std::byte{0}) << "no chunk may be placed into a released buffer";
   EXPECT_EQ(fold().chunks_stale, 1u);
 }
 
@@ -323,20 +329,20 @@ TEST_F(Receiving, UnexpectedChunksArePlacedWhenTheirCollectiveBegins) {
   EXPECT_TRUE(worker_.holds_unexpected());
   EXPECT_FALSE(worker_.due());
   team_.publish(view());
-  EXPECT_EQ(worker_wakes_, 1) << "no datagram would wake it";
+  EXPECT_EQ(worker_wakes_, 1) << "a new view must wake the worker, because no datagram will";
   EXPECT_TRUE(worker_.due());
   EXPECT_TRUE(worker_.poll(kNow));
   EXPECT_FALSE(worker_.due());
   EXPECT_EQ(at(4), std::byte{4});
   EXPECT_EQ(map_->marked(), 1u);
-  EXPECT_TRUE(worker_.holds_unexpected()) << "the collective after it";
+  EXPECT_TRUE(worker_.holds_unexpected()) << "the chunk of the next collective must be kept";
   team_.publish({.state = ReceiveView::State::over, .epoch = kEpoch + 2});
   EXPECT_TRUE(worker_.poll(kNow));
   EXPECT_FALSE(worker_.holds_unexpected());
   const observe::Counters counters = fold();
   EXPECT_EQ(counters.chunks_unexpected, 2u);
   EXPECT_EQ(counters.chunks_received, 1u);
-  EXPECT_EQ(counters.chunks_stale, 1u) << "one that began and ended unseen";
+  EXPECT_EQ(counters.chunks_stale, 1u) << "the kept chunk is stale once its collective is over";
 }
 
 TEST_F(Receiving, UnexpectedChunksAreLimited) {
@@ -347,7 +353,7 @@ TEST_F(Receiving, UnexpectedChunksAreLimited) {
   EXPECT_EQ(counters.chunks_unexpected_dropped, 2u);
 }
 
-TEST_F(Receiving, DrainRequestIsAnsweredWhenNothingIsLeft) {
+TEST_F(Receiving, DrainRequestIsAnsweredWhenTheQueueIsEmpty) {
   team_.publish(view());
   worker_.poll(kNow);
   first_.arrive(kEpoch, 1, 0, std::byte{1});
@@ -357,7 +363,7 @@ TEST_F(Receiving, DrainRequestIsAnsweredWhenNothingIsLeft) {
   EXPECT_FALSE(team_.looked(look));
   worker_.poll(kNow);
   EXPECT_TRUE(team_.polled_once(look));
-  EXPECT_FALSE(team_.looked(look)) << "more may have come meanwhile";
+  EXPECT_FALSE(team_.looked(look)) << "more chunks may have arrived meanwhile";
   EXPECT_EQ(driver_wakes_, 1);
   worker_.poll(kNow);
   EXPECT_TRUE(team_.looked(look));
@@ -380,7 +386,8 @@ TEST_F(Receiving, DrainRequestDuringABatchIsNotAnsweredByIt) {
   EXPECT_TRUE(team_.looked(look));
 }
 
-// A run that a worker is filling must not look empty: the rest behind it would count as present.
+// A run that a worker is filling must not look empty, or the chunks behind it would count as
+// present.
 TEST(SharedBits, RunFilledConcurrentlyIsNotEmpty) {
   constexpr std::uint32_t kBits = 1 << 16;
   for (int round = 0; round < 20; ++round) {
@@ -398,7 +405,7 @@ TEST(SharedBits, RunFilledConcurrentlyIsNotEmpty) {
   }
 }
 
-TEST(SharedBits, RunsAndWords) {
+TEST(SharedBits, RunsAreFoundAcrossWords) {
   SharedBitmap bits(200);
   EXPECT_EQ(bits.first_clear_run({0, 200}), (Range{0, 200}));
   EXPECT_TRUE(bits.set(70));
@@ -430,7 +437,7 @@ TEST_F(TwoReceiving, DrainRequestNeedsEveryWorker) {
   EXPECT_TRUE(team_.looked(look));
 }
 
-TEST_F(TwoReceiving, EachReceivesItsSubgroups) {
+TEST_F(TwoReceiving, EachWorkerReceivesItsOwnSubgroups) {
   team_.publish(view());
   first_.arrive(kEpoch, 1, 0, std::byte{1});
   endpoint_.pairs[1].arrive(kEpoch, 192, 0, std::byte{2});

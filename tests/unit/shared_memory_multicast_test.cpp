@@ -1,5 +1,5 @@
-// Multicast in shared memory, which loses nothing: no slow path, no handshake, and no rank waits
-// for another that has its data.
+// Tests multicast in shared memory, which loses nothing: there is no slow path and no handshake,
+// and no rank waits for another one whose data it has.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -116,7 +116,8 @@ TEST(SharedMemoryMulticast, ChunksOfAnotherCollectiveAreAnError) {
     ASSERT_TRUE(request.ok());
     const Status status = request->wait_for(kLong);
     if (root) return;
-    // A rank that calls after another has found the error gets the failure of the communicator.
+    // A rank that calls after another rank has found the error gets the failure of the
+    // communicator.
     EXPECT_TRUE(status.code() == Code::peer_failed || status.code() == Code::aborted)
         << status.to_string();
     if (status.message().find("same collectives") != std::string::npos) ++named;

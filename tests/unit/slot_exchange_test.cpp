@@ -1,6 +1,6 @@
-// Short collectives by slot exchange: one exchange each in any order of arrival, with ranks that
-// run ahead and other collectives under way. Shared memory takes no message; multicast takes one a
-// rank, and more only for lost entries.
+// Tests short collectives by slot exchange: one exchange each in any order of arrival, with ranks
+// that run ahead and other collectives under way. Shared memory takes no message; multicast takes
+// one a rank, and more only for lost entries.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -23,10 +23,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How many exchanges a rank may be ahead of its readers.
+// The number of exchanges by which a rank may be ahead of its readers.
 constexpr std::uint32_t kSlots = 8;
 
-/// The longest block.
+/// The longest block of a slot exchange.
 std::size_t longest(const std::string& device) { return device == "host" ? 64 * 1024 : 16 * 1024; }
 
 CommunicatorOptions on(const std::string& device) {
@@ -72,7 +72,7 @@ void gather(Communicator& communicator, std::size_t bytes, std::uint32_t root, s
   if (at_root) expect_blocks(all, bytes, communicator.size(), seed);
 }
 
-using Place = std::tuple<const char*, std::uint32_t>;  // device, ranks
+using Place = std::tuple<const char*, std::uint32_t>;  // device and number of ranks
 
 class SlotsOfRanks : public testing::TestWithParam<Place> {};
 
@@ -151,7 +151,7 @@ TEST_P(SlotExchange, LongBlocksUseMessages) {
   });
 }
 
-/// A root, and in a Gather the other ranks, may be this many exchanges ahead of their readers.
+/// A root, and in a Gather each other rank, may be this many exchanges ahead of its readers.
 void run_ahead(Collective collective, const CommunicatorOptions& options) {
   constexpr std::uint32_t kMeetings = 3 * kSlots;
   constexpr std::size_t kBytes = 700;
@@ -203,7 +203,7 @@ TEST_P(SlotExchange, GatheredRankAheadOfTheRootIsLimitedByTheSlots) {
 TEST_P(SlotExchange, CallEndsWithoutAWaitingThread) {
   on_ranks(3, options(), [](Communicator& communicator) {
     for (std::uint32_t i = 0; i < 20; ++i) {
-      // Each rank in turn is late, so that the others' requests wait for it.
+      // Each rank in turn is late, so that the requests of the other ranks wait for it.
       if (i % 3 == index(communicator.rank())) std::this_thread::sleep_for(milliseconds(3));
       auto request = communicator.barrier(by_slots());
       ASSERT_TRUE(request.ok());
@@ -259,7 +259,8 @@ TEST_P(SlotExchange, OrderAmongOtherCollectivesIsKept) {
 
 TEST_P(SlotExchange, DifferentCallsFailWithBothNames) {
   std::atomic<int> named{0};
-  // Rank 2 calls when the others have finished, because its error ends what they have not.
+  // Rank 2 calls after the other ranks have finished, because its error ends collectives that have
+  // not.
   std::barrier<> finished(3);
   on_ranks(3, options(), [&](Communicator& communicator) {
     const bool differs = index(communicator.rank()) == 2;
@@ -302,7 +303,7 @@ TEST(SlotExchangeBetweenHosts, ClosedRankIsNamedInTheError) {
   EXPECT_GE(named, 1);
 }
 
-/// Between hosts a rank may have lost the entry; in shared memory it stays readable.
+/// Between hosts a rank may have lost the entry, whereas in shared memory the entry stays readable.
 TEST_P(SlotExchange, ClosingRootWaitsForRanksThatMayMissItsEntry) {
   const bool may_be_lost = GetParam() == std::string("ip");
   std::atomic<bool> gone{false};
@@ -364,8 +365,8 @@ TEST(SharedSlots, FalseBlockLengthIsNotReadBeyondTheSlot) {
   EXPECT_EQ(entries[0].block.size(), longest("host"));
 }
 
-/// The network of a few slot exchanges: delivers each chunk to all others, except where `lost`
-/// drops it.
+/// The network of a few slot exchanges, which delivers each chunk to all others unless `lost` drops
+/// it.
 struct LossyNetwork {
   struct Chunk {
     std::uint32_t epoch;
@@ -419,7 +420,7 @@ class LossyPair final : public device::MulticastQueuePair {
   std::vector<LossyNetwork::Chunk> held_;
 };
 
-constexpr std::uint32_t kChunk = 116;  // pieces of 100 bytes
+constexpr std::uint32_t kChunk = 116;  // chunk size for pieces of 100 bytes
 
 struct SlotExchanges {
   explicit SlotExchanges(std::uint32_t size) {
@@ -431,7 +432,7 @@ struct SlotExchanges {
     }
   }
 
-  /// Does the part of the layer above: sends NAKs for missing entries and their answers.
+  /// Does the work of the layer above: sends NAKs for missing entries, and the answers to NAKs.
   void repair() {
     for (std::uint32_t r = 0; r < slot_exchanges.size(); ++r) {
       for (const Rank missing : slot_exchanges[r]->missing()) {
@@ -517,15 +518,16 @@ TEST(LossySlotExchange, EntryIsResentUntilEveryReaderHasIt) {
     EXPECT_TRUE(job.slot_exchanges[0]->complete());
     job.slot_exchanges[0]->leave();
   }
-  // No rank has acknowledged the first exchange.
+  // No rank has acknowledged the first exchange, so its slot is still in use.
   job.slot_exchanges[0]->enter(broadcast, block);
   EXPECT_TRUE(job.slot_exchanges[0]->slot_busy());
   EXPECT_EQ(job.slot_exchanges[0]->unacked().size(), 2u);
   job.slot_exchanges[2]->enter(broadcast, {});
   EXPECT_TRUE(job.slot_exchanges[2]->collect().empty());
-  EXPECT_FALSE(job.slot_exchanges[0]->resend(9)) << "it has not been put there yet";
-  EXPECT_FALSE(job.slot_exchanges[0]->resend(10)) << "a meeting of the future";
-  EXPECT_FALSE(job.slot_exchanges[1]->resend(1)) << "not its entry";
+  EXPECT_FALSE(job.slot_exchanges[0]->resend(9))
+      << "the entry of this exchange was not published yet";
+  EXPECT_FALSE(job.slot_exchanges[0]->resend(10)) << "the exchange has not begun";
+  EXPECT_FALSE(job.slot_exchanges[1]->resend(1)) << "rank 1 published no entry in this exchange";
   job.network.lost = [](const LossyNetwork::Chunk&, Rank) { return false; };
   EXPECT_TRUE(job.slot_exchanges[0]->resend(job.slot_exchanges[2]->exchange()));
   ASSERT_EQ(job.slot_exchanges[2]->collect().size(), 1u);
@@ -548,14 +550,14 @@ TEST(LossySlotExchange, ChunksOutsideAnyEntryAreDropped) {
     device::ip::encode(meeting, payload.data());
     return payload;
   };
-  send(1, 0, Bytes(3));                                         // no header
-  send(1, 3, framed(all_to_all(250), 50));                      // a piece too many
-  send(1, 0, framed(all_to_all(250), 99));                      // a piece too short
-  send(1, 0, framed(all_to_all(std::uint64_t{1} << 60), 100));  // a block too long
-  send(1 + kSlots, 0, framed(all_to_all(0), 0));                // too far ahead
+  send(1, 0, Bytes(3));                                         // payload without a header
+  send(1, 3, framed(all_to_all(250), 50));                      // one piece too many
+  send(1, 0, framed(all_to_all(250), 99));                      // piece that is too short
+  send(1, 0, framed(all_to_all(std::uint64_t{1} << 60), 100));  // block that is too long
+  send(1 + kSlots, 0, framed(all_to_all(0), 0));                // exchange too far ahead
   Bytes unknown = framed(all_to_all(0), 0);
   unknown[0] = std::byte{9};
-  send(1, 0, unknown);  // no flow of that number
+  send(1, 0, unknown);  // unknown kind of collective
   job.slot_exchanges[0]->enter(all_to_all(250), block);
   EXPECT_TRUE(job.slot_exchanges[0]->collect().empty());
   EXPECT_EQ(job.slot_exchanges[0]->rejected(), 6u);

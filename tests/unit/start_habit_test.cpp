@@ -1,4 +1,5 @@
-// Predicts from the last calls whether an application computes after it starts a collective.
+// Tests the overlap predictor, which predicts from the last calls whether an application computes
+// after it starts a collective.
 #include "runtime/progress/overlap_predictor.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ TEST(OverlapPredictor, OneStartAndAWaitPredictsComputation) {
 
 TEST(OverlapPredictor, TwoStartsPredictTwoStarts) {
   OverlapPredictor habit;
-  EXPECT_TRUE(habit.begun()) << "nothing is known yet";
+  EXPECT_TRUE(habit.begun()) << "there are no calls to predict from";
   EXPECT_FALSE(habit.begun());
   for (int call = 0; call < 3; ++call) {
     habit.waits();
@@ -26,7 +27,7 @@ TEST(OverlapPredictor, TwoStartsPredictTwoStarts) {
   }
 }
 
-TEST(OverlapPredictor, PatternIsUnlearned) {
+TEST(OverlapPredictor, ChangedPatternIsLearnedAnew) {
   OverlapPredictor habit;
   habit.begun();
   habit.begun();

@@ -1,5 +1,5 @@
-// The priority of progress threads: it is raised above computing threads if the process may do so,
-// and the counters report it; a nice value in the environment is applied, or refused by name.
+// Tests the priority of progress threads: it is raised above computing threads if the process may
+// do so, and counters report it. A nice value in the environment is applied, or refused by name.
 #include "runtime/progress/thread_priority.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using runtime::set_realtime;
 
 constexpr const char* kVariable = "TUTTI_PROGRESS_NICE";
 
-/// Runs `work` on its own thread, because a raised nice value cannot be lowered again.
+/// Runs `work` on a thread of its own, because a raised priority cannot be lowered again.
 template <typename Work>
 void apart(Work&& work) {
   std::thread(work).join();
@@ -42,7 +42,8 @@ bool may_go_first() {
 
 int policy_of_this_thread() { return ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK; }
 
-/// A control group may grant no real-time budget even to a privileged process.
+/// Whether real-time priority works here; a control group may grant no budget even to a privileged
+/// process.
 bool may_go_before_all() {
   bool may = false;
   apart([&] {
@@ -52,7 +53,8 @@ bool may_go_before_all() {
   return may && nice_of_this_thread() == 0;
 }
 
-/// Takes the right to raise priority from the calling thread; false if that is impossible here.
+/// Takes the right to raise its priority from the calling thread; false if that is impossible on
+/// this machine.
 bool loses_its_right() {
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   __user_cap_data_struct sets[2]{};
@@ -94,7 +96,7 @@ TEST_F(ThreadWakeup, NiceValueIsRaisedWhenAllowed) {
     EXPECT_EQ(granted->nice, *precedence->nice);
     EXPECT_LT(granted->nice, 0);
     EXPECT_EQ(nice_of_this_thread(), granted->nice);
-    // A thread that a completion callback starts has the application's priority.
+    // A thread that a completion callback starts must have the application's priority.
     apart([] { EXPECT_EQ(nice_of_this_thread(), 0); });
   });
   EXPECT_EQ(nice_of_this_thread(), 0);
@@ -106,14 +108,14 @@ std::size_t occurrences(const std::string& text, const std::string& of) {
   return count;
 }
 
-/// The standard error output of two threads of this process as their priority is raised.
+/// The standard error output of two threads of this process while their priority is raised.
 std::string notices_of_two_threads(const PriorityRequest& request) {
   testing::internal::CaptureStderr();
   for (int thread = 0; thread < 2; ++thread) apart([&] { (void)apply_priority(request); });
   return testing::internal::GetCapturedStderr();
 }
 
-// In a child process: the notice is written once a process.
+// The test runs in a child process, because the notice is written once a process.
 TEST_F(ThreadWakeup, GrantedRealtimePriorityIsAnnouncedOnce) {
   if (!may_go_before_all())
     return test::skip_without("priority", "no round-robin scheduling here, or a nice value");
@@ -185,10 +187,10 @@ TEST_F(ThreadWakeup, BackgroundThreadGetsPriorityOnceAThreadComputes) {
   on_ranks(2, patient(), [&](Communicator& communicator) {
     finish(communicator.barrier({.will_wait = true}));
     EXPECT_EQ(priority_of(communicator), 0u);
-    // Too long for a slot exchange, which may end before any thread computes.
+    // The collective is too long for a slot exchange, which may end before any thread computes.
     Bytes all(2 * own.size());
     finish(communicator.allgather(own, all));
-    // The background thread raises its priority when it next owns the engine.
+    // The background thread raises its priority when it is next the owner of the engine.
     while (priority_of(communicator) == 0) std::this_thread::yield();
     EXPECT_EQ(priority_of(communicator), 10u);
   });

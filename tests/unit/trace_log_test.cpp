@@ -1,4 +1,5 @@
-// Spans of a rank: limited in number, and put on tracks in which none overlap.
+// Tests the spans of a rank: their number is limited, and they are put on tracks in which none
+// overlap.
 #include "observe/trace_log.hpp"
 
 #include <gtest/gtest.h>
@@ -64,7 +65,7 @@ TEST(TraceLog, FullLogKeepsTheLatestAndCountsTheRest) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(content.spans[i].begin.nanoseconds, 7 + i);
 }
 
-TEST(TraceLog, PeersHaveTheRanksOfTheJob) {
+TEST(TraceLog, PeersAreNamedByTheirRanksInTheJob) {
   TraceLog log("tasks", 4, hand_clock);
   CommunicatorTrace leaders(log, 0x4001, {Rank{0}, Rank{4}});
   leaders.add(span(0, 1));
@@ -129,7 +130,7 @@ TEST(FlightRecorder, PhasesStayWithinOverlappingCollectives) {
     clock_ns += 1'000;
     recorder.enter(epoch, phase, {});
   };
-  enter(1, Phase::done);  // began untraced
+  enter(1, Phase::done);  // the phase began before tracing
   for (const std::uint32_t epoch : {2u, 3u}) {
     recorder.begin(epoch, "allgather", "multicast", kNoRank, 64, {clock_ns});
     enter(epoch, Phase::ready);
@@ -150,7 +151,8 @@ TEST(FlightRecorder, PhasesStayWithinOverlappingCollectives) {
       EXPECT_GE(std::get<0>(spans[i]), before);
       before = std::get<1>(spans[i]);
     }
-    EXPECT_DOUBLE_EQ(before, std::get<1>(spans[0])) << "the last phase ends with the collective";
+    EXPECT_DOUBLE_EQ(before, std::get<1>(spans[0]))
+        << "the last phase must end with the collective";
   }
 }
 

@@ -1,4 +1,4 @@
-// UC multicast on loopback, fragment by fragment: missing, late, repeated, damaged and forged
+// Tests UC multicast on loopback, fragment by fragment: missing, late, repeated, damaged and forged
 // fragments never count, and never change chunks that count.
 #include "device/ip/multicast/uc_queue_pair.hpp"
 
@@ -23,7 +23,8 @@ constexpr std::uint16_t kCommunicator = 3;
 constexpr std::uint32_t kRanks = 20;
 constexpr std::uint32_t kEpoch = 7;
 constexpr std::uint32_t kSegment = 128;
-constexpr std::uint32_t kChunk = 5 * kSegment + 32;  // six fragments, the last one short
+// Chunk of six fragments, of which the last is short.
+constexpr std::uint32_t kChunk = 5 * kSegment + 32;
 constexpr std::uint32_t kChunks = 24;
 constexpr std::byte kUntouched{0xee};
 
@@ -36,7 +37,7 @@ Bytes pattern(std::size_t size, std::uint64_t seed) {
 
 wire::Integrity integrity() { return *wire::Integrity::keyed(pattern(32, 1), kCommunicator); }
 
-/// The placement of the chunks of one collective, and the set of those that count.
+/// The placement of the chunks of one collective, and the set of chunks that count.
 class Place final : public PlacementResolver {
  public:
   std::uint32_t epoch = kEpoch;
@@ -100,7 +101,7 @@ class Uc : public testing::Test {
 
   static Bytes bytes_of(std::uint32_t psn) { return pattern(kChunk, 100 + psn); }
 
-  /// The fragments of a message; `forged`: made without the secret.
+  /// The fragments of a message; if `forged`, they are made without the secret.
   static std::vector<Bytes> segments(std::uint32_t source, std::uint32_t psn, const Bytes& payload,
                                      bool forged = false, std::uint32_t step = kSegment) {
     wire::Segment segment{.message = {.kind = wire::PacketKind::message,
@@ -132,8 +133,8 @@ class Uc : public testing::Test {
       ASSERT_EQ(::send(raw_.get(), one.data(), one.size(), 0), static_cast<ssize_t>(one.size()));
     }
   }
-  /// Sends one segmented datagram, which arrives as one message; all fragments but the last are
-  /// equally long.
+  /// Sends one segmented datagram, which arrives as one message. All fragments except the last have
+  /// equal length.
   void send_together(const std::vector<Bytes>& datagrams) {
     Bytes all;
     for (const Bytes& one : datagrams) all.insert(all.end(), one.begin(), one.end());
@@ -208,7 +209,7 @@ TEST_F(Uc, PostedRunIsPlacedAndEachMessageCompletesOnce) {
   EXPECT_TRUE(place_.untouched(1) && place_.untouched(12));
   EXPECT_EQ(counters().uc_messages_completed, 10u);
   EXPECT_EQ(counters().uc_segments_received, 60u);
-  EXPECT_EQ(counters().uc_segments_direct, 60u) << "nothing was staged";
+  EXPECT_EQ(counters().uc_segments_direct, 60u) << "no fragment may pass through staging";
   EXPECT_EQ(counters().uc_messages_gapped, 0u);
   EXPECT_EQ(place_.began, 10u);
 }
@@ -257,13 +258,13 @@ TEST_P(UcBothWays, WholeMessageCounts) {
   EXPECT_EQ(counters().uc_segments_direct, together() ? 6u : 0u);
 }
 
-TEST_P(UcBothWays, GapVoidsTheMessageUntilItComesAgain) {
+TEST_P(UcBothWays, MessageWithAGapCountsOnlyWhenSentAgain) {
   for (std::uint32_t psn = 0; psn < 6; ++psn) {
     send(without(segments(1, psn), psn), together());
     send(segments(2, psn + 10), together());
-    EXPECT_EQ(receive(), 1u) << "the other source's";
+    EXPECT_EQ(receive(), 1u) << "the message of the other source must count";
     EXPECT_FALSE(place_.counted.contains(psn));
-    // The loss of the last fragment shows when the source's next message arrives.
+    // The loss of a last fragment shows when the next message of its source arrives.
     send(segments(1, psn), together());
     EXPECT_EQ(receive(), 1u);
     EXPECT_EQ(counters().uc_messages_gapped, psn == 5 ? 5u : psn + 1);
@@ -329,8 +330,8 @@ TEST_P(UcBothWays, ForgedMessageBeforeTheRealOneDoesNoHarm) {
   EXPECT_EQ(receive(), 1u);
 }
 
-TEST_P(UcBothWays, PendingChunkIsNotOverwritten) {
-  // All three wait when the first is handed out, before it is marked.
+TEST_P(UcBothWays, ChunkThatIsHandedOutIsNotOverwritten) {
+  // All three messages wait in the socket when the first is handed out and not yet marked.
   send(segments(1, 3), together());
   send(segments(1, 3, pattern(kChunk, 9), true), together());
   send(segments(1, 3), together());
@@ -346,7 +347,7 @@ TEST_P(UcBothWays, ForgedSegmentInTheMiddleVoidsAtMostThatMessage) {
     all.insert(all.begin() + static_cast<std::ptrdiff_t>(at), forged[at == 5 ? 4 : at]);
     send(all, together());
     send(segments(1, static_cast<std::uint32_t>(at) + 10), together());
-    EXPECT_EQ(receive(), 1u) << "the next message";
+    EXPECT_EQ(receive(), 1u) << "the next message must count";
     EXPECT_FALSE(place_.counted.contains(3));
   }
   send(segments(1, 3), together());
@@ -361,11 +362,12 @@ TEST_P(UcBothWays, WrongBytesUnderTheRightHeaderFailTheTag) {
   send(all, together());
   EXPECT_EQ(receive(), 0u);
   EXPECT_EQ(counters().rejected_integrity, 1u);
-  EXPECT_EQ(counters().uc_messages_completed, 1u) << "whole, but not right";
+  EXPECT_EQ(counters().uc_messages_completed, 1u)
+      << "the message is complete, but its bytes are wrong";
 }
 
-TEST_P(UcBothWays, MessageAfterMessage) {
-  // Four fragments each, so that they can be one send.
+TEST_P(UcBothWays, ConsecutiveMessagesAllCount) {
+  // Each message has four fragments, so that several messages can be one send.
   std::vector<Bytes> all;
   for (std::uint32_t psn = 0; psn < 8; ++psn) {
     all = joined(all, segments(1, psn, bytes_of(psn), false, kChunk / 4));
@@ -491,8 +493,8 @@ TEST_F(Uc, FalseHeadersAreRejected) {
   EXPECT_EQ(place_.memory, Bytes(place_.memory.size(), kUntouched));
 }
 
-// Random traffic in any order and pieces: counted chunks are right and stay unchanged, and no byte
-// outside the resolved placement is written.
+// Traffic arrives in any order and in any pieces. Counted chunks must be right and stay unchanged,
+// and no byte outside the resolved placement may be written.
 TEST_F(Uc, RandomTrafficLeavesCountedChunksUnchanged) {
   std::uint64_t counted = 0;
   for (std::uint64_t round = 0; round < 60; ++round) {
@@ -535,7 +537,7 @@ TEST_F(Uc, RandomTrafficLeavesCountedChunksUnchanged) {
     expect_counted_unchanged();
     for (std::uint32_t psn = 8; psn < kChunks; ++psn) ASSERT_TRUE(place_.untouched(psn)) << psn;
   }
-  EXPECT_GT(counted, 300u) << "much of it was right";
+  EXPECT_GT(counted, 300u) << "the test needs many valid messages";
 }
 
 TEST(MessageAssembly, FirstSegmentIsAdmittedAgainUntilPlaced) {
@@ -558,7 +560,8 @@ TEST(MessageAssembly, FirstSegmentIsAdmittedAgainUntilPlaced) {
   EXPECT_TRUE(assembly.advance(5));
   EXPECT_EQ(assembly.admit(header.data(), segment), dropped);
   segment.offset = 0;
-  EXPECT_EQ(assembly.admit(header.data(), segment), begins) << "whether it is wanted, others say";
+  EXPECT_EQ(assembly.admit(header.data(), segment), begins)
+      << "the assembly admits it; whether the chunk is wanted is decided elsewhere";
   EXPECT_EQ(assembly.gaps(), 0u);
 }
 
