@@ -1,0 +1,208 @@
+// The parts of a reliable channel that keep a rule of their own: window, timeouts, ACK and answers.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "device/rc/rc_delayed_ack.hpp"
+#include "device/rc/rc_peer_timeout.hpp"
+#include "device/rc/rc_response_queue.hpp"
+#include "device/rc/window/rc_congestion_window.hpp"
+#include "device/rc/window/rc_retransmission_timeout.hpp"
+
+namespace tutti::device::rc {
+namespace {
+
+TEST(CongestionWindow, LossesOfOneWindowHalveItOnce) {
+  CongestionWindow window(64);
+  window.on_loss(10, 40);
+  window.on_loss(40, 45);
+  EXPECT_EQ(window.frames(), 32u);
+  window.on_loss(41, 60);
+  EXPECT_EQ(window.frames(), 16u);
+}
+
+TEST(CongestionWindow, AcknowledgedWindowAddsOneFrameUpToTheMaximum) {
+  CongestionWindow window(8);
+  window.on_loss(1, 1);
+  ASSERT_EQ(window.frames(), 4u);
+  window.on_acknowledged(3);
+  EXPECT_EQ(window.frames(), 4u);
+  window.on_acknowledged(1);
+  EXPECT_EQ(window.frames(), 5u);
+  for (int i = 0; i < 100; ++i) window.on_acknowledged(1);
+  EXPECT_EQ(window.frames(), 8u);
+}
+
+TEST(CongestionWindow, FullWindowAllowsFewRetransmissionsAfterALoss) {
+  CongestionWindow window(64);
+  EXPECT_FALSE(window.may_resend(64));
+  window.on_loss(1, 64);
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(window.may_resend(64)) << i;
+    window.on_resend(64);
+  }
+  EXPECT_FALSE(window.may_resend(64));
+  EXPECT_TRUE(window.may_resend(31));
+}
+
+TEST(CongestionWindow, HeldBackWindowLimitsNewFramesOnly) {
+  CongestionWindow window(64);
+  window.hold_back(true);
+  EXPECT_EQ(window.frames(), 4u);
+  EXPECT_TRUE(window.may_resend(63));
+  window.hold_back(false);
+  EXPECT_EQ(window.frames(), 64u);
+}
+
+TEST(RetransmissionTimeout, EachExpiryDoublesItUntilAnAckArrives) {
+  RetransmissionTimeout timeout({Nanoseconds(1000), Nanoseconds(8000), Nanoseconds(50'000)});
+  EXPECT_EQ(timeout.current(), Nanoseconds(1000));
+  timeout.expired();
+  timeout.expired();
+  EXPECT_EQ(timeout.current(), Nanoseconds(4000));
+  EXPECT_EQ(timeout.in_a_row(), 2u);
+  for (int i = 0; i < 100; ++i) timeout.expired();
+  EXPECT_EQ(timeout.current(), Nanoseconds(50'000));
+  timeout.restart();
+  EXPECT_EQ(timeout.current(), Nanoseconds(1000));
+}
+
+TEST(RetransmissionTimeout, SteadyRoundTripBringsItNearToOne) {
+  RetransmissionTimeout timeout({Nanoseconds(1000), Nanoseconds(800'000), Nanoseconds(1'000'000)});
+  timeout.sample(Nanoseconds(100'000));
+  EXPECT_EQ(timeout.current(), Nanoseconds(300'000));  // one sample: half of it is its deviation
+  for (int i = 0; i < 50; ++i) timeout.sample(Nanoseconds(100'000));
+  EXPECT_EQ(timeout.smoothed_round_trip(), Nanoseconds(100'000));
+  EXPECT_LT(timeout.current(), Nanoseconds(101'000));
+  timeout.sample(Nanoseconds(10'000'000));
+  EXPECT_EQ(timeout.current(), Nanoseconds(800'000));
+}
+
+TEST(DelayedAck, ArrivalIsAcknowledgedAfterTheDelay) {
+  DelayedAck ack(Nanoseconds(500));
+  EXPECT_FALSE(ack.owed());
+  ack.on_arrival(Instant{1000}, false);
+  ack.on_arrival(Instant{1200}, false);
+  EXPECT_TRUE(ack.owed());
+  EXPECT_FALSE(ack.due(Instant{1499}));
+  EXPECT_TRUE(ack.due(Instant{1500}));
+  ack.on_sent();
+  EXPECT_FALSE(ack.owed());
+  EXPECT_EQ(ack.due_at(), kNever);
+}
+
+TEST(DelayedAck, ManyArrivalsOrARequestMakeItDueAtOnce) {
+  DelayedAck ack(Nanoseconds(500));
+  for (std::uint32_t i = 1; i < DelayedAck::kEvery; ++i) ack.on_arrival(Instant{1}, false);
+  EXPECT_FALSE(ack.due(Instant{1}));
+  ack.on_arrival(Instant{1}, false);
+  EXPECT_TRUE(ack.due(Instant{1}));
+  ack.on_sent();
+  ack.on_arrival(Instant{2}, true);
+  EXPECT_TRUE(ack.due(Instant{2}));
+}
+
+TEST(DelayedAck, AckWithoutAnArrivalTimesNoRoundTrip) {
+  DelayedAck ack(Nanoseconds(500));
+  ack.send_at_once();
+  EXPECT_TRUE(ack.due(Instant{0}));
+  EXPECT_FALSE(ack.reports_arrival());
+}
+
+TEST(PeerTimeout, SilenceCountsFromTheLastFrameOrTheBegin) {
+  PeerTimeout timeout(Nanoseconds(1000));
+  timeout.on_heard(Instant{100});
+  timeout.begin(Instant{5000});
+  EXPECT_FALSE(timeout.expired(Instant{5999}));
+  EXPECT_TRUE(timeout.expired(Instant{6000}));
+  EXPECT_EQ(timeout.expires_at(), Instant{6000});
+  timeout.on_heard(Instant{5900});
+  EXPECT_FALSE(timeout.expired(Instant{6000}));
+}
+
+TEST(PeerTimeout, SilentPeerIsPingedLongBeforeItIsLost) {
+  PeerTimeout timeout(Nanoseconds(1000));
+  timeout.begin(Instant{0});
+  timeout.on_timer(Instant{199});
+  EXPECT_FALSE(timeout.ping_wanted());
+  timeout.on_timer(timeout.ping_at());
+  EXPECT_TRUE(timeout.ping_wanted());
+  EXPECT_LT(timeout.ping_at(), timeout.expires_at());
+  timeout.on_pinged();
+  EXPECT_FALSE(timeout.ping_wanted());
+}
+
+/// Responses of frames of 512 bytes from a region of 900 bytes.
+class Responses : public testing::Test {
+ protected:
+  Responses() : key_(memory_.add(region_).value().key) {}
+
+  /// Queues the answer to a READ of `bytes`.
+  void read(std::uint64_t bytes) {
+    std::array<std::byte, kRcReadRangeBytes> range;
+    encode_range({7, key_, 0, bytes}, range.data());
+    RcFrame request;
+    request.kind = RcKind::read_request;
+    request.count = 1;
+    request.payload = range;
+    queue_.add_reads(request);
+  }
+  FrameRecord cut(bool undelivered = false) {
+    FrameRecord record;
+    queue_.cut(undelivered, record);
+    return record;
+  }
+
+  std::array<std::byte, 900> region_{};
+  MemoryTable memory_;
+  std::uint64_t key_;
+  RcCounters counters_;
+  ResponseQueue queue_{512, memory_, counters_};
+};
+
+TEST_F(Responses, AnswerIsCutIntoFramesOfFullLengthAndARest) {
+  read(region_.size());
+  const FrameRecord first = cut();
+  EXPECT_EQ(first.kind, RcKind::read_response);
+  EXPECT_EQ(first.bytes, 512 - kRcReadResponseHeaderBytes);
+  const FrameRecord second = cut();
+  EXPECT_EQ(second.position, first.bytes);
+  EXPECT_EQ(first.bytes + second.bytes, region_.size());
+  EXPECT_TRUE(queue_.empty());
+}
+
+TEST_F(Responses, RangeBeyondTheRegionIsRefused) {
+  read(region_.size() + 1);
+  EXPECT_EQ(cut().kind, RcKind::refused);
+  EXPECT_TRUE(queue_.empty());
+  EXPECT_EQ(counters_.refused_operations, 1u);
+}
+
+TEST_F(Responses, PathThatLosesLongFramesRefusesReadsAsPeerFailed) {
+  read(region_.size());
+  FrameRecord record = cut(true);
+  EXPECT_TRUE(queue_.empty());
+  RcFrame out;
+  out.kind = record.kind;
+  OutgoingFrame frame;
+  queue_.fill(true, record, out, frame);
+  EXPECT_EQ(out.kind, RcKind::refused);
+  EXPECT_EQ(out.operation, 7u);
+  EXPECT_EQ(refusal_code(out), Code::peer_failed);
+}
+
+TEST_F(Responses, FrameSentBeforeDeregistrationIsNotRepeatedAfterIt) {
+  read(100);
+  FrameRecord record = cut();
+  ASSERT_TRUE(memory_.remove(MemoryKey{key_}));
+  RcFrame out;
+  out.kind = record.kind;
+  OutgoingFrame frame;
+  queue_.fill(false, record, out, frame);
+  EXPECT_EQ(out.kind, RcKind::refused);
+  EXPECT_TRUE(frame.payload.empty());
+  EXPECT_EQ(refusal_code(out), Code::invalid_argument);
+}
+
+}  // namespace
+}  // namespace tutti::device::rc
