@@ -25,8 +25,9 @@ double processor_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-/// The network of 188 nodes (12 leaves of 18, 6 spines, trunks of 3), or three levels of switches
-/// of radix 32.
+/// Up to 216 ranks: the network of [Khalilov24] 6.2, with 12 leaf switches of 18 hosts, 6 spine
+/// switches, and 3 links between each leaf and spine. More ranks: three levels of switches of radix
+/// 32.
 std::vector<s4u::Host*> make_network(std::uint32_t ranks) {
   std::vector<s4u::Host*> hosts;
   const s4u::ClusterCallbacks callbacks(

@@ -42,7 +42,9 @@ Result<T> read_structure(const T* given, const char* name) {
   if (given == nullptr) return known;
   const std::size_t size = given->size;
   if (size < sizeof size) {
-    return failure(Code::invalid_argument, "{}.size is {}: set it to sizeof({}), as its _INIT does",
+    return failure(Code::invalid_argument,
+                   "{}.size is {}: set it to sizeof({}), or initialise the structure with its "
+                   "TUTTI_..._INIT macro",
                    name, size, name);
   }
   std::memcpy(&known, given, std::min(size, sizeof known));

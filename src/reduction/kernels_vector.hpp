@@ -1,16 +1,17 @@
-// Internal to kernels_avx2.cpp and kernels_avx512.cpp: the loops over whole registers, written
-// once.
+// The loops over whole registers, shared by kernels_avx2.cpp and kernels_avx512.cpp, for these two
+// files only.
 //
 // `Isa` is a type local to the including file, so the linker never merges code compiled for
-// different instruction sets. It defines the register width (kBytes) and the conversions of halves
-// (widen_half, narrow_half).
+// different instruction sets. It defines the register width (kBytes) and the conversions between
+// float16 and float32 (widen_half, narrow_half).
 //
 // Lanes<Isa, operation, type> defines the form of the elements in registers:
 //   integers          the elements; sums and products wrap, so signedness does not matter
 //   float32, float64  the elements; a NaN is made canonical when it is stored
 //   bfloat16          two registers of float32, for the even and the odd elements: no shuffles
 //   float16           one register of float32, rounded back to 11 bits after each step
-//   min, max, floats  the bits as integers that sort like the numbers, NaN beyond either end
+//   min and max of    the bits, mapped to integers that sort like the numbers; a NaN sorts below the
+//   floats            smallest or above the largest of them
 #pragma once
 
 #include <cstring>

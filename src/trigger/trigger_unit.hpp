@@ -66,8 +66,8 @@ class TriggerUnit {
   HashBuffer::Wrote deliver(const PacketHeader& header, std::span<const std::byte> payload);
   /// Runs all sequences that can run; returns the number of descriptors that fired.
   std::size_t poll(Instant now);
-  /// Ends a job's sequences without completions and frees its packets; returns the number of
-  /// packets that waited.
+  /// Ends all sequences of a job, reporting no completions, and discards the job's packets from the
+  /// hash buffer. Returns the number of discarded packets.
   std::uint32_t abort(JobId job);
 
   PacketOutbox& outbox() { return outbox_; }

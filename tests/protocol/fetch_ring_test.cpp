@@ -222,7 +222,7 @@ TEST_F(FetchRingTest, SharedLossIsReportedToItsRoot) {
   EXPECT_EQ(ranges(outbox_.items()[1].message), (Ranges{{40, 41}, {44, 45}}));
 }
 
-TEST_F(FetchRingTest, ExpiredNeighbourIsSkippedAtOnce) {
+TEST_F(FetchRingTest, BlockExpiredAtTheNeighbourIsRequestedFromTheNextRank) {
   node_.ring.lost({4, {40, 42}});
   node_.ring.lost({0, {0, 1}});
   poll(now_);

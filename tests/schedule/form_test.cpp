@@ -86,7 +86,7 @@ TEST(Parts, PartsCoverBlocksNearTheLargestSize) {
   EXPECT_EQ(part_border(kHuge, 4095, 4096), kHuge / 4096 * 4095);
 }
 
-TEST(Segments, SegmentOfASegmentIsASegment) {
+TEST(Segments, PartOfAPartHasTheRightBounds) {
   const Segment half = block_of(Buffer::receive, 2).part(1, 2);
   EXPECT_EQ(half.part(1, 3).begin(), (Fraction{4, 6}));
   EXPECT_EQ(half.part(0, 2, 3).end(), (Fraction{5, 6}));
@@ -125,7 +125,7 @@ TEST(Text, TextOfALoweredScheduleParsesToAnEqualSchedule) {
   }
 }
 
-TEST(Text, TextIsAsDocumented) {
+TEST(Text, RingAllgatherHasTheDocumentedText) {
   EXPECT_EQ(to_text(built({Collective::allgather, "ring", 3, rank_of(1), {}, {}})),
             "tutti-schedule 1\n"
             "collective allgather\n"
@@ -160,7 +160,7 @@ TEST(Text, ErrorNamesTheLineAndTheRemedy) {
       {heading + "task 0 signal to 2 slot 0 loudly\nend\n",
        "unexpected 'loudly' at the end of the line: remove it"},
       {heading + "queue 1 round\nend\n", "line 8: 'round' is not a queue"},
-      {heading + "task 0 copy send[0] -> receive[1]\n", "ends before 'end'"},
+      {heading + "task 0 copy send[0] -> receive[1]\n", "stops before the line 'end'"},
       {heading + "end\ntask 0 copy send[0] -> receive[1]\n", "follows 'end': remove it"},
       {heading + "task 0 on 4 copy send[0] -> receive[1]\nend\n", "queue 4 does not exist"},
       {heading + "task 0 copy send[0] -> receive[1] after 0\nend\n",

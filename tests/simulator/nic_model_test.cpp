@@ -118,7 +118,8 @@ TEST(NicModel, BusAddsLatencyAndLimitsTheRate) {
   BusSettings settings;
   settings.bits_per_second = 80'000'000'000;
   NicModel nic(settings);
-  // The payload takes doorbell, request and answer, then 100 ps for each byte.
+  // The fetch of a payload crosses the bus three times (doorbell, read request, answer), with one
+  // latency each; then every byte takes 100 ps.
   EXPECT_EQ(nic.fetched({}, 1000), 3 * settings.latency + nanoseconds(100));
   EXPECT_EQ(nic.fetched({}, 1000), 3 * settings.latency + nanoseconds(200));
   EXPECT_EQ(nic.delivered({}, 1000), settings.latency + picoseconds(106'400));

@@ -308,7 +308,7 @@ TEST_F(LiveStore, RefusedRanksGetTheReason) {
   stranger.token = make_job_token("another job");
   EXPECT_NE(failure_in(answer_to(encode(stranger))).message().find("another job"),
             std::string::npos);
-  EXPECT_NE(failure_in(answer_to(encode(hello_of(1, 3)))).message().find("counts 3 ranks"),
+  EXPECT_NE(failure_in(answer_to(encode(hello_of(1, 3)))).message().find("expects 3 ranks"),
             std::string::npos);
 }
 

@@ -240,7 +240,7 @@ TEST(BootstrapStore, RanksOfAnotherSizeOrJobAreRefused) {
     return connect_store(std::move(options)).status().message();
   });
   EXPECT_NE(problems[0].find("ranks 1, 2 did not join"), std::string::npos) << problems[0];
-  EXPECT_NE(problems[1].find("rank 1 counts 4 ranks"), std::string::npos) << problems[1];
+  EXPECT_NE(problems[1].find("rank 1 expects 4 ranks"), std::string::npos) << problems[1];
   EXPECT_NE(problems[2].find("belongs to another job"), std::string::npos) << problems[2];
 }
 

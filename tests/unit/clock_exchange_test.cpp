@@ -33,7 +33,8 @@ ClockComparison compare(std::int64_t at, std::int64_t origin, std::uint64_t& rej
   auto owned = std::make_unique<fuzz::ScriptedEndpoint>();
   fuzz::ScriptedEndpoint& endpoint = *owned;
   CommunicatorContext context(Rank{1}, 2, Settings{}, std::move(owned), {"rank 0", "rank 1"});
-  context.submit(std::make_unique<ClockExchange>([] { return Instant{kNow}; }, 7, outcome));
+  context.operations().submit(
+      std::make_unique<ClockExchange>([] { return Instant{kNow}; }, 7, outcome));
   context.poll(Instant{kNow});
   endpoint.deliver(Rank{0}, answer(at, origin));
   context.poll(Instant{kNow});

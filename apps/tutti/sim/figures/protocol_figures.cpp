@@ -153,7 +153,8 @@ struct Contest {
   std::vector<std::vector<std::string>> table;
   double best_k_nomial = 0;
   double best_binary = 0;
-  double worst_parity = HUGE_VAL;  ///< worst ratio of multicast to ring, from 128 KiB on
+  /// Lowest ratio of the multicast Allgather's throughput to the ring's, from 128 KiB on.
+  double worst_parity = HUGE_VAL;
 };
 
 Status gather_throughput(const std::vector<std::uint64_t>& sizes, Contest& contest) {
