@@ -218,7 +218,7 @@ bool FabricCore::fits_as_one(LinkId link, const Incoming& in, const TrainPart& p
   if (packet.multicast && from_switch && time != in.spacing) return false;
   const std::uint64_t bytes = std::uint64_t{packet.wire_bytes} * part.count;
   return bytes <= settings_.credit_bytes && !credits_.waits(link) &&
-         credits_.available(link, start, bytes);
+         credits_.reclaim(link, start, bytes);
 }
 
 void FabricCore::send(LinkId link, Incoming& in, const TrainPart& part) {
@@ -235,7 +235,7 @@ void FabricCore::send(LinkId link, Incoming& in, const TrainPart& part) {
     }
   } else if (!topology_.is_host_down(link)) {
     const std::uint64_t bytes = std::uint64_t{packet.wire_bytes} * part.count;
-    if (credits_.waits(link) || !credits_.available(link, begin, bytes))
+    if (credits_.waits(link) || !credits_.reclaim(link, begin, bytes))
       return wait_for_credit(link, in, part);
     credits_.take(link, bytes);
   }
@@ -261,7 +261,7 @@ void FabricCore::wake(LinkId link) {
     const CreditWaiter waiter = credits_.first_waiter(link);
     const Packet packet = flights_[waiter.part.flight].packet;
     const Picoseconds begin = std::max({waiter.ready, ports_[link].busy_until, queue_.now()});
-    if (!credits_.available(link, begin, packet.wire_bytes)) {
+    if (!credits_.reclaim(link, begin, packet.wire_bytes)) {
       return credits_.wake_at_next_release(link);
     }
     credits_.remove_first_waiter(link);

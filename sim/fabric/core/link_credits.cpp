@@ -12,7 +12,7 @@ LinkCredits::LinkCredits(EventQueue& queue, const Topology& topology, const Link
   holds_.take();
 }
 
-bool LinkCredits::available(LinkId link, Picoseconds when, std::uint64_t bytes) {
+bool LinkCredits::reclaim(LinkId link, Picoseconds when, std::uint64_t bytes) {
   Credit& credit = credits_[index(link)];
   while (credit.next_release < credit.releases.size() &&
          credit.releases[credit.next_release].time <= when) {

@@ -51,9 +51,9 @@ class LinkCredits {
   bool waits(LinkId link) const {
     return !credits_.empty() && credits_[index(link)].first_waiter != 0;
   }
-  /// Whether `bytes` have room at `when`, by present knowledge. Reclaims credits that return by
-  /// then.
-  bool available(LinkId link, Picoseconds when, std::uint64_t bytes);
+  /// Reclaims the credits that return by `when`, as known now; returns true if `bytes` then have
+  /// room.
+  bool reclaim(LinkId link, Picoseconds when, std::uint64_t bytes);
   void take(LinkId link, std::uint64_t bytes) { credits_[index(link)].taken_bytes += bytes; }
   /// Returns credits to `link` and wakes its port if it waits for them.
   void release(LinkId link, const Release& room);

@@ -12,7 +12,7 @@ constexpr std::uint64_t kMinUnconfirmedBytes = 2048;
 
 }  // namespace
 
-bool BarrierPolicy::needed(const Operation& operation, bool votes) {
+bool BarrierPolicy::decide(const Operation& operation, bool votes) {
   const std::uint64_t payload = operation.multicast_bytes();
   const std::uint64_t bytes = payload == 0 ? 0 : std::max(payload, kMinUnconfirmedBytes);
   const std::uint64_t unexpected = operation.unexpected_bytes();

@@ -22,10 +22,10 @@ class BarrierPolicy {
         lossless_(lossless),
         window_bytes_(settings.window_bytes) {}
 
-  /// Whether `operation` begins with a barrier; called once for each collective, in their order.
-  /// The decision is the same on all ranks because it depends on the sequence of collectives alone.
-  /// `votes`: a vote rides on the barrier.
-  bool needed(const Operation& operation, bool votes);
+  /// Decides whether `operation` begins with a barrier, and counts its bytes; called once for each
+  /// collective, in their order. The decision is the same on all ranks because it depends on the
+  /// sequence of collectives alone. `votes`: a vote rides on the barrier.
+  bool decide(const Operation& operation, bool votes);
 
  private:
   bool always_;

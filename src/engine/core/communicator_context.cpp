@@ -116,7 +116,7 @@ void CommunicatorContext::begin(Instant now, std::unique_ptr<Operation> begun) {
   // A slot exchange starts failure detection itself, once it takes long.
   if (!operation.meets()) peers_.watch_neighbours();
   const bool votes = operation.prepare(*this);
-  operation.begin(now, epoch, barriers_.needed(operation, votes), *this, router_);
+  operation.begin(now, epoch, barriers_.decide(operation, votes), *this, router_);
   receiver_.begin(now, operation);
   router_.deliver_unexpected(now, operation);
 }

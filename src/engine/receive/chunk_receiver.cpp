@@ -51,7 +51,7 @@ void ChunkReceiver::stop_workers() {
 
 bool ChunkReceiver::poll(Instant now) {
   if (team_) return poll_team(now);
-  return expects_chunks() && poll_queue_pairs(now);
+  return next_round_polls() && poll_queue_pairs(now);
 }
 
 bool ChunkReceiver::poll_team(Instant now) {
@@ -64,9 +64,10 @@ bool ChunkReceiver::poll_team(Instant now) {
   return true;
 }
 
-/// If no active operation uses multicast, incoming chunks can only belong to later collectives:
-/// poll the multicast sockets every 4th round, because each costs a system call.
-bool ChunkReceiver::expects_chunks() {
+/// Counts a round and returns true if it polls the multicast sockets. If no active operation uses
+/// multicast, incoming chunks can only belong to later collectives, and every 4th round polls,
+/// because each socket costs a system call.
+bool ChunkReceiver::next_round_polls() {
   constexpr std::uint32_t kRoundsWithoutPoll = 4;
   const bool poll = operations_.expects_chunks() || rounds_without_poll_ + 1 == kRoundsWithoutPoll;
   rounds_without_poll_ = poll ? 0 : rounds_without_poll_ + 1;

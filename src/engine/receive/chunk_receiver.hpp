@@ -72,7 +72,7 @@ class ChunkReceiver : private device::PlacementResolver {
  private:
   void set_resolver();
   device::Placement landing(const device::MessageHead& chunk, bool begins) override;
-  bool expects_chunks();
+  bool next_round_polls();
   bool poll_queue_pairs(Instant now);
   bool poll_team(Instant now);
   void on_chunk(Instant now, const device::ReceivedChunk& chunk, device::MulticastQueuePair& pair);
