@@ -36,8 +36,10 @@ Status RcChannel::post(Instant now, const WorkRequest& request) {
     return failure(Code::peer_failed, "the connection to rank {} is lost: abort the communicator",
                    index(peer_));
   }
-  if (!attentive()) peer_timeout_.begin(now);
-  return works_.push(request);
+  const bool was_attentive = attentive();
+  const Status status = works_.push(request);
+  if (status.ok() && !was_attentive) peer_timeout_.begin(now);
+  return status;
 }
 
 // ---- receiving ----------------------------------------------------------------------------------

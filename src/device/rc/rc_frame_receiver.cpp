@@ -36,10 +36,10 @@ bool FrameReceiver::on_frame(Instant now, const RcFrame& frame, std::span<const 
       }
       window_.advance();
       refusing_ = false;
-      if (had_gap) run_unexpected(sink);
+      if (had_gap) run_early(sink);
       break;
     case ReceiveWindow::Arrival::early:
-      if (!accept_unexpected(frame, bytes)) {
+      if (!accept_early(frame, bytes)) {
         ack_.send_at_once();
         return false;
       }
@@ -84,21 +84,20 @@ bool FrameReceiver::accept_next(const RcFrame& frame, CompletionSink& sink) {
   return true;
 }
 
-bool FrameReceiver::accept_unexpected(const RcFrame& frame, std::span<const std::byte> bytes) {
+bool FrameReceiver::accept_early(const RcFrame& frame, std::span<const std::byte> bytes) {
   if (early_.empty()) early_.resize(kRcReceiveWindowFrames);
   Early added;
   added.kind = frame.kind;
   switch (frame.kind) {
     case RcKind::send:
     case RcKind::read_request:
-      added.kept =
-          bytes.size() <= unexpected_buffers_.buffer_bytes() ? unexpected_buffers_.take() : nullptr;
+      added.kept = bytes.size() <= early_buffers_.buffer_bytes() ? early_buffers_.take() : nullptr;
       if (added.kept == nullptr) {
         ++counters_.frames_dropped_unexpected;
         return false;
       }
       std::memcpy(added.kept, bytes.data(), bytes.size());
-      added.retained_bytes = static_cast<std::uint32_t>(bytes.size());
+      added.kept_bytes = static_cast<std::uint32_t>(bytes.size());
       break;
     case RcKind::write:
     case RcKind::write_immediate:
@@ -122,17 +121,17 @@ bool FrameReceiver::accept_unexpected(const RcFrame& frame, std::span<const std:
   return true;
 }
 
-void FrameReceiver::run_unexpected(CompletionSink& sink) {
+void FrameReceiver::run_early(CompletionSink& sink) {
   while (window_.gap() && window_.received(window_.expected())) {
     const Early& next = early(window_.expected());
     if (next.kind == RcKind::write_immediate) {
       deliver_immediate(next.operation, next.immediate, sink);
     }
     if (next.kept != nullptr) {
-      const std::optional<RcFrame> frame = decode_rc({next.kept, next.retained_bytes});
+      const std::optional<RcFrame> frame = decode_rc({next.kept, next.kept_bytes});
       if (next.kind == RcKind::send) deliver_message(*frame, sink);
       if (next.kind == RcKind::read_request) responses_.add_reads(*frame);
-      unexpected_buffers_.give_back(next.kept);
+      early_buffers_.give_back(next.kept);
     }
     window_.advance();
   }

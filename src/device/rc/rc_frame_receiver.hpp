@@ -32,7 +32,7 @@ class FrameReceiver {
         works_(works),
         responses_(responses),
         window_(config.initial_sequence),
-        unexpected_buffers_(config.max_frame_bytes, config.unexpected_buffers),
+        early_buffers_(config.max_frame_bytes, config.unexpected_buffers),
         ack_(config.ack_delay) {}
 
   /// Takes a frame that has a sequence number, decoded from `bytes`. True if it opens a gap: a frame
@@ -51,7 +51,7 @@ class FrameReceiver {
   struct Early {
     RcKind kind = RcKind::empty;
     std::byte* kept = nullptr;  ///< send, read_request: copy of the frame, executed in its turn
-    std::uint32_t retained_bytes = 0;
+    std::uint32_t kept_bytes = 0;
     std::byte* placed = nullptr;  ///< write: destination of its data, already written
     std::uint32_t placed_bytes = 0;
     std::uint32_t operation = 0;  ///< write_immediate
@@ -60,8 +60,8 @@ class FrameReceiver {
 
   Early& early(std::uint32_t sequence) { return early_[sequence % kRcReceiveWindowFrames]; }
   bool accept_next(const RcFrame& frame, CompletionSink& sink);
-  bool accept_unexpected(const RcFrame& frame, std::span<const std::byte> bytes);
-  void run_unexpected(CompletionSink& sink);
+  bool accept_early(const RcFrame& frame, std::span<const std::byte> bytes);
+  void run_early(CompletionSink& sink);
   bool accept_write(const RcFrame& frame, std::byte*& placed);
   void place_under_later(std::span<const std::byte> data, std::byte* to, std::uint32_t later);
   void refuse_write(const RcFrame& frame);
@@ -77,7 +77,7 @@ class FrameReceiver {
 
   ReceiveWindow window_;
   std::vector<Early> early_;  ///< allocated with the first frame out of order
-  BufferPool unexpected_buffers_;
+  BufferPool early_buffers_;
   std::vector<std::byte> message_;  ///< message of several frames, in assembly
   bool refusing_ = false;  ///< the expected frame belongs to refused_operation_, not voided yet
   bool refused_any_ = false;
