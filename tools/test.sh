@@ -113,8 +113,8 @@ if [ "$mode" = usual ]; then
   build asan tests/{unit,protocol,scenario,offload}/all
   run asan -L 'unit|protocol|scenario|offload' -E "$many_ranks"
   wrapper=("${fixed_addresses[@]}")
-  build tsan tests/{unit,scenario,offload}/all tutti aggregated_program loop_program matrix_program
-  run tsan -L 'unit|offload|process' -E "$many_ranks|^(cli|radix_sort|trace|tune)_test\$"
+  build tsan tests/{unit,protocol,scenario,offload}/all tutti aggregated_program loop_program matrix_program
+  run tsan -L 'unit|protocol|offload|process' -E "$many_ranks|^(cli|radix_sort|trace|tune)_test\$"
   run tsan -L scenario -E '^uc[.]'
 fi
 
