@@ -101,7 +101,7 @@ class HostDevice(unittest.TestCase):
 
     def test_rank_stopped_for_half_the_peer_timeout_is_not_lost(self):
         for device in ("host", "ip"):
-            job = self.job(3, "allgather", "30000", "10000", of_rank=lambda rank, device=device: {"TUTTI_DEVICE": device})
+            job = self.job(3, "allgather", "30000", FOR_EVER, of_rank=lambda rank, device=device: {"TUTTI_DEVICE": device})
             for rank in job:
                 rank.runs()
             job[1].process.send_signal(signal.SIGSTOP)
@@ -109,6 +109,7 @@ class HostDevice(unittest.TestCase):
             waiting = [rank.process.poll() for rank in job]
             job[1].process.send_signal(signal.SIGCONT)
             self.assertEqual(waiting, [None] * 3, "the job ended before the stopped rank continued")
+            job[0].process.terminate()
             for rank in job:
                 self.assertIn("complete", rank.end())
             self.tearDown()

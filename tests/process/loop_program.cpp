@@ -6,13 +6,15 @@
 // stop: that rank stops itself (SIGSTOP) before that call. compute: it computes for that time
 // before that call, outside any collective. by: multicast by default. root: of every broadcast; by
 // default each rank in turn. The program prints "running" after a few calls, on an error "failed in
-// S s: STATUS" with exit status 3, and on wrong data "wrong data" with exit status 4.
+// S s: STATUS" with exit status 3, and on wrong data "wrong data" with exit status 4. SIGTERM at rank 0
+// of an Allgather makes its next call the last one of every rank.
 #include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <span>
@@ -29,6 +31,12 @@ constexpr int kFailed = 3;
 constexpr int kWrongData = 4;
 constexpr int kUsage = 2;
 constexpr std::uint64_t kWarmCalls = 5;
+/// What rank 0 contributes to the last call after SIGTERM; no contribution() has this value.
+constexpr std::byte kLastCall{0};
+
+volatile std::sig_atomic_t g_end_requested = 0;
+
+void request_end(int) { g_end_requested = 1; }
 
 struct Plan {
   bool gather = true;
@@ -96,7 +104,7 @@ void say(const std::string& line) {
 /// The byte that a rank contributes to a call, different for any two ranks and any two consecutive
 /// calls.
 std::byte contribution(std::uint64_t rank, std::uint64_t call) {
-  return static_cast<std::byte>(rank * 31 + call * 7 + 1);
+  return static_cast<std::byte>((rank * 31 + call * 7) % 255 + 1);
 }
 
 /// The buffers that all calls use.
@@ -118,7 +126,8 @@ tutti::Status call(tutti::Communicator& communicator, const Plan& plan, std::uin
   const std::uint64_t me = index(communicator.rank());
   const std::uint64_t root = root_of(plan, number, communicator.size());
   if (plan.gather || me == root) {
-    std::fill(buffers.own.begin(), buffers.own.end(), contribution(me, number));
+    const bool last = plan.gather && me == 0 && g_end_requested != 0;
+    std::fill(buffers.own.begin(), buffers.own.end(), last ? kLastCall : contribution(me, number));
   }
   const tutti::CollectiveOptions options{.algorithm = plan.algorithm, .will_wait = true};
   auto request = plan.gather
@@ -128,12 +137,18 @@ tutti::Status call(tutti::Communicator& communicator, const Plan& plan, std::uin
   return request ? request->wait() : request.status();
 }
 
+/// True if rank 0 contributed kLastCall to the Allgather whose result is in `buffers`.
+bool was_last(const Plan& plan, const Buffers& buffers) {
+  return plan.gather && plan.size_bytes > 0 &&
+         Buffers::all_are(std::span(buffers.all).first(plan.size_bytes), kLastCall);
+}
+
 bool data_are_right(const Plan& plan, std::uint64_t number, std::uint32_t ranks,
                     const Buffers& buffers) {
   if (!plan.gather) {
     return buffers.all_are(buffers.own, contribution(root_of(plan, number, ranks), number));
   }
-  for (std::uint32_t r = 0; r < ranks; ++r) {
+  for (std::uint32_t r = was_last(plan, buffers) ? 1 : 0; r < ranks; ++r) {
     const auto block = std::span(buffers.all).subspan(r * plan.size_bytes, plan.size_bytes);
     if (!buffers.all_are(block, contribution(r, number))) return false;
   }
@@ -146,6 +161,7 @@ int run(tutti::Communicator& communicator, const Plan& plan) {
   Buffers buffers;
   buffers.own.resize(plan.size_bytes);
   buffers.all.resize(plan.gather ? plan.size_bytes * communicator.size() : 0);
+  if (plan.gather && me == 0) ::signal(SIGTERM, request_end);
   for (std::uint64_t number = 0; number < plan.calls; ++number) {
     if (number == kWarmCalls) say("running");
     if (me == plan.stop_rank && number == plan.stop_call) ::raise(SIGSTOP);
@@ -156,9 +172,12 @@ int run(tutti::Communicator& communicator, const Plan& plan) {
     const auto begun = Clock::now();
     const tutti::Status status = call(communicator, plan, number, buffers);
     if (status.ok()) {
-      if (data_are_right(plan, number, communicator.size(), buffers)) continue;
-      say(fmt::format("wrong data in call {}", number));
-      return kWrongData;
+      if (!data_are_right(plan, number, communicator.size(), buffers)) {
+        say(fmt::format("wrong data in call {}", number));
+        return kWrongData;
+      }
+      if (was_last(plan, buffers)) break;
+      continue;
     }
     const std::chrono::duration<double> took = Clock::now() - begun;
     say(fmt::format("failed in {:.3f} s: {}", took.count(), status.to_string()));
