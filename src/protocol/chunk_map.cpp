@@ -18,7 +18,7 @@ ChunkMap::ChunkMap(const BlockLayout& layout)
   std::uint64_t words = 0;
   for (std::uint32_t b = 0; b < blocks; ++b) {
     const Block& block = layout.blocks()[b];
-    first_bits_.push_back(static_cast<std::uint32_t>(words * 64));
+    bit_offsets_.push_back(static_cast<std::uint32_t>(words * 64) - block.psns.first);
     for (std::uint32_t s = 0; s < layout.subgroups(); ++s) {
       horizon_at(b, s).store(block.psns.first, std::memory_order_relaxed);
     }

@@ -24,8 +24,7 @@ class ChunkMap {
   explicit ChunkMap(const BlockLayout& layout);
 
   /// Marks an arrived chunk; false for a duplicate. For a map that only one thread marks.
-  bool mark(const Block& block, std::uint32_t block_index, std::uint32_t psn) {
-    const std::uint32_t subgroup = layout_->subgroup_of(block, psn);
+  bool mark(std::uint32_t block_index, std::uint32_t subgroup, std::uint32_t psn) {
     const bool fresh = bits_.set(bit_of(block_index, psn));
     reach(block_index, subgroup, psn);
     if (fresh) count(subgroup, 1);
@@ -75,7 +74,7 @@ class ChunkMap {
   };
 
   std::uint32_t bit_of(std::uint32_t block_index, std::uint32_t psn) const {
-    return first_bits_[block_index] + (psn - layout_->blocks()[block_index].psns.first);
+    return bit_offsets_[block_index] + psn;
   }
   std::atomic<std::uint32_t>& horizon_at(std::uint32_t block_index, std::uint32_t subgroup) const {
     return horizons_[subgroup * horizon_stride_ + block_index];
@@ -91,7 +90,8 @@ class ChunkMap {
 
   const BlockLayout* layout_;
   SharedBitmap bits_;
-  std::vector<std::uint32_t> first_bits_;
+  /// For each block: its first bit less its first PSN, modulo 2^32.
+  std::vector<std::uint32_t> bit_offsets_;
   /// Entries a row, padded to whole cache lines so that subgroups share none.
   std::size_t horizon_stride_ = 0;
   std::unique_ptr<std::atomic<std::uint32_t>[]> horizons_;

@@ -22,7 +22,7 @@ BlockLayout layout_of(std::uint32_t blocks, std::uint32_t chunks, std::uint32_t 
 
 bool mark(ChunkMap& map, std::uint32_t psn) {
   const std::uint32_t b = map.layout().block_of(psn);
-  return map.mark(map.layout().blocks()[b], b, psn);
+  return map.mark(b, map.layout().subgroup_of(map.layout().blocks()[b], psn), psn);
 }
 
 TEST(ChunkMap, EachChunkCountsOnceInAnyOrder) {
@@ -105,7 +105,7 @@ TEST(ChunkMap, WorkersOfDifferentSubgroupsMarkConcurrently) {
       for (std::uint32_t b = 0; b < 5; ++b) {
         const Block& block = layout.blocks()[b];
         for (std::uint32_t psn = block.psns.first; psn < block.psns.last; ++psn) {
-          if (layout.subgroup_of(block, psn) == s) map.mark(block, b, psn);
+          if (layout.subgroup_of(block, psn) == s) map.mark(b, s, psn);
         }
       }
     });

@@ -146,7 +146,7 @@ class Stream {
   }
   void mark(std::uint32_t r, std::uint32_t psn) {
     const std::uint32_t b = layout_.block_of(psn);
-    nodes_[r]->map.mark(layout_.blocks()[b], b, psn);
+    nodes_[r]->map.mark(b, layout_.subgroup_of(layout_.blocks()[b], psn), psn);
     consume(r);
   }
   /// Sends tail probes when all ranks wait: every sender repeats its last chunk. Returns false if

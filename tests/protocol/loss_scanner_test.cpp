@@ -24,7 +24,7 @@ class LossScannerTest : public testing::Test {
   void arrive(std::uint32_t first, std::uint32_t last) {
     for (std::uint32_t psn = first; psn < last; ++psn) {
       const std::uint32_t b = layout_.block_of(psn);
-      map_->mark(layout_.blocks()[b], b, psn);
+      map_->mark(b, layout_.subgroup_of(layout_.blocks()[b], psn), psn);
     }
   }
   std::vector<Range> tick() {

@@ -95,10 +95,9 @@ void MulticastReceiver::on_chunk(Instant now, const device::ReceivedChunk& chunk
   }
   const std::uint32_t b = at->block;
   const Block& block = call_.layout.blocks()[b];
-  if (chunk.psn + 1 < call_.map->horizon(b, call_.layout.subgroup_of(block, chunk.psn))) {
-    ++counters.chunks_out_of_order;
-  }
-  call_.map->mark(block, b, chunk.psn);
+  const std::uint32_t subgroup = call_.layout.subgroup_of(block, chunk.psn);
+  if (chunk.psn + 1 < call_.map->horizon(b, subgroup)) ++counters.chunks_out_of_order;
+  call_.map->mark(b, subgroup, chunk.psn);
   ++counters.chunks_received;
   if (call_.gather)
     meter_->arrived(now, b, chunk.payload.size(), !call_.arrivals.first_chunk_seen[b]);
@@ -117,13 +116,12 @@ void MulticastReceiver::on_unexpected_chunk(Instant now, std::uint32_t psn, Rank
     return;
   }
   const std::uint32_t b = at->block;
-  const Block& block = call_.layout.blocks()[b];
   if (call_.map->has(b, psn)) {
     ++context().counters().chunks_duplicate;
     return;
   }
   std::memcpy(call_.buffer.data() + at->offset_bytes, payload.data(), payload.size());
-  call_.map->mark(block, b, psn);
+  call_.map->mark(b, call_.layout.subgroup_of(call_.layout.blocks()[b], psn), psn);
   ++context().counters().chunks_received;
   on_marked(now, b);
 }

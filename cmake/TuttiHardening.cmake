@@ -1,0 +1,25 @@
+# Hardening flags of every target (option TUTTI_HARDENING), each where compiler and linker accept it.
+# FORTIFY needs an optimised build and contradicts the sanitizers, which check the same and more.
+include(CheckCXXCompilerFlag)
+include(CheckLinkerFlag)
+include(CheckPIESupported)
+
+check_pie_supported()
+set(optimised "$<CONFIG:Release,RelWithDebInfo,MinSizeRel>")
+target_compile_definitions(tutti_flags INTERFACE _GLIBCXX_ASSERTIONS)
+# Some compilers define _FORTIFY_SOURCE themselves, so it is undefined first.
+target_compile_options(tutti_flags INTERFACE "$<${optimised}:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
+foreach(flag -fstack-protector-strong -fstack-clash-protection -fcf-protection=return -mbranch-protection=standard)
+  string(MAKE_C_IDENTIFIER "TUTTI_COMPILER_HAS${flag}" known)
+  check_cxx_compiler_flag(${flag} ${known})
+  if(${known})
+    target_compile_options(tutti_flags INTERFACE ${flag})
+  endif()
+endforeach()
+foreach(flag LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
+  string(MAKE_C_IDENTIFIER "TUTTI_LINKER_HAS_${flag}" known)
+  check_linker_flag(CXX ${flag} ${known})
+  if(${known})
+    target_link_options(tutti_flags INTERFACE ${flag})
+  endif()
+endforeach()
