@@ -32,7 +32,7 @@ void check_header(std::span<const std::byte> bytes) {
 void check_messages(std::span<const std::byte> bytes) {
   if (const auto request = decode_join_request(bytes); request.ok()) {
     require(request->ranks >= 1 && request->ranks <= engine::kMaxInNetworkRanks);
-    require(request->create_timeout.count() > 0 && request->unique_id.size() <= 128);
+    require(request->options.create_timeout.count() > 0 && request->unique_id.size() <= 128);
     const auto again = decode_join_request(encode(*request));
     require(again.ok() && again->address == request->address);
   }

@@ -232,9 +232,7 @@ void add_bootstrap(Corpus& corpus) {
                             .address = "127.0.0.1:4000",
                             .job = "host:1",
                             .ranks = 3,
-                            .communicator = 1,
-                            .peer_timeout = Nanoseconds(3'000'000'000),
-                            .create_timeout = Nanoseconds(30'000'000'000)};
+                            .communicator = 1};
   corpus.add("aggregator_frame_fuzz", "header", encode_control(ControlKind::go, {}));
   corpus.add("aggregator_frame_fuzz", "request", encode(request));
   corpus.add("aggregator_frame_fuzz", "reply", encode(JoinReply{}));

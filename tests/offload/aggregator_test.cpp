@@ -410,15 +410,17 @@ TEST_F(Aggregator, RankThatWritesWithoutCreditIsRefusedAndNamed) {
 }
 
 JoinRequest sample_request() {
+  CommunicatorOptions options;
+  options.ipv6 = true;
+  options.authenticate = false;
+  options.peer_timeout = std::chrono::seconds(2);
+  options.create_timeout = std::chrono::seconds(20);
   return {.unique_id = "tutti1/x",
           .address = "a:1",
           .job = "host:7",
           .ranks = 8,
           .communicator = 3,
-          .ipv6 = true,
-          .authenticate = true,
-          .peer_timeout = std::chrono::seconds(3),
-          .create_timeout = std::chrono::seconds(30)};
+          .options = options};
 }
 
 TEST(AggregatorFrame, RequestRoundTripsAndBadLimitsAreRefused) {
@@ -427,8 +429,10 @@ TEST(AggregatorFrame, RequestRoundTripsAndBadLimitsAreRefused) {
   EXPECT_EQ(back->unique_id, "tutti1/x");
   EXPECT_EQ(back->ranks, 8u);
   EXPECT_EQ(back->communicator, 3u);
-  EXPECT_TRUE(back->ipv6);
-  EXPECT_EQ(back->peer_timeout, std::chrono::seconds(3));
+  EXPECT_TRUE(back->options.ipv6);
+  EXPECT_FALSE(back->options.authenticate);
+  EXPECT_EQ(back->options.peer_timeout, std::chrono::seconds(2));
+  EXPECT_EQ(back->options.create_timeout, std::chrono::seconds(20));
   for (const std::uint32_t ranks : {0u, engine::kMaxInNetworkRanks + 1}) {
     JoinRequest wrong = sample_request();
     wrong.ranks = ranks;

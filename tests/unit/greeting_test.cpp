@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "runtime/aggregator/aggregation_plan.hpp"
 #include "runtime/aggregator/aggregator_frame.hpp"
@@ -157,6 +159,33 @@ TEST(PeerOptions, LongestLegitimateFields_decode) {
   ASSERT_TRUE(decoded.ok()) << decoded.status().to_string();
   EXPECT_EQ(decoded->processors, greeting.processors);
   EXPECT_EQ(decoded->algorithms, greeting.algorithms);
+}
+
+TEST(PeerOptions, AgreedOption_differsAtOneRank_isNamed) {
+  using Change = void (*)(CommunicatorOptions&);
+  const std::pair<const char*, Change> changes[] = {
+      {"subgroups", [](CommunicatorOptions& one) { one.subgroups = 2; }},
+      {"chains", [](CommunicatorOptions& one) { one.chains = 2; }},
+      {"chunk_bytes", [](CommunicatorOptions& one) { one.chunk_bytes = 1024; }},
+      {"window_bytes", [](CommunicatorOptions& one) { one.window_bytes = 1u << 20; }},
+      {"retain_bytes", [](CommunicatorOptions& one) { one.retain_bytes = 1024; }},
+      {"ipv6", [](CommunicatorOptions& one) { one.ipv6 = true; }},
+      {"authenticate", [](CommunicatorOptions& one) { one.authenticate = false; }},
+      {"always_barrier", [](CommunicatorOptions& one) { one.always_barrier = true; }},
+      {"first_sequence", [](CommunicatorOptions& one) { one.first_sequence = 7; }}};
+  const runtime::PeerOptions usual = runtime::make_greeting({}, 3);
+  EXPECT_TRUE(runtime::check_agreement({usual, usual}).ok());
+  for (const auto& [name, change] : changes) {
+    CommunicatorOptions options;
+    change(options);
+    const auto other = runtime::PeerOptions::decode(runtime::make_greeting(options, 3).encode());
+    ASSERT_TRUE(other.ok()) << other.status().to_string();
+    const Status status = runtime::check_agreement({usual, usual, *other});
+    EXPECT_EQ(status.code(), Code::invalid_argument) << name;
+    EXPECT_EQ(status.message().find(std::string("the ranks disagree on ") + name + ": "), 0u)
+        << status.message();
+    EXPECT_NE(status.message().find("at rank 2"), std::string::npos) << status.message();
+  }
 }
 
 TEST(PeerOptions, HostileContribution_failsCreation_andNamesItsRank) {

@@ -27,4 +27,18 @@ std::vector<std::string> AggregationOptions::list_of(std::string_view text) {
   return addresses;
 }
 
+CommunicatorOptions side_options(const CommunicatorOptions& job) {
+  CommunicatorOptions side;
+  side.device_name = "ip";  // an aggregator is reached over the network, even on the same host
+  side.multicast = "ud";
+  side.chains = 1;
+  side.interface = job.interface;
+  side.device = job.device;
+  side.ipv6 = job.ipv6;
+  side.authenticate = job.authenticate;
+  side.peer_timeout = job.peer_timeout;
+  side.create_timeout = job.create_timeout;
+  return side;
+}
+
 }  // namespace tutti::runtime

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tutti/options.hpp"
+
 namespace tutti::runtime {
 
 /// The aggregators that a job uses. Only the options of rank 0 count.
@@ -20,5 +22,9 @@ struct AggregationOptions {
   /// Splits a list of addresses that commas separate.
   static std::vector<std::string> list_of(std::string_view text);
 };
+
+/// The options of the side communicator of a job and an aggregator: of `job`, the options that a
+/// JoinRequest carries and this process's interface and device.
+CommunicatorOptions side_options(const CommunicatorOptions& job);
 
 }  // namespace tutti::runtime

@@ -45,10 +45,7 @@ Result<Arranged> arrange(const std::string& address, const ServiceKey& key,
                             .job = fmt::format("{}:{}", self.host, self.process),
                             .ranks = ranks,
                             .communicator = number,
-                            .ipv6 = options.ipv6,
-                            .authenticate = options.authenticate,
-                            .peer_timeout = options.peer_timeout,
-                            .create_timeout = options.create_timeout};
+                            .options = options};
   const auto terms = connection->ask(key, request, deadline);
   if (!terms) {
     discard_unique_id(*id);

@@ -92,17 +92,8 @@ Status Aggregation::join(const std::string& address, const std::string& unique_i
   if (!id) return named(id.status());
   auto bootstrap = join_unique_id(*id, rank_, size_ + 1, options.create_timeout, "aggregator");
   if (!bootstrap) return named(bootstrap.status());
-  CommunicatorOptions side;
-  side.device_name = "ip";  // an aggregator is reached over the network, even on the same host
-  side.multicast = "ud";
-  side.interface = options.interface;
-  side.ipv6 = options.ipv6;
-  side.authenticate = options.authenticate;
-  side.chains = 1;
-  side.peer_timeout = options.peer_timeout;
-  side.create_timeout = options.create_timeout;
-  side.device = options.device;
-  auto state = CommunicatorImpl::create(**bootstrap, side, progress_, {.number = number});
+  auto state =
+      CommunicatorImpl::create(**bootstrap, side_options(options), progress_, {.number = number});
   if (!state) return named(state.status());
   const device::Capabilities& can = (*state)->context().endpoint().capabilities();
   if (!can.has(device::Capability::write_immediate)) {

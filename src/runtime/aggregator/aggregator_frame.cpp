@@ -160,10 +160,10 @@ Bytes encode(const JoinRequest& request) {
                {"job", request.job},
                {"ranks", request.ranks},
                {"communicator", request.communicator},
-               {"ipv6", request.ipv6},
-               {"authenticate", request.authenticate},
-               {"peer_timeout_ns", bounded(request.peer_timeout)},
-               {"create_timeout_ns", bounded(request.create_timeout)}});
+               {"ipv6", request.options.ipv6},
+               {"authenticate", request.options.authenticate},
+               {"peer_timeout_ns", bounded(request.options.peer_timeout)},
+               {"create_timeout_ns", bounded(request.options.create_timeout)}});
 }
 
 Result<JoinRequest> decode_join_request(std::span<const std::byte> bytes) {
@@ -178,10 +178,10 @@ Result<JoinRequest> decode_join_request(std::span<const std::byte> bytes) {
     request.ranks =
         static_cast<std::uint32_t>(number(json, "ranks", 1, engine::kMaxInNetworkRanks));
     request.communicator = static_cast<std::uint16_t>(number(json, "communicator", 0, 0xffff));
-    request.ipv6 = json.at("ipv6").get<bool>();
-    request.authenticate = json.at("authenticate").get<bool>();
-    request.peer_timeout = timeout(json, "peer_timeout_ns");
-    request.create_timeout = timeout(json, "create_timeout_ns");
+    request.options.ipv6 = json.at("ipv6").get<bool>();
+    request.options.authenticate = json.at("authenticate").get<bool>();
+    request.options.peer_timeout = timeout(json, "peer_timeout_ns");
+    request.options.create_timeout = timeout(json, "create_timeout_ns");
   } catch (const std::exception&) {
     return damaged("request");
   }

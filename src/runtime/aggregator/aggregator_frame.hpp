@@ -21,8 +21,8 @@
 
 #include "engine/aggregate/window_plan.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
+#include "tutti/options.hpp"
 #include "tutti/status.hpp"
-#include "tutti/units.hpp"
 
 namespace tutti::runtime {
 
@@ -57,10 +57,8 @@ struct JoinRequest {
   std::string job;          ///< name of the client for the aggregator's log: "host:process"
   std::uint32_t ranks = 0;  ///< number of ranks, the aggregator not counted
   std::uint16_t communicator = 0;
-  bool ipv6 = false;
-  bool authenticate = true;
-  Nanoseconds peer_timeout{};
-  Nanoseconds create_timeout{};
+  /// The options of the job, of which ipv6, authenticate and both timeouts are sent.
+  CommunicatorOptions options{};
 };
 
 /// The aggregator's answer: the window that it offers, or the reason of a refusal.

@@ -19,6 +19,7 @@
 
 #include "base/error.hpp"
 #include "engine/aggregate/reduce_operation.hpp"
+#include "runtime/aggregator/aggregation_options.hpp"
 #include "runtime/aggregator/aggregator_connection.hpp"
 #include "runtime/bootstrap/unique_id.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
@@ -284,21 +285,14 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
   const auto id = parse_unique_id(request.unique_id);
   if (!id) return id.status();
   auto bootstrap = join_unique_id(*id, rank_of(request.ranks), request.ranks + 1,
-                                  request.create_timeout, "aggregator");
+                                  request.options.create_timeout, "aggregator");
   if (!bootstrap) return bootstrap.status();
-  CommunicatorOptions options;
-  options.device_name = "ip";
-  options.multicast = "ud";
+  CommunicatorOptions options = request.options;
   options.interface = options_.interface;
-  options.ipv6 = request.ipv6;
-  options.authenticate = request.authenticate;
-  options.chains = 1;
-  options.peer_timeout = request.peer_timeout;
-  options.create_timeout = request.create_timeout;
   options.device = options_.device;
   const auto window = std::make_shared<engine::InNetworkWindow>(request.ranks, share.terms);
   auto created =
-      CommunicatorImpl::create(**bootstrap, options, progress_,
+      CommunicatorImpl::create(**bootstrap, side_options(options), progress_,
                                {.number = request.communicator,
                                 .name = fmt::format("aggregator {}, process", request.address)});
   if (!created) return created.status();

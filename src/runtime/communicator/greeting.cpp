@@ -43,36 +43,37 @@ std::string processors_identity() {
   return identity;
 }
 
+/// Calls `visit` with the name of each option that must be equal on all ranks as it is given, and
+/// with a pointer to it. Options that the environment completes are fields of PeerOptions.
+template <typename Visit>
+void for_each_agreed_option(const Visit& visit) {
+  visit("subgroups", &CommunicatorOptions::subgroups);
+  visit("chains", &CommunicatorOptions::chains);
+  visit("chunk_bytes", &CommunicatorOptions::chunk_bytes);
+  visit("window_bytes", &CommunicatorOptions::window_bytes);
+  visit("retain_bytes", &CommunicatorOptions::retain_bytes);
+  visit("ipv6", &CommunicatorOptions::ipv6);
+  visit("authenticate", &CommunicatorOptions::authenticate);
+  visit("always_barrier", &CommunicatorOptions::always_barrier);
+  visit("first_sequence", &CommunicatorOptions::first_sequence);
+}
+
+std::string quoted(const std::string& text) { return "\"" + text + "\""; }
+
 }  // namespace
 
 std::vector<std::byte> PeerOptions::encode() const {
   std::vector<std::uint8_t> secret_bytes;
   for (const std::byte byte : secret) secret_bytes.push_back(static_cast<std::uint8_t>(byte));
-  const nlohmann::json json = {{"protocol", kProtocol},
-                               {"host", host},
-                               {"network", network},
-                               {"memory", memory},
-                               {"processors", processors},
-                               {"device", device},
-                               {"multicast", multicast},
-                               {"network_wanted", network_wanted},
-                               {"process", process},
-                               {"subgroups", subgroups},
-                               {"chains", chains},
-                               {"chunk_bytes", chunk_bytes},
-                               {"window_bytes", window_bytes},
-                               {"retain_bytes", retain_bytes},
-                               {"communicator", communicator},
-                               {"ipv6", ipv6},
-                               {"authenticate", authenticate},
-                               {"always_barrier", always_barrier},
-                               {"first_sequence", first_sequence},
-                               {"aggregators", aggregators},
-                               {"algorithms", algorithms},
-                               {"hierarchy", hierarchy},
-                               {"traced", traced},
-                               {"trace_error", trace_error},
-                               {"secret", secret_bytes}};
+  nlohmann::json json = {{"protocol", kProtocol},      {"host", host},
+                         {"network", network},         {"memory", memory},
+                         {"processors", processors},   {"device", device},
+                         {"multicast", multicast},     {"network_wanted", network_wanted},
+                         {"process", process},         {"communicator", communicator},
+                         {"aggregators", aggregators}, {"algorithms", algorithms},
+                         {"hierarchy", hierarchy},     {"traced", traced},
+                         {"trace_error", trace_error}, {"secret", secret_bytes}};
+  for_each_agreed_option([&](const char* name, auto option) { json[name] = options.*option; });
   const std::vector<std::uint8_t> packed = nlohmann::json::to_msgpack(json);
   const auto* first = reinterpret_cast<const std::byte*>(packed.data());
   return {first, first + packed.size()};
@@ -90,8 +91,13 @@ Result<PeerOptions> PeerOptions::decode(std::span<const std::byte> bytes) {
                    "the peer options are not from Tutti: use one version of Tutti");
   PeerOptions greeting;
   try {
-    const auto read = [&json](const char* name, auto& number) {
-      number = whole<std::remove_reference_t<decltype(number)>>(json.at(name), name);
+    const auto read = [&json](const char* name, auto& value) {
+      using Value = std::remove_reference_t<decltype(value)>;
+      if constexpr (std::is_same_v<Value, bool>) {
+        json.at(name).get_to(value);
+      } else {
+        value = whole<Value>(json.at(name), name);
+      }
     };
     if (const auto spoken = whole<std::uint64_t>(json.at("protocol"), "protocol");
         spoken != kProtocol) {
@@ -107,16 +113,9 @@ Result<PeerOptions> PeerOptions::decode(std::span<const std::byte> bytes) {
     json.at("multicast").get_to(greeting.multicast);
     json.at("network_wanted").get_to(greeting.network_wanted);
     read("process", greeting.process);
-    read("subgroups", greeting.subgroups);
-    read("chains", greeting.chains);
-    read("chunk_bytes", greeting.chunk_bytes);
-    read("window_bytes", greeting.window_bytes);
-    read("retain_bytes", greeting.retain_bytes);
     read("communicator", greeting.communicator);
-    json.at("ipv6").get_to(greeting.ipv6);
-    json.at("authenticate").get_to(greeting.authenticate);
-    json.at("always_barrier").get_to(greeting.always_barrier);
-    read("first_sequence", greeting.first_sequence);
+    for_each_agreed_option(
+        [&](const char* name, auto option) { read(name, greeting.options.*option); });
     json.at("aggregators").get_to(greeting.aggregators);
     json.at("algorithms").get_to(greeting.algorithms);
     json.at("hierarchy").get_to(greeting.hierarchy);
@@ -139,6 +138,7 @@ Result<PeerOptions> PeerOptions::decode(std::span<const std::byte> bytes) {
 PeerOptions make_greeting(const CommunicatorOptions& options, std::uint16_t communicator,
                           const std::string& algorithms) {
   PeerOptions greeting;
+  greeting.options = options;
   greeting.aggregators = !options.aggregators.empty();
   greeting.algorithms = algorithms;
   greeting.host = host_name();
@@ -146,16 +146,7 @@ PeerOptions make_greeting(const CommunicatorOptions& options, std::uint16_t comm
   greeting.memory = memory_identity();
   greeting.processors = processors_identity();
   greeting.process = static_cast<std::uint32_t>(::getpid());
-  greeting.subgroups = options.subgroups;
-  greeting.chains = options.chains;
-  greeting.chunk_bytes = options.chunk_bytes;
-  greeting.window_bytes = options.window_bytes;
-  greeting.retain_bytes = options.retain_bytes;
   greeting.communicator = communicator;
-  greeting.ipv6 = options.ipv6;
-  greeting.authenticate = options.authenticate;
-  greeting.always_barrier = options.always_barrier;
-  greeting.first_sequence = options.first_sequence;
   greeting.secret.resize(kSecretBytes);
   std::size_t filled = 0;
   while (filled < kSecretBytes) {
@@ -167,61 +158,32 @@ PeerOptions make_greeting(const CommunicatorOptions& options, std::uint16_t comm
 
 Status check_agreement(const std::vector<PeerOptions>& greetings) {
   const PeerOptions& first = greetings.front();
-  for (std::size_t r = 1; r < greetings.size(); ++r) {
+  Status status;
+  for (std::size_t r = 1; r < greetings.size() && status.ok(); ++r) {
     const PeerOptions& other = greetings[r];
-    const auto differ = [&](const char* option, auto a, auto b) {
-      return failure(Code::invalid_argument,
-                     "the ranks disagree on {}: {} at rank 0 ({}), {} at rank {} ({}): give all "
-                     "ranks the same value",
-                     option, a, first.host, b, r, other.host);
+    const auto agree = [&](const char* option, const auto& a, const auto& b) {
+      if (!status.ok() || a == b) return;
+      status = failure(Code::invalid_argument,
+                       "the ranks disagree on {}: {} at rank 0 ({}), {} at rank {} ({}): give all "
+                       "ranks the same value",
+                       option, a, first.host, b, r, other.host);
     };
-    if (first.device != other.device)
-      return differ("the device (the option device_name, or TUTTI_DEVICE)", first.device,
-                    other.device);
-    if (first.multicast != other.multicast) {
-      return differ("the kind of multicast (the option multicast, or TUTTI_MULTICAST)",
-                    first.multicast, other.multicast);
-    }
-    if (first.subgroups != other.subgroups)
-      return differ("subgroups", first.subgroups, other.subgroups);
-    if (first.chains != other.chains) return differ("chains", first.chains, other.chains);
-    if (first.chunk_bytes != other.chunk_bytes) {
-      return differ("chunk_bytes", first.chunk_bytes, other.chunk_bytes);
-    }
-    if (first.window_bytes != other.window_bytes) {
-      return differ("window_bytes", first.window_bytes, other.window_bytes);
-    }
-    if (first.retain_bytes != other.retain_bytes) {
-      return differ("retain_bytes", first.retain_bytes, other.retain_bytes);
-    }
-    if (first.ipv6 != other.ipv6) return differ("ipv6", first.ipv6, other.ipv6);
-    if (first.authenticate != other.authenticate) {
-      return differ("authenticate", first.authenticate, other.authenticate);
-    }
-    if (first.always_barrier != other.always_barrier) {
-      return differ("always_barrier", first.always_barrier, other.always_barrier);
-    }
-    if (first.first_sequence != other.first_sequence) {
-      return differ("first_sequence", first.first_sequence, other.first_sequence);
-    }
-    if (first.aggregators != other.aggregators) {
-      return differ("the use of aggregators (the options, or TUTTI_AGGREGATORS)", first.aggregators,
-                    other.aggregators);
-    }
-    if (first.algorithms != other.algorithms) {
-      return differ("TUTTI_ALGORITHMS or the file TUTTI_ALGORITHM_FILE",
-                    "\"" + first.algorithms + "\"", "\"" + other.algorithms + "\"");
-    }
-    if (first.hierarchy != other.hierarchy) {
-      return differ("the hierarchy of hosts (the option hierarchy, or TUTTI_HIERARCHY)",
-                    first.hierarchy, other.hierarchy);
-    }
-    if (first.communicator != other.communicator) {
-      return differ("the number of the communicator (created in another order?)",
-                    first.communicator, other.communicator);
-    }
+    agree("the device (the option device_name, or TUTTI_DEVICE)", first.device, other.device);
+    agree("the kind of multicast (the option multicast, or TUTTI_MULTICAST)", first.multicast,
+          other.multicast);
+    for_each_agreed_option([&](const char* name, auto option) {
+      agree(name, first.options.*option, other.options.*option);
+    });
+    agree("the use of aggregators (the options, or TUTTI_AGGREGATORS)", first.aggregators,
+          other.aggregators);
+    agree("TUTTI_ALGORITHMS or the file TUTTI_ALGORITHM_FILE", quoted(first.algorithms),
+          quoted(other.algorithms));
+    agree("the hierarchy of hosts (the option hierarchy, or TUTTI_HIERARCHY)", first.hierarchy,
+          other.hierarchy);
+    agree("the number of the communicator (created in another order?)", first.communicator,
+          other.communicator);
   }
-  return {};
+  return status;
 }
 
 Status check_traces(const std::vector<PeerOptions>& greetings) {

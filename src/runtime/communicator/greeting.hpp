@@ -23,16 +23,9 @@ struct PeerOptions {
   std::string multicast = "ud";  ///< kind of multicast, "ud" or "uc"
   bool network_wanted = false;   ///< true: some option needs a network device
   std::uint32_t process = 0;
-  std::uint32_t subgroups = 0;
-  std::uint32_t chains = 0;
-  std::uint32_t chunk_bytes = 0;
-  std::uint64_t window_bytes = 0;
-  std::uint64_t retain_bytes = 0;
   std::uint16_t communicator = 0;
-  bool ipv6 = false;
-  bool authenticate = true;
-  bool always_barrier = false;
-  std::uint32_t first_sequence = 0;
+  /// The options as given, of which those that must be equal on all ranks are sent.
+  CommunicatorOptions options;
   bool aggregators = false;           ///< true: aggregators are named
   std::string algorithms;             ///< algorithm rules of the environment
   std::string hierarchy = "leaders";  ///< hierarchical form, as HierarchyShape::text writes it
