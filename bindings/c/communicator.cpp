@@ -26,7 +26,7 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   options.receive_workers = read->receive_workers;
   options.aggregator_fallback = read->aggregator_fallback != 0;
   if (read->aggregators != nullptr)
-    options.aggregators = runtime::AggregationOptions::list_of(read->aggregators);
+    options.aggregators = runtime::list_of_aggregators(read->aggregators);
   if (read->device_name != nullptr) options.device_name = read->device_name;
   if (read->multicast != nullptr) options.multicast = read->multicast;
   if (read->hierarchy != nullptr) options.hierarchy = read->hierarchy;

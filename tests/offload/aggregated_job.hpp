@@ -108,7 +108,7 @@ struct Member {
 
 /// Creates the aggregation of each rank in a thread of its own, and runs `body` with the result.
 inline void on_ranks(
-    std::uint32_t size, const CommunicatorOptions& options, const AggregationOptions& aggregation,
+    std::uint32_t size, const CommunicatorOptions& options,
     const std::function<void(Member&, const Result<std::shared_ptr<Aggregation>>&)>& body) {
   auto bootstraps = make_local_bootstraps(size);
   std::vector<std::thread> threads;
@@ -117,7 +117,7 @@ inline void on_ranks(
       auto progress = Progress::create({.spin = std::chrono::microseconds(20)});
       ASSERT_TRUE(progress.ok()) << progress.status().to_string();
       Member member{rank, size, *progress, nullptr};
-      const auto made = Aggregation::create(*bootstraps[rank], options, aggregation, *progress, 0);
+      const auto made = Aggregation::create(*bootstraps[rank], options, *progress, 0);
       if (made) member.aggregation = *made;
       body(member, made);
       member.aggregation.reset();
@@ -127,10 +127,11 @@ inline void on_ranks(
 }
 
 /// As on_ranks(), for a join that must succeed.
-inline void on_joined_ranks(std::uint32_t size, const CommunicatorOptions& options,
+inline void on_joined_ranks(std::uint32_t size, CommunicatorOptions options,
                             const std::vector<std::string>& aggregators,
                             const std::function<void(Member&)>& body) {
-  on_ranks(size, options, {aggregators, false, {}}, [&](Member& member, const auto& made) {
+  options.aggregators = aggregators;
+  on_ranks(size, options, [&](Member& member, const auto& made) {
     ASSERT_TRUE(made.ok()) << made.status().to_string();
     ASSERT_TRUE(member.aggregation->active());
     body(member);

@@ -17,6 +17,7 @@
 #include "engine/aggregate/contribute_operation.hpp"
 #include "engine/aggregate/reduce_operation.hpp"
 #include "engine/core/communicator_context.hpp"
+#include "runtime/aggregator/aggregation_options.hpp"
 #include "runtime/aggregator/aggregator_connection.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/communicator/route_names.hpp"
@@ -51,10 +52,12 @@ void check_sum(const Member& member, std::size_t count = 3001) {
 }
 
 /// The error of a join that must fail, which is the same at all ranks.
-Status how_joining_fails(std::uint32_t size, const AggregationOptions& options) {
+Status how_joining_fails(std::uint32_t size, const std::string& aggregator) {
+  CommunicatorOptions options = patient();
+  options.aggregators = {aggregator};
   Status found;
   std::mutex mutex;
-  on_ranks(size, patient(), options, [&](Member&, const auto& made) {
+  on_ranks(size, options, [&](Member&, const auto& made) {
     EXPECT_FALSE(made.ok());
     const std::lock_guard lock(mutex);
     if (!found.ok()) {
@@ -85,7 +88,7 @@ bool empties(const AggregatorService& service) {
 TEST_F(Aggregator, WrongKeyIsNamedAtEveryRank) {
   const auto service = start_service();
   ::setenv("TUTTI_AGGREGATOR_KEY", "another key, long enough", 1);
-  const Status status = how_joining_fails(3, {{address_of(*service)}, false, {}});
+  const Status status = how_joining_fails(3, address_of(*service));
   EXPECT_EQ(status.code(), Code::invalid_argument);
   EXPECT_TRUE(names(status, address_of(*service))) << status.to_string();
   EXPECT_TRUE(names(status, "another key")) << status.to_string();
@@ -94,13 +97,13 @@ TEST_F(Aggregator, WrongKeyIsNamedAtEveryRank) {
 
 TEST_F(Aggregator, MissingKeyIsAnErrorWithTheRemedy) {
   ::unsetenv("TUTTI_AGGREGATOR_KEY");
-  const Status status = how_joining_fails(2, {{"127.0.0.1:7600"}, false, {}});
+  const Status status = how_joining_fails(2, "127.0.0.1:7600");
   EXPECT_TRUE(names(status, "TUTTI_AGGREGATOR_KEY_FILE")) << status.to_string();
 }
 
 TEST_F(Aggregator, AbsentAggregatorIsNamedWithTheRemedy) {
   const std::string address = silent_address();
-  const Status status = how_joining_fails(3, {{address}, false, {}});
+  const Status status = how_joining_fails(3, address);
   EXPECT_TRUE(names(status, "aggregator " + address)) << status.to_string();
   EXPECT_TRUE(names(status, "tutti aggregator --listen")) << status.to_string();
 }
@@ -108,15 +111,17 @@ TEST_F(Aggregator, AbsentAggregatorIsNamedWithTheRemedy) {
 TEST_F(Aggregator, FallbackReplacesAnAbsentAggregatorVisibly) {
   const auto present = start_service();
   const std::string absent = silent_address();
-  on_ranks(3, patient(), {{address_of(*present), absent}, true, {}},
-           [&](Member& member, const auto& made) {
-             ASSERT_TRUE(made.ok()) << made.status().to_string();
-             EXPECT_FALSE(member.aggregation->active());
-             EXPECT_TRUE(names(member.aggregation->reason(), absent));
-             EXPECT_NE(member.aggregation->describe().find("no aggregator"), std::string::npos);
-             Bytes data(8);
-             EXPECT_FALSE(member.aggregation->allreduce(data, data, {}).ok());
-           });
+  CommunicatorOptions wanted = patient();
+  wanted.aggregators = {address_of(*present), absent};
+  wanted.aggregator_fallback = true;
+  on_ranks(3, wanted, [&](Member& member, const auto& made) {
+    ASSERT_TRUE(made.ok()) << made.status().to_string();
+    EXPECT_FALSE(member.aggregation->active());
+    EXPECT_TRUE(names(member.aggregation->reason(), absent));
+    EXPECT_NE(member.aggregation->describe().find("no aggregator"), std::string::npos);
+    Bytes data(8);
+    EXPECT_FALSE(member.aggregation->allreduce(data, data, {}).ok());
+  });
   EXPECT_TRUE(empties(*present)) << "the job must leave the aggregator that is present";
 }
 
@@ -125,7 +130,7 @@ TEST_F(Aggregator, FullAggregatorRefusesUntilAJobLeaves) {
   on_joined_ranks(2, patient(), {address_of(*service)}, [&](Member& member) {
     check_sum(member);
     if (member.rank != 0) return;
-    const Status status = how_joining_fails(2, {{address_of(*service)}, false, {}});
+    const Status status = how_joining_fails(2, address_of(*service));
     EXPECT_EQ(status.code(), Code::resource_exhausted);
     EXPECT_TRUE(names(status, "--jobs")) << status.to_string();
   });
@@ -157,7 +162,7 @@ TEST_F(Aggregator, ScarceMemoryShrinksTheWindowsThenRefuses) {
   ASSERT_NE(service, nullptr);
   expect_windows_of(4, 3, *service);
   ASSERT_TRUE(empties(*service));
-  const Status status = how_joining_fails(4, {{address_of(*service)}, false, {}});
+  const Status status = how_joining_fails(4, address_of(*service));
   EXPECT_TRUE(names(status, "--memory-mib")) << status.to_string();
 }
 
@@ -182,11 +187,12 @@ TEST_F(Aggregator, RestartedAggregatorServesNewCommunicators) {
 TEST_F(Aggregator, AggregatorsAreReadFromTheEnvironment) {
   ::setenv("TUTTI_AGGREGATORS", "10.0.0.1:7600,,10.0.0.2:7600", 1);
   ::setenv("TUTTI_AGGREGATOR_FALLBACK", "1", 1);
-  const auto options = AggregationOptions::with_environment({}, false);
+  const CommunicatorOptions options = with_aggregators_of_environment({});
   EXPECT_EQ(options.aggregators, (std::vector<std::string>{"10.0.0.1:7600", "10.0.0.2:7600"}));
-  EXPECT_TRUE(options.fallback);
-  const auto own = AggregationOptions::with_environment({"h:1"}, false);
-  EXPECT_EQ(own.aggregators, std::vector<std::string>{"h:1"});
+  EXPECT_TRUE(options.aggregator_fallback);
+  CommunicatorOptions own;
+  own.aggregators = {"h:1"};
+  EXPECT_EQ(with_aggregators_of_environment(own).aggregators, own.aggregators);
 }
 
 TEST_F(Aggregator, AggregatorThatEndsInACallIsNamedAtEveryRank) {

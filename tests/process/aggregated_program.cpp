@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "engine/multicast/multicast_operation.hpp"
+#include "runtime/aggregator/aggregation_options.hpp"
 #include "runtime/aggregator/aggregator_client.hpp"
 #include "runtime/bootstrap/detect.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
@@ -193,9 +194,8 @@ int run(const Plan& plan) {
   if (!bootstrap) return fail(bootstrap.status(), begin);
   auto state = CommunicatorImpl::create(**bootstrap, options, nullptr, {});
   if (!state) return fail(state.status(), begin);
-  auto aggregation =
-      Aggregation::create(**bootstrap, options, AggregationOptions::with_environment({}, false),
-                          (*state)->progress(), 1);
+  auto aggregation = Aggregation::create(**bootstrap, with_aggregators_of_environment(options),
+                                         (*state)->progress(), 1);
   if (!aggregation) return fail(aggregation.status(), begin);
   Job rank(plan, **state, **aggregation);
   std::vector<double> times;

@@ -2,22 +2,21 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <utility>
 
 namespace tutti::runtime {
 
-AggregationOptions AggregationOptions::with_environment(std::vector<std::string> aggregators,
-                                                        bool fallback) {
-  AggregationOptions options{std::move(aggregators), fallback, {}};
+CommunicatorOptions with_aggregators_of_environment(CommunicatorOptions options) {
   if (const char* text = std::getenv("TUTTI_AGGREGATOR_FALLBACK")) {
-    options.fallback = options.fallback || std::string_view(text) == "1";
+    options.aggregator_fallback = options.aggregator_fallback || std::string_view(text) == "1";
   }
   const char* text = std::getenv("TUTTI_AGGREGATORS");
-  if (options.aggregators.empty() && text != nullptr) options.aggregators = list_of(text);
+  if (options.aggregators.empty() && text != nullptr) {
+    options.aggregators = list_of_aggregators(text);
+  }
   return options;
 }
 
-std::vector<std::string> AggregationOptions::list_of(std::string_view text) {
+std::vector<std::string> list_of_aggregators(std::string_view text) {
   std::vector<std::string> addresses;
   while (!text.empty()) {
     const std::string_view one = text.substr(0, text.find(','));

@@ -69,25 +69,24 @@ Status damaged() {
 
 }  // namespace
 
-AggregationPlan make_aggregation_plan(const CommunicatorOptions& options,
-                                      const AggregationOptions& aggregation, std::uint32_t ranks,
+AggregationPlan make_aggregation_plan(const CommunicatorOptions& options, std::uint32_t ranks,
                                       std::uint16_t number) {
   AggregationPlan plan;
-  plan.fallback = aggregation.fallback;
-  const auto key = find_service_key(aggregation.key_file);
+  plan.fallback = options.aggregator_fallback;
+  const auto key = find_service_key();
   if (!key) {
     plan.status = key.status();
     return plan;
   }
-  if (aggregation.aggregators.empty() || aggregation.aggregators.size() > kMaxAggregators ||
+  if (options.aggregators.empty() || options.aggregators.size() > kMaxAggregators ||
       ranks > engine::kMaxInNetworkRanks) {
     plan.status = failure(
         Code::invalid_argument, "{} aggregators for {} ranks: give 1 to {}, for at most {} ranks",
-        aggregation.aggregators.size(), ranks, kMaxAggregators, engine::kMaxInNetworkRanks);
+        options.aggregators.size(), ranks, kMaxAggregators, engine::kMaxInNetworkRanks);
     return plan;
   }
   std::vector<AggregatorConnection> connections;
-  for (const std::string& address : aggregation.aggregators) {
+  for (const std::string& address : options.aggregators) {
     auto arranged = arrange(address, *key, options, ranks, number++);
     if (!arranged) {
       give_up(plan, arranged.status());

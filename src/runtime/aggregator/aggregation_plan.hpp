@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "engine/aggregate/window_plan.hpp"
-#include "runtime/aggregator/aggregation_options.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "tutti/options.hpp"
 #include "tutti/status.hpp"
@@ -34,10 +33,9 @@ struct AggregationPlan {
 Bytes encode(const AggregationPlan& plan);
 Result<AggregationPlan> decode_aggregation_plan(std::span<const std::byte> bytes);
 
-/// Asks every aggregator to join the job. Called by rank 0, whose process then holds the
-/// bootstraps.
-AggregationPlan make_aggregation_plan(const CommunicatorOptions& options,
-                                      const AggregationOptions& aggregation, std::uint32_t ranks,
+/// Asks every aggregator that the options name to join the job. Called by rank 0, whose process
+/// then holds the bootstraps.
+AggregationPlan make_aggregation_plan(const CommunicatorOptions& options, std::uint32_t ranks,
                                       std::uint16_t number);
 
 }  // namespace tutti::runtime

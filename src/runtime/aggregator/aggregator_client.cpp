@@ -11,6 +11,7 @@
 #include "engine/aggregate/contribute_operation.hpp"
 #include "engine/multicast/multicast_operation.hpp"
 #include "reduction/reducer.hpp"
+#include "runtime/aggregator/aggregation_options.hpp"
 #include "runtime/aggregator/aggregation_plan.hpp"
 #include "runtime/bootstrap/unique_id.hpp"
 #include "runtime/communicator/call_check.hpp"
@@ -46,14 +47,13 @@ engine::InNetworkKind kind_of(Collective collective) {
 
 Result<std::shared_ptr<Aggregation>> Aggregation::create(Bootstrap& bootstrap,
                                                          const CommunicatorOptions& options,
-                                                         const AggregationOptions& aggregation,
                                                          std::shared_ptr<Progress> progress,
                                                          std::uint16_t number) {
   std::shared_ptr<Aggregation> made(
       new Aggregation(bootstrap.rank(), bootstrap.size(), std::move(progress)));
   AggregationPlan own;
   if (bootstrap.rank() == rank_of(0)) {
-    own = make_aggregation_plan(options, aggregation, bootstrap.size(), number);
+    own = make_aggregation_plan(options, bootstrap.size(), number);
   }
   auto plans = bootstrap.allgather(encode(own), options.create_timeout);
   if (!plans) return plans.status();

@@ -18,7 +18,6 @@
 
 #include "engine/aggregate/window_plan.hpp"
 #include "engine/core/operation.hpp"
-#include "runtime/aggregator/aggregation_options.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/communicator/call_route.hpp"
 #include "tutti/collective.hpp"
@@ -51,13 +50,12 @@ struct ReductionCall {
 /// The route of calls through aggregators.
 class Aggregation final : public CallRoute {
  public:
-  /// Joins the aggregators; collective. `options` are those of the communicator; the side
-  /// communicators share its `progress` and are numbered from `number` on. A failure is the same on
-  /// all ranks and names the aggregator and the remedy; with `fallback`, the result is instead an
-  /// object that is not active.
+  /// Joins the aggregators that the communicator's options name, of which rank 0's count;
+  /// collective. The side communicators share its `progress` and are numbered from `number` on. A
+  /// failure is the same on all ranks and names the aggregator and the remedy; with
+  /// `aggregator_fallback`, the result is instead an object that is not active.
   static Result<std::shared_ptr<Aggregation>> create(Bootstrap& bootstrap,
                                                      const CommunicatorOptions& options,
-                                                     const AggregationOptions& aggregation,
                                                      std::shared_ptr<Progress> progress,
                                                      std::uint16_t number);
   /// Leaves the aggregators, which ends the side communicators.

@@ -80,7 +80,7 @@ using ServiceKey = Bytes;
 /// Finds the service key: in `file`, else in the file that TUTTI_AGGREGATOR_KEY_FILE names, else in
 /// TUTTI_AGGREGATOR_KEY itself; surrounding white space does not count. Refuses a key of fewer than
 /// 16 bytes, and a file that other users may read.
-Result<ServiceKey> find_service_key(const std::string& file);
+Result<ServiceKey> find_service_key(const std::string& file = {});
 
 ControlNonce fresh_nonce();
 

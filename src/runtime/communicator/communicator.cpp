@@ -41,21 +41,11 @@ Status cannot_wait(const runtime::RequestState& request) {
                  index(request.communicator->rank()));
 }
 
-/// Completes the options by the environment variables about aggregators.
-CommunicatorOptions resolved(const CommunicatorOptions& given) {
-  auto wanted =
-      runtime::AggregationOptions::with_environment(given.aggregators, given.aggregator_fallback);
-  CommunicatorOptions options = given;
-  options.aggregators = std::move(wanted.aggregators);
-  options.aggregator_fallback = wanted.fallback;
-  return options;
-}
-
 /// Creates a communicator with the aggregators and algorithm rules that the environment adds.
 Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(
     runtime::Bootstrap& bootstrap, const CommunicatorOptions& given,
     std::shared_ptr<runtime::Progress> progress, std::uint16_t number) {
-  const CommunicatorOptions options = resolved(given);
+  const CommunicatorOptions options = runtime::with_aggregators_of_environment(given);
   auto choices = runtime::CallPlanner::choices_from_environment();
   if (!choices) return choices.status();
   auto state = runtime::CommunicatorImpl::create(

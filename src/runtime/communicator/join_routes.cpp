@@ -55,11 +55,8 @@ Status join_hosts(CommunicatorImpl& communicator, Bootstrap& bootstrap,
 Status join_aggregators(CommunicatorImpl& communicator, Bootstrap& bootstrap,
                         const CommunicatorOptions& options) {
   if (options.aggregators.empty()) return {};
-  const AggregationOptions wanted{options.aggregators, options.aggregator_fallback, {}};
-  CommunicatorOptions of_sides = options;
-  of_sides.aggregators.clear();
   const std::uint32_t number = kFirstAggregatorNumber + kMaxAggregators * communicator.number();
-  auto made = Aggregation::create(bootstrap, of_sides, wanted, communicator.progress(),
+  auto made = Aggregation::create(bootstrap, options, communicator.progress(),
                                   static_cast<std::uint16_t>(number));
   if (!made) return made.status();
   communicator.add_route(std::move(*made));
