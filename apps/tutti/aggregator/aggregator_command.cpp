@@ -17,10 +17,8 @@ namespace {
 
 struct Arguments {
   std::string listen;
-  std::string interface;
   std::string key_file;
   std::uint64_t memory_mib = 1024;
-  std::uint32_t jobs = 32;
   runtime::AggregatorOptions options;
 };
 
@@ -70,9 +68,7 @@ int serve(Arguments& arguments) {
   if (!key) return complain("aggregator", key.status());
   arguments.options.listen = *endpoint;
   arguments.options.key = std::move(*key);
-  arguments.options.interface = arguments.interface;
   arguments.options.memory_bytes = arguments.memory_mib << 20;
-  arguments.options.jobs = arguments.jobs;
   arguments.options.log = say;
   auto service = runtime::AggregatorService::start(std::move(arguments.options));
   if (!service) return complain("aggregator", service.status());
@@ -94,7 +90,7 @@ void add_aggregator_command(CLI::App& app, int& exit_code) {
       ->add_option("--listen", arguments->listen,
                    "HOST:PORT for requests of jobs; port 0 takes a free one")
       ->required();
-  command->add_option("--interface", arguments->interface,
+  command->add_option("--interface", arguments->options.interface,
                       "Interface of the jobs' traffic, by name or address (default: "
                       "TUTTI_INTERFACE, else chosen)");
   command->add_option(
@@ -106,7 +102,7 @@ void add_aggregator_command(CLI::App& app, int& exit_code) {
                    "Memory in MiB for the windows of all jobs")
       ->check(CLI::Range(1u, 1u << 20))
       ->capture_default_str();
-  command->add_option("--jobs", arguments->jobs, "Communicators served at the same time")
+  command->add_option("--jobs", arguments->options.jobs, "Communicators served at the same time")
       ->check(CLI::Range(1u, 4096u))
       ->capture_default_str();
   command->add_option("--segment", terms.segment_bytes, "Bytes reduced at once")

@@ -24,16 +24,12 @@ namespace {
 
 constexpr int kUsageError = 2;
 
-/// The options of `tutti lab up` as typed, which options_from() parses.
+/// The options of `tutti lab up` as typed. options_from() parses the texts and adds them.
 struct TypedOptions {
-  std::string name;
-  int hosts = 4;
-  int aggregators = 0;
-  int mtu = 1500;
+  LabOptions options;
   std::string rate = "off";
   std::string burst = "auto";
   std::string segmentation = "auto";
-  std::string congestion;
   std::string loss;
   std::string shared_loss;
   std::string burst_loss;
@@ -41,16 +37,11 @@ struct TypedOptions {
   std::string reorder;
   std::string corrupt;
   std::string loss_protocol = "all";
-  std::vector<int> impaired_hosts;
-  bool ipv6 = false;
 };
 
 struct TypedRun {
   TypedOptions lab;
-  std::vector<std::string> arguments;
-  std::vector<std::string> environment;
-  int master_port = 29500;
-  int ranks_per_host = 1;
+  RunOptions run;
   double grace_s = 10;
   double timeout_s = 0;
   bool stats = false;
@@ -98,7 +89,7 @@ Result<std::uint32_t> parse_burst(const std::string& text) {
 }
 
 Result<Impairments> impairments_from(const TypedOptions& typed) {
-  Impairments impairments;
+  Impairments impairments = typed.options.impairments;
   struct Percent {
     const char* option;
     const std::string* text;
@@ -122,18 +113,11 @@ Result<Impairments> impairments_from(const TypedOptions& typed) {
   }
   const bool udp = typed.loss_protocol == "udp";
   impairments.loss_protocol = udp ? LossProtocol::udp : LossProtocol::all;
-  impairments.only_hosts = typed.impaired_hosts;
   return impairments;
 }
 
 Result<LabOptions> options_from(const TypedOptions& typed) {
-  LabOptions options;
-  options.name = typed.name;
-  options.hosts = typed.hosts;
-  options.aggregators = typed.aggregators;
-  options.mtu = typed.mtu;
-  options.ipv6 = typed.ipv6;
-  options.congestion_control = typed.congestion;
+  LabOptions options = typed.options;
   if (typed.segmentation != "auto") options.segmentation = typed.segmentation == "on";
   Result<std::uint64_t> rate = parse_rate(typed.rate);
   if (!rate) return rate.status();
@@ -156,11 +140,11 @@ void add_name(CLI::App& command, std::string& name, const char* text) {
 /// them.
 std::vector<CLI::Option*> add_build_options(CLI::App& command, TypedOptions& typed) {
   std::vector<CLI::Option*> options{
-      command.add_option("--hosts", typed.hosts, "Number of hosts")->capture_default_str(),
-      command.add_option("--aggregators", typed.aggregators,
+      command.add_option("--hosts", typed.options.hosts, "Number of hosts")->capture_default_str(),
+      command.add_option("--aggregators", typed.options.aggregators,
                          "Places at the switch, with unshaped ports, where `run` "
                          "starts `tutti aggregator`"),
-      command.add_option("--mtu", typed.mtu, "Size of the largest packet in bytes")
+      command.add_option("--mtu", typed.options.mtu, "Size of the largest packet in bytes")
           ->capture_default_str(),
       command
           .add_option("--rate", typed.rate,
@@ -173,7 +157,7 @@ std::vector<CLI::Option*> add_build_options(CLI::App& command, TypedOptions& typ
               "--segmentation", typed.segmentation,
               "Packets of many datagrams on the links: on, off, or auto (off with impairments)")
           ->check(CLI::IsMember({"auto", "on", "off"})),
-      command.add_option("--congestion", typed.congestion,
+      command.add_option("--congestion", typed.options.congestion_control,
                          "Congestion control of TCP, such as cubic"),
       command.add_option("--loss", typed.loss, "Percent lost, independently at each receiver"),
       command.add_option("--shared-loss", typed.shared_loss,
@@ -190,10 +174,10 @@ std::vector<CLI::Option*> add_build_options(CLI::App& command, TypedOptions& typ
       command.add_option("--corrupt", typed.corrupt,
                          "Percent of UDP with one payload byte changed"),
       command
-          .add_option("--impair-hosts", typed.impaired_hosts,
+          .add_option("--impair-hosts", typed.options.impairments.only_hosts,
                       "Hosts with impaired links, such as 0,2 (default: all)")
           ->delimiter(','),
-      command.add_flag("--ipv6", typed.ipv6, "Add IPv6 addresses")};
+      command.add_flag("--ipv6", typed.options.ipv6, "Add IPv6 addresses")};
   for (CLI::Option* option : options) option->group("Fabric");
   return options;
 }
@@ -258,7 +242,7 @@ Status write_report(const TypedRun& typed, const Lab& lab, const RunReport& repo
                                       {"mtu", options.mtu},
                                       {"rate_bits_per_second", options.rate_bits_per_second},
                                       {"segmentation", segmentation_of(options)},
-                                      {"arguments", typed.arguments},
+                                      {"arguments", typed.run.arguments},
                                       {"seconds", report.seconds},
                                       {"exit_status", report.exit_status},
                                       {"exit_statuses", report.exit_statuses},
@@ -289,7 +273,8 @@ int up(const TypedOptions& typed) {
 }
 
 Result<Lab> lab_for(const TypedRun& typed) {
-  if (!typed.lab.name.empty()) return Lab::attach(typed.lab.name);
+  const std::string& name = typed.lab.options.name;
+  if (!name.empty()) return Lab::attach(name);
   Result<LabOptions> options = options_from(typed.lab);
   if (!options) return options.status();
   return Lab::create(*options);
@@ -299,15 +284,11 @@ int run(const TypedRun& typed) {
   remove_abandoned_labs();
   Result<Lab> lab = lab_for(typed);
   if (!lab) return complain(lab.status());
-  RunOptions options;
-  options.arguments = typed.arguments;
+  RunOptions options = typed.run;
   Result<Aggregators> aggregators = Aggregators::start(*lab, "/proc/self/exe");
   if (!aggregators) return complain(aggregators.status());
-  options.environment = aggregators->environment();
-  options.environment.insert(options.environment.end(), typed.environment.begin(),
-                             typed.environment.end());
-  options.master_port = typed.master_port;
-  options.ranks_per_host = typed.ranks_per_host;
+  const std::vector<std::string> first = aggregators->environment();
+  options.environment.insert(options.environment.begin(), first.begin(), first.end());
   options.grace_ms = static_cast<int>(typed.grace_s * 1000);
   options.timeout_ms = static_cast<int>(typed.timeout_s * 1000);
   options.handle_signals = true;
@@ -423,7 +404,7 @@ int check() {
 void add_up(CLI::App& lab, int& exit_code) {
   auto typed = std::make_shared<TypedOptions>();
   CLI::App* command = lab.add_subcommand("up", "Build a lab that stays until `down` (needs root)");
-  add_name(*command, typed->name, "Name of the lab: a-z, 0-9, '-' (default: lab)");
+  add_name(*command, typed->options.name, "Name of the lab: a-z, 0-9, '-' (default: lab)");
   add_build_options(*command, *typed);
   command->callback([typed, &exit_code] { exit_code = up(*typed); });
 }
@@ -432,15 +413,16 @@ void add_run(CLI::App& lab, int& exit_code) {
   auto typed = std::make_shared<TypedRun>();
   CLI::App* command = lab.add_subcommand(
       "run", "Run a program once per host, in a temporary lab or in one that is up");
-  CLI::Option* name = command->add_option("--name", typed->lab.name, "Name of a lab that is up");
+  CLI::Option* name =
+      command->add_option("--name", typed->lab.options.name, "Name of a lab that is up");
   for (CLI::Option* option : add_build_options(*command, typed->lab)) name->excludes(option);
-  command->add_option("--env", typed->environment, "NAME=VALUE for every rank; may be repeated")
+  command->add_option("--env", typed->run.environment, "NAME=VALUE for every rank; may be repeated")
       ->take_all()
       ->allow_extra_args(false);
-  command->add_option("--master-port", typed->master_port, "MASTER_PORT of the ranks")
+  command->add_option("--master-port", typed->run.master_port, "MASTER_PORT of the ranks")
       ->check(CLI::Range(1, 65535))
       ->capture_default_str();
-  command->add_option("--ranks-per-host", typed->ranks_per_host, "Ranks on each host")
+  command->add_option("--ranks-per-host", typed->run.ranks_per_host, "Ranks on each host")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   command
@@ -453,7 +435,7 @@ void add_run(CLI::App& lab, int& exit_code) {
   command->add_flag("--stats", typed->stats, "Print the traffic of each host's link");
   command->add_option("--json", typed->json_path,
                       "Write the result and the links' traffic to this JSON file");
-  command->add_option("program", typed->arguments, "The program and its arguments, after --")
+  command->add_option("program", typed->run.arguments, "The program and its arguments, after --")
       ->required();
   command->callback([typed, &exit_code] { exit_code = run(*typed); });
 }
