@@ -293,7 +293,7 @@ TEST(Plan, PlanOfUcMatchesTheCountersOfTheDevice) {
                                         .window_bytes = device->receive_window_bytes});
       ASSERT_TRUE(plan.ok());
       auto sums = counted({.operation = Operation::broadcast,
-                           .algorithm = Algorithm::multicast,
+                           .call = {.algorithm = Algorithm::multicast},
                            .send_bytes = 100'001},
                           options);
       EXPECT_EQ(sums["device_multicast_datagrams_sent"], plan->datagrams_per_block);

@@ -80,7 +80,7 @@ Result<BenchRow> measure_row(const BenchOptions& options, Session& session, std:
   row.send_bytes = bytes;
   row.size_bytes = counts_all_blocks(options.operation) ? bytes * session.size() : bytes;
   ExerciseOptions exercise{.operation = options.operation,
-                           .algorithm = Algorithm(options.session.algorithm),
+                           .call = {.algorithm = Algorithm(options.session.algorithm)},
                            .root = options.root,
                            .send_bytes = bytes,
                            .reduction = options.reduction};

@@ -101,10 +101,8 @@ CollectiveCall Exercise::call() {
                       .receive = buffer_,
                       .root = options_.root,
                       .reduction = options_.reduction,
-                      .options = {.algorithm = options_.algorithm,
-                                  .will_wait = true,
-                                  .ports = options_.ports,
-                                  .radix = options_.radix}};
+                      .options = options_.call};
+  call.options.will_wait = true;
   if (options_.operation == Operation::broadcast) call.send = {};
   if (options_.operation == Operation::reduce_scatter && options_.in_place)
     call.receive = std::span(buffer_).subspan(me() * options_.send_bytes, options_.send_bytes);

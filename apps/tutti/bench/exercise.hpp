@@ -15,14 +15,12 @@ using Operation = Collective;
 
 struct ExerciseOptions {
   Operation operation = Operation::allgather;
-  Algorithm algorithm = Algorithm::automatic;
+  CollectiveOptions call{};  ///< options of the call, which always waits
   Rank root{0};
   /// Size of the message (Broadcast, Reduce, Allreduce) or of a block, in bytes.
   std::uint64_t send_bytes = 0;
-  bool in_place = true;     ///< whether the collective runs in place, if it can
-  Reduction reduction{};    ///< reduction of the elements: sum, min, max or average
-  std::uint32_t ports = 0;  ///< ports of the algorithm, as in CollectiveOptions
-  std::uint32_t radix = 0;  ///< radix of the algorithm, as in CollectiveOptions
+  bool in_place = true;   ///< whether the collective runs in place, if it can
+  Reduction reduction{};  ///< reduction of the elements: sum, min, max or average
 };
 
 /// Whether the quoted size of a collective counts the blocks of all ranks together.

@@ -21,7 +21,7 @@ nlohmann::json to_json(const ExerciseOptions& exercise, const Measured& measured
     }
   }
   return {{"operation", to_string(exercise.operation)},
-          {"algorithm", to_string(exercise.algorithm)},
+          {"algorithm", to_string(exercise.call.algorithm)},
           {"send_bytes", exercise.send_bytes},
           {"p50_ns", measured.percentile_ns(50)},
           {"wrong_bytes", measured.wrong_bytes},
@@ -39,7 +39,7 @@ Result<nlohmann::json> measure_all(const DemoRankOptions& options, Session& sess
   for (const Operation operation : {Operation::allgather, Operation::broadcast}) {
     for (const Algorithm algorithm : {Algorithm::multicast, Algorithm::ring}) {
       const ExerciseOptions exercise{.operation = operation,
-                                     .algorithm = algorithm,
+                                     .call = {.algorithm = algorithm},
                                      .send_bytes = operation == Operation::allgather
                                                        ? options.allgather_bytes
                                                        : options.broadcast_bytes};

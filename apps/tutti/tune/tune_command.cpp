@@ -80,9 +80,9 @@ class Tuner {
   Result<Timed> time(Operation operation, std::uint64_t bytes, const collectives::Choice* choice) {
     ExerciseOptions exercise{.operation = operation, .send_bytes = bytes};
     if (choice != nullptr) {
-      exercise.algorithm = Algorithm(choice->algorithm);
-      exercise.ports = choice->parameters.ports;
-      exercise.radix = choice->parameters.radix;
+      exercise.call = {.algorithm = Algorithm(choice->algorithm),
+                       .ports = choice->parameters.ports,
+                       .radix = choice->parameters.radix};
     }
     auto measured = measure(session_, exercise, options_.measure);
     if (!measured) return measured.status();
