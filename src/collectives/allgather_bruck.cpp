@@ -11,7 +11,7 @@ namespace tutti::collectives {
 void allgather_bruck(Builder& b) {
   const std::uint32_t ranks = b.ranks();
   const std::uint32_t ports = b.purpose().parameters.ports;
-  const schedule::Segment gathered = b.scratch(ranks);
+  const schedule::BufferSlice gathered = b.scratch(ranks);
   const auto held = [&](std::uint32_t first, std::uint32_t count) {
     return blocks_of(schedule::Buffer::scratch, gathered.first_block + first, count);
   };

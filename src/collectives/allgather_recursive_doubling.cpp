@@ -41,9 +41,9 @@ void allgather_recursive_doubling(Builder& b) {
     const std::uint32_t partner = me ^ width;
     b.round(round++);
     for_group(b, me - me % width, width,
-              [&](const schedule::Segment& blocks) { b.send(rank_of(partner), blocks); });
+              [&](const schedule::BufferSlice& blocks) { b.send(rank_of(partner), blocks); });
     for_group(b, partner - partner % width, width,
-              [&](const schedule::Segment& blocks) { b.recv(rank_of(partner), blocks); });
+              [&](const schedule::BufferSlice& blocks) { b.recv(rank_of(partner), blocks); });
   }
   if (carries) b.round(round).send(rank_of(me + power), b.receive_blocks(0, b.ranks()));
 }

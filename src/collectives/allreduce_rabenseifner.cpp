@@ -8,7 +8,7 @@
 namespace tutti::collectives {
 
 void allreduce_rabenseifner(Builder& b) {
-  using schedule::Segment;
+  using schedule::BufferSlice;
   using schedule::Side;
   const Folding folding(b.me(), b.ranks());
   if (folding.folded()) {
@@ -16,7 +16,7 @@ void allreduce_rabenseifner(Builder& b) {
     b.recv(folding.pair_partner(), b.receive_block());
     return;
   }
-  const Segment incoming = b.scratch();
+  const BufferSlice incoming = b.scratch();
   b.copy(b.send_block(), b.receive_block());
   if (folding.paired()) {
     b.recv(folding.pair_partner(), incoming);

@@ -15,7 +15,7 @@ void allreduce_recursive_doubling(Builder& b) {
     return;
   }
   const auto fold_in = [&](Rank from, Side side) {
-    const schedule::Segment theirs = b.scratch();
+    const schedule::BufferSlice theirs = b.scratch();
     b.recv(from, theirs);
     b.reduce(theirs, b.receive_block(), side);
   };

@@ -9,8 +9,8 @@ void allreduce_ring(Builder& b) {
   const std::uint32_t ranks = b.ranks();
   b.copy(b.send_block(), b.receive_block());
   if (ranks == 1) return;
-  const schedule::Segment incoming = b.scratch();
-  const auto part = [&](const schedule::Segment& block, std::int64_t back) {
+  const schedule::BufferSlice incoming = b.scratch();
+  const auto part = [&](const schedule::BufferSlice& block, std::int64_t back) {
     return block.part(index(b.around(-back)), ranks);
   };
   for (std::uint32_t step = 0; step + 1 < ranks; ++step) {

@@ -11,17 +11,17 @@ namespace tutti::collectives {
 namespace {
 
 /// Writes a reduction to the rank `top`, which stores the fold in `result`.
-void reduce_to(Builder& b, std::uint32_t top, const schedule::Segment& result) {
+void reduce_to(Builder& b, std::uint32_t top, const schedule::BufferSlice& result) {
   const FromRoot numbers(top, b.ranks(), b.me());
   const BinomialNode me = BinomialNode::of(numbers.me(), b.ranks());
   if (me.leaf() && me.number != 0) {
     b.send(numbers.rank(me.parent()), b.send_block());
     return;
   }
-  const schedule::Segment sum = me.number == 0 ? result : b.scratch();
+  const schedule::BufferSlice sum = me.number == 0 ? result : b.scratch();
   b.copy(b.send_block(), sum);
   for (std::uint32_t width = 1; width < me.reach && me.number + width < b.ranks(); width *= 2) {
-    const schedule::Segment theirs = b.scratch();
+    const schedule::BufferSlice theirs = b.scratch();
     b.round(ceil_log(width, 2));
     b.recv(numbers.rank(me.number + width), theirs);
     b.reduce(theirs, sum);
@@ -37,7 +37,7 @@ void reduce_binomial_ordered(Builder& b) {
   const Rank root = b.purpose().root;
   const Rank top = rank_of(0);
   if (root == top) return reduce_to(b, 0, b.receive_block());
-  const schedule::Segment result = b.me() == 0 ? b.scratch() : schedule::Segment();
+  const schedule::BufferSlice result = b.me() == 0 ? b.scratch() : schedule::BufferSlice();
   reduce_to(b, 0, result);
   b.round(ceil_log(b.ranks(), 2));
   if (b.me() == 0) b.send(root, result);

@@ -8,19 +8,19 @@ namespace tutti::collectives {
 
 void reduce_scatter_halving(Builder& b) {
   using schedule::Buffer;
-  using schedule::Segment;
+  using schedule::BufferSlice;
   const std::uint32_t ranks = b.ranks();
   const Folding folding(b.me(), ranks);
-  const Segment all_sent = blocks_of(Buffer::send, 0, ranks);
+  const BufferSlice all_sent = blocks_of(Buffer::send, 0, ranks);
   if (folding.folded()) {
     b.send(folding.pair_partner(), all_sent);
     b.recv(folding.pair_partner(), b.receive_block());
     return;
   }
   // Scratch holds the partial sums and then the incoming data, each by block.
-  const Segment sums = b.scratch(ranks);
-  const Segment incoming = b.scratch(ranks);
-  const auto of_actors = [&](const Segment& area, std::uint32_t first, std::uint32_t count) {
+  const BufferSlice sums = b.scratch(ranks);
+  const BufferSlice incoming = b.scratch(ranks);
+  const auto of_actors = [&](const BufferSlice& area, std::uint32_t first, std::uint32_t count) {
     const std::uint32_t begin = folding.first_rank(first);
     const std::uint32_t end = folding.first_rank(first + count);
     return blocks_of(Buffer::scratch, area.first_block + begin, end - begin);

@@ -14,7 +14,7 @@ void reduce_scatter_ring(Builder& b) {
     return;
   }
   // The partial result that is being folded and the one that is being sent.
-  const schedule::Segment partial[2] = {b.scratch(), b.scratch()};
+  const schedule::BufferSlice partial[2] = {b.scratch(), b.scratch()};
   for (std::uint32_t step = 0; step + 1 < ranks; ++step) {
     const std::uint32_t out = index(b.around(-std::int64_t{step} - 1));
     const std::uint32_t in = index(b.around(-std::int64_t{step} - 2));

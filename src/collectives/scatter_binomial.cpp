@@ -8,7 +8,7 @@ namespace tutti::collectives {
 
 void scatter_binomial(Builder& b) {
   using schedule::Buffer;
-  using schedule::Segment;
+  using schedule::BufferSlice;
   const FromRoot numbers(b);
   const BinomialNode me = BinomialNode::of(numbers.me(), b.ranks());
   const bool root = me.number == 0;
@@ -16,17 +16,19 @@ void scatter_binomial(Builder& b) {
   if (!root && !me.leaf()) b.scratch(me.size);
   if (!root) {
     b.round(rounds - 1 - ceil_log(me.reach, 2));
-    for_each_piece(numbers, me, me.parent(), Buffer::send, [&](const Segment& own, const Segment&) {
-      b.recv(numbers.rank(me.parent()), me.leaf() ? b.receive_block() : own);
-    });
+    for_each_piece(numbers, me, me.parent(), Buffer::send,
+                   [&](const BufferSlice& own, const BufferSlice&) {
+                     b.recv(numbers.rank(me.parent()), me.leaf() ? b.receive_block() : own);
+                   });
   }
   for (std::uint32_t width = me.reach / 2; width > 0; width /= 2) {
     if (me.number + width >= b.ranks()) continue;
     const BinomialNode child = BinomialNode::of(me.number + width, b.ranks());
     b.round(rounds - 1 - ceil_log(width, 2));
-    for_each_piece(
-        numbers, child, me.number, Buffer::send,
-        [&](const Segment&, const Segment& here) { b.send(numbers.rank(child.number), here); });
+    for_each_piece(numbers, child, me.number, Buffer::send,
+                   [&](const BufferSlice&, const BufferSlice& here) {
+                     b.send(numbers.rank(child.number), here);
+                   });
   }
   if (root) b.copy(b.send_block(b.me()), b.receive_block());
   if (!root && !me.leaf()) b.copy(block_of(Buffer::scratch, 0), b.receive_block());

@@ -15,7 +15,8 @@ template <typename Move>
 void for_each_piece(const FromRoot& numbers, const BinomialNode& child, std::uint32_t parent,
                     schedule::Buffer root_buffer, const Move& move) {
   using schedule::blocks_of;
-  const auto piece = [&](std::uint32_t first, std::uint32_t count, const schedule::Segment& there) {
+  const auto piece = [&](std::uint32_t first, std::uint32_t count,
+                         const schedule::BufferSlice& there) {
     if (count > 0) move(blocks_of(schedule::Buffer::scratch, first, count), there);
   };
   if (parent != 0) {

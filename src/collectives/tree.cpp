@@ -2,7 +2,7 @@
 
 namespace tutti::collectives {
 
-void pass_down(schedule::Builder& b, const TreeNode& node, const schedule::Segment& piece,
+void pass_down(schedule::Builder& b, const TreeNode& node, const schedule::BufferSlice& piece,
                std::uint32_t delay) {
   if (node.parent.rank != kNoRank) b.round(node.parent.round + delay).recv(node.parent.rank, piece);
   for (const TreeNode::Link& child : node.children)

@@ -21,7 +21,7 @@ struct TreeNode {
 
 /// Writes the tasks that pass one piece through the node; `delay` is the number of rounds after the
 /// first piece.
-void pass_down(schedule::Builder& b, const TreeNode& node, const schedule::Segment& piece,
+void pass_down(schedule::Builder& b, const TreeNode& node, const schedule::BufferSlice& piece,
                std::uint32_t delay);
 
 /// Writes the tasks that pass the receive block down in `parameters.segments` pieces, one after the

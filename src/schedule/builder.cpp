@@ -10,7 +10,7 @@ Builder::Builder(Purpose purpose) {
   program_.queues.push_back(Queue());
 }
 
-Segment Builder::scratch(std::uint32_t blocks) {
+BufferSlice Builder::scratch(std::uint32_t blocks) {
   const std::uint32_t first = program_.scratch_blocks;
   program_.scratch_blocks += blocks;
   return blocks_of(Buffer::scratch, first, blocks);
@@ -52,7 +52,7 @@ std::uint32_t Builder::next_slot(std::map<std::uint32_t, std::uint32_t>& slots, 
   return slots[index(peer)]++;
 }
 
-TaskRef Builder::send(Rank to, const Segment& source) {
+TaskRef Builder::send(Rank to, const BufferSlice& source) {
   Task task;
   task.kind = TaskKind::send;
   task.peer = to;
@@ -61,7 +61,7 @@ TaskRef Builder::send(Rank to, const Segment& source) {
   return add(task);
 }
 
-TaskRef Builder::send_keyed(Rank to, const Segment& source) {
+TaskRef Builder::send_keyed(Rank to, const BufferSlice& source) {
   Task task;
   task.kind = TaskKind::send;
   task.keyed = true;
@@ -71,7 +71,7 @@ TaskRef Builder::send_keyed(Rank to, const Segment& source) {
   return add(task);
 }
 
-TaskRef Builder::recv(Rank from, const Segment& target) {
+TaskRef Builder::recv(Rank from, const BufferSlice& target) {
   Task task;
   task.kind = TaskKind::recv;
   task.peer = from;
@@ -88,7 +88,7 @@ TaskRef Builder::signal(Rank to) {
   return add(task);
 }
 
-TaskRef Builder::write(Rank at, const Segment& source, const Segment& target) {
+TaskRef Builder::write(Rank at, const BufferSlice& source, const BufferSlice& target) {
   Task task;
   task.kind = TaskKind::write;
   task.peer = at;
@@ -97,7 +97,7 @@ TaskRef Builder::write(Rank at, const Segment& source, const Segment& target) {
   return add(task);
 }
 
-TaskRef Builder::read(Rank at, const Segment& source, const Segment& target) {
+TaskRef Builder::read(Rank at, const BufferSlice& source, const BufferSlice& target) {
   Task task;
   task.kind = TaskKind::read;
   task.peer = at;
@@ -106,7 +106,8 @@ TaskRef Builder::read(Rank at, const Segment& source, const Segment& target) {
   return add(task);
 }
 
-TaskRef Builder::multicast(const Segment& source, const Segment& target, std::uint16_t group) {
+TaskRef Builder::multicast(const BufferSlice& source, const BufferSlice& target,
+                           std::uint16_t group) {
   Task task;
   task.kind = TaskKind::multicast;
   task.object = group;
@@ -115,7 +116,7 @@ TaskRef Builder::multicast(const Segment& source, const Segment& target, std::ui
   return add(task);
 }
 
-TaskRef Builder::collect(const Segment& target, std::uint16_t group) {
+TaskRef Builder::collect(const BufferSlice& target, std::uint16_t group) {
   Task task;
   task.kind = TaskKind::collect;
   task.object = group;
@@ -123,7 +124,7 @@ TaskRef Builder::collect(const Segment& target, std::uint16_t group) {
   return add(task);
 }
 
-TaskRef Builder::copy(const Segment& source, const Segment& target) {
+TaskRef Builder::copy(const BufferSlice& source, const BufferSlice& target) {
   Task task;
   task.kind = TaskKind::copy;
   task.source = source;
@@ -131,7 +132,7 @@ TaskRef Builder::copy(const Segment& source, const Segment& target) {
   return add(task);
 }
 
-TaskRef Builder::reduce(const Segment& source, const Segment& target, Side side) {
+TaskRef Builder::reduce(const BufferSlice& source, const BufferSlice& target, Side side) {
   Task task;
   task.kind = TaskKind::reduce;
   task.side = side;
@@ -140,7 +141,7 @@ TaskRef Builder::reduce(const Segment& source, const Segment& target, Side side)
   return add(task);
 }
 
-TaskRef Builder::wait_keys(const std::vector<Rank>& sources, const Segment& target, Side side) {
+TaskRef Builder::wait_keys(const std::vector<Rank>& sources, const BufferSlice& target, Side side) {
   Task task;
   task.kind = TaskKind::wait_keys;
   task.side = side;
@@ -184,9 +185,9 @@ TaskRef Builder::add(Task task) {
   return TaskRef(static_cast<TaskIndex>(program_.tasks.size() - 1));
 }
 
-Segment Builder::place_in(World world, const Segment& segment) const {
-  if (world == World::two_buffers || !contains(alias_.name, segment)) return segment;
-  Segment place = segment;
+BufferSlice Builder::place_in(World world, const BufferSlice& slice) const {
+  if (world == World::two_buffers || !contains(alias_.name, slice)) return slice;
+  BufferSlice place = slice;
   place.buffer = alias_.storage.buffer;
   place.first_block = alias_.storage.first_block;
   return place;
@@ -199,8 +200,8 @@ void Builder::derive(const Task& task) {
 
 void Builder::derive_in(World world, const Task& task) {
   const auto at = static_cast<TaskIndex>(program_.tasks.size());
-  const Segment source = place_in(world, task.source);
-  const Segment target = place_in(world, task.target);
+  const BufferSlice source = place_in(world, task.source);
+  const BufferSlice target = place_in(world, task.target);
   const bool reads = reads_source(task.kind) && !source.empty();
   const bool writes = writes_target(task.kind) && !target.empty();
   if (task.kind == TaskKind::copy && source == target) return;  // a copy onto itself moves nothing
@@ -210,7 +211,7 @@ void Builder::derive_in(World world, const Task& task) {
   if (writes) note_access(world, at, target, true);
 }
 
-void Builder::depend_on_accesses(World world, const Segment& place, bool writes) {
+void Builder::depend_on_accesses(World world, const BufferSlice& place, bool writes) {
   for (std::uint32_t block = place.first_block; block < place.last_block(); ++block) {
     for (const Access& access : accesses_[{world, place.buffer, block}]) {
       if ((writes || access.writes) && overlap(access.place, place))
@@ -219,9 +220,9 @@ void Builder::depend_on_accesses(World world, const Segment& place, bool writes)
   }
 }
 
-void Builder::note_access(World world, TaskIndex task, const Segment& place, bool writes) {
+void Builder::note_access(World world, TaskIndex task, const BufferSlice& place, bool writes) {
   for (std::uint32_t block = place.first_block; block < place.last_block(); ++block) {
-    Segment in_block = place;
+    BufferSlice in_block = place;
     in_block.first_block = block;
     in_block.block_count = 1;
     std::vector<Access>& accesses = accesses_[{world, place.buffer, block}];

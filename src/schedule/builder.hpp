@@ -43,13 +43,15 @@ class Builder {
   explicit Builder(Purpose purpose);
 
   // ---- Places -----------------------------------------------------------------------------------
-  Segment send_block(std::uint32_t block = 0) const { return block_of(Buffer::send, block); }
-  Segment receive_block(std::uint32_t block = 0) const { return block_of(Buffer::receive, block); }
-  Segment receive_blocks(std::uint32_t first, std::uint32_t count) const {
+  BufferSlice send_block(std::uint32_t block = 0) const { return block_of(Buffer::send, block); }
+  BufferSlice receive_block(std::uint32_t block = 0) const {
+    return block_of(Buffer::receive, block);
+  }
+  BufferSlice receive_blocks(std::uint32_t first, std::uint32_t count) const {
     return blocks_of(Buffer::receive, first, count);
   }
   /// Reserves new scratch blocks; every call returns different ones.
-  Segment scratch(std::uint32_t blocks = 1);
+  BufferSlice scratch(std::uint32_t blocks = 1);
 
   // ---- Settings of the tasks that follow --------------------------------------------------------
   Builder& round(std::uint32_t number);
@@ -65,20 +67,20 @@ class Builder {
   Builder& explicit_only();
 
   // ---- Tasks ------------------------------------------------------------------------------------
-  TaskRef send(Rank to, const Segment& source);
-  TaskRef recv(Rank from, const Segment& target);
+  TaskRef send(Rank to, const BufferSlice& source);
+  TaskRef recv(Rank from, const BufferSlice& target);
   /// Sends a message that waits at the receiver under its key until a `wait_keys` there names it.
-  TaskRef send_keyed(Rank to, const Segment& source);
+  TaskRef send_keyed(Rank to, const BufferSlice& source);
   TaskRef signal(Rank to);
-  TaskRef recv_signal(Rank from) { return recv(from, Segment()); }
-  TaskRef write(Rank at, const Segment& source, const Segment& target);
-  TaskRef read(Rank at, const Segment& source, const Segment& target);
-  TaskRef multicast(const Segment& source, const Segment& target, std::uint16_t group = 0);
-  TaskRef collect(const Segment& target, std::uint16_t group = 0);
-  TaskRef copy(const Segment& source, const Segment& target);
-  TaskRef reduce(const Segment& source, const Segment& target, Side side = Side::after);
+  TaskRef recv_signal(Rank from) { return recv(from, BufferSlice()); }
+  TaskRef write(Rank at, const BufferSlice& source, const BufferSlice& target);
+  TaskRef read(Rank at, const BufferSlice& source, const BufferSlice& target);
+  TaskRef multicast(const BufferSlice& source, const BufferSlice& target, std::uint16_t group = 0);
+  TaskRef collect(const BufferSlice& target, std::uint16_t group = 0);
+  TaskRef copy(const BufferSlice& source, const BufferSlice& target);
+  TaskRef reduce(const BufferSlice& source, const BufferSlice& target, Side side = Side::after);
   /// Folds the next message of each rank in `sources` into `target`, in the order of `sources`.
-  TaskRef wait_keys(const std::vector<Rank>& sources, const Segment& target, Side side);
+  TaskRef wait_keys(const std::vector<Rank>& sources, const BufferSlice& target, Side side);
   TaskRef wait(std::uint16_t completions, std::uint32_t count);
   TaskRef enable(QueueIndex queue, std::uint32_t count);
   /// Adds a task of any kind, whose slot the caller has set.
@@ -97,7 +99,7 @@ class Builder {
   /// One access to a place since that place was last overwritten as a whole.
   struct Access {
     TaskIndex task;
-    Segment place;
+    BufferSlice place;
     bool writes;
   };
 
@@ -108,9 +110,9 @@ class Builder {
   std::uint32_t next_slot(std::map<std::uint32_t, std::uint32_t>& slots, Rank peer);
   void derive(const Task& task);
   void derive_in(World world, const Task& task);
-  void depend_on_accesses(World world, const Segment& place, bool writes);
-  void note_access(World world, TaskIndex task, const Segment& place, bool writes);
-  Segment place_in(World world, const Segment& segment) const;
+  void depend_on_accesses(World world, const BufferSlice& place, bool writes);
+  void note_access(World world, TaskIndex task, const BufferSlice& place, bool writes);
+  BufferSlice place_in(World world, const BufferSlice& slice) const;
 
   Program program_;
   Alias alias_;

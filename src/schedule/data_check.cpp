@@ -14,11 +14,11 @@ CellSpace::CellSpace(const AllRanks& all, const Grid& grid, bool in_place)
   }
 }
 
-Segment CellSpace::storage_of(std::uint32_t rank, const Segment& segment) const {
-  if (!in_place_) return segment;
+BufferSlice CellSpace::storage_of(std::uint32_t rank, const BufferSlice& slice) const {
+  if (!in_place_) return slice;
   const Alias alias = in_place_alias(all_.at(rank).purpose());
-  if (alias.name.empty() || !contains(alias.name, segment)) return segment;
-  Segment place = segment;
+  if (alias.name.empty() || !contains(alias.name, slice)) return slice;
+  BufferSlice place = slice;
   place.buffer = alias.storage.buffer;
   place.first_block = alias.storage.first_block;
   return place;

@@ -21,11 +21,11 @@ class CellSpace {
   CellSpace(const AllRanks& all, const Grid& grid, bool in_place);
 
   std::uint32_t size() const { return size_; }
-  /// Calls visit(cell) for each cell of a segment in a rank's memory, in the order of its bytes.
+  /// Calls visit(cell) for each cell of a slice in a rank's memory, in the order of its bytes.
   template <typename Visit>
-  void for_each(std::uint32_t rank, const Segment& segment, const Visit& visit) const {
-    if (segment.empty()) return;
-    const Segment place = storage_of(rank, segment);
+  void for_each(std::uint32_t rank, const BufferSlice& slice, const Visit& visit) const {
+    if (slice.empty()) return;
+    const BufferSlice place = storage_of(rank, slice);
     const Range cells = grid_.cells_of(place);
     for (std::uint32_t b = place.first_block; b < place.last_block(); ++b) {
       const std::uint32_t base = cell(rank, place.buffer, b);
@@ -40,7 +40,7 @@ class CellSpace {
   std::uint32_t cell(std::uint32_t rank, Buffer buffer, std::uint32_t block) const {
     return bases_[rank][static_cast<std::size_t>(buffer)] + block * grid_.cells();
   }
-  Segment storage_of(std::uint32_t rank, const Segment& segment) const;
+  BufferSlice storage_of(std::uint32_t rank, const BufferSlice& slice) const;
 
   const AllRanks& all_;
   const Grid& grid_;

@@ -97,7 +97,7 @@ bool to_range(std::string_view text, std::uint32_t& first, std::uint32_t& last) 
 }
 
 /// Removes "{1/4}" or "{1..3/4}" from the end of a place and stores the part in `out`.
-bool take_parts(std::string_view& text, Segment& out) {
+bool take_parts(std::string_view& text, BufferSlice& out) {
   const std::size_t brace = text.find('{');
   if (brace == std::string_view::npos) return true;
   if (text.back() != '}') return false;
@@ -108,7 +108,7 @@ bool take_parts(std::string_view& text, Segment& out) {
          to_range(inner.substr(0, slash), out.part_first, out.part_last);
 }
 
-bool to_segment(std::string_view text, Segment& out) {
+bool to_slice(std::string_view text, BufferSlice& out) {
   if (text == "-") return true;
   if (!take_parts(text, out)) return false;
   const std::size_t bracket = text.find('[');
@@ -125,9 +125,9 @@ bool to_segment(std::string_view text, Segment& out) {
   return true;
 }
 
-Status read_segment(Line& line, Segment& out) {
+Status read_slice(Line& line, BufferSlice& out) {
   const std::string_view word = line.take();
-  if (to_segment(word, out)) return {};
+  if (to_slice(word, out)) return {};
   return line.wrong(
       "'{}' is not a place: write send, receive or scratch as in receive[2], receive[2..5], "
       "receive[0]{{1/4}} or receive[0]{{1..3/4}}",
@@ -136,9 +136,9 @@ Status read_segment(Line& line, Segment& out) {
 
 /// Reads a source and a target in the form "SOURCE -> TARGET".
 Status read_move(Line& line, Task& task) {
-  if (Status status = read_segment(line, task.source); !status) return status;
+  if (Status status = read_slice(line, task.source); !status) return status;
   if (Status status = line.expect("->"); !status) return status;
-  return read_segment(line, task.target);
+  return read_slice(line, task.target);
 }
 
 void read_side(Line& line, Task& task) {
@@ -166,7 +166,7 @@ Status read_keys(Line& line, Task& task, Program& program) {
   task.key_count = static_cast<std::uint32_t>(program.keys.size()) - task.first_key;
   read_side(line, task);
   if (Status status = line.expect("into"); !status) return status;
-  return read_segment(line, task.target);
+  return read_slice(line, task.target);
 }
 
 Status read_message(Line& line, Task& task) {
@@ -177,7 +177,7 @@ Status read_message(Line& line, Task& task) {
   if (task.kind == TaskKind::signal) return {};
   task.keyed = task.kind == TaskKind::send && line.take_if("keyed");
   if (Status status = line.expect(receives ? "into" : "from"); !status) return status;
-  return read_segment(line, receives ? task.target : task.source);
+  return read_slice(line, receives ? task.target : task.source);
 }
 
 Status read_one_sided(Line& line, Task& task) {
@@ -205,7 +205,7 @@ Status read_action(Line& line, Task& task, Program& program) {
       return read_move(line, task);
     case TaskKind::collect:
       if (Status status = read_group(line, task); !status) return status;
-      return read_segment(line, task.target);
+      return read_slice(line, task.target);
     case TaskKind::wait:
       if (Status status = read_field(line, "completions", task.object); !status) return status;
       return read_field(line, "count", task.count);

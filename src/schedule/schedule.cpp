@@ -142,12 +142,12 @@ Status Schedule::check_task(TaskIndex at) const {
       std::none_of(program_.queues.begin(), program_.queues.end(), counts))
     return wrong(fmt::format("waits for completion queue {}, which no queue feeds: name a fed one",
                              task.object));
-  for (const Segment* segment : {&task.source, &task.target}) {
-    if (segment->parts == 0 || segment->part_first >= segment->part_last ||
-        segment->part_last > segment->parts)
+  for (const BufferSlice* slice : {&task.source, &task.target}) {
+    if (slice->parts == 0 || slice->part_first >= slice->part_last ||
+        slice->part_last > slice->parts)
       return wrong(fmt::format("parts {}..{} of {} are invalid: choose 0 <= first < last <= parts",
-                               segment->part_first, segment->part_last, segment->parts));
-    if (segment->block_count > 1 && !segment->whole_blocks())
+                               slice->part_first, slice->part_last, slice->parts));
+    if (slice->block_count > 1 && !slice->whole_blocks())
       return wrong("names parts of several blocks: name the parts of one block");
   }
   return {};
@@ -167,8 +167,8 @@ void Schedule::index() {
       completion_queues_ = std::max(completion_queues_, queue.completions + 1u);
   }
   for (const Task& task : tasks) {
-    for (const Segment* segment : {&task.source, &task.target}) {
-      if (segment->block_count > 1 || segment->buffer == Buffer::scratch) single_blocks_ = false;
+    for (const BufferSlice* slice : {&task.source, &task.target}) {
+      if (slice->block_count > 1 || slice->buffer == Buffer::scratch) single_blocks_ = false;
     }
   }
   index_messages();

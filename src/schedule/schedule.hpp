@@ -110,7 +110,7 @@ class Schedule {
 
   /// Number of blocks of a buffer at this rank.
   std::uint32_t blocks(Buffer buffer) const;
-  /// True if every segment is one block of the caller's buffers or a part of one. Such a schedule
+  /// True if every slice is one block of the caller's buffers or a part of one. Such a schedule
   /// also serves blocks of different sizes.
   bool single_blocks() const { return single_blocks_; }
 

@@ -16,32 +16,32 @@ std::uint64_t border_bytes(Fraction at, std::uint64_t block_bytes, std::uint64_t
 }
 
 /// The offset and size of a run of whole blocks that have individual sizes.
-Result<Extent> resolve_varying(const Segment& segment, const BlockSizes& blocks) {
-  if (segment.last_block() > blocks.sizes_bytes.size() ||
+Result<Extent> resolve_varying(const BufferSlice& slice, const BlockSizes& blocks) {
+  if (slice.last_block() > blocks.sizes_bytes.size() ||
       blocks.offsets_bytes.size() != blocks.sizes_bytes.size())
     return failure(
         Code::invalid_argument,
         "{} needs {} blocks, but the call gives {} sizes and {} offsets: give one of each "
         "for each block",
-        to_string(segment), segment.last_block(), blocks.sizes_bytes.size(),
+        to_string(slice), slice.last_block(), blocks.sizes_bytes.size(),
         blocks.offsets_bytes.size());
-  Extent extent{segment.buffer, blocks.offsets_bytes[segment.first_block], 0};
-  for (std::uint32_t b = segment.first_block; b < segment.last_block(); ++b) {
+  Extent extent{slice.buffer, blocks.offsets_bytes[slice.first_block], 0};
+  for (std::uint32_t b = slice.first_block; b < slice.last_block(); ++b) {
     if (blocks.offsets_bytes[b] != extent.offset_bytes + extent.size_bytes)
       return failure(
           Code::invalid_argument,
           "{} is not contiguous because block {} begins at byte {}: choose an algorithm that "
           "moves single blocks (ring, linear)",
-          to_string(segment), b, blocks.offsets_bytes[b]);
+          to_string(slice), b, blocks.offsets_bytes[b]);
     extent.size_bytes += blocks.sizes_bytes[b];
   }
   return extent;
 }
 
-/// The slice of the storage in which an in-place call keeps `segment`.
-Segment storage_of(const Segment& segment, const Alias& alias) {
-  if (alias.name.empty() || !contains(alias.name, segment)) return segment;
-  Segment result = segment;
+/// The slice of the storage in which an in-place call keeps `slice`.
+BufferSlice storage_of(const BufferSlice& slice, const Alias& alias) {
+  if (alias.name.empty() || !contains(alias.name, slice)) return slice;
+  BufferSlice result = slice;
   result.buffer = alias.storage.buffer;
   result.first_block = alias.storage.first_block;
   return result;
@@ -93,8 +93,8 @@ Shape Shape::varying(Rank rank, std::span<const std::uint64_t> sizes_bytes,
 }
 
 Alias in_place_alias(Collective collective, Rank rank, Rank root) {
-  const Segment sent = block_of(Buffer::send, 0);
-  const Segment received = block_of(Buffer::receive, 0);
+  const BufferSlice sent = block_of(Buffer::send, 0);
+  const BufferSlice received = block_of(Buffer::receive, 0);
   const bool at_root = rank == root;
   switch (collective) {
     case Collective::allgather:
@@ -123,9 +123,9 @@ bool has_in_place(Collective collective) {
          collective != Collective::alltoall;
 }
 
-Result<Extent> resolve(const Segment& segment, const Shape& shape, const Alias& alias) {
-  if (segment.empty()) return Extent{};
-  const Segment place = storage_of(segment, alias);
+Result<Extent> resolve(const BufferSlice& slice, const Shape& shape, const Alias& alias) {
+  if (slice.empty()) return Extent{};
+  const BufferSlice place = storage_of(slice, alias);
   const BlockSizes& blocks = shape.of(place.buffer);
   Extent extent{place.buffer, place.first_block * blocks.uniform_bytes,
                 place.block_count * blocks.uniform_bytes};

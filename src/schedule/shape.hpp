@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
+#include "schedule/buffer_slice.hpp"
 #include "schedule/schedule.hpp"
-#include "schedule/segment.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::schedule {
@@ -48,8 +48,8 @@ struct Shape {
 /// (Allreduce, Reduce at the root), or the receive block in the rank's own block of the send buffer
 /// (Reduce-Scatter, Scatter at the root).
 struct Alias {
-  Segment name;     ///< slice that the schedule names; empty if the call aliases nothing
-  Segment storage;  ///< slice that holds its bytes
+  BufferSlice name;     ///< slice that the schedule names; empty if the call aliases nothing
+  BufferSlice storage;  ///< slice that holds its bytes
 };
 Alias in_place_alias(Collective collective, Rank rank, Rank root);
 inline Alias in_place_alias(const Purpose& purpose) {
@@ -79,7 +79,7 @@ struct FilledTask {
 };
 
 /// Finds the bytes of a slice. Fails if its blocks do not adjoin or the shape lacks one of them.
-Result<Extent> resolve(const Segment& segment, const Shape& shape, const Alias& alias = {});
+Result<Extent> resolve(const BufferSlice& slice, const Shape& shape, const Alias& alias = {});
 
 /// Fills `out`, one entry for each task, without allocating memory; a copy of a place onto itself
 /// gets the size 0. Fails with invalid_argument if `out` is too short, if the schedule moves

@@ -20,7 +20,7 @@
 
 #include <cstdint>
 
-#include "schedule/segment.hpp"
+#include "schedule/buffer_slice.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::schedule {
@@ -110,8 +110,8 @@ struct Task {
   Rank peer = kNoRank;
   std::uint32_t slot = 0;   ///< number of the message among those between its two ranks
   std::uint32_t count = 0;  ///< completions of a wait, or entries of an enable
-  Segment source;
-  Segment target;
+  BufferSlice source;
+  BufferSlice target;
   std::uint32_t first_dependency = 0;  ///< index into Schedule::dependencies
   std::uint32_t dependency_count = 0;
   std::uint32_t first_key = 0;  ///< index into Schedule::keys

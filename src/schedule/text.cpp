@@ -103,16 +103,16 @@ const char* to_string(QueueKind kind) {
 
 const char* to_string(Channel channel) { return channel == Channel::data ? "data" : "cts"; }
 
-std::string to_string(const Segment& segment) {
-  if (segment.empty()) return "-";
-  std::string text = segment.block_count == 1
-                         ? fmt::format("{}[{}]", to_string(segment.buffer), segment.first_block)
-                         : fmt::format("{}[{}..{}]", to_string(segment.buffer), segment.first_block,
-                                       segment.last_block());
-  if (segment.parts == 1) return text;
-  if (segment.part_last == segment.part_first + 1)
-    return text + fmt::format("{{{}/{}}}", segment.part_first, segment.parts);
-  return text + fmt::format("{{{}..{}/{}}}", segment.part_first, segment.part_last, segment.parts);
+std::string to_string(const BufferSlice& slice) {
+  if (slice.empty()) return "-";
+  std::string text = slice.block_count == 1
+                         ? fmt::format("{}[{}]", to_string(slice.buffer), slice.first_block)
+                         : fmt::format("{}[{}..{}]", to_string(slice.buffer), slice.first_block,
+                                       slice.last_block());
+  if (slice.parts == 1) return text;
+  if (slice.part_last == slice.part_first + 1)
+    return text + fmt::format("{{{}/{}}}", slice.part_first, slice.parts);
+  return text + fmt::format("{{{}..{}/{}}}", slice.part_first, slice.part_last, slice.parts);
 }
 
 std::string task_text(const Schedule& schedule, TaskIndex task) {

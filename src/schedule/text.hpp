@@ -25,7 +25,7 @@
 namespace tutti::schedule {
 
 /// The text of a slice, such as "receive[2..5]"; "-" for an empty one.
-std::string to_string(const Segment& segment);
+std::string to_string(const BufferSlice& slice);
 /// The text of a task without its number, such as "send to 3 slot 0 from receive[1] after 2 4".
 std::string task_text(const Schedule& schedule, TaskIndex task);
 /// The description of a task in errors, such as "rank 2 task 7 (send to 3 slot 0 from receive[1])".

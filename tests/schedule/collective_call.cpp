@@ -95,9 +95,9 @@ class Call {
     return bytes;
   }
 
-  std::span<std::byte> place(std::uint32_t rank, const Segment& segment, const Shape& shape) {
+  std::span<std::byte> place(std::uint32_t rank, const BufferSlice& slice, const Shape& shape) {
     const Alias alias = shape.in_place ? in_place_alias(schedules_[rank].purpose()) : Alias();
-    const Result<Extent> extent = resolve(segment, shape, alias);
+    const Result<Extent> extent = resolve(slice, shape, alias);
     return std::span(memory_[rank].of(extent->buffer))
         .subspan(extent->offset_bytes, extent->size_bytes);
   }

@@ -112,7 +112,7 @@ TEST(PlantedFault, SwapsTwoRounds) {
 
 TEST(PlantedFault, ReceivesTwoBlocksIntoOneTarget) {
   Planted ring(purpose_of(Collective::allgather, "ring", 4));
-  const Segment place = ring.at(3).tasks()[2].target;
+  const BufferSlice place = ring.at(3).tasks()[2].target;
   ring.change_task(3, 6, [&](Task& t) { t.target = place; });
   ring.expect(Fault::race, 3, 6);
 }
@@ -134,7 +134,7 @@ TEST(PlantedFault, ForgetsAReceive) {
 
 TEST(PlantedFault, ForgetsItsOwnBlock) {
   Planted ring(purpose_of(Collective::allgather, "ring", 4));
-  ring.change_task(2, 0, [](Task& t) { t.source = t.target = Segment(); });
+  ring.change_task(2, 0, [](Task& t) { t.source = t.target = BufferSlice(); });
   ring.expect(Fault::result, 2, kNoTask);
 }
 
@@ -176,7 +176,7 @@ TEST(PlantedFault, RotatesByOneTooFew) {
 TEST(PlantedFault, ForgetsTheLastCopy) {
   Planted bruck(purpose_of(Collective::allgather, "bruck", 5));
   const auto last = static_cast<TaskIndex>(bruck.at(2).tasks().size() - 1);
-  bruck.change_task(2, last, [](Task& t) { t.source = t.target = Segment(); });
+  bruck.change_task(2, last, [](Task& t) { t.source = t.target = BufferSlice(); });
   bruck.expect(Fault::result, 2, kNoTask);
 }
 
@@ -192,7 +192,7 @@ TEST(PlantedFault, CountsAContributionTwice) {
   // The second round folds the block that the first round received.
   const TaskIndex first = doubling.find(1, TaskKind::reduce);
   const TaskIndex second = doubling.find(1, TaskKind::reduce, first + 1);
-  const Segment received = doubling.at(1).tasks()[first].source;
+  const BufferSlice received = doubling.at(1).tasks()[first].source;
   doubling.change_task(1, second, [&](Task& t) { t.source = received; });
   doubling.expect(Fault::combination, 1, second);
 }
@@ -202,7 +202,7 @@ TEST(PlantedFault, LeavesAContributionOut) {
   const TaskIndex reduce = tree.find(3, TaskKind::reduce, tree.find(3, TaskKind::reduce) + 1);
   tree.change_task(3, reduce, [](Task& t) {
     t.kind = TaskKind::copy;
-    t.source = t.target = Segment();
+    t.source = t.target = BufferSlice();
   });
   tree.expect(Fault::result, 3, tree.find(3, TaskKind::reduce, reduce));
 }

@@ -86,8 +86,8 @@ TEST(Parts, PartsCoverBlocksNearTheLargestSize) {
   EXPECT_EQ(part_border(kHuge, 4095, 4096), kHuge / 4096 * 4095);
 }
 
-TEST(Segments, PartOfAPartHasTheRightBounds) {
-  const Segment half = block_of(Buffer::receive, 2).part(1, 2);
+TEST(BufferSlices, PartOfAPartHasTheRightBounds) {
+  const BufferSlice half = block_of(Buffer::receive, 2).part(1, 2);
   EXPECT_EQ(half.part(1, 3).begin(), (Fraction{4, 6}));
   EXPECT_EQ(half.part(0, 2, 3).end(), (Fraction{5, 6}));
   EXPECT_TRUE(contains(half, half.part(2, 3)));
@@ -219,7 +219,7 @@ TEST(Fill, BlocksAndPartsHaveTheRightOffsets) {
   }
   EXPECT_EQ(scratch_bytes(bruck, Shape::uniform(100)), 400u);
   // A block of 10 elements of 8 bytes in 4 parts has parts of 2, 3, 2 and 3 elements.
-  const Segment third = block_of(Buffer::receive, 1).part(2, 4);
+  const BufferSlice third = block_of(Buffer::receive, 1).part(2, 4);
   EXPECT_EQ(*resolve(third, Shape::uniform(80, 8)), (Extent{Buffer::receive, 80 + 40, 16}));
 }
 
@@ -317,8 +317,8 @@ TEST(TemplateCache, FailedBuildIsReturnedAndNotCached) {
 
 TEST(Builder, DependenciesFollowTheDataAndNoMore) {
   Builder b({Collective::allreduce, "test", 2, rank_of(0), rank_of(0), {}});
-  const Segment own = b.receive_block();
-  const Segment theirs = b.scratch();
+  const BufferSlice own = b.receive_block();
+  const BufferSlice theirs = b.scratch();
   b.copy(b.send_block(), own);            // task 0
   b.send(rank_of(1), own.part(0, 2));     // task 1, which reads the bytes written by task 0
   b.recv(rank_of(1), theirs.part(1, 2));  // task 2, which depends on no task

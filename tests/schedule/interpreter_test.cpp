@@ -92,7 +92,7 @@ Program mutated(Program program, Random& random) {
     }
     default:  // a task is removed
       task = Task();
-      task.source = task.target = Segment();
+      task.source = task.target = BufferSlice();
       break;
   }
   return program;

@@ -117,7 +117,7 @@ TEST(TaskBoard, EveryAlgorithmCompletesInAnyOrder) {
 /// A schedule of one rank that consists of copies between scratch blocks.
 struct Copies {
   Builder builder{Purpose{.collective = Collective::barrier, .algorithm = "test"}};
-  Segment from = builder.scratch();
+  BufferSlice from = builder.scratch();
 
   Copies() { builder.explicit_only(); }
   TaskRef add(QueueIndex queue) {

@@ -11,7 +11,7 @@
 
 #include "device/device.hpp"
 #include "protocol/codec/data_message.hpp"
-#include "schedule/segment.hpp"
+#include "schedule/buffer_slice.hpp"
 #include "schedule/shape.hpp"
 #include "schedule/task_board.hpp"
 

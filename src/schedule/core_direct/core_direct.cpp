@@ -57,9 +57,9 @@ class Lowering {
   void post_receive(TaskIndex t);
   void post_cts(Rank peer, Ends& ends, TaskKind kind, QueueIndex queue);
   std::uint32_t add(Task task, QueueIndex queue);
-  std::vector<Segment> pieces_of(const Segment& segment) const;
-  bool needs_cts(const Segment& segment) const {
-    return options_.transfer == Transfer::rendezvous && !segment.empty();
+  std::vector<BufferSlice> pieces_of(const BufferSlice& slice) const;
+  bool needs_cts(const BufferSlice& slice) const {
+    return options_.transfer == Transfer::rendezvous && !slice.empty();
   }
 
   std::vector<TaskIndex> in_order_of_release() const;
@@ -169,12 +169,12 @@ std::uint32_t Lowering::add(Task task, QueueIndex queue) {
   return ++entries_[queue];
 }
 
-std::vector<Segment> Lowering::pieces_of(const Segment& segment) const {
+std::vector<BufferSlice> Lowering::pieces_of(const BufferSlice& slice) const {
   const bool split = options_.transfer == Transfer::eager && options_.buffer_per_block;
-  if (!split || segment.block_count <= 1) return {segment};
-  std::vector<Segment> pieces;
-  for (std::uint32_t b = segment.first_block; b < segment.last_block(); ++b)
-    pieces.push_back(block_of(segment.buffer, b));
+  if (!split || slice.block_count <= 1) return {slice};
+  std::vector<BufferSlice> pieces;
+  for (std::uint32_t b = slice.first_block; b < slice.last_block(); ++b)
+    pieces.push_back(block_of(slice.buffer, b));
   return pieces;
 }
 
@@ -195,7 +195,7 @@ void Lowering::post_send(TaskIndex t) {
     post_cts(task.peer, ends, TaskKind::recv, ends.cts);
     cts_awaited_[t] = entries_[ends.cts];
   }
-  for (const Segment& piece : pieces_of(task.source)) {
+  for (const BufferSlice& piece : pieces_of(task.source)) {
     task.source = piece;
     task.slot = ends.next_slot++;
     places_[t] = {ends.data, add(task, ends.data)};
@@ -207,7 +207,7 @@ void Lowering::post_receive(TaskIndex t) {
   Ends& ends = from_peer_[task.peer];
   rounds_[ends.data] = task.round;
   if (needs_cts(task.target)) post_cts(task.peer, ends, TaskKind::signal, ends.cts);
-  for (const Segment& piece : pieces_of(task.target)) {
+  for (const BufferSlice& piece : pieces_of(task.target)) {
     task.target = piece;
     task.slot = ends.next_slot++;
     places_[t] = {ends.data, add(task, ends.data)};

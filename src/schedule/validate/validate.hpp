@@ -18,7 +18,7 @@
 // The orders that hold in every run form a graph: dependencies, queue order, releases, sent before
 // received, and the proofs of waits. A wait for n completions proves a task complete if fewer than
 // n others could be. If the graph orders all conflicting accesses, every run moves the same values
-// and one symbolic run shows them. Parts of blocks are compared as fractions (segment.hpp), so
+// and one symbolic run shows them. Parts of blocks are compared as fractions (buffer_slice.hpp), so
 // sizes do not matter.
 #pragma once
 

@@ -62,8 +62,8 @@ class AccessCheck {
     });
   }
 
-  void list(std::uint32_t rank, const Segment& segment, GlobalTask task, bool writes) {
-    cells_.for_each(rank, segment, [&](std::uint32_t cell) {
+  void list(std::uint32_t rank, const BufferSlice& slice, GlobalTask task, bool writes) {
+    cells_.for_each(rank, slice, [&](std::uint32_t cell) {
       uses_.push_back({cell, task, writes});
     });
   }

@@ -217,11 +217,11 @@ class CollectMap {
 
  private:
   template <typename Visit>
-  void for_each_cell(const Segment& segment, const Visit& visit) const {
-    const std::size_t offset = segment.buffer == Buffer::scratch ? blocks_[2] : 0;
-    const Range cells = grid_.cells_of(segment);
-    for (std::uint32_t b = segment.first_block; b < segment.last_block(); ++b) {
-      if (b >= blocks_[static_cast<std::size_t>(segment.buffer)]) return;
+  void for_each_cell(const BufferSlice& slice, const Visit& visit) const {
+    const std::size_t offset = slice.buffer == Buffer::scratch ? blocks_[2] : 0;
+    const Range cells = grid_.cells_of(slice);
+    for (std::uint32_t b = slice.first_block; b < slice.last_block(); ++b) {
+      if (b >= blocks_[static_cast<std::size_t>(slice.buffer)]) return;
       for (std::uint32_t c = cells.first; c < cells.last; ++c) {
         if (!visit((offset + b) * cells_ + c)) return;
       }

@@ -26,13 +26,13 @@ void Findings::add_at(Fault fault, std::uint32_t rank, const std::string& text) 
 }
 
 Grid::Grid(const AllRanks& all) : borders_{{0, 1}, {1, 1}} {
-  Segment last;  // parts of the previous task, which often recur
+  BufferSlice last;  // parts of the previous task, which often recur
   for (GlobalTask t = 0; t < all.task_count(); ++t) {
-    for (const Segment* segment : {&all.task(t).source, &all.task(t).target}) {
-      if (segment->whole_blocks() || (segment->parts == last.parts && *segment == last)) continue;
-      borders_.push_back(segment->begin());
-      borders_.push_back(segment->end());
-      last = *segment;
+    for (const BufferSlice* slice : {&all.task(t).source, &all.task(t).target}) {
+      if (slice->whole_blocks() || (slice->parts == last.parts && *slice == last)) continue;
+      borders_.push_back(slice->begin());
+      borders_.push_back(slice->end());
+      last = *slice;
     }
   }
   std::sort(borders_.begin(), borders_.end());
@@ -44,9 +44,9 @@ std::uint32_t Grid::find(Fraction border) const {
                                     borders_.begin());
 }
 
-Range Grid::cells_of(const Segment& segment) const {
-  if (segment.whole_blocks()) return {0, cells()};
-  return {find(segment.begin()), find(segment.end())};
+Range Grid::cells_of(const BufferSlice& slice) const {
+  if (slice.whole_blocks()) return {0, cells()};
+  return {find(slice.begin()), find(slice.end())};
 }
 
 }  // namespace tutti::schedule

@@ -66,7 +66,7 @@ class Grid {
 
   std::uint32_t cells() const { return static_cast<std::uint32_t>(borders_.size()) - 1; }
   /// The cells [first, last) that a slice covers in each of its blocks.
-  Range cells_of(const Segment& segment) const;
+  Range cells_of(const BufferSlice& slice) const;
 
  private:
   std::uint32_t find(Fraction border) const;

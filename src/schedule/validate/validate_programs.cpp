@@ -63,19 +63,19 @@ class ProgramCheck {
     return index(task.peer) < all_.ranks() ? &all_.at(index(task.peer)) : nullptr;
   }
 
-  void check_place(TaskIndex t, const Segment& segment, const Schedule* at, bool written) {
-    if (segment.empty() || at == nullptr) return;
-    const std::uint32_t blocks = at->blocks(segment.buffer);
-    if (segment.last_block() > blocks)
+  void check_place(TaskIndex t, const BufferSlice& slice, const Schedule* at, bool written) {
+    if (slice.empty() || at == nullptr) return;
+    const std::uint32_t blocks = at->blocks(slice.buffer);
+    if (slice.last_block() > blocks)
       wrong(Fault::place, t,
             "{} is outside the {} buffer of rank {}, which has {} blocks: correct "
             "the block number, or reserve scratch",
-            to_string(segment), to_string(segment.buffer), index(at->rank()), blocks);
-    if (written && segment.buffer == Buffer::send)
+            to_string(slice), to_string(slice.buffer), index(at->rank()), blocks);
+    if (written && slice.buffer == Buffer::send)
       wrong(Fault::place, t,
             "writes {}, which is the caller's and read only: write to the receive "
             "or scratch buffer",
-            to_string(segment));
+            to_string(slice));
   }
 
   void check_places(TaskIndex t) {

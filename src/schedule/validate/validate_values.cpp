@@ -115,8 +115,8 @@ class ValueRun {
     }
   }
 
-  void give(std::uint32_t rank, const Segment& segment, ValueId value) {
-    cells_.for_each(rank, segment, [&](std::uint32_t cell) { held_[cell] = value; });
+  void give(std::uint32_t rank, const BufferSlice& slice, ValueId value) {
+    cells_.for_each(rank, slice, [&](std::uint32_t cell) { held_[cell] = value; });
   }
 
   void note_promises(std::uint32_t rank) {
@@ -167,10 +167,10 @@ class ValueRun {
     return matching_.messages[matching_.first_message[receiver] + key];
   }
 
-  std::vector<ValueId> take(std::uint32_t rank, const Segment& segment, GlobalTask t) {
+  std::vector<ValueId> take(std::uint32_t rank, const BufferSlice& slice, GlobalTask t) {
     std::vector<ValueId> taken;
     bool reported = false;
-    cells_.for_each(rank, segment, [&](std::uint32_t cell) {
+    cells_.for_each(rank, slice, [&](std::uint32_t cell) {
       taken.push_back(held_[cell]);
       if (held_[cell] != kUnwritten || reported) return;
       reported = true;
@@ -182,10 +182,10 @@ class ValueRun {
     return taken;
   }
 
-  void put(std::uint32_t rank, const Segment& segment, const std::vector<ValueId>& taken,
+  void put(std::uint32_t rank, const BufferSlice& slice, const std::vector<ValueId>& taken,
            GlobalTask t) {
     std::size_t at = 0;
-    cells_.for_each(rank, segment, [&](std::uint32_t cell) { store(cell, taken[at++], t); });
+    cells_.for_each(rank, slice, [&](std::uint32_t cell) { store(cell, taken[at++], t); });
   }
 
   void store(std::uint32_t cell, ValueId value, GlobalTask t) {
@@ -204,7 +204,7 @@ class ValueRun {
         matching_.multicasts.begin(), matching_.multicasts.end(), t,
         [](const Delivery& d, GlobalTask receiver) { return d.receiver < receiver; });
     const std::uint32_t me = all_.rank_of_task(t);
-    const Segment& mine = all_.task(t).target;
+    const BufferSlice& mine = all_.task(t).target;
     for (auto d = first; d != matching_.multicasts.end() && d->receiver == t; ++d) {
       std::size_t at = 0;
       const std::vector<ValueId>& sent = captured_[d->sender];
@@ -215,9 +215,9 @@ class ValueRun {
     }
   }
 
-  bool is_in(std::uint32_t rank, const Segment& segment, std::uint32_t wanted) const {
+  bool is_in(std::uint32_t rank, const BufferSlice& slice, std::uint32_t wanted) const {
     bool found = false;
-    cells_.for_each(rank, segment, [&](std::uint32_t cell) { found |= cell == wanted; });
+    cells_.for_each(rank, slice, [&](std::uint32_t cell) { found |= cell == wanted; });
     return found;
   }
 

@@ -71,7 +71,7 @@ class Lowering {
 
   /// True if the reduction `reduce` is the only task that reads the data of `recv`.
   bool only_reads(TaskIndex recv, TaskIndex reduce) const {
-    const schedule::Segment& place = schedule_.tasks()[recv].target;
+    const schedule::BufferSlice& place = schedule_.tasks()[recv].target;
     for (const TaskIndex t : schedule_.dependents(recv)) {
       const Task& task = schedule_.tasks()[t];
       if (t == reduce) continue;

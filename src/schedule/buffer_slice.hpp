@@ -37,7 +37,7 @@ struct Fraction {
 
 /// A buffer slice: blocks [first_block, first_block + block_count) of a buffer, or the parts
 /// [part_first, part_last) of `parts` of a single block.
-struct Segment {
+struct BufferSlice {
   Buffer buffer = Buffer::none;
   std::uint32_t first_block = 0;
   std::uint32_t block_count = 0;
@@ -52,41 +52,43 @@ struct Segment {
   constexpr Fraction end() const { return {part_last, parts}; }
 
   /// Part `at` of `of` equal parts of this slice, which lies within one block.
-  constexpr Segment part(std::uint32_t at, std::uint32_t of) const { return part(at, at + 1, of); }
+  constexpr BufferSlice part(std::uint32_t at, std::uint32_t of) const {
+    return part(at, at + 1, of);
+  }
   /// Parts [first, last) of `of` equal parts of this slice, which lies within one block.
-  constexpr Segment part(std::uint32_t first, std::uint32_t last, std::uint32_t of) const {
+  constexpr BufferSlice part(std::uint32_t first, std::uint32_t last, std::uint32_t of) const {
     const std::uint32_t width = part_last - part_first;
-    Segment result = *this;
+    BufferSlice result = *this;
     result.parts = parts * of;
     result.part_first = part_first * of + width * first;
     result.part_last = part_first * of + width * last;
     return result;
   }
 
-  friend constexpr bool operator==(const Segment&, const Segment&) = default;
+  friend constexpr bool operator==(const BufferSlice&, const BufferSlice&) = default;
 };
 
 /// Blocks [first, first + count) of a buffer.
-constexpr Segment blocks_of(Buffer buffer, std::uint32_t first, std::uint32_t count) {
+constexpr BufferSlice blocks_of(Buffer buffer, std::uint32_t first, std::uint32_t count) {
   return {buffer, first, count, 0, 1, 1};
 }
-constexpr Segment block_of(Buffer buffer, std::uint32_t at) { return blocks_of(buffer, at, 1); }
+constexpr BufferSlice block_of(Buffer buffer, std::uint32_t at) { return blocks_of(buffer, at, 1); }
 
 /// True if two slices of one rank share a byte for some block size.
-constexpr bool overlap(const Segment& a, const Segment& b) {
+constexpr bool overlap(const BufferSlice& a, const BufferSlice& b) {
   return a.buffer == b.buffer && a.buffer != Buffer::none && a.first_block < b.last_block() &&
          b.first_block < a.last_block() && a.begin() < b.end() && b.begin() < a.end();
 }
 
 /// True if every byte of `inner` lies in `outer` for every block size.
-constexpr bool contains(const Segment& outer, const Segment& inner) {
+constexpr bool contains(const BufferSlice& outer, const BufferSlice& inner) {
   return outer.buffer == inner.buffer && outer.first_block <= inner.first_block &&
          inner.last_block() <= outer.last_block() && outer.begin() <= inner.begin() &&
          inner.end() <= outer.end();
 }
 
 /// True if two slices have equally many bytes for every block size.
-constexpr bool same_extent(const Segment& a, const Segment& b) {
+constexpr bool same_extent(const BufferSlice& a, const BufferSlice& b) {
   if (a.empty() || b.empty()) return a.empty() == b.empty();
   return a.block_count == b.block_count && a.begin() == b.begin() && a.end() == b.end();
 }
