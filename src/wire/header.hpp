@@ -35,7 +35,7 @@ enum class PacketKind : std::uint8_t {
   chunk = 1,
   reliable = 2,
   probe = 3,
-  /// UC fragment, a datagram of a UC message; wire/segment.hpp has the rest of its header.
+  /// UC fragment, a datagram of a UC message; wire/uc_fragment.hpp has the rest of its header.
   message = 4,
 };
 

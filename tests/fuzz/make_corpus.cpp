@@ -28,7 +28,7 @@
 #include "trigger/descriptor.hpp"
 #include "trigger/packet.hpp"
 #include "wire/header.hpp"
-#include "wire/segment.hpp"
+#include "wire/uc_fragment.hpp"
 
 namespace {
 
@@ -107,13 +107,13 @@ void add_wire(Corpus& corpus) {
   Bytes bytes(wire::kHeaderBytes);
   wire::encode(header, bytes.data());
   corpus.add("header_fuzz", "chunk", bytes);
-  Bytes segments;
+  Bytes fragments;
   for (const std::uint32_t offset : {0u, 256u, 512u}) {
-    Bytes one(wire::kSegmentHeaderBytes);
-    wire::encode(wire::Segment{header, offset, 256, 768}, one.data());
-    segments = join(segments, one, std::array<std::uint16_t, 1>{256});
+    Bytes one(wire::kFragmentHeaderBytes);
+    wire::encode(wire::UcFragment{header, offset, 256, 768}, one.data());
+    fragments = join(fragments, one, std::array<std::uint16_t, 1>{256});
   }
-  corpus.add("segment_fuzz", "three_segments", segments);
+  corpus.add("uc_fragment_fuzz", "three_fragments", fragments);
 }
 
 void add_messages(Corpus& corpus) {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr Nanoseconds kPatience = std::chrono::seconds(100);
 // Size of a UC fragment, so small that a small chunk has several.
-constexpr std::uint32_t kSegmentBytes = 256;
+constexpr std::uint32_t kFragmentBytes = 256;
 
 /// Whether chunks travel by UC, which an environment variable selects for every job.
 bool by_uc() {
@@ -40,7 +40,7 @@ std::shared_ptr<device::fault::FaultDevice> faulty_network(const JobSpec& spec) 
   ip.tap = spec.tap ? spec.tap : device->frame_tap();
   if (by_uc()) {
     ip.multicast = device::ip::Multicast::uc;
-    ip.max_segment_bytes = kSegmentBytes;
+    ip.max_fragment_bytes = kFragmentBytes;
   }
   device->decorate(std::make_shared<device::ip::IpDevice>(ip));
   return device;

@@ -36,7 +36,7 @@ inline CommunicatorOptions patient() {
   CommunicatorOptions options;
   options.peer_timeout = kLong;
   options.create_timeout = kLong;
-  options.segment_bytes = 1440;  // segment size of an Ethernet frame, for chunks by UC
+  options.segment_bytes = 1440;  // fragment size of an Ethernet frame, for chunks by UC
   return options;
 }
 

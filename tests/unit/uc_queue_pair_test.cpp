@@ -22,9 +22,9 @@ using Bytes = std::vector<std::byte>;
 constexpr std::uint16_t kCommunicator = 3;
 constexpr std::uint32_t kRanks = 20;
 constexpr std::uint32_t kEpoch = 7;
-constexpr std::uint32_t kSegment = 128;
+constexpr std::uint32_t kFragment = 128;
 // Chunk of six fragments, of which the last is short.
-constexpr std::uint32_t kChunk = 5 * kSegment + 32;
+constexpr std::uint32_t kChunk = 5 * kFragment + 32;
 constexpr std::uint32_t kChunks = 24;
 constexpr std::byte kUntouched{0xee};
 
@@ -95,37 +95,37 @@ class Uc : public testing::Test {
     auto pair = IpMulticastQueuePair::open(settings, interface_, group_, 0, integrity());
     EXPECT_TRUE(pair.ok()) << pair.status().to_string();
     if (!pair) return nullptr;
-    (*pair)->set_segment_bytes(kSegment);
+    (*pair)->set_fragment_bytes(kFragment);
     return std::move(*pair);
   }
 
   static Bytes bytes_of(std::uint32_t psn) { return pattern(kChunk, 100 + psn); }
 
   /// The fragments of a message; if `forged`, they are made without the secret.
-  static std::vector<Bytes> segments(std::uint32_t source, std::uint32_t psn, const Bytes& payload,
-                                     bool forged = false, std::uint32_t step = kSegment) {
-    wire::Segment segment{.message = {.kind = wire::PacketKind::message,
-                                      .communicator = kCommunicator,
-                                      .source = rank_of(source),
-                                      .epoch = kEpoch,
-                                      .psn = psn},
-                          .message_bytes = static_cast<std::uint32_t>(payload.size())};
+  static std::vector<Bytes> fragments(std::uint32_t source, std::uint32_t psn, const Bytes& payload,
+                                      bool forged = false, std::uint32_t step = kFragment) {
+    wire::UcFragment fragment{.message = {.kind = wire::PacketKind::message,
+                                          .communicator = kCommunicator,
+                                          .source = rank_of(source),
+                                          .epoch = kEpoch,
+                                          .psn = psn},
+                              .message_bytes = static_cast<std::uint32_t>(payload.size())};
     Bytes head(wire::kHeaderBytes);
-    wire::encode(segment.message, head.data());
-    segment.message.tag = integrity().tag(head.data(), payload) ^ (forged ? 1 : 0);
+    wire::encode(fragment.message, head.data());
+    fragment.message.tag = integrity().tag(head.data(), payload) ^ (forged ? 1 : 0);
     std::vector<Bytes> all;
-    for (; segment.offset < payload.size(); segment.offset += step) {
-      const std::size_t size = std::min<std::size_t>(step, payload.size() - segment.offset);
-      Bytes datagram(wire::kSegmentHeaderBytes);
-      wire::encode(segment, datagram.data());
-      const auto from = payload.begin() + segment.offset;
+    for (; fragment.offset < payload.size(); fragment.offset += step) {
+      const std::size_t size = std::min<std::size_t>(step, payload.size() - fragment.offset);
+      Bytes datagram(wire::kFragmentHeaderBytes);
+      wire::encode(fragment, datagram.data());
+      const auto from = payload.begin() + fragment.offset;
       datagram.insert(datagram.end(), from, from + static_cast<std::ptrdiff_t>(size));
       all.push_back(std::move(datagram));
     }
     return all;
   }
-  static std::vector<Bytes> segments(std::uint32_t source, std::uint32_t psn) {
-    return segments(source, psn, bytes_of(psn));
+  static std::vector<Bytes> fragments(std::uint32_t source, std::uint32_t psn) {
+    return fragments(source, psn, bytes_of(psn));
   }
 
   void send(const std::vector<Bytes>& datagrams) {
@@ -216,7 +216,7 @@ TEST_F(Uc, PostedRunIsPlacedAndEachMessageCompletesOnce) {
 
 TEST_F(Uc, RunWithImpossibleChunkSizeIsRefused) {
   const Bytes data(2 * 65536);
-  for (const std::uint32_t chunk_bytes : {0u, message_bytes_for_segment(kSegment) + 1, 65536u}) {
+  for (const std::uint32_t chunk_bytes : {0u, message_bytes_for_fragment(kFragment) + 1, 65536u}) {
     const auto posted = receiver_->post(
         {.epoch = kEpoch, .first_psn = 0, .data = data, .chunk_bytes = chunk_bytes});
     ASSERT_FALSE(posted.ok());
@@ -225,13 +225,13 @@ TEST_F(Uc, RunWithImpossibleChunkSizeIsRefused) {
   const auto longest = receiver_->post({.epoch = kEpoch,
                                         .first_psn = 0,
                                         .data = data,
-                                        .chunk_bytes = message_bytes_for_segment(kSegment)});
+                                        .chunk_bytes = message_bytes_for_fragment(kFragment)});
   EXPECT_TRUE(longest.ok());
 }
 
-TEST_F(Uc, MessagesThatFillTheirSegmentsShareASend) {
+TEST_F(Uc, MessagesThatFillTheirFragmentsShareASend) {
   const auto sender = open(1);
-  constexpr std::uint32_t kFull = 4 * kSegment;
+  constexpr std::uint32_t kFull = 4 * kFragment;
   const Bytes data = pattern(8 * kFull, 5);
   auto posted =
       sender->post({.epoch = kEpoch + 1, .first_psn = 0, .data = data, .chunk_bytes = kFull});
@@ -253,19 +253,19 @@ INSTANTIATE_TEST_SUITE_P(Arrival, UcBothWays, testing::Bool(), [](const auto& ar
 });
 
 TEST_P(UcBothWays, WholeMessageCounts) {
-  send(segments(1, 4), together());
+  send(fragments(1, 4), together());
   EXPECT_EQ(receive(), 1u);
   EXPECT_EQ(counters().uc_segments_direct, together() ? 6u : 0u);
 }
 
 TEST_P(UcBothWays, MessageWithAGapCountsOnlyWhenSentAgain) {
   for (std::uint32_t psn = 0; psn < 6; ++psn) {
-    send(without(segments(1, psn), psn), together());
-    send(segments(2, psn + 10), together());
+    send(without(fragments(1, psn), psn), together());
+    send(fragments(2, psn + 10), together());
     EXPECT_EQ(receive(), 1u) << "the message of the other source must count";
     EXPECT_FALSE(place_.counted.contains(psn));
     // The loss of a last fragment shows when the next message of its source arrives.
-    send(segments(1, psn), together());
+    send(fragments(1, psn), together());
     EXPECT_EQ(receive(), 1u);
     EXPECT_EQ(counters().uc_messages_gapped, psn == 5 ? 5u : psn + 1);
     expect_counted_unchanged();
@@ -273,16 +273,16 @@ TEST_P(UcBothWays, MessageWithAGapCountsOnlyWhenSentAgain) {
 }
 
 TEST_P(UcBothWays, NextMessageOfASourceVoidsAnUnfinishedOne) {
-  send(without(segments(1, 0), 5), together());
-  send(segments(1, 1), together());
+  send(without(fragments(1, 0), 5), together());
+  send(fragments(1, 1), together());
   EXPECT_EQ(receive(), 1u);
   EXPECT_EQ(counters().uc_messages_gapped, 1u);
   EXPECT_TRUE(place_.counted.contains(1));
 }
 
-TEST_P(UcBothWays, ReorderedSegmentsVoidTheMessage) {
+TEST_P(UcBothWays, ReorderedFragmentsVoidTheMessage) {
   for (std::size_t at = 1; at + 2 < 6; ++at) {
-    auto all = segments(1, static_cast<std::uint32_t>(at));
+    auto all = fragments(1, static_cast<std::uint32_t>(at));
     std::swap(all[at], all[at + 1]);
     send(all, together());
     EXPECT_EQ(receive(), 0u) << at;
@@ -291,8 +291,8 @@ TEST_P(UcBothWays, ReorderedSegmentsVoidTheMessage) {
   EXPECT_EQ(counters().rejected_integrity, 0u);
 }
 
-TEST_P(UcBothWays, RepeatedSegmentsChangeNothing) {
-  auto all = segments(1, 3);
+TEST_P(UcBothWays, RepeatedFragmentsChangeNothing) {
+  auto all = fragments(1, 3);
   for (std::size_t at = 0; at < 10; at += 2) all.insert(all.begin() + at, all[at]);
   send(all, together());
   EXPECT_EQ(receive(), 1u);
@@ -301,63 +301,63 @@ TEST_P(UcBothWays, RepeatedSegmentsChangeNothing) {
 }
 
 TEST_P(UcBothWays, CountedChunkIsNeverOverwritten) {
-  send(segments(1, 3), together());
+  send(fragments(1, 3), together());
   EXPECT_EQ(receive(), 1u);
-  send(segments(1, 3), together());
-  send(segments(1, 3, pattern(kChunk, 9), true), together());
-  send(segments(1, 3, pattern(kChunk, 9)), together());
+  send(fragments(1, 3), together());
+  send(fragments(1, 3, pattern(kChunk, 9), true), together());
+  send(fragments(1, 3, pattern(kChunk, 9)), together());
   EXPECT_EQ(receive(), 0u);
   expect_counted_unchanged();
 }
 
 TEST_P(UcBothWays, DamagedMessageDoesNotCountUntilItComesWhole) {
   for (std::uint32_t at = 0; at < 6; ++at) {
-    auto all = segments(1, at);
-    all[at][wire::kSegmentHeaderBytes + at] ^= std::byte{0x10};
+    auto all = fragments(1, at);
+    all[at][wire::kFragmentHeaderBytes + at] ^= std::byte{0x10};
     send(all, together());
     EXPECT_EQ(receive(), 0u);
     EXPECT_EQ(counters().rejected_integrity, at + 1);
-    send(segments(1, at), together());
+    send(fragments(1, at), together());
     EXPECT_EQ(receive(), 1u);
   }
 }
 
 TEST_P(UcBothWays, ForgedMessageBeforeTheRealOneDoesNoHarm) {
-  send(segments(1, 3, pattern(kChunk, 9), true), together());
+  send(fragments(1, 3, pattern(kChunk, 9), true), together());
   EXPECT_EQ(receive(), 0u);
   EXPECT_EQ(counters().rejected_integrity, 1u);
-  send(segments(1, 3), together());
+  send(fragments(1, 3), together());
   EXPECT_EQ(receive(), 1u);
 }
 
 TEST_P(UcBothWays, ChunkThatIsHandedOutIsNotOverwritten) {
   // All three messages wait in the socket when the first is handed out and not yet marked.
-  send(segments(1, 3), together());
-  send(segments(1, 3, pattern(kChunk, 9), true), together());
-  send(segments(1, 3), together());
+  send(fragments(1, 3), together());
+  send(fragments(1, 3, pattern(kChunk, 9), true), together());
+  send(fragments(1, 3), together());
   EXPECT_EQ(receive(), 1u);
   EXPECT_EQ(counters().rejected_integrity, 0u);
   EXPECT_EQ(counters().uc_messages_completed, 1u);
 }
 
-TEST_P(UcBothWays, ForgedSegmentInTheMiddleVoidsAtMostThatMessage) {
-  const auto forged = segments(1, 3, pattern(kChunk, 9), true);
+TEST_P(UcBothWays, ForgedFragmentInTheMiddleVoidsAtMostThatMessage) {
+  const auto forged = fragments(1, 3, pattern(kChunk, 9), true);
   for (std::size_t at = 1; at < 6; ++at) {
-    auto all = segments(1, 3);
+    auto all = fragments(1, 3);
     all.insert(all.begin() + static_cast<std::ptrdiff_t>(at), forged[at == 5 ? 4 : at]);
     send(all, together());
-    send(segments(1, static_cast<std::uint32_t>(at) + 10), together());
+    send(fragments(1, static_cast<std::uint32_t>(at) + 10), together());
     EXPECT_EQ(receive(), 1u) << "the next message must count";
     EXPECT_FALSE(place_.counted.contains(3));
   }
-  send(segments(1, 3), together());
+  send(fragments(1, 3), together());
   EXPECT_EQ(receive(), 1u);
 }
 
 TEST_P(UcBothWays, WrongBytesUnderTheRightHeaderFailTheTag) {
-  auto all = segments(1, 3);
+  auto all = fragments(1, 3);
   auto copy = all[2];
-  copy[wire::kSegmentHeaderBytes] ^= std::byte{1};
+  copy[wire::kFragmentHeaderBytes] ^= std::byte{1};
   all.insert(all.begin() + 2, copy);
   send(all, together());
   EXPECT_EQ(receive(), 0u);
@@ -370,7 +370,7 @@ TEST_P(UcBothWays, ConsecutiveMessagesAllCount) {
   // Each message has four fragments, so that several messages can be one send.
   std::vector<Bytes> all;
   for (std::uint32_t psn = 0; psn < 8; ++psn) {
-    all = joined(all, segments(1, psn, bytes_of(psn), false, kChunk / 4));
+    all = joined(all, fragments(1, psn, bytes_of(psn), false, kChunk / 4));
   }
   send(all, together());
   EXPECT_EQ(receive(), 8u);
@@ -381,8 +381,8 @@ TEST_P(UcBothWays, MessageAfterAGapIsFoundInThePreviousPlacement) {
   const std::uint32_t step = kChunk / 4;
   for (std::uint32_t lost = 0; lost < 4; ++lost) {
     const std::uint32_t psn = 2 * lost;
-    send(joined(without(segments(1, psn, bytes_of(psn), false, step), lost),
-                segments(1, psn + 1, bytes_of(psn + 1), false, step)),
+    send(joined(without(fragments(1, psn, bytes_of(psn), false, step), lost),
+                fragments(1, psn + 1, bytes_of(psn + 1), false, step)),
          together());
     EXPECT_EQ(receive(), 1u) << lost;
     EXPECT_TRUE(place_.counted.contains(psn + 1));
@@ -392,8 +392,8 @@ TEST_P(UcBothWays, MessageAfterAGapIsFoundInThePreviousPlacement) {
 
 TEST_P(UcBothWays, UnexpectedMessagesWaitInTheDevice) {
   place_.begun = false;
-  send(segments(1, 3), together());
-  send(segments(2, 4), together());
+  send(fragments(1, 3), together());
+  send(fragments(2, 4), together());
   for (const std::uint32_t psn : {3u, 4u}) {
     std::array<ReceivedChunk, 8> chunks;
     ASSERT_EQ(receiver_->poll(chunks), 1u) << "a staged message ends a poll";
@@ -408,7 +408,7 @@ TEST_P(UcBothWays, UnexpectedMessagesWaitInTheDevice) {
 
 TEST_F(Uc, MessageThatBeganUnexpectedContinuesInStaging) {
   place_.begun = false;
-  const auto all = segments(1, 3);
+  const auto all = fragments(1, 3);
   send({all[0], all[1]});
   EXPECT_EQ(receive(), 0u);
   place_.begun = true;
@@ -423,13 +423,13 @@ TEST_F(Uc, MessageThatBeganUnexpectedContinuesInStaging) {
 TEST_F(Uc, TooManyUnexpectedMessagesDropTheOldest) {
   place_.begun = false;
   for (std::uint32_t source = 1; source < kRanks; ++source) {
-    const auto all = segments(source, source);
+    const auto all = fragments(source, source);
     send({all[0], all[1], all[2]});
   }
   EXPECT_EQ(receive(), 0u);
   std::set<std::uint32_t> whole;
   for (std::uint32_t source = 1; source < kRanks; ++source) {
-    const auto all = segments(source, source);
+    const auto all = fragments(source, source);
     send({all[3], all[4], all[5]});
   }
   std::array<ReceivedChunk, 8> chunks;
@@ -444,7 +444,7 @@ TEST_F(Uc, TooManyUnexpectedMessagesDropTheOldest) {
 }
 
 TEST_F(Uc, WithdrawnPlacementIsNotWritten) {
-  const auto all = segments(1, 3);
+  const auto all = fragments(1, 3);
   send({all[0], all[1]});
   EXPECT_EQ(receive(), 0u);
   place_.refused.insert(3);
@@ -459,7 +459,7 @@ TEST_F(Uc, SourcesDoNotDisturbEachOther) {
   std::vector<Bytes> mixed;
   for (std::size_t at = 0; at < 6; ++at) {
     for (std::uint32_t source = 1; source < 9; ++source) {
-      mixed.push_back(segments(source, source)[at]);
+      mixed.push_back(fragments(source, source)[at]);
     }
   }
   send(mixed);
@@ -468,25 +468,25 @@ TEST_F(Uc, SourcesDoNotDisturbEachOther) {
 
 TEST_F(Uc, FalseHeadersAreRejected) {
   const auto tell = [&](auto&& change) {
-    wire::Segment segment{.message = {.kind = wire::PacketKind::message,
-                                      .communicator = kCommunicator,
-                                      .source = rank_of(1),
-                                      .epoch = kEpoch,
-                                      .psn = 3},
-                          .message_bytes = kChunk};
-    change(segment);
-    Bytes datagram(wire::kSegmentHeaderBytes + kSegment);
-    wire::encode(segment, datagram.data());
+    wire::UcFragment fragment{.message = {.kind = wire::PacketKind::message,
+                                          .communicator = kCommunicator,
+                                          .source = rank_of(1),
+                                          .epoch = kEpoch,
+                                          .psn = 3},
+                              .message_bytes = kChunk};
+    change(fragment);
+    Bytes datagram(wire::kFragmentHeaderBytes + kFragment);
+    wire::encode(fragment, datagram.data());
     send({datagram});
   };
-  tell([](wire::Segment& one) { one.offset = kChunk - kSegment + 1; });
-  tell([](wire::Segment& one) { one.offset = 0xffff'ffff; });
-  tell([](wire::Segment& one) { one.message_bytes = 0xffff'ffff; });
-  tell([](wire::Segment& one) { one.message_bytes = kSegment - 1; });
-  tell([](wire::Segment& one) { one.message.source = rank_of(kRanks); });
-  tell([](wire::Segment& one) { one.message.communicator = kCommunicator + 1; });
-  tell([](wire::Segment& one) { one.message.kind = wire::PacketKind::chunk; });
-  send({Bytes(wire::kSegmentHeaderBytes - 1, std::byte{0xff})});
+  tell([](wire::UcFragment& one) { one.offset = kChunk - kFragment + 1; });
+  tell([](wire::UcFragment& one) { one.offset = 0xffff'ffff; });
+  tell([](wire::UcFragment& one) { one.message_bytes = 0xffff'ffff; });
+  tell([](wire::UcFragment& one) { one.message_bytes = kFragment - 1; });
+  tell([](wire::UcFragment& one) { one.message.source = rank_of(kRanks); });
+  tell([](wire::UcFragment& one) { one.message.communicator = kCommunicator + 1; });
+  tell([](wire::UcFragment& one) { one.message.kind = wire::PacketKind::chunk; });
+  send({Bytes(wire::kFragmentHeaderBytes - 1, std::byte{0xff})});
   EXPECT_EQ(receive(), 0u);
   EXPECT_EQ(counters().rejected_foreign, 8u);
   EXPECT_EQ(place_.began, 0u);
@@ -506,7 +506,7 @@ TEST_F(Uc, RandomTrafficLeavesCountedChunksUnchanged) {
       const auto source = static_cast<std::uint32_t>(1 + psn % 3);
       const bool forged = (chance >> 12 & 3) == 0;
       auto all =
-          forged ? segments(source, psn, pattern(kChunk, chance), true) : segments(source, psn);
+          forged ? fragments(source, psn, pattern(kChunk, chance), true) : fragments(source, psn);
       const std::size_t at = (chance >> 16) % all.size();
       switch (chance >> 24 & 7) {
         case 0:
@@ -522,7 +522,7 @@ TEST_F(Uc, RandomTrafficLeavesCountedChunksUnchanged) {
           all.resize(at + 1);
           break;
         case 4:
-          all = joined(all, segments(source, psn ^ 1));
+          all = joined(all, fragments(source, psn ^ 1));
           break;
         default:
           break;
@@ -540,27 +540,27 @@ TEST_F(Uc, RandomTrafficLeavesCountedChunksUnchanged) {
   EXPECT_GT(counted, 300u) << "the test needs many valid messages";
 }
 
-TEST(MessageAssembly, FirstSegmentIsAdmittedAgainUntilPlaced) {
+TEST(MessageAssembly, FirstFragmentIsAdmittedAgainUntilPlaced) {
   using enum MessageAssembly::Verdict;
-  wire::Segment segment{
+  wire::UcFragment fragment{
       .message = {.kind = wire::PacketKind::message, .psn = 1}, .bytes = 10, .message_bytes = 25};
-  Bytes header(wire::kSegmentHeaderBytes);
-  wire::encode(segment, header.data());
+  Bytes header(wire::kFragmentHeaderBytes);
+  wire::encode(fragment, header.data());
   MessageAssembly assembly;
-  EXPECT_EQ(assembly.admit(header.data(), segment), begins);
-  EXPECT_EQ(assembly.admit(header.data(), segment), continues);
+  EXPECT_EQ(assembly.admit(header.data(), fragment), begins);
+  EXPECT_EQ(assembly.admit(header.data(), fragment), continues);
   EXPECT_FALSE(assembly.advance(10));
-  EXPECT_EQ(assembly.admit(header.data(), segment), repeated);
-  segment.offset = 10;
-  EXPECT_EQ(assembly.admit(header.data(), segment), continues);
+  EXPECT_EQ(assembly.admit(header.data(), fragment), repeated);
+  fragment.offset = 10;
+  EXPECT_EQ(assembly.admit(header.data(), fragment), continues);
   EXPECT_FALSE(assembly.advance(10));
-  segment.offset = 20;
-  segment.bytes = 5;
-  EXPECT_EQ(assembly.admit(header.data(), segment), continues);
+  fragment.offset = 20;
+  fragment.bytes = 5;
+  EXPECT_EQ(assembly.admit(header.data(), fragment), continues);
   EXPECT_TRUE(assembly.advance(5));
-  EXPECT_EQ(assembly.admit(header.data(), segment), dropped);
-  segment.offset = 0;
-  EXPECT_EQ(assembly.admit(header.data(), segment), begins)
+  EXPECT_EQ(assembly.admit(header.data(), fragment), dropped);
+  fragment.offset = 0;
+  EXPECT_EQ(assembly.admit(header.data(), fragment), begins)
       << "the assembly admits it; whether the chunk is wanted is decided elsewhere";
   EXPECT_EQ(assembly.gaps(), 0u);
 }

@@ -12,7 +12,7 @@
 #include "engine/core/settings.hpp"
 #include "protocol/sequencer.hpp"
 #include "wire/header.hpp"
-#include "wire/segment.hpp"
+#include "wire/uc_fragment.hpp"
 
 namespace tutti::app {
 using device::ip::Multicast;
@@ -32,7 +32,7 @@ device::ip::ChunkShape agreed_shape(const PlanInput& input) {
   device::ip::IpOptions options;
   options.family = input.ipv6 ? AF_INET6 : AF_INET;
   options.multicast = input.multicast;
-  options.max_segment_bytes = input.segment_bytes;
+  options.max_fragment_bytes = input.segment_bytes;
   auto shape = device::ip::chunk_shape(options, input.mtu_bytes);
   if (input.multicast == Multicast::uc) {
     const std::uint32_t longest =
@@ -73,7 +73,7 @@ std::uint64_t credit_messages(const PlanInput& input, std::uint64_t chunks,
 
 std::uint32_t header_bytes(bool ipv6, Multicast multicast) {
   const std::size_t own =
-      multicast == Multicast::uc ? wire::kSegmentHeaderBytes : wire::kHeaderBytes;
+      multicast == Multicast::uc ? wire::kFragmentHeaderBytes : wire::kHeaderBytes;
   return kEthernetBytes + (ipv6 ? kIpv6Bytes : kIpv4Bytes) + kUdpBytes +
          static_cast<std::uint32_t>(own);
 }

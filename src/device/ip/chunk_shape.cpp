@@ -9,7 +9,7 @@
 #include "device/ip/interface.hpp"
 #include "device/rc/rc_config.hpp"
 #include "wire/header.hpp"
-#include "wire/segment.hpp"
+#include "wire/uc_fragment.hpp"
 
 namespace tutti::device::ip {
 
@@ -42,20 +42,20 @@ std::uint32_t chunk_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
   return whole_granules(datagram_bytes_for_mtu(mtu_bytes, family) - wire::kHeaderBytes);
 }
 
-std::uint32_t segment_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
-  return whole_granules(datagram_bytes_for_mtu(mtu_bytes, family) - wire::kSegmentHeaderBytes);
+std::uint32_t fragment_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
+  return whole_granules(datagram_bytes_for_mtu(mtu_bytes, family) - wire::kFragmentHeaderBytes);
 }
 
-std::uint32_t message_bytes_for_segment(std::uint32_t segment_bytes) {
-  const std::size_t segments =
-      std::min(wire::kMaxMessageBytes / (segment_bytes + wire::kSegmentHeaderBytes),
+std::uint32_t message_bytes_for_fragment(std::uint32_t fragment_bytes) {
+  const std::size_t fragments =
+      std::min(wire::kMaxMessageBytes / (fragment_bytes + wire::kFragmentHeaderBytes),
                DatagramSender::kMaxBatch);
-  return static_cast<std::uint32_t>(segments * segment_bytes);
+  return static_cast<std::uint32_t>(fragments * fragment_bytes);
 }
 
-std::uint32_t message_bytes_for_window(std::uint32_t segment_bytes, std::uint64_t window_bytes) {
+std::uint32_t message_bytes_for_window(std::uint32_t fragment_bytes, std::uint64_t window_bytes) {
   const auto share = whole_granules(window_bytes / kMinMessages);
-  return std::min(message_bytes_for_segment(segment_bytes), std::max(share, segment_bytes));
+  return std::min(message_bytes_for_fragment(fragment_bytes), std::max(share, fragment_bytes));
 }
 
 ChunkShape chunk_shape(const IpOptions& options, std::uint32_t mtu_bytes) {
@@ -64,12 +64,13 @@ ChunkShape chunk_shape(const IpOptions& options, std::uint32_t mtu_bytes) {
     const std::uint32_t chunk = std::min(chunk_bytes_for_mtu(mtu_bytes, options.family), limit);
     return {.chunk_bytes = chunk, .datagram_bytes = chunk};
   }
-  std::uint32_t segment = segment_bytes_for_mtu(mtu_bytes, options.family);
-  if (options.max_segment_bytes != 0) {
-    segment = std::max(kChunkGranule, whole_granules(std::min(segment, options.max_segment_bytes)));
+  std::uint32_t fragment = fragment_bytes_for_mtu(mtu_bytes, options.family);
+  if (options.max_fragment_bytes != 0) {
+    fragment =
+        std::max(kChunkGranule, whole_granules(std::min(fragment, options.max_fragment_bytes)));
   }
-  return {.chunk_bytes = std::min(message_bytes_for_segment(segment), limit),
-          .datagram_bytes = segment};
+  return {.chunk_bytes = std::min(message_bytes_for_fragment(fragment), limit),
+          .datagram_bytes = fragment};
 }
 
 }  // namespace tutti::device::ip

@@ -12,9 +12,9 @@ std::uint32_t ip_and_udp_bytes(int family);
 /// Payload bytes of the largest chunk that is sent as one datagram at this MTU.
 std::uint32_t chunk_bytes_for_mtu(std::uint32_t mtu_bytes, int family);
 /// Payload bytes of the largest UC fragment at this MTU.
-std::uint32_t segment_bytes_for_mtu(std::uint32_t mtu_bytes, int family);
+std::uint32_t fragment_bytes_for_mtu(std::uint32_t mtu_bytes, int family);
 /// Payload bytes of the largest UC message whose fragments have this payload.
-std::uint32_t message_bytes_for_segment(std::uint32_t segment_bytes);
+std::uint32_t message_bytes_for_fragment(std::uint32_t fragment_bytes);
 
 /// The sizes of chunks and datagrams.
 struct ChunkShape {
@@ -26,6 +26,6 @@ struct ChunkShape {
 ChunkShape chunk_shape(const IpOptions& options, std::uint32_t mtu_bytes);
 /// The payload bytes of a UC message on which the ranks agree, from their fragment size and receive
 /// window.
-std::uint32_t message_bytes_for_window(std::uint32_t segment_bytes, std::uint64_t window_bytes);
+std::uint32_t message_bytes_for_window(std::uint32_t fragment_bytes, std::uint64_t window_bytes);
 
 }  // namespace tutti::device::ip

@@ -11,7 +11,7 @@
 #include "device/ip/address_record.hpp"
 #include "device/ip/chunk_shape.hpp"
 #include "device/ip/multicast/group.hpp"
-#include "wire/segment.hpp"
+#include "wire/uc_fragment.hpp"
 
 namespace tutti::device::ip {
 
@@ -284,7 +284,7 @@ void IpEndpoint::agree_on_messages() {
                message_bytes_for_window(datagram_payload_, capabilities_.receive_window_bytes));
   capabilities_.max_send_batch = std::clamp<std::uint32_t>(
       kMessageBatchBytes / capabilities_.max_chunk_bytes, 1, DatagramSender::kMaxBatch);
-  for (auto& group : groups_) group->set_segment_bytes(datagram_payload_);
+  for (auto& group : groups_) group->set_fragment_bytes(datagram_payload_);
 }
 
 Status IpEndpoint::post(Instant now, const WorkRequest& request) {

@@ -24,8 +24,8 @@ struct IpOptions {
   Multicast multicast = Multicast::ud;
   /// Limit of a chunk; 0: what the MTU allows, or one UC message.
   std::uint32_t max_chunk_bytes = 0;
-  std::uint32_t max_segment_bytes = 0;  ///< limit of a UC fragment; 0: what the MTU allows
-  std::shared_ptr<FrameTap> tap;        ///< hook of tests; null: none
+  std::uint32_t max_fragment_bytes = 0;  ///< limit of a UC fragment; 0: what the MTU allows
+  std::shared_ptr<FrameTap> tap;         ///< hook of tests; null: none
 };
 
 }  // namespace tutti::device::ip

@@ -24,7 +24,7 @@ std::shared_ptr<device::Device> make_ip(const CommunicatorOptions& options,
   ip.family = options.ipv6 ? AF_INET6 : AF_INET;
   ip.local_only = local_only;
   ip.multicast = multicast == "uc" ? device::ip::Multicast::uc : device::ip::Multicast::ud;
-  ip.max_segment_bytes = options.segment_bytes;
+  ip.max_fragment_bytes = options.segment_bytes;
   return std::make_shared<device::ip::IpDevice>(ip);
 }
 

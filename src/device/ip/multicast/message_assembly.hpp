@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "wire/segment.hpp"
+#include "wire/uc_fragment.hpp"
 
 namespace tutti::device::ip {
 
@@ -26,23 +26,23 @@ class MessageAssembly {
 
   /// Judges a fragment whose encoded header is at `header`. Its bytes may be placed only after
   /// `begins` or `continues`; then call `advance`.
-  Verdict admit(const std::byte* header, const wire::Segment& segment) {
-    const bool same = state_ != State::none && message_bytes_ == segment.message_bytes &&
+  Verdict admit(const std::byte* header, const wire::UcFragment& fragment) {
+    const bool same = state_ != State::none && message_bytes_ == fragment.message_bytes &&
                       std::memcmp(header_.data(), header, wire::kHeaderBytes) == 0;
     if (same && state_ == State::open) {
-      if (segment.offset == next_) return Verdict::continues;
-      if (segment.offset < next_) return Verdict::repeated;
+      if (fragment.offset == next_) return Verdict::continues;
+      if (fragment.offset < next_) return Verdict::repeated;
       state_ = State::over;
       ++gaps_;
       return Verdict::dropped;
     }
-    if (same && !segment.begins()) return Verdict::dropped;
+    if (same && !fragment.begins()) return Verdict::dropped;
     if (state_ == State::open) ++gaps_;
     std::memcpy(header_.data(), header, wire::kHeaderBytes);
-    message_bytes_ = segment.message_bytes;
+    message_bytes_ = fragment.message_bytes;
     next_ = 0;
-    state_ = segment.begins() ? State::open : State::over;
-    if (segment.begins()) return Verdict::begins;
+    state_ = fragment.begins() ? State::open : State::over;
+    if (fragment.begins()) return Verdict::begins;
     ++gaps_;
     return Verdict::dropped;
   }

@@ -70,7 +70,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
     unicast_addresses_[index(rank)] = address;
   }
   /// Sets the payload bytes of a UC fragment on which the ranks agreed; must precede any post.
-  virtual void set_segment_bytes(std::uint32_t bytes) { (void)bytes; }
+  virtual void set_fragment_bytes(std::uint32_t bytes) { (void)bytes; }
   /// Ends the claim to egress priority, because refused chunks will not be posted again.
   void release_claim() { claim_.waits(false); }
   /// Returns the probes that have arrived since the last call; either side may call it.

@@ -32,11 +32,11 @@ UcQueuePair::UcQueuePair(const GroupSettings& settings, std::uint32_t subgroup,
 // ---- sending ------------------------------------------------------------------------------------
 
 Result<std::uint32_t> UcQueuePair::post(const ChunkRun& run) {
-  if (run.chunk_bytes == 0 || run.chunk_bytes > message_bytes_for_segment(segment_bytes_)) {
+  if (run.chunk_bytes == 0 || run.chunk_bytes > message_bytes_for_fragment(fragment_bytes_)) {
     return failure(
         Code::invalid_argument,
         "chunks of {} bytes in fragments of {} do not fit into UC messages: use a smaller chunk",
-        run.chunk_bytes, segment_bytes_);
+        run.chunk_bytes, fragment_bytes_);
   }
   const auto count =
       static_cast<std::uint32_t>((run.data.size() + run.chunk_bytes - 1) / run.chunk_bytes);
@@ -50,29 +50,29 @@ Result<std::uint32_t> UcQueuePair::post(const ChunkRun& run) {
       add_message(run.epoch, run.first_psn + accepted + messages, run.data.subspan(at, bytes));
       ++messages;
     }
-    const std::size_t segments = sender().count();
+    const std::size_t fragments = sender().count();
     auto sent = sender().flush(send_fd(), nullptr);
     if (!sent) return sent.status();
     counters().multicast_datagrams_sent += *sent;
     // A message of which only some fragments were accepted is sent again from its start.
-    const std::size_t a_message = segments_of(run.chunk_bytes);
+    const std::size_t a_message = fragments_of(run.chunk_bytes);
     const std::uint32_t whole =
-        *sent == segments ? messages : static_cast<std::uint32_t>(*sent / a_message);
+        *sent == fragments ? messages : static_cast<std::uint32_t>(*sent / a_message);
     const std::size_t from = std::size_t{accepted} * run.chunk_bytes;
     accepted += whole;
     counters().multicast_bytes_sent +=
         std::min(run.data.size(), std::size_t{accepted} * run.chunk_bytes) - from;
-    if (*sent < segments) return posted(accepted, true);
+    if (*sent < fragments) return posted(accepted, true);
   }
   return posted(accepted, false);
 }
 
 /// True if one more message fits into the segmented send that is being filled.
 bool UcQueuePair::joins(std::size_t message_bytes) {
-  const std::size_t segments = segments_of(message_bytes);
-  const std::size_t first = std::min<std::size_t>(message_bytes, segment_bytes_);
-  return sender().fits(wire::kSegmentHeaderBytes + first) &&
-         sender().has_room(segments, message_bytes + segments * wire::kSegmentHeaderBytes);
+  const std::size_t fragments = fragments_of(message_bytes);
+  const std::size_t first = std::min<std::size_t>(message_bytes, fragment_bytes_);
+  return sender().fits(wire::kFragmentHeaderBytes + first) &&
+         sender().has_room(fragments, message_bytes + fragments * wire::kFragmentHeaderBytes);
 }
 
 void UcQueuePair::add_message(std::uint32_t epoch, std::uint32_t psn,
@@ -81,13 +81,13 @@ void UcQueuePair::add_message(std::uint32_t epoch, std::uint32_t psn,
   write_header(wire::PacketKind::message, epoch, psn, message, header);
   const auto encoded = wire::decode(std::span<const std::byte>(header, wire::kHeaderBytes));
   if (!encoded) return;
-  wire::Segment segment{.message = *encoded,
-                        .message_bytes = static_cast<std::uint32_t>(message.size())};
-  while (segment.offset < message.size()) {
-    segment.bytes = std::min(segment_bytes_, segment.message_bytes - segment.offset);
-    wire::encode(segment, sender().header_slot());
-    sender().add(wire::kSegmentHeaderBytes, message.subspan(segment.offset, segment.bytes));
-    segment.offset += segment.bytes;
+  wire::UcFragment fragment{.message = *encoded,
+                            .message_bytes = static_cast<std::uint32_t>(message.size())};
+  while (fragment.offset < message.size()) {
+    fragment.bytes = std::min(fragment_bytes_, fragment.message_bytes - fragment.offset);
+    wire::encode(fragment, sender().header_slot());
+    sender().add(wire::kFragmentHeaderBytes, message.subspan(fragment.offset, fragment.bytes));
+    fragment.offset += fragment.bytes;
   }
 }
 
@@ -122,9 +122,9 @@ bool UcQueuePair::receive(Batch& batch) {
 }
 
 bool UcQueuePair::receive_in_place(const WaitingMessage& waiting, Batch& batch) {
-  if (waiting.head_bytes < wire::kSegmentHeaderBytes) return false;
+  if (waiting.head_bytes < wire::kFragmentHeaderBytes) return false;
   const auto first =
-      wire::decode_segment(waiting.head(), waiting.datagram_bytes - wire::kSegmentHeaderBytes);
+      wire::decode_fragment(waiting.head(), waiting.datagram_bytes - wire::kFragmentHeaderBytes);
   if (!first || !ours(first->message)) return false;
   if (batch.holds(first->message)) {
     batch.over = true;
@@ -143,40 +143,40 @@ bool UcQueuePair::receive_in_place(const WaitingMessage& waiting, Batch& batch) 
 /// Lays out a receive straight to `at`, and returns how many waiting datagrams belong to the
 /// message of `first` if none is missing. Returns 0 if this does not pay: most of the waiting
 /// datagrams belong to something else, or only one small piece of many waits.
-std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::Segment& first,
+std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::UcFragment& first,
                                  std::byte* at) {
   const std::size_t left = first.message_bytes - first.offset;
   const std::size_t step = first.bytes;
   const std::size_t stride = waiting.datagram_bytes;
   const std::size_t waits = (waiting.bytes + stride - 1) / stride;
-  const std::size_t count = std::min({waits, (left + step - 1) / step, kMaxSegments});
+  const std::size_t count = std::min({waits, (left + step - 1) / step, kMaxFragments});
   if (2 * count < waits || (count == 1 && left > step)) return 0;
   for (std::size_t i = 0; i < count; ++i) {
-    vectors_[2 * i] = {headers_[i].data(), wire::kSegmentHeaderBytes};
+    vectors_[2 * i] = {headers_[i].data(), wire::kFragmentHeaderBytes};
     vectors_[2 * i + 1] = {at + i * step, std::min(step, left - i * step)};
   }
   // Bytes beyond the foreseen ones go to `aside_`, to the offset that they would have if all had
   // been received there.
   const std::size_t before =
-      (count - 1) * stride + wire::kSegmentHeaderBytes + vectors_[2 * count - 1].iov_len;
+      (count - 1) * stride + wire::kFragmentHeaderBytes + vectors_[2 * count - 1].iov_len;
   vectors_[2 * count] = {aside_.get() + before, kAsideBytes - before};
   return count;
 }
 
-void UcQueuePair::check_foreseen(const WaitingMessage& waiting, const wire::Segment& first,
+void UcQueuePair::check_foreseen(const WaitingMessage& waiting, const wire::UcFragment& first,
                                  std::size_t foreseen, std::size_t received_bytes, Batch& batch) {
   const std::size_t stride = waiting.datagram_bytes;
   Source& source = source_of(first);
-  wire::Segment expected = first;
+  wire::UcFragment expected = first;
   std::size_t right = 0;
   for (; right < foreseen; ++right) {
     const std::size_t begin = right * stride;
     expected.bytes = static_cast<std::uint32_t>(vectors_[2 * right + 1].iov_len);
     const std::size_t came = begin < received_bytes ? std::min(stride, received_bytes - begin) : 0;
-    if (came != wire::kSegmentHeaderBytes + expected.bytes) break;
-    if (wire::decode_segment(headers_[right], expected.bytes) != expected) break;
+    if (came != wire::kFragmentHeaderBytes + expected.bytes) break;
+    if (wire::decode_fragment(headers_[right], expected.bytes) != expected) break;
     if (admit(headers_[right].data(), expected) == nullptr) break;
-    count_segment(!source.staged);
+    count_fragment(!source.staged);
     placed(source, expected, batch);
     expected.offset += expected.bytes;
   }
@@ -191,8 +191,8 @@ void UcQueuePair::put_aside(std::size_t from, std::size_t foreseen, std::size_t 
   for (std::size_t i = from; i < foreseen; ++i) {
     std::byte* const at = aside_.get() + i * stride;
     const iovec& payload = vectors_[2 * i + 1];
-    std::memcpy(at, headers_[i].data(), wire::kSegmentHeaderBytes);
-    std::memcpy(at + wire::kSegmentHeaderBytes, payload.iov_base, payload.iov_len);
+    std::memcpy(at, headers_[i].data(), wire::kFragmentHeaderBytes);
+    std::memcpy(at + wire::kFragmentHeaderBytes, payload.iov_base, payload.iov_len);
   }
   const std::size_t begin = std::min(from * stride, received_bytes);
   aside_left_ = {aside_.get() + begin, received_bytes - begin};
@@ -223,41 +223,41 @@ void UcQueuePair::take(std::span<const std::byte> datagram, Batch& batch) {
     batch.over = true;
     return;
   }
-  const std::size_t front = std::min(datagram.size(), wire::kSegmentHeaderBytes);
+  const std::size_t front = std::min(datagram.size(), wire::kFragmentHeaderBytes);
   const auto payload = datagram.subspan(front);
-  const auto segment = wire::decode_segment(datagram.first(front), payload.size());
-  if (!segment) {
+  const auto fragment = wire::decode_fragment(datagram.first(front), payload.size());
+  if (!fragment) {
     ++received().rejected_foreign;
     return;
   }
-  count_segment(false);
-  std::byte* const at = admit(datagram.data(), *segment);
+  count_fragment(false);
+  std::byte* const at = admit(datagram.data(), *fragment);
   if (at == nullptr) return;
-  std::memcpy(at + segment->offset, payload.data(), payload.size());
-  placed(source_of(*segment), *segment, batch);
+  std::memcpy(at + fragment->offset, payload.data(), payload.size());
+  placed(source_of(*fragment), *fragment, batch);
 }
 
-void UcQueuePair::count_segment(bool direct) {
+void UcQueuePair::count_fragment(bool direct) {
   ++received().datagrams;
-  ++counts_.segments;
+  ++counts_.fragments;
   if (direct) ++counts_.direct;
 }
 
 /// Returns the destination of the fragment's message; null if the fragment is dropped.
-std::byte* UcQueuePair::admit(const std::byte* header, const wire::Segment& segment) {
-  Source& source = source_of(segment);
+std::byte* UcQueuePair::admit(const std::byte* header, const wire::UcFragment& fragment) {
+  Source& source = source_of(fragment);
   const std::uint64_t gaps = source.assembly.gaps();
-  const auto verdict = source.assembly.admit(header, segment);
+  const auto verdict = source.assembly.admit(header, fragment);
   counts_.gapped.add(source.assembly.gaps() - gaps);
   const bool begins = verdict == MessageAssembly::Verdict::begins;
   if (!begins && verdict != MessageAssembly::Verdict::continues) return nullptr;
-  std::byte* const at = place_of(source, segment, begins);
+  std::byte* const at = place_of(source, fragment, begins);
   if (at == nullptr) source.assembly.refuse();
   return at;
 }
 
-std::byte* UcQueuePair::place_of(Source& source, const wire::Segment& segment, bool begins) {
-  const wire::Header& message = segment.message;
+std::byte* UcQueuePair::place_of(Source& source, const wire::UcFragment& fragment, bool begins) {
+  const wire::Header& message = fragment.message;
   if (!begins && source.asked_in == polls_) return source.at;
   source.asked_in = polls_;
   if (!begins && source.staged) {
@@ -267,37 +267,37 @@ std::byte* UcQueuePair::place_of(Source& source, const wire::Segment& segment, b
   const Placement landing =
       resolver_ == nullptr
           ? Placement{}
-          : resolver_->landing({message.epoch, message.psn, message.source, segment.message_bytes},
+          : resolver_->landing({message.epoch, message.psn, message.source, fragment.message_bytes},
                                begins);
   source.staged = begins && landing.where == Placement::Where::staging;
   source.at = landing.where == Placement::Where::buffer ? landing.at : nullptr;
-  if (source.staged) source.at = stage(source, segment);
+  if (source.staged) source.at = stage(source, fragment);
   return source.at;
 }
 
-std::byte* UcQueuePair::stage(Source& source, const wire::Segment& segment) {
-  if (stagings_[source.staging].owner != segment.message.source) {
+std::byte* UcQueuePair::stage(Source& source, const wire::UcFragment& fragment) {
+  if (stagings_[source.staging].owner != fragment.message.source) {
     source.staging = next_staging_++ % kStagings;
-    stagings_[source.staging].owner = segment.message.source;
+    stagings_[source.staging].owner = fragment.message.source;
   }
   std::vector<std::byte>& bytes = stagings_[source.staging].bytes;
-  bytes.resize(std::max<std::size_t>(bytes.size(), segment.message_bytes));
+  bytes.resize(std::max<std::size_t>(bytes.size(), fragment.message_bytes));
   return bytes.data();
 }
 
 /// Completes a fragment whose bytes are in place.
-void UcQueuePair::placed(Source& source, const wire::Segment& segment, Batch& batch) {
-  if (!source.assembly.advance(segment.bytes)) return;
+void UcQueuePair::placed(Source& source, const wire::UcFragment& fragment, Batch& batch) {
+  if (!source.assembly.advance(fragment.bytes)) return;
   ++counts_.completed;
   auto& header = message_headers_[batch.filled];
   std::memcpy(header.data(), source.assembly.header(), header.size());
-  const wire::Header& message = segment.message;
+  const wire::Header& message = fragment.message;
   batch.chunks[batch.filled++] = {message.epoch,
                                   message.psn,
                                   message.source,
-                                  {source.at, segment.message_bytes},
+                                  {source.at, fragment.message_bytes},
                                   header.data()};
-  batch.bytes += segment.message_bytes;
+  batch.bytes += fragment.message_bytes;
   // A staged message ends the batch, because the next message of this source may reuse its staging.
   batch.over = batch.over || source.staged || batch.bytes >= kBatchBytes ||
                batch.filled == batch.chunks.size();
@@ -307,7 +307,7 @@ void UcQueuePair::add_to(EndpointCounters& counters) const {
   IpMulticastQueuePair::add_to(counters);
   counters.uc_messages_completed += counts_.completed.value();
   counters.uc_messages_gapped += counts_.gapped.value();
-  counters.uc_segments_received += counts_.segments.value();
+  counters.uc_segments_received += counts_.fragments.value();
   counters.uc_segments_direct += counts_.direct.value();
 }
 

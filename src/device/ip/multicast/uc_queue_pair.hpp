@@ -22,7 +22,7 @@
 #include "device/ip/multicast/message_assembly.hpp"
 #include "device/ip/multicast/multicast_queue_pair.hpp"
 #include "device/ip/multicast/waiting_message.hpp"
-#include "wire/segment.hpp"
+#include "wire/uc_fragment.hpp"
 
 namespace tutti::device::ip {
 
@@ -37,13 +37,13 @@ class UcQueuePair final : public IpMulticastQueuePair {
     resolver_ = resolver;
     return true;
   }
-  void set_segment_bytes(std::uint32_t bytes) override { segment_bytes_ = bytes; }
+  void set_fragment_bytes(std::uint32_t bytes) override { fragment_bytes_ = bytes; }
   void add_to(EndpointCounters& counters) const override;
 
  private:
   /// Largest number of messages that one poll returns.
   static constexpr std::size_t kMaxMessages = 16;
-  static constexpr std::size_t kMaxSegments = DatagramSender::kMaxBatch;
+  static constexpr std::size_t kMaxFragments = DatagramSender::kMaxBatch;
   /// Number of stagings for incoming messages of collectives that this rank has not begun; a
   /// further message replaces the oldest.
   static constexpr std::size_t kStagings = 16;
@@ -73,37 +73,37 @@ class UcQueuePair final : public IpMulticastQueuePair {
   struct Counts {
     SingleWriterCounter completed;
     SingleWriterCounter gapped;
-    SingleWriterCounter segments;
+    SingleWriterCounter fragments;
     SingleWriterCounter direct;
   };
 
   void add_message(std::uint32_t epoch, std::uint32_t psn, std::span<const std::byte> message);
   bool joins(std::size_t message_bytes);
-  std::size_t segments_of(std::size_t message_bytes) const {
-    return (message_bytes + segment_bytes_ - 1) / segment_bytes_;
+  std::size_t fragments_of(std::size_t message_bytes) const {
+    return (message_bytes + fragment_bytes_ - 1) / fragment_bytes_;
   }
 
   bool receive(Batch& batch);
   bool receive_in_place(const WaitingMessage& waiting, Batch& batch);
-  std::size_t foresee(const WaitingMessage& waiting, const wire::Segment& first, std::byte* at);
-  void check_foreseen(const WaitingMessage& waiting, const wire::Segment& first,
+  std::size_t foresee(const WaitingMessage& waiting, const wire::UcFragment& first, std::byte* at);
+  void check_foreseen(const WaitingMessage& waiting, const wire::UcFragment& first,
                       std::size_t foreseen, std::size_t received_bytes, Batch& batch);
   void put_aside(std::size_t from, std::size_t foreseen, std::size_t stride,
                  std::size_t received_bytes);
   std::span<const std::byte> next_aside();
   void take_aside(Batch& batch);
   void take(std::span<const std::byte> datagram, Batch& batch);
-  std::byte* admit(const std::byte* header, const wire::Segment& segment);
-  std::byte* place_of(Source& source, const wire::Segment& segment, bool begins);
-  std::byte* stage(Source& source, const wire::Segment& segment);
-  void count_segment(bool direct);
-  void placed(Source& source, const wire::Segment& segment, Batch& batch);
-  Source& source_of(const wire::Segment& segment) {
-    return sources_[index(segment.message.source)];
+  std::byte* admit(const std::byte* header, const wire::UcFragment& fragment);
+  std::byte* place_of(Source& source, const wire::UcFragment& fragment, bool begins);
+  std::byte* stage(Source& source, const wire::UcFragment& fragment);
+  void count_fragment(bool direct);
+  void placed(Source& source, const wire::UcFragment& fragment, Batch& batch);
+  Source& source_of(const wire::UcFragment& fragment) {
+    return sources_[index(fragment.message.source)];
   }
 
   PlacementResolver* resolver_ = nullptr;
-  std::uint32_t segment_bytes_ = 0;
+  std::uint32_t fragment_bytes_ = 0;
   std::vector<Source> sources_;
   std::array<Staging, kStagings> stagings_;
   std::size_t next_staging_ = 0;
@@ -116,8 +116,8 @@ class UcQueuePair final : public IpMulticastQueuePair {
   std::size_t aside_datagram_ = 0;
   std::span<const std::byte> held_{};
 
-  std::array<std::array<std::byte, wire::kSegmentHeaderBytes>, kMaxSegments> headers_{};
-  std::array<iovec, 2 * kMaxSegments + 1> vectors_{};
+  std::array<std::array<std::byte, wire::kFragmentHeaderBytes>, kMaxFragments> headers_{};
+  std::array<iovec, 2 * kMaxFragments + 1> vectors_{};
   std::array<std::array<std::byte, wire::kHeaderBytes>, kMaxMessages> message_headers_{};
   Counts counts_;
 };

@@ -22,27 +22,28 @@
 
 namespace tutti::wire {
 
-inline constexpr std::size_t kSegmentHeaderBytes = kHeaderBytes + 8;
+inline constexpr std::size_t kFragmentHeaderBytes = kHeaderBytes + 8;
 /// Size of the largest UC message with the headers of its fragments: the kernel's limit for one
 /// segmented send.
 inline constexpr std::size_t kMaxMessageBytes = 65507;
 
-struct Segment {
+struct UcFragment {
   Header message;
   std::uint32_t offset = 0;
   std::uint32_t bytes = 0;  ///< payload bytes of this fragment
   std::uint32_t message_bytes = 0;
 
   bool begins() const { return offset == 0; }
-  friend bool operator==(const Segment&, const Segment&) = default;
+  friend bool operator==(const UcFragment&, const UcFragment&) = default;
 };
 
 /// Writes the header of a fragment, 32 bytes; the first 24 are the header of the message.
-void encode(const Segment& segment, std::byte* out);
+void encode(const UcFragment& fragment, std::byte* out);
 
 /// Decodes the header of a fragment with `payload_bytes` of payload, of which only the header need
 /// have been received. Nothing if it is not a fragment, is empty, or does not lie within a message
 /// of allowed size.
-std::optional<Segment> decode_segment(std::span<const std::byte> header, std::size_t payload_bytes);
+std::optional<UcFragment> decode_fragment(std::span<const std::byte> header,
+                                          std::size_t payload_bytes);
 
 }  // namespace tutti::wire

@@ -9,19 +9,19 @@
 #include <span>
 
 #include "device/ip/multicast/message_assembly.hpp"
-#include "wire/segment.hpp"
+#include "wire/uc_fragment.hpp"
 
 namespace {
 
 using namespace tutti;
 
 // Bytes of a fragment's header and of its payload's length.
-constexpr std::size_t kEntryBytes = wire::kSegmentHeaderBytes + 2;
+constexpr std::size_t kEntryBytes = wire::kFragmentHeaderBytes + 2;
 
-void check(std::span<const std::byte> header, const wire::Segment& segment) {
-  if (std::uint64_t{segment.offset} + segment.bytes > segment.message_bytes) std::abort();
-  std::array<std::byte, wire::kSegmentHeaderBytes> again{};
-  wire::encode(segment, again.data());
+void check(std::span<const std::byte> header, const wire::UcFragment& fragment) {
+  if (std::uint64_t{fragment.offset} + fragment.bytes > fragment.message_bytes) std::abort();
+  std::array<std::byte, wire::kFragmentHeaderBytes> again{};
+  wire::encode(fragment, again.data());
   if (!std::equal(again.begin(), again.end(), header.begin())) std::abort();
 }
 
@@ -33,20 +33,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::uint32_t next = 0;
   while (input.size() >= kEntryBytes) {
     std::uint16_t payload_bytes = 0;
-    std::memcpy(&payload_bytes, input.data() + wire::kSegmentHeaderBytes, 2);
-    const auto header = input.first(wire::kSegmentHeaderBytes);
+    std::memcpy(&payload_bytes, input.data() + wire::kFragmentHeaderBytes, 2);
+    const auto header = input.first(wire::kFragmentHeaderBytes);
     input = input.subspan(kEntryBytes);
-    const auto segment = wire::decode_segment(header, payload_bytes);
-    if (!segment) continue;
-    check(header, *segment);
+    const auto fragment = wire::decode_fragment(header, payload_bytes);
+    if (!fragment) continue;
+    check(header, *fragment);
     using enum device::ip::MessageAssembly::Verdict;
-    const auto verdict = assembly.admit(header.data(), *segment);
+    const auto verdict = assembly.admit(header.data(), *fragment);
     if (verdict == begins) next = 0;
     if (verdict != begins && verdict != continues) continue;
-    if (segment->offset != next) std::abort();
-    next += segment->bytes;
-    const bool complete = assembly.advance(segment->bytes);
-    if (complete != (next == segment->message_bytes)) std::abort();
+    if (fragment->offset != next) std::abort();
+    next += fragment->bytes;
+    const bool complete = assembly.advance(fragment->bytes);
+    if (complete != (next == fragment->message_bytes)) std::abort();
   }
   return 0;
 }
