@@ -87,7 +87,7 @@ void ContributeOperation::on_message(Instant, Rank from, const Message& message)
       window_key_ = message.argument;
       granted_ = std::max(granted_, terms_.slots);
       return;
-    case MessageKind::pulse:
+    case MessageKind::credit_batch:
       granted_ = std::max(granted_, static_cast<std::uint32_t>(message.argument));
       return;
     case MessageKind::refused:

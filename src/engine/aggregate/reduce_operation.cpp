@@ -338,14 +338,14 @@ void ReduceOperation::on_completion(Instant, const device::Completion& completio
 
 void ReduceOperation::return_credits(Instant now) {
   const WindowConfig& terms = window_->terms();
-  const std::uint32_t pulse = (terms.slots + terms.pulses - 1) / terms.pulses;
+  const std::uint32_t credit_batch = (terms.slots + terms.pulses - 1) / terms.pulses;
   const std::uint64_t allowed = std::uint64_t{reduced_} + terms.slots;
-  if (granted_ >= plan_.segments() || allowed < std::uint64_t{granted_} + pulse) return;
+  if (granted_ >= plan_.segments() || allowed < std::uint64_t{granted_} + credit_batch) return;
   granted_ = static_cast<std::uint32_t>(allowed);
   ++context().counters().in_network_pulses;
   protocol::Outbox outbox;
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
-    outbox.send(rank_of(r), MessageKind::pulse, epoch(), granted_);
+    outbox.send(rank_of(r), MessageKind::credit_batch, epoch(), granted_);
   }
   context().messages().send(now, outbox);
 }

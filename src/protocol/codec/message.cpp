@@ -61,7 +61,7 @@ const char* to_string(MessageKind kind) {
                                            "grant",
                                            "failed",
                                            "window",
-                                           "pulse",
+                                           "credit_batch",
                                            "refused",
                                            "leave",
                                            "delivered",

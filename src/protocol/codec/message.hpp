@@ -32,7 +32,7 @@ enum class MessageKind : std::uint8_t {
   failed,
   window,  ///< argument: key of the receiver's part of the sender's aggregator window
   /// Argument: number of segments of the call that the receiver may have written in all.
-  pulse,
+  credit_batch,
   refused,           ///< argument: reason << 32 | rank at fault; the sender ends the collective
   leave,             ///< the sender starts no further collective
   delivered,         ///< the sender has every block multicast to it up to this epoch
