@@ -15,7 +15,7 @@ bool belongs_to_collective(TraceKind kind) {
 }
 
 bool of_thread(TraceKind kind) {
-  return kind == TraceKind::drive || kind == TraceKind::receive_worker;
+  return kind == TraceKind::owner || kind == TraceKind::receive_worker;
 }
 
 std::string lane_of(const TraceSpan& span) {
@@ -32,7 +32,7 @@ std::string lane_of(const TraceSpan& span) {
     case TraceKind::fetch:
       lane = "fetches";
       break;
-    case TraceKind::drive:
+    case TraceKind::owner:
     case TraceKind::receive_worker:
       return span.detail;
     default:

@@ -7,7 +7,7 @@ namespace tutti::observe {
 const char* to_string(TraceKind kind) {
   static constexpr const char* kNames[kTraceKinds] = {
       "collective", "phase", "send",   "receive", "compute",       "multicast",
-      "collect",    "fetch", "cutoff", "drive",   "receive worker"};
+      "collect",    "fetch", "cutoff", "owner",   "receive worker"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

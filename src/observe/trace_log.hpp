@@ -24,7 +24,7 @@ enum class TraceKind : std::uint8_t {
   collect,     ///< another rank's block, from its first chunk received to its last
   fetch,       ///< a READ of lost chunks
   cutoff,      ///< mark without length: missing chunks are declared lost
-  drive,       ///< a thread's work on the engine, or its sleep
+  owner,       ///< the work of the engine's owner, or its sleep
   receive_worker,
 };
 inline constexpr std::size_t kTraceKinds = 11;

@@ -164,9 +164,9 @@ class Traces(unittest.TestCase):
                 self.assertEqual(phases[span.collective], {"ready barrier", "data", "handshake"})
                 sources = {one.about["peer"] for one in merged.of("collect", rank) if one.collective == span.collective}
                 self.assertEqual(sources, set(range(RANKS)) - {rank})
-            tracks = {span.track for span in merged.of("drive", rank)}
-            self.assertIn("driver: application thread", tracks)
-            self.assertTrue(any(span.name == "work" for span in merged.of("drive", rank)))
+            tracks = {span.track for span in merged.of("owner", rank)}
+            self.assertIn("owner: application thread", tracks)
+            self.assertTrue(any(span.name == "work" for span in merged.of("owner", rank)))
         self.assertEqual({one["clock_of_rank_0"] for one in merged.about["ranks"]}, {True})
         self.assertEqual(merged.about["clock_error_ns"], 0)
 

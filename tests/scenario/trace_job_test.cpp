@@ -70,7 +70,7 @@ TEST(Trace, LostChunksShowCutoffAndFetch) {
   for (const int rank : {0, 1, 2}) {
     EXPECT_EQ(kinds[rank]["collect"], 2) << rank;
     EXPECT_EQ(kinds[rank]["multicast"], 1) << rank;
-    EXPECT_GT(kinds[rank]["drive"], 0) << rank;
+    EXPECT_GT(kinds[rank]["owner"], 0) << rank;
   }
 }
 

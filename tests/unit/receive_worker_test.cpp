@@ -76,7 +76,7 @@ class Receiving : public testing::Test {
 
   explicit Receiving(std::uint32_t workers = 1)
       : team_(endpoint_, workers, kEpoch - 1, 10 * kChunk) {
-    team_.on_news([this] { ++driver_wakes_; });
+    team_.on_news([this] { ++owner_wakes_; });
     for (std::uint32_t w = 0; w < workers; ++w) {
       team_.worker(w).on_rouse([this] { ++worker_wakes_; });
     }
@@ -108,7 +108,7 @@ class Receiving : public testing::Test {
   FakePair& first_ = endpoint_.pairs[0];
   ReceiveTeam team_;
   ReceiveWorker& worker_ = team_.worker(0);
-  int driver_wakes_ = 0;
+  int owner_wakes_ = 0;
   int worker_wakes_ = 0;
   protocol::BlockLayout layout_;
   std::unique_ptr<protocol::ChunkMap> map_;
@@ -136,7 +136,7 @@ TEST_F(Receiving, ValidChunksArePlacedMarkedAndCounted) {
   EXPECT_EQ(map_->horizon(0, 0), 6u);
   EXPECT_TRUE(team_.take_news());
   EXPECT_FALSE(team_.take_news());
-  EXPECT_EQ(driver_wakes_, 0) << "chunks that are not urgent must not wake the owner";
+  EXPECT_EQ(owner_wakes_, 0) << "chunks that are not urgent must not wake the owner";
   const auto& arrivals = team_.take_arrivals();
   ASSERT_EQ(arrivals.size(), 2u);
   EXPECT_EQ(arrivals[0].bytes, 2 * kChunk);
@@ -156,14 +156,14 @@ TEST_F(Receiving, UrgentChunksWakeTheOwner) {
   team_.publish(view());
   first_.arrive(kEpoch, 1, 0, std::byte{1});
   worker_.poll(kNow);
-  EXPECT_EQ(driver_wakes_, 0);
+  EXPECT_EQ(owner_wakes_, 0);
   endpoint_.pairs[1].arrive(kEpoch, kBlockChunks - 1, 0, std::byte{1});  // last chunk of a block
   worker_.poll(kNow);
-  EXPECT_EQ(driver_wakes_, 1);
+  EXPECT_EQ(owner_wakes_, 1);
   team_.set_eager(true);
   first_.arrive(kEpoch, 2, 0, std::byte{1});
   worker_.poll(kNow);
-  EXPECT_EQ(driver_wakes_, 2);
+  EXPECT_EQ(owner_wakes_, 2);
   team_.set_eager(false);
   // All chunks have arrived except number 10, which then arrives last.
   for (std::uint32_t b = 0; b < 2; ++b) map_->mark_run(b, {b * 300 + 11, b * 300 + 300});
@@ -172,7 +172,7 @@ TEST_F(Receiving, UrgentChunksWakeTheOwner) {
   first_.arrive(kEpoch, 10, 0, std::byte{1});
   worker_.poll(kNow);
   EXPECT_TRUE(map_->complete());
-  EXPECT_EQ(driver_wakes_, 3);
+  EXPECT_EQ(owner_wakes_, 3);
 }
 
 TEST_F(Receiving, ReadLockedChunkIsNotPlaced) {
@@ -203,7 +203,7 @@ TEST_F(Receiving, ReadWaitsForTheBatchThatMayPlaceTheSameChunk) {
   first_.arrive(kEpoch, 8, 0, std::byte{8});
   worker_.poll(kNow);
   EXPECT_TRUE(team_.passed(grace));
-  EXPECT_EQ(driver_wakes_, 1) << "the owner that waits for the batch must be woken at its end";
+  EXPECT_EQ(owner_wakes_, 1) << "the owner that waits for the batch must be woken at its end";
   EXPECT_TRUE(team_.has_news());
   EXPECT_TRUE(map_->has(0, 8)) << "the batch has placed the chunk, so the READ is not needed";
 }
@@ -258,7 +258,7 @@ TEST_F(Receiving, PlacementIsHeldUntilTheEndOfItsPoll) {
   };
   EXPECT_FALSE(worker_.poll(kNow)) << "no message is complete";
   EXPECT_TRUE(team_.passed(grace));
-  EXPECT_EQ(driver_wakes_, 1) << "the owner that waits for the poll must be woken at its end";
+  EXPECT_EQ(owner_wakes_, 1) << "the owner that waits for the poll must be woken at its end";
   first_.in_poll = [&] {
     EXPECT_EQ(first_.guide->landing({kEpoch, 4, rank_of(0), kChunk}, false).at, nullptr);
   };
@@ -364,10 +364,10 @@ TEST_F(Receiving, DrainRequestIsAnsweredWhenTheQueueIsEmpty) {
   worker_.poll(kNow);
   EXPECT_TRUE(team_.polled_once(look));
   EXPECT_FALSE(team_.looked(look)) << "more chunks may have arrived meanwhile";
-  EXPECT_EQ(driver_wakes_, 1);
+  EXPECT_EQ(owner_wakes_, 1);
   worker_.poll(kNow);
   EXPECT_TRUE(team_.looked(look));
-  EXPECT_EQ(driver_wakes_, 2);
+  EXPECT_EQ(owner_wakes_, 2);
   EXPECT_FALSE(worker_.due());
 }
 

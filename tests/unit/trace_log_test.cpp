@@ -79,9 +79,9 @@ TEST(TraceLog, PeersAreNamedByTheirRanksInTheJob) {
 }
 
 TEST(TraceLog, RoundsWithWorkAreJoined) {
-  TraceLog log("driver", 8, hand_clock);
+  TraceLog log("owner", 8, hand_clock);
   {
-    BusyTrace busy(&log, TraceKind::drive, "driver: application thread");
+    BusyTrace busy(&log, TraceKind::owner, "owner: application thread");
     for (const bool worked : {false, true, true, false, true}) {
       clock_ns += 10;
       busy.polling();

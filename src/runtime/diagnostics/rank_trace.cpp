@@ -60,7 +60,7 @@ RankTrace::RankTrace(TraceOwner owner, const engine::ClockComparison& comparison
     : owner_(std::move(owner)),
       exchanges_(comparison.bounds.exchanges()),
       tasks_("tasks", kTaskSpans, now),
-      driver_("driver", kThreadSpans, now) {
+      engine_owner_("owner", kThreadSpans, now) {
   same_clock_ = owner_.rank == Rank{0} || (own_identity != 0 && comparison.bounds.may_be_equal() &&
                                            own_identity == comparison.identity);
   clock_.origin = comparison.origin;
@@ -81,7 +81,7 @@ std::string RankTrace::path() const {
 }
 
 Status RankTrace::write() const {
-  std::vector<const observe::TraceLog*> logs{&tasks_, &driver_};
+  std::vector<const observe::TraceLog*> logs{&tasks_, &engine_owner_};
   {
     const std::lock_guard lock(mutex_);
     for (const auto& one : workers_) logs.push_back(one.get());

@@ -48,7 +48,7 @@ class RankTrace {
   /// The log of collectives and their tasks.
   observe::TraceLog& tasks() { return tasks_; }
   /// The log of the threads that own the engine, one at a time.
-  observe::TraceLog& driver() { return driver_; }
+  observe::TraceLog& engine_owner() { return engine_owner_; }
   /// Makes a further log, for a receive worker. Any thread may call it.
   observe::TraceLog& add_worker();
 
@@ -62,7 +62,7 @@ class RankTrace {
   bool same_clock_ = false;
   std::uint32_t exchanges_ = 0;
   observe::TraceLog tasks_;
-  observe::TraceLog driver_;
+  observe::TraceLog engine_owner_;
   mutable std::mutex mutex_;  ///< guards the members below
   std::vector<std::unique_ptr<observe::TraceLog>> workers_;
 };

@@ -175,7 +175,7 @@ Instant BackgroundThread::own_contained() {
 /// reason, until that is done. Returns the time at which the engine must be polled again.
 Instant BackgroundThread::own() {
   enforce_budget(false);
-  observe::BusyTrace busy(log_, observe::TraceKind::drive, "driver: background thread");
+  observe::BusyTrace busy(log_, observe::TraceKind::owner, "owner: progress thread");
   while (!ownership_.wanted()) {
     if (application_computes_.load(std::memory_order_relaxed) && priority_.raise())
       report_priority();

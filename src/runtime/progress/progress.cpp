@@ -253,7 +253,7 @@ void Progress::own_until(const engine::Completion& completion, Instant deadline)
   Instant idle_since = now();
   Instant turn_since = idle_since;
   bool slept = false;
-  observe::BusyTrace busy(engine_log(), observe::TraceKind::drive, "driver: application thread");
+  observe::BusyTrace busy(engine_log(), observe::TraceKind::owner, "owner: application thread");
   while (!is_done(completion) && !ownership_.wanted()) {
     busy.polling();
     const bool worked = engine_.poll_busy();

@@ -106,7 +106,7 @@ class Progress {
   template <typename Step>
   bool with_inline_engine(engine::CommunicatorContext& context, Step&& step);
   bool spin_inline(const engine::Completion& completion, Instant deadline);
-  observe::TraceLog* engine_log() { return trace_ == nullptr ? nullptr : &trace_->driver(); }
+  observe::TraceLog* engine_log() { return trace_ == nullptr ? nullptr : &trace_->engine_owner(); }
   Status start_workers(engine::CommunicatorContext& context, std::uint32_t receive_workers);
   void stop_workers(engine::CommunicatorContext& context);
 
