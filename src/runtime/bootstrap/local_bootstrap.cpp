@@ -11,7 +11,7 @@
 namespace tutti::runtime {
 namespace {
 
-using CompletionGroup = std::shared_ptr<const std::vector<Bytes>>;
+using GatheredParts = std::shared_ptr<const std::vector<Bytes>>;
 
 /// The exchanges of a job, one after the other. The last rank to arrive publishes the result for
 /// the waiting ranks.
@@ -21,8 +21,8 @@ class Exchange {
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(parts_.size()); }
 
-  Result<CompletionGroup> gather(std::uint32_t rank, std::span<const std::byte> mine,
-                                 Nanoseconds timeout) {
+  Result<GatheredParts> gather(std::uint32_t rank, std::span<const std::byte> mine,
+                               Nanoseconds timeout) {
     std::unique_lock lock(mutex_);
     if (!failed_.ok()) return failed_;
     parts_[rank] = Bytes(mine.begin(), mine.end());
@@ -46,7 +46,7 @@ class Exchange {
   }
 
  private:
-  CompletionGroup publish() {
+  GatheredParts publish() {
     auto all = std::make_shared<std::vector<Bytes>>();
     for (auto& part : parts_) all->push_back(std::move(*part));
     parts_.assign(parts_.size(), std::nullopt);
@@ -84,8 +84,8 @@ class Exchange {
   std::vector<std::optional<Bytes>> parts_;
   std::vector<bool> left_;
   std::uint64_t exchange_ = 0;
-  CompletionGroup
-      latest_;  ///< result of the last exchange; kept until the next one, which needs every rank
+  /// Result of the last exchange; kept until the next one, which needs every rank.
+  GatheredParts latest_;
   Status failed_;
 };
 
