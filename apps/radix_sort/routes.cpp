@@ -14,7 +14,7 @@ Routes::Routes(std::vector<std::uint64_t> keys_of_rank, std::uint32_t me)
 // the earlier passes.
 void Routes::set(std::span<const std::uint32_t> counts, std::uint32_t radix) {
   std::fill(parts_.begin(), parts_.end(), 0);
-  segments_.clear();
+  key_runs_.clear();
   target_ = 0;
   std::uint64_t position = 0;
   for (std::uint32_t digit = 0; digit < radix; ++digit) {
@@ -33,10 +33,10 @@ void Routes::add(std::uint32_t source, std::uint64_t position, std::uint64_t key
     const std::uint64_t taken = std::min(keys, ends_[target_] - position);
     parts_[source * ranks() + target_] += taken;
     if (target_ == me_) {
-      if (!segments_.empty() && segments_.back().source == source) {
-        segments_.back().keys += taken;
+      if (!key_runs_.empty() && key_runs_.back().source == source) {
+        key_runs_.back().keys += taken;
       } else {
-        segments_.push_back({source, taken});
+        key_runs_.push_back({source, taken});
       }
     }
     position += taken;

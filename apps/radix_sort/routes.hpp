@@ -9,7 +9,7 @@
 namespace radix_sort {
 
 /// A run of consecutive keys from one source in a rank's new block.
-struct Segment {
+struct KeyRun {
   std::uint32_t source = 0;
   std::uint64_t keys = 0;
 };
@@ -34,7 +34,7 @@ class Routes {
   /// The number of keys that leave their rank, over all ranks.
   std::uint64_t moved() const;
   /// The runs of keys in this rank's new block, in order.
-  std::span<const Segment> segments() const { return segments_; }
+  std::span<const KeyRun> key_runs() const { return key_runs_; }
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(ends_.size()); }
   std::uint32_t me() const { return me_; }
 
@@ -46,7 +46,7 @@ class Routes {
   std::uint32_t me_;
   std::vector<std::uint64_t> ends_;   ///< end of each rank's block in the global order of keys
   std::vector<std::uint64_t> parts_;  ///< number of keys, indexed by source and target
-  std::vector<Segment> segments_;
+  std::vector<KeyRun> key_runs_;
   std::uint32_t target_ = 0;  ///< rank whose block contains the current position
 };
 

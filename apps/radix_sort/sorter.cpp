@@ -160,10 +160,10 @@ void Sorter<Key>::place(std::span<Key> keys) {
     begin += routes_.part(source, routes_.me());
   }
   auto to = keys.begin();
-  for (const Segment& segment : routes_.segments()) {
-    const auto from = arrived_.begin() + static_cast<std::ptrdiff_t>(next_[segment.source]);
-    to = std::copy_n(from, segment.keys, to);
-    next_[segment.source] += segment.keys;
+  for (const KeyRun& run : routes_.key_runs()) {
+    const auto from = arrived_.begin() + static_cast<std::ptrdiff_t>(next_[run.source]);
+    to = std::copy_n(from, run.keys, to);
+    next_[run.source] += run.keys;
   }
 }
 
